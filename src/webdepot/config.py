@@ -1,0 +1,270 @@
+"""The configuration: one frozen tree, read from one TOML file plus `WEBDEPOT_*` for secrets and closed networks.
+
+Each key stands once, here, with its default, its check and its documentation; `docs/reference/configuration.md` is made
+from it. An unknown key is an error that names the nearest known one: never a silent default.
+
+    [section]
+    key = value          # or in the environment: WEBDEPOT_SECTION_KEY=value
+"""
+
+import dataclasses
+import difflib
+import os
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+from webdepot.errors import ConfigError
+
+FILE_NAME = "webdepot.toml"
+_Check = Callable[[Any], str | None]
+
+
+def _key(default: Any, doc: str, check: _Check | None = None) -> Any:
+    """A configuration key: default, documentation, and a check that returns what is wrong."""
+    if isinstance(default, (dict, tuple)):
+        return field(default_factory=lambda: default, metadata={"doc": doc, "check": check})
+    return field(default=default, metadata={"doc": doc, "check": check})
+
+
+def _at_least(lowest: float) -> _Check:
+    return lambda value: None if value >= lowest else f"must be at least {lowest:g}"
+
+
+def _port(value: int) -> str | None:
+    return None if 0 <= value <= 65535 else "must be a port from 0 (any free one) to 65535"
+
+
+def _one_of(*known: str) -> _Check:
+    return lambda value: None if value in known else f"must be one of {', '.join(known)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveConfig:
+    """Who runs this archive."""
+
+    name: str = _key("Web archive", "Name of the institution's archive, shown on every page and written into every container.")
+    contact: str = _key("", "Address of a page or mailbox where site owners reach you; part of the user agent.")
+    purpose: str = _key(
+        "This archive keeps web sites as part of the cultural and public record.",
+        "One sentence on why the archive exists; shown on the about page.",
+    )
+    languages: tuple[str, ...] = _key(("en", "nl", "de"), "Languages of the material; text is told apart among these only.")
+    demo: bool = _key(False, "Mark everything as a demonstration whose dates are invented. Set by `webdepot demo`.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarvestConfig:
+    """How sites are asked."""
+
+    scope: str = _key("host", "What belongs to a seed: host, domain, prefix or any.", _one_of("host", "domain", "prefix", "any"))
+    delay_s: float = _key(1.0, "Shortest pause between two requests to one server, in seconds.", _at_least(0))
+    delay_factor: float = _key(2.0, "The pause is this many times the last response time, within the two bounds.", _at_least(0))
+    longest_delay_s: float = _key(30.0, "Longest pause that slowness or a Crawl-delay line can cause, in seconds.", _at_least(0))
+    workers: int = _key(16, "Requests in flight at once, over all servers; never more than one per server.", _at_least(1))
+    robots: str = _key("obey", "robots.txt: obey or ignore. Ignoring is recorded with the harvest.", _one_of("obey", "ignore"))
+    tries: int = _key(5, "At most so many tries for a URI.", _at_least(1))
+    timeout_s: float = _key(60.0, "A request that takes longer is cut; what came is kept and marked as truncated.", _at_least(1))
+    connect_timeout_s: float = _key(15.0, "A connection that takes longer counts as failed.", _at_least(0.1))
+    limit_pages: int = _key(0, "A harvest stops after so many documents; 0 means no limit.", _at_least(0))
+    limit_bytes: int = _key(0, "A harvest stops after so many bytes; 0 means no limit.", _at_least(0))
+    limit_time_s: float = _key(0.0, "A harvest stops after so many seconds; 0 means no limit.", _at_least(0))
+    limit_file_bytes: int = _key(4 << 30, "A single answer is cut after so many bytes and marked as truncated.", _at_least(1024))
+    hops_outside: int = _key(0, "How many links outside the scope are followed.", _at_least(0))
+    allow_private: bool = _key(
+        False, "Allow private, loopback and link-local addresses. Off, so that a page cannot make us read the intranet."
+    )
+    user_agent: str = _key("", "Overrides the user agent; empty means `Webdepot/VERSION (+contact)`.")
+    connect_to: Mapping[str, str] = _key(
+        {}, 'Host names (with or without port) that are asked at another address: {"www.example.org" = "127.0.0.1:8001"}.'
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerConfig:
+    """How containers are written."""
+
+    size_bytes: int = _key(100_000_000, "A container is sealed when it has reached about this size.", _at_least(1024))
+    checkpoint_s: float = _key(1.0, "What was fetched is made safe against a crash at least this often, in seconds.", _at_least(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DepotConfig:
+    """Long-term keeping."""
+
+    place: str = _key("depot", "Folder of the depot; relative to the home.")
+    urn_namespace: str = _key(
+        "urn:nbn:de:0000-", "Prefix under which URNs are minted for packages; get your own from your national library."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexConfig:
+    """The indexes. All of them can be rebuilt from the depot."""
+
+    workers: int = _key(0, "Processes for reading containers; 0 means one per core.", _at_least(0))
+    limit_text_bytes: int = _key(8 << 20, "Of one document so many bytes are read for words.", _at_least(1024))
+    memory_bytes: int = _key(128 << 20, "Memory of the text index while it is written.", _at_least(16 << 20))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebConfig:
+    """The portal and the replay server."""
+
+    host: str = _key("127.0.0.1", "Address the portal listens on.")
+    port: int = _key(8080, "Port of the portal; 0 means any free one.", _port)
+    replay_port: int = _key(8081, "Port of the replay server; 0 means any free one.", _port)
+    portal_url: str = _key("", "Address of the portal as readers see it, when it stands behind another web server.")
+    replay_url: str = _key(
+        "", "Address of the replay server as readers see it. It must be another host name than the portal's: archived pages run there."
+    )
+    secure_cookies: bool = _key(False, "Send cookies over HTTPS only. Set it when readers come over HTTPS.")
+    session_hours: int = _key(12, "A staff session ends after so many hours.", _at_least(1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    home: Path
+    archive: ArchiveConfig = field(default_factory=ArchiveConfig)
+    harvest: HarvestConfig = field(default_factory=HarvestConfig)
+    container: ContainerConfig = field(default_factory=ContainerConfig)
+    depot: DepotConfig = field(default_factory=DepotConfig)
+    index: IndexConfig = field(default_factory=IndexConfig)
+    web: WebConfig = field(default_factory=WebConfig)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Where each key that is not a default came from: `harvest.delay_s` -> `webdepot.toml` or the variable's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One key as `webdepot config show` and the reference page list it."""
+
+    name: str
+    kind: str
+    default: object
+    value: object
+    source: str
+    doc: str
+
+
+def read(home: Path, environment: Mapping[str, str] = os.environ) -> Config:
+    """The configuration of a home; a home without a file has the defaults. ConfigError names file, key and remedy."""
+    path = home / FILE_NAME
+    tree: dict[str, Any] = {}
+    if path.exists():
+        try:
+            tree = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} is not valid TOML: {error}. Mend that line, or run: webdepot init") from error
+    return from_tree(home, tree, environment=environment, origin=str(path))
+
+
+def from_tree(home: Path, tree: Mapping[str, Any], *, environment: Mapping[str, str], origin: str) -> Config:
+    """Build the frozen tree from parsed TOML and the environment; checks every key once."""
+    sections = {item.name: item for item in dataclasses.fields(Config) if item.name not in ("home", "sources")}
+    unknown = next((name for name in tree if name not in sections), None)
+    if unknown:
+        raise ConfigError(f"{origin}: unknown section [{unknown}].{_nearest(unknown, sections)}")
+    sources: dict[str, str] = {}
+    parts: dict[str, Any] = {}
+    for name, item in sections.items():
+        kind = _section_type(item)
+        given = dict(tree.get(name, {}))
+        sources.update({f"{name}.{key}": origin for key in given})
+        for key in dataclasses.fields(kind):
+            variable = f"WEBDEPOT_{name}_{key.name}".upper()
+            if variable in environment:
+                given[key.name] = environment[variable]
+                sources[f"{name}.{key.name}"] = variable
+        parts[name] = _section(kind, name, given, origin)
+    return Config(home=home, sources=sources, **parts)
+
+
+def iter_settings(config: Config) -> Iterator[Setting]:
+    """Every key in the order of this file, with its value and where that came from."""
+    for item in dataclasses.fields(Config):
+        if item.name in ("home", "sources"):
+            continue
+        section = getattr(config, item.name)
+        hints = get_type_hints(type(section))
+        for key in dataclasses.fields(section):
+            name = f"{item.name}.{key.name}"
+            yield Setting(
+                name=name,
+                kind=_kind_words(hints[key.name]),
+                default=_default(key),
+                value=getattr(section, key.name),
+                source=config.sources.get(name, "default"),
+                doc=key.metadata["doc"],
+            )
+
+
+def sections() -> Iterator[tuple[str, str]]:
+    """Section names and their one-line descriptions, for the reference page and the file written by `init`."""
+    for item in dataclasses.fields(Config):
+        if item.name not in ("home", "sources"):
+            yield item.name, (_section_type(item).__doc__ or "").strip()
+
+
+def _section_type(item: "dataclasses.Field[Any]") -> Any:
+    return get_type_hints(Config)[item.name]
+
+
+def _section(kind: Any, name: str, given: Mapping[str, Any], origin: str) -> Any:
+    hints = get_type_hints(kind)
+    keys = {key.name: key for key in dataclasses.fields(kind)}
+    values: dict[str, Any] = {}
+    for key, raw in given.items():
+        if key not in keys:
+            raise ConfigError(f"{origin}: unknown key `{key}` in [{name}].{_nearest(key, keys)}")
+        value = _converted(raw, hints[key], f"{origin}: [{name}] {key}")
+        check = keys[key].metadata["check"]
+        wrong = check(value) if check else None
+        if wrong:
+            raise ConfigError(f"{origin}: [{name}] {key} = {raw!r} {wrong}.")
+        values[key] = value
+    return kind(**values)
+
+
+def _converted(raw: Any, kind: Any, where: str) -> Any:
+    """TOML values come typed, environment values as text: both are brought to the key's own type."""
+    origin = get_origin(kind)
+    if kind is bool:
+        if isinstance(raw, bool):
+            return raw
+        if isinstance(raw, str) and raw.lower() in ("true", "false", "1", "0", "yes", "no"):
+            return raw.lower() in ("true", "1", "yes")
+    elif kind is str and isinstance(raw, str):
+        return raw
+    elif kind in (int, float) and not isinstance(raw, bool):
+        try:
+            if kind is int and isinstance(raw, float):
+                raise ValueError
+            return kind(raw)
+        except (TypeError, ValueError):
+            pass
+    elif origin is tuple:
+        items = raw.split(",") if isinstance(raw, str) else raw
+        if isinstance(items, list) and all(isinstance(item, str) for item in items):
+            return tuple(item.strip() for item in items)
+    elif get_args(kind) == (str, str) and isinstance(raw, dict) and all(isinstance(item, str) for item in raw.values()):
+        return dict(raw)
+    raise ConfigError(f"{where} = {raw!r} must be {_kind_words(kind)}.")
+
+
+def _kind_words(kind: Any) -> str:
+    words = {bool: "true or false", str: "text", int: "a whole number", float: "a number"}
+    if kind in words:
+        return words[kind]
+    return "a list of texts" if get_origin(kind) is tuple else "a table of texts"
+
+
+def _default(key: "dataclasses.Field[Any]") -> object:
+    return key.default if key.default is not dataclasses.MISSING else key.default_factory()  # type: ignore[operator]
+
+
+def _nearest(word: str, known: Mapping[str, Any]) -> str:
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f" Did you mean `{near[0]}`?" if near else f" Known: {', '.join(known)}."

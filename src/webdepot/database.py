@@ -1,0 +1,116 @@
+"""The database: SQLAlchemy Core on SQLite (WAL) by default; nothing in the schema that PostgreSQL could not do.
+
+Tables stand in the `tables.py` of the room that owns them and register with `metadata`. The schema is made and changed by
+the Alembic migrations in `migrations/` alone; `upgrade` runs them and refuses a home that a newer version has written.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import alembic.command
+import alembic.config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Dialect, Engine, MetaData, String, TypeDecorator, create_engine, event
+from sqlalchemy.pool import NullPool
+
+from webdepot.errors import Conflict
+from webdepot.times import from_iso
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+class Moment(TypeDecorator[datetime]):
+    """An aware UTC datetime, kept as ISO 8601 text with microseconds: sorts as text, reads the same on every engine."""
+
+    impl = String(32)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
+        return None if value is None else value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else from_iso(value)
+
+
+class Database:
+    """Connections and transactions. Any thread may use it; each transaction has its own connection."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        # SQLite opens a file in microseconds; a pool would only keep handles of a home that may be moved or removed.
+        self.engine = create_engine(url, poolclass=NullPool)
+        if self.engine.dialect.name == "sqlite":
+            event.listen(self.engine, "connect", _prepare_sqlite)
+            event.listen(self.engine, "begin", _begin_immediate)
+
+    @classmethod
+    def in_file(cls, path: Path) -> "Database":
+        return cls(f"sqlite:///{path}")
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """All of it or nothing; durable when the block ends."""
+        with self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A consistent view without a write lock."""
+        with self.engine.connect().execution_options(webdepot_reading=True) as connection:
+            yield connection
+
+    def upgrade(self) -> None:
+        """Bring the schema to this version; Conflict when a newer version has written it."""
+        config = _alembic(self.engine)
+        known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+        current = self.revision()
+        if current is not None and current not in known:
+            raise Conflict(
+                f"The database {self.engine.url.render_as_string()} was written by a newer version of Webdepot (schema {current}). "
+                "Nothing was changed. Install that version or a later one: pip install --upgrade webdepot"
+            )
+        if current != ScriptDirectory.from_config(config).get_current_head():
+            alembic.command.upgrade(config, "head")
+
+    def revision(self) -> str | None:
+        with self.engine.connect() as connection:
+            return MigrationContext.configure(connection).get_current_revision()
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+def _alembic(engine: Engine) -> alembic.config.Config:
+    config = alembic.config.Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.attributes["engine"] = engine
+    return config
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    # Python's own transaction handling commits behind our back before some statements; SQLAlchemy's recipe turns it off.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA busy_timeout = 30000")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    # FULL, not NORMAL: in WAL mode NORMAL may lose the last commits in a power cut.
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin_immediate(connection: Connection) -> None:
+    # A deferred transaction that reads first and writes later fails at once when another writer came between.
+    reading = connection.get_execution_options().get("webdepot_reading", False)
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

@@ -1,0 +1,298 @@
+"""Nouns that cross the border of a room; a noun used in one room stays in that room."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import BinaryIO, NewType
+
+from webdepot.url import Url
+
+TargetId = NewType("TargetId", int)
+HarvestId = NewType("HarvestId", str)
+PackageId = NewType("PackageId", str)
+
+EVERYTHING = "all"
+"""The collection that always exists and holds every capture."""
+
+
+class Answer(StrEnum):
+    ACCEPT = "accept"
+    REJECT = "reject"
+    PASS = "pass"  # noqa: S105 - no password
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A decision that names its rule and its reason: selection, scope, robots, permission, access, discovery alike."""
+
+    answer: Answer
+    rule: str
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.answer is Answer.ACCEPT
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """An observation about quality, format or a damaged input: what, how bad, about which thing, seen where."""
+
+    code: str
+    severity: Severity
+    subject: str
+    message: str
+    place: str = ""
+    """Byte offset, line or page on which it was seen, in words."""
+    action: str = ""
+    """The one thing to do about it, if there is one."""
+
+
+class Purpose(StrEnum):
+    """Why a site is kept (mission K1)."""
+
+    HERITAGE = "heritage"
+    EVIDENCE = "evidence"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A site we decided about."""
+
+    id: TargetId
+    name: str
+    seeds: tuple[Url, ...]
+    collection: str
+    purpose: Purpose
+    created_at: datetime
+
+
+class HarvestKind(StrEnum):
+    HARVEST = "harvest"
+    IMPORT = "import"
+
+
+class HarvestState(StrEnum):
+    """running -> finished -> kept; stopped and failed harvests can be resumed, finished ones ingested again."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    FINISHED = "finished"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harvest:
+    """One run for a target, or one import of foreign containers."""
+
+    id: HarvestId
+    target: TargetId
+    kind: HarvestKind
+    state: HarvestState
+    seeds: tuple[Url, ...]
+    collection: str
+    settings: Mapping[str, object]
+    started_at: datetime
+    ended_at: datetime | None = None
+    reason: str = ""
+    """Why it ended, in words."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Hop(StrEnum):
+    """How a URI was found, in the letters of Heritrix's hop path, which existing log tools read."""
+
+    LINK = "L"
+    EMBED = "E"
+    REDIRECT = "R"
+    SPECULATIVE = "X"
+    MANIFEST = "M"
+    PREREQUISITE = "P"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A URI that may be fetched, and how we came to it."""
+
+    url: Url
+    via: Url | None = None
+    path: str = ""
+    """Hop letters from the seed; empty for a seed."""
+    tries: int = 0
+    """Failed tries so far."""
+
+
+class Failure(StrEnum):
+    """Why a visit has no answer. The number is the fetch status of Heritrix's crawl log."""
+
+    DNS = "dns"
+    CONNECT = "connect"
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    PROTOCOL = "protocol"
+    DISCONNECT = "disconnect"
+    PRIVATE_ADDRESS = "private-address"
+    ROBOTS = "robots"
+    SCOPE = "scope"
+    LIMIT = "limit"
+
+    @property
+    def status(self) -> int:
+        return _FAILURE_STATUS[self]
+
+
+_FAILURE_STATUS = {
+    Failure.DNS: -1,
+    Failure.CONNECT: -2,
+    Failure.DISCONNECT: -3,
+    Failure.TIMEOUT: -4,
+    Failure.PROTOCOL: -5,
+    Failure.TLS: -8,
+    Failure.LIMIT: -4000,
+    Failure.SCOPE: -5000,
+    Failure.PRIVATE_ADDRESS: -5001,
+    Failure.ROBOTS: -9998,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One request and its answer, as exact bytes. A visit without an answer carries its failure and `status` 0."""
+
+    candidate: Candidate
+    at: datetime
+    duration_s: float
+    request: bytes = b""
+    """The request as sent: line, headers, empty line."""
+    head: bytes = b""
+    """Status line and headers as received, with the empty line; HTTP/2 and 3 written in HTTP/1.1 form."""
+    body: BinaryIO
+    """Seekable spool of the body as it came over the wire, transfer coding included; closed by whoever called fetch."""
+    body_bytes: int = 0
+    status: int = 0
+    server_address: str = ""
+    protocol: str = "http/1.1"
+    truncated: str = ""
+    """WARC-Truncated reason (`length`, `time`, `disconnect`) when the body is not whole."""
+    failure: Failure | None = None
+    failure_detail: str = ""
+
+
+class RecordKind(StrEnum):
+    """The types of WARC records (ISO 28500, 6)."""
+
+    WARCINFO = "warcinfo"
+    RESPONSE = "response"
+    RESOURCE = "resource"
+    REQUEST = "request"
+    METADATA = "metadata"
+    REVISIT = "revisit"
+    CONVERSION = "conversion"
+    CONTINUATION = "continuation"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """Where a record stands: container file name, first byte and length on disk (compressed, where it is)."""
+
+    container: str
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """One version of one URL, as a line of the captures index (the fields of CDXJ)."""
+
+    key: str
+    timestamp: str
+    url: str
+    kind: RecordKind
+    status: int
+    """0 where the record has no HTTP answer."""
+    mime: str
+    """As the server said, lower case, without parameters; `unk` where it said nothing (the field's own word)."""
+    digest: str
+    """Labelled payload digest; empty where unknown."""
+    location: Location
+    redirect: str = ""
+    """Absolute target of a redirect."""
+    refers_to_url: str = ""
+    refers_to_timestamp: str = ""
+
+
+class ContainerState(StrEnum):
+    OPEN = "open"
+    SEALED = "sealed"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """A WARC or ARC file. `place` is a path below the home while sealed, a key of the depot's store once kept."""
+
+    name: str
+    harvest: HarvestId
+    state: ContainerState
+    size_bytes: int
+    sha256: str
+    records: int
+    place: str
+
+
+class FormatVerdict(StrEnum):
+    RECOGNISED = "recognised"
+    UNCERTAIN = "uncertain"
+    NOT_RECOGNISED = "not recognised"
+
+
+class Basis(StrEnum):
+    """What an identification rests on."""
+
+    SIGNATURE = "signature"
+    CONTAINER = "container"
+    EXTENSION = "extension"
+    TEXT = "text"
+    SERVER = "server"
+    NOTHING = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """What a file is by its bytes: PRONOM identifier, name, version, media type, and on what that rests."""
+
+    puid: str
+    name: str
+    version: str
+    mime: str
+    basis: Basis
+    verdict: FormatVerdict
+    warning: str = ""
+
+
+class Validity(StrEnum):
+    VALID = "valid"
+    WELL_FORMED = "well-formed"
+    NOT_VALID = "not valid"
+    NOT_CHECKED = "not checked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """The unit of the depot (AIP): one harvest with its containers, metadata and events."""
+
+    id: PackageId
+    harvest: HarvestId
+    urn: str
+    title: str
+    version: int
+    size_bytes: int
+    stored_at: datetime

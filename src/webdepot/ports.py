@@ -1,0 +1,278 @@
+"""The seven interfaces with more than one implementation. `tests/contracts/` has one suite for each.
+
+An implementation is named by its means (`LmdbFrontier`, `SqliteCaptureIndex`); only `archive.py` picks one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import BinaryIO, Generic, Protocol, TypeVar
+
+from webdepot.model import EVERYTHING, Candidate, Capture, Format, Visit
+from webdepot.times import Period
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# --- frontier --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierCounts:
+    seen: int
+    """Distinct keys ever added."""
+    waiting: int
+    in_flight: int
+    done: int
+
+
+class Frontier(Protocol):
+    """Owns the whole life of a URI: seen once, queued by host, handed out politely, finished or tried again.
+
+    Everything since the last `commit` is undone by a crash; on opening, what was handed out but not finished waits again.
+    Times are seconds of a monotonic-like clock that the caller passes in. One process, one thread.
+    """
+
+    def add(self, candidates: Iterable[Candidate]) -> int:
+        """Queue those never seen (by `url.key` plus scheme and exact path case: see the implementation); how many that was."""
+
+    def take(self, now_s: float) -> Candidate | None:
+        """A candidate of a host that may be asked now and has none in flight; the host is held until `finish` or `retry`."""
+
+    def next_due_s(self) -> float | None:
+        """When `take` can next give something; None when nothing waits (some may still be in flight)."""
+
+    def finish(self, candidate: Candidate, *, host_free_at_s: float) -> None:
+        """The candidate's life is over; its host may be asked again from that time on."""
+
+    def retry(self, candidate: Candidate, *, host_free_at_s: float) -> None:
+        """Back to the front of its host's queue with one more try counted."""
+
+    def commit(self, marks: Mapping[str, int]) -> None:
+        """Make all of the above durable, together with the caller's marks (file name -> acknowledged size)."""
+
+    def marks(self) -> Mapping[str, int]:
+        """The marks of the last commit."""
+
+    def counts(self) -> FrontierCounts: ...
+
+    def iter_waiting(self) -> Iterator[Candidate]:
+        """What has not been fetched, for reports; order by host."""
+
+    def close(self) -> None: ...
+
+
+# --- fetching --------------------------------------------------------------------------------------------------------
+
+
+class Fetcher(Protocol):
+    """Asks one URL and returns exact bytes. Never raises for what servers and networks do: a failure is a `Visit`."""
+
+    async def fetch(self, candidate: Candidate) -> Visit: ...
+
+    async def close(self) -> None: ...
+
+
+# --- captures index --------------------------------------------------------------------------------------------------
+
+
+class CaptureIndex(Protocol):
+    """Which versions exist. Rebuilt from containers at any time. Order is (key, timestamp, container, offset).
+
+    `collection` EVERYTHING means no restriction. No method reads all captures of a URL to answer about one.
+    """
+
+    def add(self, container: str, captures: Iterable[Capture], *, collection: str) -> int:
+        """Put a container's captures in, in one transaction, replacing what the index had of it: repeatable."""
+
+    def remove(self, container: str) -> None: ...
+
+    def containers(self) -> Iterator[tuple[str, int]]:
+        """Every indexed container and its number of captures."""
+
+    def closest(self, key: str, timestamp: str, *, collection: str = EVERYTHING) -> Capture | None:
+        """The capture nearest in time (the earlier on a tie), whatever its status."""
+
+    def first(self, key: str, *, collection: str = EVERYTHING) -> Capture | None: ...
+
+    def last(self, key: str, *, collection: str = EVERYTHING) -> Capture | None: ...
+
+    def before(self, key: str, timestamp: str, *, collection: str = EVERYTHING) -> Capture | None: ...
+
+    def after(self, key: str, timestamp: str, *, collection: str = EVERYTHING) -> Capture | None: ...
+
+    def versions(
+        self,
+        key: str,
+        *,
+        period: Period = Period(),  # noqa: B008 - frozen value
+        collection: str = EVERYTHING,
+        limit: int | None = None,
+    ) -> Iterator[Capture]:
+        """Captures of one key by time; streams."""
+
+    def count(self, key: str, *, collection: str = EVERYTHING) -> int: ...
+
+    def scan(self, start: str, stop: str, *, collection: str = EVERYTHING, limit: int | None = None) -> Iterator[Capture]:
+        """Captures with start <= key < stop, in order; streams."""
+
+    def find_digest(self, digest: str, *, url: str) -> Capture | None:
+        """An earlier response of that URL with the same payload digest, for revisit records; any URL if that has none."""
+
+    def newest(self, limit: int) -> Sequence[Capture]:
+        """The latest HTML captures with status 200, one per key, newest first."""
+
+    def total(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+# --- text index ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageText:
+    """What the words of one capture are."""
+
+    key: str
+    url: str
+    timestamp: str
+    mime: str
+    size_bytes: int
+    collection: str
+    title: str
+    headings: str
+    text: str
+    language: str
+
+
+class Sort(StrEnum):
+    RELEVANCE = "relevance"
+    OLDEST = "oldest"
+    NEWEST = "newest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextQuery:
+    """A parsed query. Every word and phrase is required, unless it stands in a group of alternatives."""
+
+    words: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()
+    alternatives: tuple[tuple[str, ...], ...] = ()
+    """Each group needs one of its words or phrases."""
+    excluded: tuple[str, ...] = ()
+    sites: tuple[str, ...] = ()
+    mimes: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    period: Period | None = None
+    as_of: datetime | None = None
+    collection: str = EVERYTHING
+    sort: Sort = Sort.RELEVANCE
+    offset: int = 0
+    limit: int = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One page that matches, shown by its best matching state."""
+
+    key: str
+    url: str
+    timestamp: str
+    title: str
+    snippet: str
+    """Plain text; the matching words are the `marks`."""
+    marks: tuple[tuple[int, int], ...]
+    """Character ranges of the snippet to highlight, ascending, not overlapping."""
+    mime: str
+    size_bytes: int
+    language: str
+    versions: int
+    """Captures of the page that show the matching states."""
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits:
+    pages: int
+    """How many pages match; `exact` says whether that is counted or estimated."""
+    exact: bool
+    hits: Sequence[Hit]
+    years: Mapping[int, int] = field(default_factory=dict)
+    """Matching captures by year."""
+
+
+class TextIndex(Protocol):
+    """Words and time. A cache: thrown away and rebuilt from the depot. One writer at a time."""
+
+    def add(self, container: str, pages: Iterable[PageText]) -> int:
+        """Put a container's pages in and commit; a container already there changes nothing (0)."""
+
+    def containers(self) -> frozenset[str]: ...
+
+    def find(self, query: TextQuery) -> Hits: ...
+
+    def total(self) -> int:
+        """Documents (page states)."""
+
+    def close(self) -> None: ...
+
+
+# --- object store ----------------------------------------------------------------------------------------------------
+
+
+class ObjectStore(Protocol):
+    """Keys to bytes, for the depot. Keys are relative POSIX paths. A put is whole or absent, and durable on return."""
+
+    def put(self, key: str, source: BinaryIO, *, overwrite: bool = False) -> int:
+        """Bytes written; Conflict when the key exists and `overwrite` is not set."""
+
+    def open(self, key: str, *, offset: int = 0, length: int | None = None) -> BinaryIO:
+        """A stream of the bytes; NotFound when there is no such key."""
+
+    def size(self, key: str) -> int | None:
+        """None when there is no such key."""
+
+    def keys(self, prefix: str = "") -> Iterator[str]: ...
+
+    def delete(self, key: str) -> None: ...
+
+    def local_path(self, key: str) -> Path | None:
+        """The file itself where the store is a folder; None elsewhere."""
+
+
+# --- engine ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[Item, Result]):
+    """What came of one item: a result, or the words of its failure."""
+
+    item: Item
+    result: Result | None
+    error: str = ""
+
+
+class Engine(Protocol):
+    """Runs one function over many items on many cores or machines. The function is importable, its values pickle."""
+
+    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Done[Item, Result]]:
+        """Results as they come; one failing item is reported in its `Done` and stops nothing."""
+
+    def close(self) -> None: ...
+
+
+# --- formats ---------------------------------------------------------------------------------------------------------
+
+
+class FormatIdentifier(Protocol):
+    """What a file is, by its bytes first."""
+
+    @property
+    def engine(self) -> str:
+        """Name and version of engine and signatures, recorded with each result."""
+
+    def identify(self, payload: bytes | Path, *, name: str, mime: str) -> Format:
+        """`name` is the URL or file name (its extension is weak evidence), `mime` what the server said or empty."""

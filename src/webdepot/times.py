@@ -1,0 +1,109 @@
+"""Moments in an archive: aware UTC datetimes inside, 14-digit timestamps in indexes and addresses.
+
+A timestamp is `YYYYMMDDhhmmss` in UTC, as CDX, WARC tools and replay addresses have it. A shorter one names a period:
+`2019` is the whole year. RFC 7089 (Memento) needs HTTP dates, WARC 1.1 needs ISO 8601 with Z.
+"""
+
+import calendar
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
+
+Clock = Callable[[], datetime]
+
+_DIGITS = re.compile(r"[0-9]{1,14}\Z", re.ASCII)
+_ISO = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:?\d\d)?)?)?)?\Z", re.ASCII)
+EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
+LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """From `start` to `end`, both ends included, to the second."""
+
+    start: datetime = EARLIEST
+    end: datetime = LATEST
+
+    def __contains__(self, moment: datetime) -> bool:
+        return self.start <= moment <= self.end
+
+
+def utc_now() -> datetime:
+    """The wall clock; everything that needs a time takes a `Clock` and this is its default at the edges."""
+    return datetime.now(UTC)
+
+
+def to_timestamp(moment: datetime) -> str:
+    """The 14 digits of an aware moment; fractions of a second are cut, never rounded up into the future."""
+    utc = moment.astimezone(UTC)
+    # strftime does not pad years before 1000 on every platform.
+    return f"{utc.year:04d}{utc.month:02d}{utc.day:02d}{utc.hour:02d}{utc.minute:02d}{utc.second:02d}"
+
+
+def from_timestamp(digits: str) -> datetime:
+    """The first moment of what 4 to 14 digits name; ValueError for anything that is no date."""
+    return period_of(digits).start
+
+
+def period_of(digits: str) -> Period:
+    """What 4, 6, 8, 10, 12 or 14 digits name: a year, month, day, hour, minute or second. Odd lengths name the shorter one."""
+    if not _DIGITS.match(digits) or len(digits) < 4:
+        raise ValueError(f"{digits!r} is no timestamp: 4 to 14 digits YYYYMMDDhhmmss are needed")
+    digits = digits[: len(digits) // 2 * 2]
+    parts = [int(digits[:4]), *(int(digits[at : at + 2]) for at in range(4, len(digits), 2))]
+    year, month, day, hour, minute, second = [*parts, *(1, 1, 0, 0, 0)[len(parts) - 1 :]]
+    start = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)
+    match len(parts):
+        case 1:
+            end = start.replace(month=12, day=31, hour=23, minute=59, second=59)
+        case 2:
+            end = start.replace(day=calendar.monthrange(year, month)[1], hour=23, minute=59, second=59)
+        case 3:
+            end = start.replace(hour=23, minute=59, second=59)
+        case 4:
+            end = start.replace(minute=59, second=59)
+        case 5:
+            end = start.replace(second=59)
+        case _:
+            end = start
+    return Period(start, end)
+
+
+def to_iso(moment: datetime) -> str:
+    """`2026-11-15T09:02:51Z`: WARC 1.0's form, valid in 1.1, ISO 8601 and RFC 3339."""
+    utc = moment.astimezone(UTC)
+    return f"{utc.year:04d}-{utc.month:02d}-{utc.day:02d}T{utc.hour:02d}:{utc.minute:02d}:{utc.second:02d}Z"
+
+
+def from_iso(text: str) -> datetime:
+    """Read W3C-DTF (a year alone up to nanoseconds and an offset); without an offset the text means UTC."""
+    found = _ISO.match(text.strip())
+    if not found:
+        raise ValueError(f"{text!r} is no ISO 8601 date")
+    year, month, day, hour, minute, second, fraction, zone = found.groups()
+    micros = int((fraction or "0")[:6].ljust(6, "0"))
+    moment = datetime(int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), min(int(second or 0), 59), micros, UTC)
+    if zone and zone != "Z":
+        sign = -1 if zone[0] == "+" else 1
+        offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
+        try:
+            moment += sign * offset
+        except OverflowError:
+            raise ValueError(f"{text!r} lies outside the years 1 to 9999") from None
+    return moment
+
+
+def to_http(moment: datetime) -> str:
+    """`Sun, 15 Nov 2026 09:02:51 GMT` (RFC 9110, 5.6.7)."""
+    return format_datetime(moment.astimezone(UTC), usegmt=True)
+
+
+def from_http(text: str) -> datetime:
+    """Read an HTTP date in any of its three forms; ValueError for anything else."""
+    try:
+        moment = parsedate_to_datetime(text)
+    except (TypeError, IndexError) as error:
+        raise ValueError(f"{text!r} is no HTTP date") from error
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
