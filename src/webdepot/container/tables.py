@@ -1,0 +1,17 @@
+"""The table of containers."""
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Integer, String, Table
+
+from webdepot.database import metadata
+
+containers = Table(
+    "containers",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("harvest", String(100), ForeignKey("harvests.id"), nullable=False, index=True),
+    Column("state", String(10), nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("records", Integer, nullable=False),
+    Column("place", String(1000), nullable=False),
+)
