@@ -11,7 +11,7 @@ containers = Table(
     Column("harvest", String(100), ForeignKey("harvests.id"), nullable=False, index=True),
     Column("state", String(10), nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
-    Column("sha256", String(64), nullable=False),
+    Column("sha256", String(64), nullable=False, index=True),
     Column("records", Integer, nullable=False),
     Column("place", String(1000), nullable=False),
 )

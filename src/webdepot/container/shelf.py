@@ -1,0 +1,66 @@
+"""The shelf: which containers there are, whose they are and where they stand now."""
+
+from collections.abc import Iterator
+
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+
+from webdepot.container.tables import containers
+from webdepot.model import Container, ContainerState, HarvestId
+
+
+def add(connection: Connection, container: Container) -> None:
+    """A container that is sealed and durable on disk; the same one again changes nothing but its facts."""
+    connection.execute(delete(containers).where(containers.c.name == container.name))
+    connection.execute(
+        insert(containers).values(
+            name=container.name,
+            harvest=container.harvest,
+            state=container.state.value,
+            size_bytes=container.size_bytes,
+            sha256=container.sha256,
+            records=container.records,
+            place=container.place,
+        )
+    )
+
+
+def move(connection: Connection, name: str, state: ContainerState, place: str) -> None:
+    connection.execute(update(containers).where(containers.c.name == name).values(state=state.value, place=place))
+
+
+def of_harvest(connection: Connection, harvest: HarvestId) -> list[Container]:
+    rows = connection.execute(select(containers).where(containers.c.harvest == harvest).order_by(containers.c.name))
+    return [_container(row) for row in rows.mappings()]
+
+
+def iter_all(connection: Connection) -> Iterator[Container]:
+    return map(_container, connection.execute(select(containers).order_by(containers.c.name)).mappings())
+
+
+def find(connection: Connection, name: str) -> Container | None:
+    row = connection.execute(select(containers).where(containers.c.name == name)).mappings().one_or_none()
+    return _container(row) if row else None
+
+
+def find_bytes(connection: Connection, sha256: str) -> Container | None:
+    """A container with exactly these bytes, under whatever name."""
+    row = connection.execute(select(containers).where(containers.c.sha256 == sha256).limit(1)).mappings().one_or_none()
+    return _container(row) if row else None
+
+
+def totals(connection: Connection) -> tuple[int, int]:
+    """How many containers, and their bytes."""
+    row = connection.execute(select(func.count(), func.coalesce(func.sum(containers.c.size_bytes), 0)).select_from(containers)).one()
+    return int(row[0]), int(row[1])
+
+
+def _container(row: RowMapping) -> Container:
+    return Container(
+        name=row["name"],
+        harvest=HarvestId(row["harvest"]),
+        state=ContainerState(row["state"]),
+        size_bytes=row["size_bytes"],
+        sha256=row["sha256"],
+        records=row["records"],
+        place=row["place"],
+    )

@@ -1,0 +1,111 @@
+"""Harvests as the database knows them: one row per run, its state only ever moved by these functions.
+
+running ──> finished ──> kept            a harvest that ended by itself, then its package
+   │  ╲
+   │   ──> stopped, failed ──> running   by a person, a limit of the machine, or a crash; resumed from its folder
+"""
+
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from webdepot.errors import NotFound
+from webdepot.harvest.tables import harvests
+from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, TargetId
+from webdepot.times import to_timestamp
+from webdepot.url import Url
+
+
+def new_id(now: datetime, host: str) -> HarvestId:
+    """Readable, sortable by time, and unique among all archives that may one day exchange packages."""
+    slug = re.sub(r"[^a-z0-9]+", "-", host.lower()).strip("-")[:40] or "import"
+    return HarvestId(f"{to_timestamp(now)}-{slug}-{secrets.token_hex(3)}")
+
+
+def begin(connection: Connection, harvest: Harvest) -> None:
+    connection.execute(
+        insert(harvests).values(
+            id=harvest.id,
+            target=harvest.target,
+            kind=harvest.kind.value,
+            state=harvest.state.value,
+            seeds=list(harvest.seeds),
+            collection=harvest.collection,
+            settings=dict(harvest.settings),
+            started_at=harvest.started_at,
+            ended_at=harvest.ended_at,
+            reason=harvest.reason,
+            counts=dict(harvest.counts),
+        )
+    )
+
+
+def move(
+    connection: Connection,
+    harvest: HarvestId,
+    state: HarvestState,
+    *,
+    reason: str = "",
+    counts: Mapping[str, int] | None = None,
+    ended_at: datetime | None = None,
+) -> None:
+    """To another state, with the reason in words; what is not given stays as it was, except the reason."""
+    values: dict[str, object] = {"state": state.value, "reason": reason}
+    if counts is not None:
+        values["counts"] = dict(counts)
+    if ended_at is not None:
+        values["ended_at"] = ended_at
+    connection.execute(update(harvests).where(harvests.c.id == harvest).values(**values))
+
+
+def get(connection: Connection, harvest: str) -> Harvest:
+    row = connection.execute(select(harvests).where(harvests.c.id == harvest)).mappings().one_or_none()
+    if row is None:
+        raise NotFound(f"There is no harvest {harvest}. List them: webdepot harvest list")
+    return _harvest(row)
+
+
+def latest(connection: Connection, limit: int) -> list[Harvest]:
+    rows = connection.execute(select(harvests).order_by(harvests.c.started_at.desc(), harvests.c.id.desc()).limit(limit))
+    return [_harvest(row) for row in rows.mappings()]
+
+
+def in_states(connection: Connection, states: Iterable[HarvestState]) -> list[Harvest]:
+    chosen = select(harvests).where(harvests.c.state.in_([state.value for state in states])).order_by(harvests.c.started_at)
+    return [_harvest(row) for row in connection.execute(chosen).mappings()]
+
+
+def unfinished(connection: Connection, target: TargetId, kind: HarvestKind) -> Harvest | None:
+    """The newest harvest of this target that can be resumed."""
+    resumable = (HarvestState.RUNNING.value, HarvestState.STOPPED.value, HarvestState.FAILED.value)
+    chosen = (
+        select(harvests)
+        .where(harvests.c.target == target, harvests.c.kind == kind.value, harvests.c.state.in_(resumable))
+        .order_by(harvests.c.started_at.desc())
+        .limit(1)
+    )
+    row = connection.execute(chosen).mappings().one_or_none()
+    return _harvest(row) if row else None
+
+
+def collections(connection: Connection) -> Sequence[str]:
+    return list(connection.execute(select(harvests.c.collection).distinct().order_by(harvests.c.collection)).scalars())
+
+
+def _harvest(row: RowMapping) -> Harvest:
+    return Harvest(
+        id=HarvestId(row["id"]),
+        target=TargetId(row["target"]),
+        kind=HarvestKind(row["kind"]),
+        state=HarvestState(row["state"]),
+        seeds=tuple(map(Url, row["seeds"])),
+        collection=row["collection"],
+        settings=row["settings"],
+        started_at=row["started_at"],
+        ended_at=row["ended_at"],
+        reason=row["reason"],
+        counts=row["counts"],
+    )

@@ -1,0 +1,55 @@
+"""Targets: sites we decided about. One target per site, however its address is spelled."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, RowMapping, insert, select
+
+from webdepot.errors import NotFound
+from webdepot.model import Purpose, Target, TargetId, Verdict
+from webdepot.selection.tables import targets, verdicts
+from webdepot.url import Url, key
+
+
+def register(
+    connection: Connection, seeds: Sequence[Url], *, name: str, collection: str, purpose: Purpose, now: datetime
+) -> tuple[Target, bool]:
+    """The target of these seeds, and whether it is new. Seeds are compared by their keys: spelling does not matter."""
+    identity = json.dumps(sorted({key(seed) for seed in seeds}))[:2000]
+    row = connection.execute(select(targets).where(targets.c.key == identity)).mappings().one_or_none()
+    if row is not None:
+        return _target(row), False
+    inserted = connection.execute(
+        insert(targets)
+        .values(key=identity, name=name, seeds=list(seeds), collection=collection, purpose=purpose.value, created_at=now)
+        .returning(targets)
+    )
+    return _target(inserted.mappings().one()), True
+
+
+def get(connection: Connection, target: TargetId) -> Target:
+    row = connection.execute(select(targets).where(targets.c.id == target)).mappings().one_or_none()
+    if row is None:
+        raise NotFound(f"There is no target {target}.")
+    return _target(row)
+
+
+def keep_verdict(connection: Connection, target: TargetId, question: str, verdict: Verdict, *, agent: str, now: datetime) -> None:
+    """Decisions are kept, with who took them."""
+    connection.execute(
+        insert(verdicts).values(
+            target=target, question=question, answer=verdict.answer.value, rule=verdict.rule, reason=verdict.reason, agent=agent, at=now
+        )
+    )
+
+
+def _target(row: RowMapping) -> Target:
+    return Target(
+        id=TargetId(row["id"]),
+        name=row["name"],
+        seeds=tuple(map(Url, row["seeds"])),
+        collection=row["collection"],
+        purpose=Purpose(row["purpose"]),
+        created_at=row["created_at"],
+    )
