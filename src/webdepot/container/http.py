@@ -1,0 +1,331 @@
+"""HTTP messages as they stand in records: the head, and the body with its codings undone.
+
+Follows RFC 9112 (message syntax, chunked) and RFC 9110, 8.4 (content coding), leniently: an archive holds what servers
+really sent and what older tools made of it, so nothing here raises. Order of use:
+
+1. `parse_head` reads status line and headers;
+2. `transfer_decoded` takes the chunks away (and a transfer coding below them);
+3. `content_decoded` unpacks gzip, deflate, br and zstd up to a limit, so that a bomb costs no more than the limit.
+
+A head often lies: tools decode a body and keep the header. A body that does not begin like its coding is passed on as it is.
+"""
+
+import re
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import brotli
+from isal import isal_zlib
+
+from webdepot.container.pieces import PIECE_BYTES, iter_pieces, limited, stream_of
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+Pieces = Iterator[bytes]
+
+MOST_CODINGS = 5
+"""Codings on top of each other that we undo; real servers use one, curl accepts five."""
+MOST_HEADERS = 10_000
+# Small input pieces: where a coding breaks, the output of the piece with the break is lost.
+_INPUT_BYTES = 4096
+_LONGEST_HEADER_BYTES = 1 << 16
+_ZSTD_WINDOW_LOG = 23  # RFC 9659: 8 MB for content coding
+
+_STATUS_LINE = re.compile(r"\s*(HTTP/?[0-9.]*|ICY)[ \t]+([0-9]{3})(?:[ \t]+(.*))?\Z", re.IGNORECASE)
+_REQUEST_LINE = re.compile(r"\S+[ \t]+.*[ \t]+(HTTP/[0-9.]+)\s*\Z", re.IGNORECASE)
+_CHUNK_LINE = re.compile(rb"[ \t]*([0-9a-fA-F]{1,16})[ \t]*(?:;[^\n]*)?\r?\n")
+_LONGEST_CHUNK_LINE = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpHead:
+    """Status line and headers, as text in Latin-1, in their order."""
+
+    version: str
+    """As written: `HTTP/1.1`. Of a request too; empty where there is no such line."""
+    status: int
+    """0 without a status line."""
+    reason: str
+    headers: tuple[tuple[str, str], ...]
+
+    def get(self, name: str) -> str | None:
+        """The first header of that name, in any case."""
+        wanted = name.lower()
+        for key, value in self.headers:
+            if key.lower() == wanted:
+                return value
+        return None
+
+    def get_all(self, name: str) -> list[str]:
+        wanted = name.lower()
+        return [value for key, value in self.headers if key.lower() == wanted]
+
+
+def parse_head(data: bytes) -> HttpHead:
+    """Read a head, up to its empty line or the end. Lines may end in a bare LF, values may be folded. Never raises."""
+    lines = data.decode("latin-1").split("\n")
+    first = lines[0].rstrip("\r")
+    version, status, reason, at = "", 0, "", 0
+    if found := _STATUS_LINE.match(first):
+        version, status, reason, at = found[1], int(found[2]), (found[3] or "").strip(), 1
+    elif found := _REQUEST_LINE.match(first):
+        version, at = found[1], 1
+    return HttpHead(version=version, status=status, reason=reason, headers=tuple(_headers(lines[at : at + MOST_HEADERS])))
+
+
+def _headers(lines: list[str]) -> list[tuple[str, str]]:
+    headers: list[tuple[str, str]] = []
+    for line in lines:
+        line = line.rstrip("\r")
+        if not line:
+            break
+        if line[0] in " \t" and headers:
+            name, value = headers[-1]
+            headers[-1] = (name, f"{value} {line.strip()}".strip())
+            continue
+        name, colon, value = line.partition(":")
+        if colon and name.strip():
+            headers.append((name.strip(), value.strip()))
+    return headers
+
+
+# --- transfer coding ---------------------------------------------------------------------------------------------------
+
+
+def transfer_decoded(body: BinaryIO, head: HttpHead) -> BinaryIO:
+    """The body without its transfer coding; `body` itself where it has none. A body that is not chunked is passed on."""
+    codings = _codings(head, "transfer-encoding")
+    if "chunked" not in codings:
+        return body
+    pieces = _dechunked(body)
+    for coding in reversed([coding for coding in codings if coding != "chunked"][:MOST_CODINGS]):
+        pieces = _DECODERS.get(coding, _unchanged)(pieces)
+    return stream_of(pieces)
+
+
+def _dechunked(body: BinaryIO) -> Pieces:
+    """Chunk data piece by piece. Where a chunk line is expected and something else stands, the rest is passed on raw."""
+    buffer = body.read(PIECE_BYTES)
+    at = 0
+    first = True
+    while True:
+        if len(buffer) - at < _LONGEST_CHUNK_LINE and (more := body.read(PIECE_BYTES)):
+            buffer, at = buffer[at:] + more, 0
+        line = _CHUNK_LINE.match(buffer, at, at + _LONGEST_CHUNK_LINE)
+        if not line or (first and not _looks_chunked(buffer, line)):
+            yield buffer[at:]
+            yield from iter_pieces(body)
+            return
+        first, at, left = False, line.end(), int(line[1], 16)
+        if left == 0:
+            return
+        while left > 0:
+            part = buffer[at : at + left]
+            if not part:
+                buffer, at = body.read(PIECE_BYTES), 0
+                if not buffer:
+                    return
+                continue
+            yield part
+            at += len(part)
+            left -= len(part)
+        if len(buffer) - at < 2:
+            buffer, at = buffer[at:] + body.read(PIECE_BYTES), 0
+        at += 2 if buffer[at : at + 2] == b"\r\n" else buffer[at : at + 1] == b"\n"
+
+
+def _looks_chunked(buffer: bytes, line: re.Match[bytes]) -> bool:
+    """Whether the first chunk ends in a line end, as far as it is in the buffer: text may begin with a line `cafe`."""
+    end = line.end() + int(line[1], 16)
+    return int(line[1], 16) == 0 or end >= len(buffer) or buffer[end : end + 1] in (b"\r", b"\n")
+
+
+# --- content coding ----------------------------------------------------------------------------------------------------
+
+
+def content_decoded(body: BinaryIO, head: HttpHead, *, limit_bytes: int) -> BinaryIO:
+    """A transfer-decoded body without its content coding: at most `limit_bytes`, and no more than is undamaged.
+
+    A coding we do not know is passed over. With several codings each one's output is limited, so that time is bounded too.
+    """
+    codings = [coding for coding in _codings(head, "content-encoding") if coding in _DECODERS]
+    if not codings or len(codings) > MOST_CODINGS:
+        return stream_of(limited(iter_pieces(body), limit_bytes))
+    pieces = iter_pieces(body, _INPUT_BYTES)
+    for coding in reversed(codings):
+        pieces = limited(_DECODERS[coding](pieces), limit_bytes)
+    return stream_of(pieces)
+
+
+def _codings(head: HttpHead, name: str) -> list[str]:
+    """In the order in which they were put on."""
+    return [coding.strip().lower() for value in head.get_all(name) for coding in value.split(",") if coding.strip()]
+
+
+def _unchanged(pieces: Pieces) -> Pieces:
+    return pieces
+
+
+def _gunzipped(pieces: Pieces) -> Pieces:
+    return _inflated(pieces, _after_gzip_header, trailer_bytes=8)
+
+
+def _deflated(pieces: Pieces) -> Pieces:
+    """`deflate` is zlib's form by the standard and the raw form by custom."""
+    return _inflated(pieces, _after_zlib_header, trailer_bytes=None)
+
+
+def _inflated(pieces: Pieces, after_header: Callable[[bytes], int | None], *, trailer_bytes: int | None) -> Pieces:
+    """Raw inflate, because checksums at the end are no reason to throw a page away; browsers do not look at them either."""
+    data, start = b"", None
+    for piece in pieces:
+        data += piece
+        if (start := after_header(data)) is not None or len(data) > _LONGEST_HEADER_BYTES:
+            break
+    if start is None or start < 0:
+        yield data
+        yield from pieces
+        return
+    whole, data = data, data[start:]
+    inflater, untouched = isal_zlib.decompressobj(wbits=-15), True
+    while True:
+        try:
+            out = inflater.decompress(data, PIECE_BYTES)
+        except isal_zlib.error:  # type: ignore[misc]  # its stub takes the class for an instance
+            if untouched:
+                yield from _until_damage(whole, start, pieces, is_sure=trailer_bytes is not None)
+            return
+        if out:
+            yield out
+        untouched = False
+        if inflater.eof:
+            following = None if trailer_bytes is None else _next_member(inflater.unused_data, pieces, trailer_bytes)
+            if following is None:
+                return
+            data, inflater = following, isal_zlib.decompressobj(wbits=-15)
+            continue
+        data = inflater.unconsumed_tail
+        if not data and len(out) < PIECE_BYTES and not (data := next(pieces, b"")):
+            return
+
+
+def _next_member(rest: bytes, pieces: Pieces, trailer_bytes: int) -> bytes | None:
+    """What follows the header of the next gzip member; None where no member follows."""
+    while (start := _after_gzip_header(rest[trailer_bytes:])) is None and len(rest) < _LONGEST_HEADER_BYTES:
+        piece = next(pieces, b"")
+        if not piece:
+            return None
+        rest += piece
+    return None if start is None or start < 0 else rest[trailer_bytes + start :]
+
+
+def _until_damage(whole: bytes, start: int, pieces: Pieces, *, is_sure: bool) -> Pieces:
+    """The first piece broke: byte by byte as far as it goes, or, if it gives nothing and has no magic, the body as it is."""
+    inflater = zlib.decompressobj(wbits=-15)
+    out = bytearray()
+    try:
+        for at in range(start, len(whole)):
+            out += inflater.decompress(whole[at : at + 1])
+    except zlib.error:
+        pass
+    if out and is_sure:
+        yield bytes(out)
+    elif not is_sure:
+        yield whole
+        yield from pieces
+
+
+def _after_gzip_header(data: bytes) -> int | None:
+    """Where the deflate stream begins (RFC 1952, 2.3): None when more bytes are needed, -1 when this is no gzip."""
+    if not b"\x1f\x8b\x08".startswith(data[:3]):
+        return -1
+    if len(data) < 10:
+        return None
+    flags, at = data[3], 10
+    if flags & 4:
+        if len(data) < 12:
+            return None
+        at += 2 + int.from_bytes(data[10:12], "little")
+    for flag in (8, 16):
+        if flags & flag:
+            end = data.find(b"\0", at)
+            if end < 0:
+                return None
+            at = end + 1
+    at += 2 if flags & 2 else 0
+    return at if len(data) >= at else None
+
+
+def _after_zlib_header(data: bytes) -> int | None:
+    """2 behind a zlib header (RFC 1950, 2.2), 0 where there is none: then it is raw, or no deflate at all."""
+    if len(data) < 2:
+        return None
+    return 2 if data[0] & 0x0F == 8 and data[0] >> 4 <= 7 and int.from_bytes(data[:2], "big") % 31 == 0 else 0
+
+
+def _unbrotlied(pieces: Pieces) -> Pieces:
+    decoder, held, untouched = brotli.Decompressor(), b"", True
+    for piece in pieces:
+        data = piece
+        held = held + piece if untouched and len(held) < _LONGEST_HEADER_BYTES else held
+        while True:
+            try:
+                out = decoder.process(data, output_buffer_limit=PIECE_BYTES)
+            except brotli.error:
+                if untouched:  # brotli has no magic: a body that breaks before it gives anything is none
+                    yield held
+                    yield from pieces
+                return
+            if out:
+                yield out
+                untouched, held = False, b""
+            data = b""
+            if decoder.is_finished():
+                return
+            if not out and decoder.can_accept_more_data():
+                break
+
+
+def _unzstded(pieces: Pieces) -> Pieces:
+    data = b""
+    for piece in pieces:
+        data += piece
+        if len(data) >= 4:
+            break
+    if not _is_zstd(data):
+        yield data
+        yield from pieces
+        return
+    while data:
+        decoder = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
+        while not decoder.eof:
+            try:
+                out = decoder.decompress(data, PIECE_BYTES)
+            except zstd.ZstdError:
+                return
+            if out:
+                yield out
+            data = b""
+            if decoder.needs_input and not decoder.eof and not (data := next(pieces, b"")):
+                return
+        data = decoder.unused_data or next(pieces, b"")
+
+
+def _is_zstd(data: bytes) -> bool:
+    """A frame, or a skippable one (RFC 8878, 3.1)."""
+    return data[:4] == b"\x28\xb5\x2f\xfd" or (data[1:4] == b"\x2a\x4d\x18" and 0x50 <= data[0] <= 0x5F)
+
+
+_DECODERS: dict[str, Callable[[Pieces], Pieces]] = {
+    "gzip": _gunzipped,
+    "x-gzip": _gunzipped,
+    "deflate": _deflated,
+    "br": _unbrotlied,
+    "zstd": _unzstded,
+}
