@@ -171,6 +171,8 @@ def from_tree(home: Path, tree: Mapping[str, Any], *, environment: Mapping[str, 
     parts: dict[str, Any] = {}
     for name, item in sections.items():
         kind = _section_type(item)
+        if not isinstance(tree.get(name, {}), dict):
+            raise ConfigError(f"{origin}: [{name}] must be a section with keys of its own.")
         given = dict(tree.get(name, {}))
         sources.update({f"{name}.{key}": origin for key in given})
         for key in dataclasses.fields(kind):

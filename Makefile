@@ -1,0 +1,55 @@
+# Every door of the project. `make run` and `make test` set up all they need on a bare Debian 12 with Python 3.11.
+.DEFAULT_GOAL := help
+.PHONY: help install install-test run test check quick bench docs screenshots clean
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := demo-home
+
+help:
+	@echo "make run          archive a sample site in four editions and open the portal at http://127.0.0.1:8080"
+	@echo "make test         style, types, documentation and all tests"
+	@echo "make install      make .venv with everything; the program is .venv/bin/webdepot"
+	@echo "make check        ruff, mypy --strict and the generated documentation"
+	@echo "make bench        the benchmarks, with their peers in the same run"
+	@echo "make docs         write the generated reference pages anew"
+	@echo "make screenshots  take the pictures of the README from the demo"
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt scripts/setup.sh scripts/vendor.py
+	scripts/setup.sh run
+	@touch $@
+
+install-test: $(VENV)/.installed-test
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	scripts/setup.sh test
+	@touch $@
+
+run: install
+	$(BIN)/webdepot --home $(DEMO) demo
+
+check: install-test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python scripts/reference.py --check
+
+test: check
+	$(BIN)/pytest -n 2
+
+quick: install-test
+	$(BIN)/pytest -n 2 -m "not browser and not slow"
+
+bench: install-test
+	$(BIN)/python -m bench
+
+docs: install-test
+	$(BIN)/python scripts/reference.py
+
+screenshots: install-test
+	$(BIN)/python scripts/screenshots.py --home $(DEMO)
+
+clean:
+	rm -rf $(VENV) $(DEMO) build dist

@@ -1,0 +1,40 @@
+"""Write the next migration from the difference between the tables in the code and the last migration.
+
+    .venv/bin/python scripts/migration.py "what changes, in words"
+
+Read what it wrote before you commit it.
+"""
+
+import importlib
+import pkgutil
+import sys
+import tempfile
+from pathlib import Path
+
+import alembic.command
+
+import webdepot
+from webdepot import accounts, database, provenance  # noqa: F401 - they register tables
+from webdepot.database import Database
+
+
+def import_all_tables() -> None:
+    for module in pkgutil.walk_packages(webdepot.__path__, "webdepot."):
+        if module.name.endswith(".tables"):
+            importlib.import_module(module.name)
+
+
+def main() -> None:
+    import_all_tables()
+    versions = Path(webdepot.__file__).parent / "migrations" / "versions"
+    number = len(list(versions.glob("[0-9]*.py"))) + 1
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Database.in_file(Path(folder) / "scratch.db")
+        scratch.upgrade()
+        config = database._alembic(scratch.engine)
+        alembic.command.revision(config, message=sys.argv[1], autogenerate=True, rev_id=f"{number:04d}")
+        scratch.close()
+
+
+if __name__ == "__main__":
+    main()

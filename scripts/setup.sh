@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Installs what `make` needs: system packages from Debian where they are missing, .venv, and the pinned browser files.
+# Usage: scripts/setup.sh run|test
+set -euo pipefail
+cd "$(dirname "$0")/.."
+part=${1:-run}
+
+need_debian() { # need_debian PACKAGE...: those not installed yet, with one apt-get call
+  local missing=()
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  command -v apt-get >/dev/null || { echo "Please install: ${missing[*]}" >&2; exit 1; }
+  local sudo=""
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "Please install as root: apt-get install ${missing[*]}" >&2; exit 1; }
+    sudo=sudo
+  fi
+  echo "Installing from Debian: ${missing[*]}"
+  $sudo apt-get update -qq
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+python=$(command -v python3.11 || command -v python3 || true)
+if [ -z "$python" ] || ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
+  need_debian python3 python3-venv
+  python=$(command -v python3.11 || command -v python3)
+fi
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Webdepot needs Python 3.11 or later; this is $("$python" --version)." >&2; exit 1; }
+
+[ -x .venv/bin/python ] || "$python" -m venv .venv
+if [ "$part" = run ]; then
+  echo "Installing Webdepot into .venv"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+  .venv/bin/python scripts/vendor.py
+else
+  need_debian chromium fonts-dejavu-core
+  echo "Installing the tools of the tests into .venv"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+fi

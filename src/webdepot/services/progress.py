@@ -1,0 +1,38 @@
+"""What long work tells while it runs: one value, given to one callable. Faces draw it; services never print."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """The steps of a harvest on its way into the archive, in order."""
+
+    HARVEST = "harvest"
+    IMPORT = "import"
+    CHECK = "check"
+    IDENTIFY = "identify"
+    KEEP = "keep"
+    INDEX = "index"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    phase: Phase
+    done: int
+    total: int | None = None
+    """None where nobody can know yet."""
+    size_bytes: int = 0
+    rate: float = 0.0
+    """Things a second, lately."""
+    waiting: int = 0
+    errors: int = 0
+    note: str = ""
+    """What is being worked on now."""
+
+
+Watch = Callable[[Progress], None]
+
+
+def unwatched(progress: Progress) -> None:
+    """For callers who do not look."""
