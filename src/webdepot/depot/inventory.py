@@ -1,0 +1,113 @@
+"""The inventory of an OCFL object: which bytes it holds and which version shows which of them.
+
+https://ocfl.io/1.1/spec/#inventory. `manifest` maps a digest to the content paths that hold those bytes; `state` of a version maps
+a digest to the logical paths under which a reader sees them. A later version names old digests again instead of copying bytes.
+Reading is strict: an inventory that contradicts itself is `CorruptData`, since everything else hangs on it.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from webdepot.errors import CorruptData
+from webdepot.times import from_iso, to_iso
+
+TYPE = "https://ocfl.io/1.1/spec/#inventory"
+ALGORITHM = "sha256"
+NAME = "inventory.json"
+SIDECAR = f"{NAME}.{ALGORITHM}"
+LONGEST_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectVersion:
+    created: datetime
+    message: str
+    user: str
+    address: str
+    state: Mapping[str, tuple[str, ...]]
+    """Digest to logical paths."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    id: str
+    head: int
+    manifest: Mapping[str, tuple[str, ...]]
+    """Digest to content paths below the object's folder."""
+    versions: tuple[ObjectVersion, ...]
+    sha256: str
+    """Of the inventory file itself, as its sidecar says it."""
+
+    def files(self, version: int | None = None) -> dict[str, str]:
+        """Logical path to digest in a version (the newest by default), sorted by path."""
+        state = self.versions[(version or self.head) - 1].state
+        return dict(sorted((path, digest) for digest, paths in state.items() for path in paths))
+
+
+def serialise(identifier: str, manifest: Mapping[str, tuple[str, ...]], versions: tuple[ObjectVersion, ...]) -> tuple[Inventory, bytes]:
+    """The value and the bytes of the file; equal values give equal bytes."""
+    document = {
+        "id": identifier,
+        "type": TYPE,
+        "digestAlgorithm": ALGORITHM,
+        "head": f"v{len(versions)}",
+        "manifest": _sorted(manifest),
+        "versions": {f"v{number}": _version_out(version) for number, version in enumerate(versions, 1)},
+    }
+    data = (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
+    digest = hashlib.sha256(data).hexdigest()
+    return Inventory(id=identifier, head=len(versions), manifest=manifest, versions=versions, sha256=digest), data
+
+
+def parse(data: bytes, *, where: str) -> Inventory:
+    """Read an inventory; CorruptData names what contradicts what."""
+    try:
+        document = json.loads(data)
+        _require(isinstance(document, dict), "it is no JSON object")
+        _require(str(document["type"]).startswith("https://ocfl.io/1."), f"type {document['type']!r} is not known")
+        _require(document["digestAlgorithm"] == ALGORITHM, f"digest algorithm {document['digestAlgorithm']!r} is not {ALGORITHM}")
+        _require(document.get("contentDirectory", "content") == "content", "the content folder has another name")
+        manifest = {digest.lower(): tuple(paths) for digest, paths in document["manifest"].items()}
+        numbers = range(1, len(document["versions"]) + 1)
+        versions = tuple(_version_in(document["versions"][f"v{number}"]) for number in numbers)
+        _require(document["head"] == f"v{len(versions)}", f"head {document['head']!r} is not the last version")
+        for version in versions:
+            _require(version.state.keys() <= manifest.keys(), "a version names bytes that the manifest does not have")
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise CorruptData(f"The inventory {where} cannot be used: {error}. Restore it from another copy.", where=where) from error
+    return Inventory(
+        id=str(document["id"]), head=len(versions), manifest=manifest, versions=versions, sha256=hashlib.sha256(data).hexdigest()
+    )
+
+
+def sidecar(digest: str) -> bytes:
+    return f"{digest} {NAME}\n".encode()
+
+
+def _version_out(version: ObjectVersion) -> dict[str, object]:
+    user = {"name": version.user} | ({"address": version.address} if version.address else {})
+    return {"created": to_iso(version.created), "message": version.message, "user": user, "state": _sorted(version.state)}
+
+
+def _version_in(document: dict[str, Any]) -> ObjectVersion:
+    user = document.get("user", {})
+    return ObjectVersion(
+        created=from_iso(document["created"]),
+        message=str(document.get("message", "")),
+        user=str(user.get("name", "")),
+        address=str(user.get("address", "")),
+        state={digest.lower(): tuple(paths) for digest, paths in document["state"].items()},
+    )
+
+
+def _sorted(paths: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
+    return {digest: sorted(paths[digest]) for digest in sorted(paths)}
+
+
+def _require(holds: bool, words: str) -> None:
+    if not holds:
+        raise ValueError(words)

@@ -1,0 +1,295 @@
+"""Objects with versions on an object store: an own writer and reader of OCFL 1.1 (https://ocfl.io/1.1/spec/).
+
+Order of a write, each step durable before the next:
+1. what an interrupted earlier try left behind is cleared away, or finished if only its last step was missing
+2. content of the new version, hashed while it is copied, so that a container is read once
+3. the version's own inventory and its sidecar
+4. the object's declaration, then its root inventory (from here on the version exists), then the sidecar of that
+
+No key of content is ever written over, and no version is changed. An object without a root inventory does not exist for any
+function here. Between the root inventory and its sidecar the object is whole: the version's copy of both proves it.
+One writer for one object at a time; any number of readers.
+"""
+
+import hashlib
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from webdepot import digest
+from webdepot.depot import inventory as inventories
+from webdepot.depot import layout
+from webdepot.depot.inventory import Inventory, ObjectVersion
+from webdepot.errors import CorruptData, InputError, NotFound
+from webdepot.model import Finding, Severity
+from webdepot.ports import ObjectStore
+
+
+def put_version(
+    store: ObjectStore,
+    identifier: str,
+    files: Mapping[str, Path | bytes],
+    *,
+    message: str,
+    user: str,
+    created: datetime,
+    address: str = "",
+    removed: frozenset[str] = frozenset(),
+    expected: Mapping[str, str] | None = None,
+) -> Inventory:
+    """Keep files under their logical paths: what the object had, with `files` put over it and `removed` taken out of sight.
+
+    Repeating a call that was interrupted, or one whose files are all there already, is safe and adds nothing. `expected` gives
+    the SHA-256 (hexadecimal) a file must have; CorruptData when its bytes differ, and then nothing has become visible.
+    """
+    layout.prepare(store)
+    current = _mended(store, identifier)
+    number = current.head + 1 if current else 1
+    folder = layout.folder_of(identifier)
+    _clear(store, f"{folder}/v{number}/")
+    manifest = dict(current.manifest) if current else {}
+    state = current.files() if current else {}
+    for logical, source in files.items():
+        _check_logical(logical)
+        state[logical] = _keep(store, folder, f"v{number}/content/{logical}", source, manifest, (expected or {}).get(logical, ""))
+    state = {logical: value for logical, value in state.items() if logical not in removed}
+    if current and state == current.files():
+        return current
+    version = ObjectVersion(created=created, message=message, user=user, address=address, state=_by_digest(state))
+    return _publish(store, folder, identifier, manifest, (*(current.versions if current else ()), version))
+
+
+def find_inventory(store: ObjectStore, identifier: str) -> Inventory | None:
+    """The object's inventory, checked against its sidecar; None when there is no such object."""
+    key = f"{layout.folder_of(identifier)}/{inventories.NAME}"
+    if store.size(key) is None:
+        return None
+    found = inventories.parse(_small(store, key), where=key)
+    if not (_sidecar_agrees(store, key, found) or _sidecar_agrees(store, _version_key(identifier, found), found)):
+        raise CorruptData(f"The inventory {key} is not what its sidecar says. Restore it from another copy.", where=key)
+    if found.id != identifier:
+        raise CorruptData(f"The inventory {key} is that of {found.id}. Restore it from another copy.", where=key)
+    return found
+
+
+def read_inventory(store: ObjectStore, identifier: str) -> Inventory:
+    """As `find_inventory`; NotFound when there is no such object."""
+    found = find_inventory(store, identifier)
+    if found is None:
+        raise NotFound(f"The depot has no object {identifier}. Run: webdepot package list")
+    return found
+
+
+def content_key(inventory: Inventory, logical: str, *, version: int | None = None) -> str:
+    """The key in the store that holds the bytes of a logical path; NotFound when the version does not show it."""
+    value = inventory.files(version).get(logical)
+    if value is None:
+        raise NotFound(f"Object {inventory.id} has no file {logical}.")
+    return f"{layout.folder_of(inventory.id)}/{inventory.manifest[value][0]}"
+
+
+def iter_objects(store: ObjectStore) -> Iterator[str]:
+    """The identifiers of all objects, from the store alone; half-written ones are not among them."""
+    for key in store.keys(""):
+        folder, _, name = key.rpartition("/")
+        if name == layout.OBJECT_DECLARATION and store.size(f"{folder}/{inventories.NAME}") is not None:
+            yield layout.find_identifier(folder) or _identifier_inside(store, folder)
+
+
+def iter_unfinished(store: ObjectStore) -> Iterator[str]:
+    """Folders that an interrupted first write left behind; `discard` clears one away, repeating the write does too."""
+    previous = ""
+    for key in store.keys(""):
+        folder = "/".join(key.split("/")[:4])
+        if folder != previous and key.count("/") > 3 and not key.startswith("extensions/"):
+            previous = folder
+            if store.size(f"{folder}/{inventories.NAME}") is None:
+                yield folder
+
+
+def discard(store: ObjectStore, folder: str) -> None:
+    """Clear away a folder that `iter_unfinished` named; refuses one that holds an object."""
+    if store.size(f"{folder}/{inventories.NAME}") is not None:
+        raise InputError(f"{folder} holds a whole object and is not cleared away.")
+    _clear(store, f"{folder}/")
+
+
+def verify(store: ObjectStore, identifier: str) -> Iterator[Finding]:
+    """Read every byte of an object and compare; yields nothing when all is as it was written."""
+    folder = layout.folder_of(identifier)
+    try:
+        inventory = read_inventory(store, identifier)
+    except CorruptData as error:
+        yield _finding("inventory-damaged", error.where, str(error))
+        return
+    except NotFound as error:
+        yield _finding("object-missing", identifier, str(error))
+        return
+    yield from _verify_frame(store, folder, inventory)
+    for value, paths in inventory.manifest.items():
+        for path in paths:
+            yield from _verify_content(store, f"{folder}/{path}", value)
+    yield from _verify_nothing_else(store, folder, inventory)
+
+
+def _verify_frame(store: ObjectStore, folder: str, inventory: Inventory) -> Iterator[Finding]:
+    declaration = f"{folder}/{layout.OBJECT_DECLARATION}"
+    if store.size(declaration) is None or _small(store, declaration) != f"{layout.OBJECT_DECLARATION[2:]}\n".encode():
+        yield _finding("declaration-damaged", declaration, f"{declaration} does not say that this is an OCFL object.")
+    if not _sidecar_agrees(store, f"{folder}/{inventories.NAME}", inventory):
+        yield _finding(
+            "sidecar-stale", f"{folder}/{inventories.SIDECAR}", f"The sidecar of {folder}/{inventories.NAME} does not agree with it."
+        )
+    for number in range(1, inventory.head + 1):
+        key = f"{folder}/v{number}/{inventories.NAME}"
+        try:
+            found = inventories.parse(_small(store, key), where=key)
+        except (CorruptData, NotFound) as error:
+            yield _finding("inventory-damaged", key, str(error))
+            continue
+        if not _sidecar_agrees(store, key, found) or found.id != inventory.id or found.versions != inventory.versions[:number]:
+            yield _finding("inventory-damaged", key, f"The inventory {key} does not agree with its sidecar or with the object.")
+
+
+def _verify_content(store: ObjectStore, key: str, value: str) -> Iterator[Finding]:
+    try:
+        with store.open(key) as stream:
+            found, _ = digest.of_stream(stream)
+    except NotFound:
+        yield _finding("content-missing", key, f"{key} is gone.")
+    except OSError as error:
+        yield _finding("content-unreadable", key, f"{key} cannot be read: {error.strerror}.")
+    else:
+        if found.value.hex() != value:
+            yield _finding("content-damaged", key, f"{key} is damaged: expected sha256 {value}, found {found.value.hex()}.")
+
+
+def _verify_nothing_else(store: ObjectStore, folder: str, inventory: Inventory) -> Iterator[Finding]:
+    frame = {layout.OBJECT_DECLARATION, inventories.NAME, inventories.SIDECAR}
+    known = {f"{folder}/{path}" for paths in inventory.manifest.values() for path in paths} | {f"{folder}/{name}" for name in frame}
+    for number in range(1, inventory.head + 1):
+        known |= {f"{folder}/v{number}/{inventories.NAME}", f"{folder}/v{number}/{inventories.SIDECAR}"}
+    unfinished = f"{folder}/v{inventory.head + 1}/"
+    for key in store.keys(f"{folder}/"):
+        if key.startswith(unfinished):
+            yield _finding(
+                "unfinished-version", key, f"{key} was left by an interrupted write; the next write clears it away.", Severity.NOTE
+            )
+        elif key not in known:
+            yield _finding("unexpected-file", key, f"{key} is not in the inventory.", Severity.WARNING)
+
+
+def _keep(store: ObjectStore, folder: str, path: str, source: Path | bytes, manifest: dict[str, tuple[str, ...]], expected: str) -> str:
+    """Copy one file in and give its digest. Later versions hash first, so that bytes the object has are not kept twice."""
+    if manifest and not path.startswith("v1/"):
+        value = hashlib.sha256(source).hexdigest() if isinstance(source, bytes) else digest.of_file(source).value.hex()
+        if value in manifest:
+            _compare(path, value, expected)
+            return value
+    with _opened(source) as stream, closing(_Hashing(stream)) as hashing:
+        store.put(f"{folder}/{path}", cast(BinaryIO, hashing))
+        value = hashing.value()
+    _compare(path, value, expected)
+    manifest[value] = (*manifest.get(value, ()), path)
+    return value
+
+
+def _publish(
+    store: ObjectStore, folder: str, identifier: str, manifest: Mapping[str, tuple[str, ...]], versions: tuple[ObjectVersion, ...]
+) -> Inventory:
+    inventory, data = inventories.serialise(identifier, manifest, versions)
+    beside = inventories.sidecar(inventory.sha256)
+    store.put(f"{folder}/v{inventory.head}/{inventories.NAME}", io.BytesIO(data))
+    store.put(f"{folder}/v{inventory.head}/{inventories.SIDECAR}", io.BytesIO(beside))
+    if store.size(f"{folder}/{layout.OBJECT_DECLARATION}") is None:
+        store.put(f"{folder}/{layout.OBJECT_DECLARATION}", io.BytesIO(f"{layout.OBJECT_DECLARATION[2:]}\n".encode()))
+    store.put(f"{folder}/{inventories.NAME}", io.BytesIO(data), overwrite=inventory.head > 1)
+    store.put(f"{folder}/{inventories.SIDECAR}", io.BytesIO(beside), overwrite=True)
+    return inventory
+
+
+def _mended(store: ObjectStore, identifier: str) -> Inventory | None:
+    """The object as it is, with the last step of an interrupted write done."""
+    found = find_inventory(store, identifier)
+    if found is not None:
+        key = f"{layout.folder_of(identifier)}/{inventories.NAME}"
+        if not _sidecar_agrees(store, key, found):
+            store.put(
+                f"{layout.folder_of(identifier)}/{inventories.SIDECAR}", io.BytesIO(inventories.sidecar(found.sha256)), overwrite=True
+            )
+    return found
+
+
+def _clear(store: ObjectStore, prefix: str) -> None:
+    for key in list(store.keys(prefix)):
+        store.delete(key)
+
+
+def _sidecar_agrees(store: ObjectStore, key: str, inventory: Inventory) -> bool:
+    beside = f"{key}.{inventories.ALGORITHM}"
+    return store.size(beside) is not None and _small(store, beside).split() == [inventory.sha256.encode(), inventories.NAME.encode()]
+
+
+def _version_key(identifier: str, inventory: Inventory) -> str:
+    return f"{layout.folder_of(identifier)}/v{inventory.head}/{inventories.NAME}"
+
+
+def _small(store: ObjectStore, key: str) -> bytes:
+    with store.open(key) as stream:
+        data = stream.read(inventories.LONGEST_BYTES + 1)
+    if len(data) > inventories.LONGEST_BYTES:
+        raise CorruptData(f"{key} is larger than an inventory may be. Restore it from another copy.", where=key)
+    return data
+
+
+def _identifier_inside(store: ObjectStore, folder: str) -> str:
+    key = f"{folder}/{inventories.NAME}"
+    return inventories.parse(_small(store, key), where=key).id
+
+
+def _by_digest(state: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    collected: dict[str, tuple[str, ...]] = {}
+    for logical, value in sorted(state.items()):
+        collected[value] = (*collected.get(value, ()), logical)
+    return collected
+
+
+def _check_logical(logical: str) -> None:
+    if not logical or any(step in ("", ".", "..") for step in logical.split("/")):
+        raise InputError(f"{logical!r} is no path inside an object: it must be relative and without '.', '..' or empty steps.")
+
+
+def _compare(path: str, value: str, expected: str) -> None:
+    if expected and value != expected:
+        words = f"{path.partition('/content/')[2]} is damaged: expected sha256 {expected}, found {value}. Nothing was kept."
+        raise CorruptData(words, where=path)
+
+
+def _opened(source: Path | bytes) -> BinaryIO:
+    return io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+
+
+def _finding(code: str, subject: str, message: str, severity: Severity = Severity.ERROR) -> Finding:
+    return Finding(code=f"depot.{code}", severity=severity, subject=subject, message=message)
+
+
+class _Hashing(io.RawIOBase):
+    """Hands a stream through and hashes what went by."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._hasher = hashlib.sha256()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._stream.read(size)
+        self._hasher.update(data)
+        return data
+
+    def value(self) -> str:
+        return self._hasher.hexdigest()
