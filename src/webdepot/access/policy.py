@@ -1,0 +1,104 @@
+"""May this reader see this capture? The one gate of access; look-up, calendar, search and replay all ask here.
+
+A rule closes or opens what stands below a key prefix, for captures of a period, at one access point or at all, as long as it
+is valid. Of the rules that match, one decides:
+
+1. the one with the longest prefix (closer to the page),
+2. then one that names an access point before one for all,
+3. then the youngest.
+
+Without a matching rule the answer is yes. A verdict's reason is the rule's public text; **an empty reason means that the reader
+must not learn that the capture exists** (the rule hides it), so faces answer as if it were not there.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import StrEnum
+
+from webdepot.accounts import Role
+from webdepot.model import Answer, Capture, Verdict
+
+
+class AccessPoint(StrEnum):
+    """Where a reader sits."""
+
+    PUBLIC = "public"
+    READING_ROOM = "reading room"
+    STAFF = "staff"
+
+
+class RuleAnswer(StrEnum):
+    SHOW = "show"
+    REFUSE = "refuse"
+    HIDE = "hide"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Who asks. A reader without a name has not signed in."""
+
+    name: str = ""
+    roles: frozenset[Role] = field(default_factory=frozenset)
+    access_point: AccessPoint = AccessPoint.PUBLIC
+
+
+ANYONE = Reader()
+"""A reader on the public web who has not signed in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    id: int
+    prefix: str
+    """Start of a URL key: `org,example)/private` or `org,example)` for a host."""
+    captured_from: str = "0" * 14
+    captured_to: str = "9" * 14
+    valid_from: date = date.min
+    valid_to: date = date.max
+    access_point: AccessPoint | None = None
+    """None means all."""
+    answer: RuleAnswer
+    public_text: str = ""
+    private_note: str = ""
+    created_by: str = ""
+    created_at: datetime
+
+
+Visible = Callable[[Capture], Verdict]
+"""The gate with rules, reader and day filled in."""
+
+OPEN = Verdict(answer=Answer.ACCEPT, rule="no rule", reason="No rule of access speaks about it.")
+DEFAULT_TEXT = "Access to this page is closed."
+
+
+def allows(key: str, timestamp: str, rules: Iterable[Rule], reader: Reader, today: date) -> Verdict:
+    """The verdict on one capture. `rules` may hold others than those of this key; they are passed over."""
+    matching = [rule for rule in rules if _matches(rule, key, timestamp, reader, today)]
+    if not matching:
+        return OPEN
+    decisive = max(matching, key=lambda rule: (len(rule.prefix), rule.access_point is not None, rule.id))
+    name = f"access rule {decisive.id}"
+    match decisive.answer:
+        case RuleAnswer.SHOW:
+            return Verdict(answer=Answer.ACCEPT, rule=name, reason=decisive.public_text)
+        case RuleAnswer.REFUSE:
+            return Verdict(answer=Answer.REJECT, rule=name, reason=decisive.public_text or DEFAULT_TEXT)
+        case RuleAnswer.HIDE:
+            return Verdict(answer=Answer.REJECT, rule=name, reason="")
+
+
+def visible_to(rules: Sequence[Rule], reader: Reader, today: date) -> Visible:
+    """The gate as one question per capture."""
+    if not rules:
+        return lambda capture: OPEN
+    return lambda capture: allows(capture.key, capture.timestamp, rules, reader, today)
+
+
+def _matches(rule: Rule, key: str, timestamp: str, reader: Reader, today: date) -> bool:
+    return (
+        key.startswith(rule.prefix)
+        and rule.captured_from <= timestamp <= rule.captured_to
+        and rule.valid_from <= today <= rule.valid_to
+        and rule.access_point in (None, reader.access_point)
+    )

@@ -1,0 +1,59 @@
+"""Rules of access in the database. They are added and never changed: a younger rule overrides an older one."""
+
+from datetime import date
+
+from sqlalchemy import Connection, RowMapping, func, insert, literal, select
+
+from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
+from webdepot.access.tables import access_rules
+from webdepot.errors import InputError
+
+
+def add(connection: Connection, rule: Rule) -> Rule:
+    """Keep a rule (its `id` is given here); InputError when it would close everything or nothing."""
+    if not rule.prefix.strip():
+        raise InputError("A rule of access needs the start of an address. Without one it would speak about everything.")
+    if rule.captured_from > rule.captured_to or rule.valid_from > rule.valid_to:
+        raise InputError(f"The rule for {rule.prefix} ends before it begins.")
+    values = {
+        "prefix": rule.prefix,
+        "captured_from": rule.captured_from,
+        "captured_to": rule.captured_to,
+        "valid_from": rule.valid_from.isoformat(),
+        "valid_to": rule.valid_to.isoformat(),
+        "access_point": rule.access_point.value if rule.access_point else "",
+        "answer": rule.answer.value,
+        "public_text": rule.public_text,
+        "private_note": rule.private_note,
+        "created_by": rule.created_by,
+        "created_at": rule.created_at,
+    }
+    kept = connection.execute(insert(access_rules).values(**values).returning(*access_rules.c)).mappings().one()
+    return _rule(kept)
+
+
+def find_for(connection: Connection, key: str) -> list[Rule]:
+    """The rules that may speak about captures of one key."""
+    starts = func.substr(literal(key), 1, func.length(access_rules.c.prefix)) == access_rules.c.prefix
+    return [_rule(row) for row in connection.execute(select(access_rules).where(starts)).mappings()]
+
+
+def every(connection: Connection) -> list[Rule]:
+    return [_rule(row) for row in connection.execute(select(access_rules).order_by(access_rules.c.id)).mappings()]
+
+
+def _rule(row: RowMapping) -> Rule:
+    return Rule(
+        id=row["id"],
+        prefix=row["prefix"],
+        captured_from=row["captured_from"],
+        captured_to=row["captured_to"],
+        valid_from=date.fromisoformat(row["valid_from"]),
+        valid_to=date.fromisoformat(row["valid_to"]),
+        access_point=AccessPoint(row["access_point"]) if row["access_point"] else None,
+        answer=RuleAnswer(row["answer"]),
+        public_text=row["public_text"],
+        private_note=row["private_note"],
+        created_by=row["created_by"],
+        created_at=row["created_at"],
+    )
