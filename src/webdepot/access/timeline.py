@@ -1,0 +1,141 @@
+"""Captures as a calendar and as a spark line: pure arithmetic on a stream of captures, kept as one line per day.
+
+Memory grows with the days on which something was captured, not with the captures.
+"""
+
+import calendar
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from webdepot.model import Capture
+
+MOST_BARS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    number: int
+    count: int = 0
+    timestamp: str = ""
+    """Of the day's first capture."""
+    is_changed: bool = False
+    """Whether a capture of this day has other bytes than the one before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Month:
+    number: int
+    count: int
+    weeks: tuple[tuple[Day | None, ...], ...]
+    """Rows of seven days, Monday first; None outside the month."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Year:
+    number: int
+    count: int
+    timestamp: str
+    """Of the year's first capture; empty when there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One bar of a spark line: a month or a year."""
+
+    label: str
+    """`2019` or `2019-03`."""
+    count: int
+    height: float
+    """0 to 1 of the highest bar, by square root: one capture stays visible beside a thousand."""
+    timestamp: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    total: int
+    first: str
+    last: str
+    days: dict[str, Day]
+    """By `YYYYMMDD`."""
+
+    @property
+    def years(self) -> tuple[Year, ...]:
+        """Every year from the first to the last, those without captures too."""
+        if not self.days:
+            return ()
+        counts: dict[int, int] = {}
+        firsts: dict[int, str] = {}
+        for date, day in self.days.items():
+            year = int(date[:4])
+            counts[year] = counts.get(year, 0) + day.count
+            firsts.setdefault(year, day.timestamp)
+        return tuple(
+            Year(number=year, count=counts.get(year, 0), timestamp=firsts.get(year, ""))
+            for year in range(int(self.first[:4]), int(self.last[:4]) + 1)
+        )
+
+
+def of(captures: Iterable[Capture]) -> Timeline:
+    """The timeline of captures of one key, given in order of time."""
+    days: dict[str, Day] = {}
+    total, first, last, digest = 0, "", "", ""
+    for capture in captures:
+        total += 1
+        first, last = first or capture.timestamp, capture.timestamp
+        date = capture.timestamp[:8]
+        before = days.get(date)
+        days[date] = Day(
+            number=int(date[6:]),
+            count=before.count + 1 if before else 1,
+            timestamp=before.timestamp if before else capture.timestamp,
+            is_changed=(before.is_changed if before else False) or capture.digest != digest,
+        )
+        digest = capture.digest
+    return Timeline(total=total, first=first, last=last, days=days)
+
+
+def months(timeline: Timeline, year: int) -> tuple[Month, ...]:
+    """The twelve months of a year as weeks of days."""
+    made = []
+    for number in range(1, 13):
+        # 1 AD is the first year Python's calendar can lay out in whole weeks.
+        weeks = calendar.monthcalendar(max(year, 1), number)
+        rows = tuple(tuple(_day(timeline, year, number, day) for day in week) for week in weeks)
+        count = sum(day.count for row in rows for day in row if day)
+        made.append(Month(number=number, count=count, weeks=rows))
+    return tuple(made)
+
+
+def bars(timeline: Timeline) -> Sequence[Bar]:
+    """A spark line from the first to the last capture: months where they fit, years otherwise."""
+    if not timeline.days:
+        return ()
+    start, stop = (int(edge[:4]) * 12 + int(edge[4:6]) - 1 for edge in (timeline.first, timeline.last))
+    by_month = stop - start < MOST_BARS
+    width = 6 if by_month else 4
+    counts: dict[str, int] = {}
+    firsts: dict[str, str] = {}
+    for date, day in timeline.days.items():
+        counts[date[:width]] = counts.get(date[:width], 0) + day.count
+        firsts.setdefault(date[:width], day.timestamp)
+    labels = (
+        [f"{month // 12:04d}{month % 12 + 1:02d}" for month in range(start, stop + 1)]
+        if by_month
+        else [f"{year:04d}" for year in range(start // 12, stop // 12 + 1)]
+    )
+    highest = max(counts.values())
+    return [
+        Bar(
+            label=f"{label[:4]}-{label[4:]}" if by_month else label,
+            count=counts.get(label, 0),
+            height=(counts.get(label, 0) / highest) ** 0.5,
+            timestamp=firsts.get(label, ""),
+        )
+        for label in labels
+    ]
+
+
+def _day(timeline: Timeline, year: int, month: int, day: int) -> Day | None:
+    if day == 0:
+        return None
+    return timeline.days.get(f"{year:04d}{month:02d}{day:02d}", Day(number=day))
