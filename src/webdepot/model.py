@@ -127,6 +127,8 @@ class Candidate:
     """Hop letters from the seed; empty for a seed."""
     tries: int = 0
     """Failed tries so far."""
+    outside: int = 0
+    """Links followed since the scope was left; 0 inside it."""
 
 
 class Failure(StrEnum):

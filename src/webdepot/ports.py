@@ -36,7 +36,10 @@ class Frontier(Protocol):
     """
 
     def add(self, candidates: Iterable[Candidate]) -> int:
-        """Queue those never seen (by `url.key` plus scheme and exact path case: see the implementation); how many that was."""
+        """Queue those never seen (by their exact address without session ids); how many that was."""
+
+    def refuse(self, candidate: Candidate) -> bool:
+        """Note one that will not be fetched; True the first time, so that it is logged once. It may still be added later."""
 
     def take(self, now_s: float) -> Candidate | None:
         """A candidate of a host that may be asked now and has none in flight; the host is held until `finish` or `retry`."""
@@ -47,8 +50,14 @@ class Frontier(Protocol):
     def finish(self, candidate: Candidate, *, host_free_at_s: float) -> None:
         """The candidate's life is over; its host may be asked again from that time on."""
 
-    def retry(self, candidate: Candidate, *, host_free_at_s: float) -> None:
-        """Back to the front of its host's queue with one more try counted."""
+    def retry(self, candidate: Candidate, *, host_free_at_s: float, not_before_s: float = 0.0) -> None:
+        """Back to the front of its host's queue with one more try counted; before `not_before_s` others of the host go first."""
+
+    def remember(self, key: str, value: bytes) -> None:
+        """Keep a small fact of the caller (robots.txt of a host, totals) with the frontier; durable with the next commit."""
+
+    def recall(self, key: str) -> bytes | None:
+        """The fact last remembered under that key, committed or not."""
 
     def commit(self, marks: Mapping[str, int]) -> None:
         """Make all of the above durable, together with the caller's marks (file name -> acknowledged size)."""

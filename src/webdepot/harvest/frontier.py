@@ -1,0 +1,370 @@
+"""The frontier on one machine: what has been seen, what waits, who may be asked when. LMDB on disk, a heap of hosts in memory.
+
+A host here is scheme, host name and port. One candidate of a host is out at a time; how long the host rests is the caller's
+matter (`politeness`). Layout of the LMDB environment, version 1, all numbers big-endian so that keys sort as they should:
+
+    meta      "layout"                                          -> "1"
+              "marks"                                           -> JSON object: file name -> acknowledged size
+    seen      host hash (8) | address hash (8)                  -> empty
+    refused   host hash (8) | address hash (8)                  -> empty
+    queue     host hash (8) | precedence (1) | sequence (8)     -> tries (1) | outside (1) | path 0 via 0 url
+    notes     key of the caller                                 -> value of the caller
+
+    precedence: 0 seeds and prerequisites, 1 embedded parts, 2 links, 3 guesses.   sequence: number of addresses seen before it.
+
+The host comes first so that a host's queue is one range and its fingerprints lie together; 64 bits for the address within
+the host keep ten million addresses without a false "seen" (with Heritrix's 40 bits some 45 of them would be lost).
+Two hosts with one hash would share a queue, nothing worse, because the address hash is over the whole address.
+
+Order of steps:
+1. One write transaction stays open from commit to commit: a crash undoes all of it, and only it.
+2. `add` puts the fingerprint; if it was new, the queue entry.
+3. `take` pops the host that is due first. Its next candidates are read from its range, at most `per_host` at a time; an
+   entry stays in the queue until `finish` deletes it, so what was out when the process died waits again.
+"""
+
+import fcntl
+import json
+import os
+import re
+from bisect import insort
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+from heapq import heappop, heappush
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import lmdb
+
+from webdepot.errors import Conflict, CorruptData, NoSpace
+from webdepot.model import Candidate, Hop
+from webdepot.ports import FrontierCounts
+from webdepot.url import Url
+
+LAYOUT = 1
+FIRST_MAP_BYTES = 1 << 30
+"""Address space, not disk: the file is as long as the pages in use."""
+PER_HOST = 20
+MOST_IN_MEMORY = 100_000
+"""Candidates read ahead over all hosts; with very many hosts each gets fewer than `per_host`."""
+
+_SESSION = re.compile(
+    r"(?i)(?:(?<=[?&;])(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}(?:&|\Z)"
+    r"|(?<=[?&])aspsessionid[a-z]{8}=[a-z]{24}(?:&|\Z)"
+    r"|(?<=[?&])cfid=[^&]+&cftoken=[^&]+(?:&|\Z)"
+    r"|;jsessionid=[0-9a-z.!_-]{16,}(?=[?/]|\Z))"
+)
+_PRECEDENCE = {"": 0, Hop.PREREQUISITE: 0, Hop.EMBED: 1, Hop.LINK: 2, Hop.MANIFEST: 2, Hop.SPECULATIVE: 3}
+
+
+def identity(url: str) -> str:
+    """What makes two addresses one: the exact address, but for session ids of well-known kinds.
+
+    Not the SURT key: it would take `/news` and `/news/`, or a host with and without `www.`, for one and so never follow
+    the redirect between them.
+    """
+    lowered = url.lower()
+    if "sid=" not in lowered and "sessionid" not in lowered and "cfid=" not in lowered:
+        return url
+    return _SESSION.sub("", url).rstrip("?&;")
+
+
+def precedence(path: str) -> int:
+    """The place in a host's queue by the last hop; a redirect counts as what it redirects."""
+    return _PRECEDENCE[path.rstrip(Hop.REDIRECT)[-1:]]
+
+
+def origin_of(url: str) -> str:
+    """Scheme, host and port of a canonical address, without user and password."""
+    start = url.index("//") + 2
+    end = url.find("/", start)
+    authority = url[start:] if end < 0 else url[start:end]
+    return url[:start] + authority.rpartition("@")[2]
+
+
+class _Host:
+    """A host in memory: when it may be asked, and the first of its waiting candidates."""
+
+    __slots__ = ("deferred", "due_s", "flying", "free_at_s", "front", "id")
+
+    def __init__(self, host_id: bytes, free_at_s: float) -> None:
+        self.id = host_id
+        self.free_at_s = free_at_s
+        self.due_s: float | None = None
+        """When the heap has it; None while it is out or has nothing waiting."""
+        self.flying: bytes | None = None
+        """Key of the candidate that is out."""
+        self.front: list[tuple[bytes, bytes]] = []
+        """The smallest entries of its range, ascending, without those flying or deferred."""
+        self.deferred: list[tuple[float, bytes]] = []
+        """Heap of retries: (not before, key)."""
+
+
+class LmdbFrontier:
+    """`Frontier` in a folder of its own. One process at a time; a second one gets Conflict."""
+
+    def __init__(self, folder: Path, *, per_host: int = PER_HOST, map_bytes: int = FIRST_MAP_BYTES) -> None:
+        self.folder = folder
+        self._per_host = per_host
+        self._lock = _locked(folder)
+        try:
+            self._open(map_bytes)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _open(self, map_bytes: int) -> None:
+        size_bytes = sum(file.stat().st_size for file in self.folder.iterdir())
+        # Our own lock on the folder replaces LMDB's: it says so instead of waiting for ever.
+        self._env = lmdb.Environment(str(self.folder), map_size=max(map_bytes, 4 * size_bytes), max_dbs=5, lock=False)
+        self._meta, self._seen, self._refused, self._queue, self._notes = (
+            self._env.open_db(name) for name in (b"meta", b"seen", b"refused", b"queue", b"notes")
+        )
+        self._begin()
+        layout = self._txn.get(b"layout", db=self._meta)
+        if layout is None:
+            self._txn.put(b"layout", str(LAYOUT).encode(), db=self._meta)
+        elif int(layout) > LAYOUT:
+            raise Conflict(
+                f"The frontier {self.folder} was written by a newer version of Webdepot (layout {layout.decode()}). Install that."
+            )
+        self._seen_count: int = self._txn.stat(self._seen)["entries"]
+        self._queued_count: int = self._txn.stat(self._queue)["entries"]
+        self._now_s = 0.0
+        self._turn = count()
+        self._heap: list[tuple[float, int, _Host]] = []
+        self._hosts: dict[bytes, _Host] = {}
+        self._host_ids: dict[str, bytes] = {}
+        self._flying: dict[Url, _Host] = {}
+        for host_id in self._iter_hosts():
+            self._schedule(self._host(host_id))
+
+    # --- the life of a candidate -----------------------------------------------------------------------------------------
+
+    def add(self, candidates: Iterable[Candidate]) -> int:
+        added = 0
+        put, seen, queue = self._txn.put, self._seen, self._queue
+        for candidate in candidates:
+            fingerprint = self._fingerprint(candidate.url)
+            if not put(fingerprint, b"", overwrite=False, db=seen):
+                continue
+            key = b"%b%c%b" % (fingerprint[:8], precedence(candidate.path), self._seen_count.to_bytes(8, "big"))
+            value = _encoded(candidate)
+            put(key, value, db=queue)
+            self._seen_count += 1
+            self._queued_count += 1
+            added += 1
+            self._offer(key, value)
+        return added
+
+    def refuse(self, candidate: Candidate) -> bool:
+        return bool(self._txn.put(self._fingerprint(candidate.url), b"", overwrite=False, db=self._refused))
+
+    def take(self, now_s: float) -> Candidate | None:
+        self._now_s = max(self._now_s, now_s)
+        heap = self._heap
+        while heap and heap[0][0] <= now_s:
+            due_s, _, host = heappop(heap)
+            if host.due_s != due_s or host.flying is not None:
+                continue  # scheduled anew since
+            host.due_s = None
+            entry = self._next_of(host, now_s)
+            if entry is None:
+                self._schedule(host)
+                continue
+            candidate = _decoded(entry[1])
+            host.flying = entry[0]
+            self._flying[candidate.url] = host
+            return candidate
+        return None
+
+    def next_due_s(self) -> float | None:
+        heap = self._heap
+        while heap and (heap[0][2].due_s != heap[0][0] or heap[0][2].flying is not None):
+            heappop(heap)
+        return heap[0][0] if heap else None
+
+    def finish(self, candidate: Candidate, *, host_free_at_s: float) -> None:
+        host, key = self._landed(candidate, host_free_at_s)
+        self._txn.delete(key, db=self._queue)
+        self._queued_count -= 1
+        self._schedule(host)
+
+    def retry(self, candidate: Candidate, *, host_free_at_s: float, not_before_s: float = 0.0) -> None:
+        host, key = self._landed(candidate, host_free_at_s)
+        self._txn.put(key, _encoded(candidate, tries=candidate.tries + 1), db=self._queue)
+        heappush(host.deferred, (max(not_before_s, host_free_at_s), key))
+        self._schedule(host)
+
+    # --- what the caller keeps with it -----------------------------------------------------------------------------------
+
+    def remember(self, key: str, value: bytes) -> None:
+        self._txn.put(key.encode(), value, db=self._notes)
+
+    def recall(self, key: str) -> bytes | None:
+        value: bytes | None = self._txn.get(key.encode(), db=self._notes)
+        return value
+
+    def commit(self, marks: Mapping[str, int]) -> None:
+        self._txn.put(b"marks", json.dumps(dict(marks)).encode(), db=self._meta)
+        try:
+            self._txn.commit()
+        except lmdb.Error as error:
+            raise _storage_error(self.folder, error) from error
+        self._forget_idle_hosts()
+        self._begin()
+
+    def marks(self) -> Mapping[str, int]:
+        stored = self._txn.get(b"marks", db=self._meta)
+        try:
+            marks: dict[str, int] = json.loads(stored) if stored else {}
+        except ValueError as error:
+            raise CorruptData(f"The frontier {self.folder} has unreadable marks: {error}.", where=str(self.folder)) from error
+        return marks
+
+    # --- reports ---------------------------------------------------------------------------------------------------------
+
+    def counts(self) -> FrontierCounts:
+        in_flight = len(self._flying)
+        return FrontierCounts(
+            seen=self._seen_count,
+            waiting=self._queued_count - in_flight,
+            in_flight=in_flight,
+            done=self._seen_count - self._queued_count,
+        )
+
+    def iter_waiting(self) -> Iterator[Candidate]:
+        flying = {host.flying for host in self._flying.values()}
+        for key, value in self._txn.cursor(db=self._queue):
+            if key not in flying:
+                yield _decoded(value)
+
+    def close(self) -> None:
+        """Gives up what was not committed."""
+        self._txn.abort()
+        self._env.close()
+        os.close(self._lock)
+
+    # --- hosts -----------------------------------------------------------------------------------------------------------
+
+    def _fingerprint(self, url: str) -> bytes:
+        return self._host_id(origin_of(url)) + blake2b(identity(url).encode(), digest_size=8).digest()
+
+    def _host_id(self, origin: str) -> bytes:
+        known = self._host_ids.get(origin)
+        if known is None:
+            if len(self._host_ids) >= MOST_IN_MEMORY:
+                self._host_ids.clear()
+            known = self._host_ids[origin] = blake2b(origin.encode(), digest_size=8).digest()
+        return known
+
+    def _host(self, host_id: bytes) -> _Host:
+        host = self._hosts.get(host_id)
+        if host is None:
+            host = self._hosts[host_id] = _Host(host_id, self._now_s)
+        return host
+
+    def _offer(self, key: bytes, value: bytes) -> None:
+        """Tell its host of a new entry: it may belong before those read ahead, or wake a host at rest."""
+        host = self._host(key[:8])
+        if host.front and key < host.front[-1][0]:
+            insort(host.front, (key, value))
+            if len(host.front) > 2 * self._per_host:
+                del host.front[self._per_host :]
+        if host.flying is None and (host.due_s is None or host.due_s > host.free_at_s):
+            host.due_s = host.free_at_s
+            heappush(self._heap, (host.due_s, next(self._turn), host))
+
+    def _schedule(self, host: _Host) -> None:
+        """Put a host that is not out into the heap, unless it has nothing waiting."""
+        if host.front or self._refill(host):
+            host.due_s = host.free_at_s
+        elif host.deferred:
+            host.due_s = max(host.free_at_s, host.deferred[0][0])
+        else:
+            host.due_s = None
+            return
+        heappush(self._heap, (host.due_s, next(self._turn), host))
+
+    def _next_of(self, host: _Host, now_s: float) -> tuple[bytes, bytes] | None:
+        if host.deferred and host.deferred[0][0] <= now_s:
+            key = heappop(host.deferred)[1]
+            return key, self._txn.get(key, db=self._queue)
+        if host.front or self._refill(host):
+            return host.front.pop(0)
+        return None
+
+    def _refill(self, host: _Host) -> bool:
+        """Read the next entries of a host's range; whether there are any."""
+        wanted = max(1, min(self._per_host, MOST_IN_MEMORY // (len(self._hosts) or 1)))
+        held = {key for _, key in host.deferred}
+        cursor = self._txn.cursor(db=self._queue)
+        if cursor.set_range(host.id):
+            for key, value in cursor:
+                if key[:8] != host.id or len(host.front) >= wanted:
+                    break
+                if key not in held:
+                    host.front.append((key, value))
+        return bool(host.front)
+
+    def _landed(self, candidate: Candidate, host_free_at_s: float) -> tuple[_Host, bytes]:
+        host = self._flying.pop(candidate.url)
+        key = host.flying
+        if key is None:
+            raise AssertionError("a host with a candidate out has its key")
+        host.flying = None
+        host.free_at_s = host_free_at_s
+        return host, key
+
+    def _iter_hosts(self) -> Iterator[bytes]:
+        cursor = self._txn.cursor(db=self._queue)
+        found = cursor.first()
+        while found:
+            host_id = cursor.key()[:8]
+            yield host_id
+            found = cursor.set_range(host_id + b"\xff" * 9)
+
+    def _forget_idle_hosts(self) -> None:
+        """Hosts with nothing waiting are only kept until their pause is over."""
+        if len(self._hosts) > MOST_IN_MEMORY:
+            idle = [host for host in self._hosts.values() if host.due_s is None and host.flying is None and host.free_at_s <= self._now_s]
+            for host in idle:
+                del self._hosts[host.id]
+
+    def _begin(self) -> None:
+        """Start the next transaction; before it, since none may be open then, make the map four times what is used."""
+        info = self._env.info()
+        used_bytes = info["last_pgno"] * self._env.stat()["psize"]
+        if 4 * used_bytes > info["map_size"]:
+            self._env.set_mapsize(8 * used_bytes)
+        self._txn: Any = self._env.begin(write=True)
+
+
+def _encoded(candidate: Candidate, tries: int | None = None) -> bytes:
+    counted = min(candidate.tries if tries is None else tries, 127)
+    return f"{chr(counted)}{chr(min(candidate.outside, 127))}{candidate.path}\0{candidate.via or ''}\0{candidate.url}".encode()
+
+
+def _decoded(value: bytes) -> Candidate:
+    text = value.decode()
+    path, via, url = text[2:].split("\0")
+    return Candidate(url=Url(url), via=Url(via) if via else None, path=path, tries=ord(text[0]), outside=ord(text[1]))
+
+
+def _locked(folder: Path) -> int:
+    """A handle on the folder that holds an exclusive lock until it is closed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise Conflict(f"The frontier {folder} is in use by another process. Wait for that harvest to end, or stop it.") from None
+    return handle
+
+
+def _storage_error(folder: Path, error: lmdb.Error) -> NoSpace:
+    return NoSpace(
+        f"The frontier {folder} could not be written ({error}). Free some space and resume the harvest: nothing acknowledged is lost."
+    )
