@@ -42,6 +42,11 @@ class Reader:
     roles: frozenset[Role] = field(default_factory=frozenset)
     access_point: AccessPoint = AccessPoint.PUBLIC
 
+    @classmethod
+    def staff(cls, name: str) -> "Reader":
+        """Whoever works on the archive's own machine."""
+        return cls(name=name, roles=frozenset(Role), access_point=AccessPoint.STAFF)
+
 
 ANYONE = Reader()
 """A reader on the public web who has not signed in."""
