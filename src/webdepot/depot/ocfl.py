@@ -27,11 +27,14 @@ from webdepot.errors import CorruptData, InputError, NotFound
 from webdepot.model import Finding, Severity
 from webdepot.ports import ObjectStore
 
+Source = bytes | Path | tuple[Path, ...]
+"""Where the bytes of a file come from; several paths are joined."""
+
 
 def put_version(
     store: ObjectStore,
     identifier: str,
-    files: Mapping[str, Path | bytes],
+    files: Mapping[str, Source],
     *,
     message: str,
     user: str,
@@ -182,10 +185,11 @@ def _verify_nothing_else(store: ObjectStore, folder: str, inventory: Inventory) 
             yield _finding("unexpected-file", key, f"{key} is not in the inventory.", Severity.WARNING)
 
 
-def _keep(store: ObjectStore, folder: str, path: str, source: Path | bytes, manifest: dict[str, tuple[str, ...]], expected: str) -> str:
+def _keep(store: ObjectStore, folder: str, path: str, source: Source, manifest: dict[str, tuple[str, ...]], expected: str) -> str:
     """Copy one file in and give its digest. Later versions hash first, so that bytes the object has are not kept twice."""
     if manifest and not path.startswith("v1/"):
-        value = hashlib.sha256(source).hexdigest() if isinstance(source, bytes) else digest.of_file(source).value.hex()
+        with _opened(source) as stream:
+            value = digest.of_stream(stream)[0].value.hex()
         if value in manifest:
             _compare(path, value, expected)
             return value
@@ -268,8 +272,10 @@ def _compare(path: str, value: str, expected: str) -> None:
         raise CorruptData(words, where=path)
 
 
-def _opened(source: Path | bytes) -> BinaryIO:
-    return io.BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+def _opened(source: Source) -> BinaryIO:
+    if isinstance(source, bytes):
+        return io.BytesIO(source)
+    return source.open("rb") if isinstance(source, Path) else cast(BinaryIO, _Joined(source))
 
 
 def _finding(code: str, subject: str, message: str, severity: Severity = Severity.ERROR) -> Finding:
@@ -293,3 +299,31 @@ class _Hashing(io.RawIOBase):
 
     def value(self) -> str:
         return self._hasher.hexdigest()
+
+
+class _Joined(io.RawIOBase):
+    """Several files as one stream, one open at a time."""
+
+    def __init__(self, paths: tuple[Path, ...]) -> None:
+        self._waiting = iter(paths)
+        self._open: BinaryIO | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        while True:
+            if self._open is None:
+                path = next(self._waiting, None)
+                if path is None:
+                    return b""
+                self._open = path.open("rb")
+            if data := self._open.read(size):
+                return data
+            self._open.close()
+            self._open = None
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+        super().close()

@@ -1,0 +1,317 @@
+"""Packages: one harvest as an OCFL object that explains itself (OAIS archival information package, ISO 14721).
+
+    warc/NAME                    containers, byte for byte as they were written or imported
+    index/captures.cdxj.gz       one line per capture
+    index/formats.jsonl.gz       one row per distinct payload: what it is and whether it is valid
+    index/findings.jsonl.gz      what was observed about the harvest
+    metadata/package.json        target, harvest, settings, counts, verdict: all that a database needs (below)
+    metadata/dublin_core.xml     and whatever other description the caller gives
+    log/crawl.log …              logs as they were written
+    log/events.jsonl             who did what, each line vouching for the one before
+
+`read` gives back everything that `build` was given, so that rows and indexes can be made again on an empty machine.
+package.json, version 1: `format`, `format_version`, `id`, `urn`, `title`, `stored_at`, `agent`, `target`, `harvest`, `containers`,
+`verdict`, `finding_counts`, `decisions`, `tools`; each named like the nouns of `model.py`, moments in ISO 8601.
+"""
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from webdepot.depot import chain, ocfl, rows
+from webdepot.depot.inventory import Inventory
+from webdepot.depot.ocfl import Source
+from webdepot.errors import CorruptData, InputError
+from webdepot.model import (
+    Answer,
+    Capture,
+    Container,
+    ContainerState,
+    Finding,
+    Harvest,
+    HarvestId,
+    HarvestKind,
+    HarvestState,
+    Package,
+    PackageId,
+    Purpose,
+    Target,
+    TargetId,
+    Verdict,
+)
+from webdepot.ports import ObjectStore
+from webdepot.provenance import Event
+from webdepot.times import from_iso
+from webdepot.url import Url
+
+FORMAT = "webdepot-package"
+FORMAT_VERSION = 1
+FACTS = "metadata/package.json"
+CAPTURES = "index/captures.cdxj.gz"
+FORMATS = "index/formats.jsonl.gz"
+FINDINGS = "index/findings.jsonl.gz"
+EVENTS = "log/events.jsonl"
+_NAMESPACE = uuid.UUID("6b1b4a1e-9a53-5a0c-8d0e-1c7f0a9d2c11")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerSource:
+    """A sealed container and what it must be; the put fails when its bytes are not that any more."""
+
+    name: str
+    path: Path
+    size_bytes: int
+    sha256: str
+    records: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageContent:
+    """All sources of a package. Paths are only read; row files come from `rows.write_*` (or are gzip members to be joined)."""
+
+    id: PackageId
+    urn: str
+    title: str
+    target: Target
+    harvest: Harvest
+    containers: tuple[ContainerSource, ...]
+    captures: Path
+    formats: tuple[Path, ...]
+    findings: Path
+    logs: tuple[Path, ...]
+    verdict: Verdict
+    events: tuple[Event, ...]
+    """The history so far; the event of keeping is added by `build`."""
+    descriptions: Mapping[str, bytes]
+    """File name (`dublin_core.xml`) to content, for `metadata/`."""
+    agent: str
+    stored_at: datetime
+    address: str = ""
+    """A URI of the institution, for the OCFL version; may be empty."""
+    decisions: tuple[Mapping[str, Any], ...] = ()
+    """Verdicts on the target (selection, permission) as plain JSON values."""
+    tools: Mapping[str, str] = field(default_factory=dict)
+    """Programs and signature sets with their versions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageFacts:
+    """What the depot alone knows of a package."""
+
+    package: Package
+    target: Target
+    harvest: Harvest
+    containers: tuple[Container, ...]
+    """`place` is the key in the store."""
+    verdict: Verdict
+    finding_counts: Mapping[str, int]
+    decisions: tuple[Mapping[str, Any], ...]
+    tools: Mapping[str, str]
+    inventory: Inventory
+
+
+def id_of(harvest: HarvestId) -> PackageId:
+    """The identifier of a harvest's package: always the same, so that a repeated keeping meets what it began."""
+    return PackageId(uuid.uuid5(_NAMESPACE, harvest).urn)
+
+
+def build(store: ObjectStore, content: PackageContent) -> PackageFacts:
+    """Put a package into the depot, whole or not at all; the containers are there already: nothing is written.
+
+    A package that exists with fewer containers gets a new version. CorruptData when a container is not what it was when sealed.
+    """
+    inventory = ocfl.find_inventory(store, content.id)
+    if inventory is not None and _holds_all(inventory, content):
+        return read(store, content.id)
+    existing = _bytes(store, inventory, EVENTS) if inventory is not None else b""
+    ocfl.put_version(
+        store,
+        content.id,
+        _files(content, existing),
+        message=f"Harvest {content.harvest.id} kept" if inventory is None else f"Harvest {content.harvest.id} kept again with more in it",
+        user=content.agent,
+        address=content.address,
+        created=content.stored_at,
+        expected={_container_path(source.name): source.sha256 for source in content.containers},
+    )
+    return read(store, content.id)
+
+
+def read(store: ObjectStore, package: PackageId) -> PackageFacts:
+    """Everything `metadata/package.json` tells, with the places of the containers; CorruptData when it is not whole."""
+    inventory = ocfl.read_inventory(store, package)
+    where = f"{package} {FACTS}"
+    try:
+        facts = json.loads(_bytes(store, inventory, FACTS))
+        if facts["format"] != FORMAT or facts["format_version"] > FORMAT_VERSION:
+            raise InputError(f"Package {package} is of a newer kind ({facts['format_version']}). Install a newer Webdepot.")
+        return _facts(store, inventory, facts)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise CorruptData(f"{where} cannot be used: {error!r}. Restore it from another copy.", where=where) from error
+
+
+def iter_packages(store: ObjectStore) -> Iterator[PackageId]:
+    """Every package of the depot, from the store alone."""
+    return map(PackageId, ocfl.iter_objects(store))
+
+
+def iter_captures(store: ObjectStore, facts: PackageFacts) -> Iterator[Capture]:
+    with open_file(store, facts, CAPTURES) as stream:
+        yield from rows.read_captures(stream, where=f"{facts.package.id} {CAPTURES}")
+
+
+def iter_formats(store: ObjectStore, facts: PackageFacts) -> Iterator[dict[str, Any]]:
+    with open_file(store, facts, FORMATS) as stream:
+        yield from rows.read_rows(stream, where=f"{facts.package.id} {FORMATS}")
+
+
+def iter_findings(store: ObjectStore, facts: PackageFacts) -> Iterator[Finding]:
+    with open_file(store, facts, FINDINGS) as stream:
+        yield from rows.read_findings(stream, where=f"{facts.package.id} {FINDINGS}")
+
+
+def iter_events(store: ObjectStore, facts: PackageFacts) -> Iterator[Event]:
+    with open_file(store, facts, EVENTS) as stream:
+        yield from chain.read(stream, where=f"{facts.package.id} {EVENTS}")
+
+
+def open_file(store: ObjectStore, facts: PackageFacts, logical: str) -> BinaryIO:
+    """Any file of a package by its path in it; NotFound when it has none such."""
+    return store.open(ocfl.content_key(facts.inventory, logical))
+
+
+def _files(content: PackageContent, existing_events: bytes) -> dict[str, Source]:
+    kept = Event(
+        at=content.stored_at,
+        agent=content.agent,
+        action="kept",
+        subject_kind="package",
+        subject=content.id,
+        message=f"Harvest {content.harvest.id} was put into the depot.",
+        detail={"containers": len(content.containers), "urn": content.urn},
+    )
+    files: dict[str, Source] = {_container_path(source.name): source.path for source in content.containers}
+    files |= {CAPTURES: content.captures, FORMATS: content.formats, FINDINGS: content.findings}
+    files |= {f"log/{path.name}": path for path in content.logs}
+    files |= {f"metadata/{name}": data for name, data in content.descriptions.items()}
+    files[EVENTS] = chain.extended(existing_events, (*content.events, kept))
+    files[FACTS] = (json.dumps(_document(content), ensure_ascii=False, indent=1, default=_plain) + "\n").encode(errors="replace")
+    return files
+
+
+def _document(content: PackageContent) -> dict[str, object]:
+    with content.findings.open("rb") as stream:
+        counts = Counter(finding.code for finding in rows.read_findings(stream, where=str(content.findings)))
+    containers = [
+        {"name": each.name, "size_bytes": each.size_bytes, "sha256": each.sha256, "records": each.records} for each in content.containers
+    ]
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "id": content.id,
+        "urn": content.urn,
+        "title": content.title,
+        "stored_at": content.stored_at,
+        "agent": content.agent,
+        "target": asdict(content.target),
+        "harvest": asdict(content.harvest),
+        "containers": containers,
+        "verdict": asdict(content.verdict),
+        "finding_counts": dict(sorted(counts.items())),
+        "decisions": list(content.decisions),
+        "tools": dict(content.tools),
+    }
+
+
+def _facts(store: ObjectStore, inventory: Inventory, facts: dict[str, Any]) -> PackageFacts:
+    harvest = _harvest(facts["harvest"])
+    package = Package(
+        id=PackageId(inventory.id),
+        harvest=harvest.id,
+        urn=facts["urn"],
+        title=facts["title"],
+        version=inventory.head,
+        size_bytes=_size_bytes(store, inventory),
+        stored_at=from_iso(facts["stored_at"]),
+    )
+    verdict = facts["verdict"]
+    return PackageFacts(
+        package=package,
+        target=_target(facts["target"]),
+        harvest=harvest,
+        containers=tuple(_container(inventory, harvest.id, each) for each in facts["containers"]),
+        verdict=Verdict(answer=Answer(verdict["answer"]), rule=verdict["rule"], reason=verdict["reason"]),
+        finding_counts=facts["finding_counts"],
+        decisions=tuple(facts["decisions"]),
+        tools=facts["tools"],
+        inventory=inventory,
+    )
+
+
+def _target(facts: dict[str, Any]) -> Target:
+    return Target(
+        id=TargetId(facts["id"]),
+        name=facts["name"],
+        seeds=tuple(map(Url, facts["seeds"])),
+        collection=facts["collection"],
+        purpose=Purpose(facts["purpose"]),
+        created_at=from_iso(facts["created_at"]),
+    )
+
+
+def _harvest(facts: dict[str, Any]) -> Harvest:
+    return Harvest(
+        id=HarvestId(facts["id"]),
+        target=TargetId(facts["target"]),
+        kind=HarvestKind(facts["kind"]),
+        state=HarvestState(facts["state"]),
+        seeds=tuple(map(Url, facts["seeds"])),
+        collection=facts["collection"],
+        settings=facts["settings"],
+        started_at=from_iso(facts["started_at"]),
+        ended_at=from_iso(facts["ended_at"]) if facts["ended_at"] else None,
+        reason=facts["reason"],
+        counts=facts["counts"],
+    )
+
+
+def _container(inventory: Inventory, harvest: HarvestId, facts: dict[str, Any]) -> Container:
+    return Container(
+        name=facts["name"],
+        harvest=harvest,
+        state=ContainerState.KEPT,
+        size_bytes=facts["size_bytes"],
+        sha256=facts["sha256"],
+        records=facts["records"],
+        place=ocfl.content_key(inventory, _container_path(facts["name"])),
+    )
+
+
+def _holds_all(inventory: Inventory, content: PackageContent) -> bool:
+    files = inventory.files()
+    return all(files.get(_container_path(source.name)) == source.sha256 for source in content.containers)
+
+
+def _size_bytes(store: ObjectStore, inventory: Inventory) -> int:
+    return sum(store.size(ocfl.content_key(inventory, logical)) or 0 for logical in inventory.files())
+
+
+def _container_path(name: str) -> str:
+    return f"warc/{name}"
+
+
+def _bytes(store: ObjectStore, inventory: Inventory, logical: str) -> bytes:
+    with store.open(ocfl.content_key(inventory, logical)) as stream:
+        return stream.read()
+
+
+def _plain(value: object) -> object:
+    """What JSON does not know: moments as ISO 8601 text with all their digits."""
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    raise TypeError(f"{type(value).__name__} has no form in package.json")
