@@ -185,6 +185,8 @@ class Visit:
     """WARC-Truncated reason (`length`, `time`, `disconnect`) when the body is not whole."""
     failure: Failure | None = None
     failure_detail: str = ""
+    permanent: bool = False
+    """Trying again cannot help: the name does not exist, the address is forbidden."""
 
 
 class RecordKind(StrEnum):

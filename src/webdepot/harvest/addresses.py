@@ -1,0 +1,147 @@
+"""Names to addresses, and whether we may ask there.
+
+A page can link to `http://127.0.0.1/admin` or to a name whose answer changes between two look-ups (DNS rebinding). So we look
+names up ourselves, throw out what is not public, and give the HTTP client the addresses that passed: it never asks DNS itself.
+
+Order of steps, for each request:
+1. A host in `connect_to` goes where the operator said, whatever that is.
+2. An address literal is itself; a name is looked up, answers are kept for `keep_s`.
+3. Addresses that are private, loopback, link-local, multicast or reserved (RFC 6890) are taken out, unless they are allowed.
+"""
+
+import asyncio
+import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+from webdepot.errors import ConfigError
+from webdepot.model import Failure
+
+LookUp = Callable[[str], Awaitable[Sequence[str]]]
+"""The addresses of a name, as text; raises `socket.gaierror` when there are none."""
+
+_GONE = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
+_MOST_KEPT = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Where a host is asked: addresses that passed, or one place the operator named, or why it cannot be asked."""
+
+    addresses: tuple[str, ...] = ()
+    connect_to: str = ""
+    failure: Failure | None = None
+    detail: str = ""
+    permanent: bool = False
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is on the open internet, also looking at IPv4 addresses wrapped in IPv6 ones."""
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    inner = _wrapped(parsed) if isinstance(parsed, IPv6Address) else None
+    if inner is not None:
+        return is_public(str(inner))
+    return parsed.is_global and not parsed.is_multicast and not parsed.is_reserved
+
+
+def _wrapped(address: IPv6Address) -> IPv4Address | None:
+    """The IPv4 address in ::ffff:a.b.c.d, 2002::/16 (6to4), Teredo and 64:ff9b::/96 (NAT64)."""
+    if address.ipv4_mapped:
+        return address.ipv4_mapped
+    if address.sixtofour:
+        return address.sixtofour
+    if address.teredo:
+        return address.teredo[1]
+    if int(address) >> 32 == 0x64FF9B << 64 or int(address) >> 32 == 0:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return None
+
+
+def parse_connect_to(mapping: Mapping[str, str]) -> dict[str, str]:
+    """Check the operator's table: host or host:port -> address:port; ConfigError says which line is wrong."""
+    for host, place in mapping.items():
+        address, colon, port = place.rpartition(":")
+        if not host or not colon or not address or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ConfigError(f'harvest.connect_to: {host!r} = {place!r} is wrong. Write it like "www.example.org" = "127.0.0.1:8001".')
+    return {host.lower(): place for host, place in mapping.items()}
+
+
+class Router:
+    """Finds the route of a host. Keeps answers of the look-up for a while; one event loop."""
+
+    def __init__(
+        self,
+        *,
+        allow_private: bool = False,
+        connect_to: Mapping[str, str] | None = None,
+        look_up: LookUp | None = None,
+        timeout_s: float = 15.0,
+        keep_s: float = 300.0,
+    ) -> None:
+        self._allow_private = allow_private
+        self._connect_to = parse_connect_to(connect_to or {})
+        self._threads = ThreadPoolExecutor(8, thread_name_prefix="look-up")
+        self._look_up = look_up or self._look_up_in_thread
+        self._timeout_s = timeout_s
+        self._keep_s = keep_s
+        self._kept: dict[str, tuple[float, tuple[str, ...]]] = {}
+
+    def allows(self, address: str) -> bool:
+        return self._allow_private or is_public(address)
+
+    def find_known(self, host: str, port: int) -> Route | None:
+        """The route if it needs no look-up. `host` is as in a canonical address: lower case, IPv6 in brackets."""
+        place = self._connect_to.get(f"{host}:{port}") or self._connect_to.get(host)
+        if place is not None:
+            return Route(connect_to=place)
+        if host[0] == "[" or host[-1].isdigit():
+            literal = host.strip("[]")
+            try:
+                ip_address(literal)
+            except ValueError:
+                pass
+            else:
+                return self._checked(host, (literal,))
+        kept = self._kept.get(host)
+        if kept is not None and kept[0] > time.monotonic():
+            return self._checked(host, kept[1])
+        return None
+
+    async def find(self, host: str, port: int) -> Route:
+        """The route, looking the name up if need be. Never raises: a failure is a route that says so."""
+        known = self.find_known(host, port)
+        if known is not None:
+            return known
+        try:
+            addresses = tuple(await asyncio.wait_for(self._look_up(host), self._timeout_s))
+        except TimeoutError:
+            return Route(failure=Failure.DNS, detail=f"the look-up of {host} took longer than {self._timeout_s:g} s")
+        except (OSError, UnicodeError) as error:
+            gone = isinstance(error, UnicodeError) or error.errno in _GONE
+            detail = f"there is no host {host}" if gone else f"the look-up of {host} failed: {error}"
+            return Route(failure=Failure.DNS, detail=detail, permanent=gone)
+        if len(self._kept) >= _MOST_KEPT:
+            self._kept.clear()
+        self._kept[host] = (time.monotonic() + self._keep_s, addresses)
+        return self._checked(host, addresses)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _checked(self, host: str, addresses: tuple[str, ...]) -> Route:
+        allowed = tuple(address for address in addresses if self.allows(address))
+        if allowed:
+            return Route(addresses=allowed)
+        detail = f"{host} is at {', '.join(addresses) or 'no address'}, which is not on the open internet"
+        return Route(failure=Failure.PRIVATE_ADDRESS, detail=detail, permanent=True)
+
+    async def _look_up_in_thread(self, host: str) -> Sequence[str]:
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._threads, lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
+        return list(dict.fromkeys(str(entry[4][0]) for entry in found))

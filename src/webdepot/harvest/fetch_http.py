@@ -1,0 +1,306 @@
+"""Fetching over HTTP: exact bytes in, one `Visit` out, whatever the server does.
+
+libcurl does the talking (HTTP/1.0, 1.1 and 2, TLS), with its help turned off: no decoding of chunks or content, no redirects,
+no cookies, no proxy from the environment, no own look-up of names. Order of steps:
+
+1. `addresses.Router` finds where the host may be asked; a forbidden or missing address ends here. What libcurl then really
+   connects to is checked once more when the socket is opened.
+2. The request is written by us, header by header, so that it can be kept byte for byte; libcurl adds only line and `Host`.
+3. Headers and body come in through callbacks, into a list and a spool (memory up to `spool_bytes`, then a temporary file).
+   Limits on both stop the transfer: a long body is kept as far as it came, a flood of headers is a failure.
+4. libcurl's error number becomes a `Failure`, or, when the headers were whole, a `truncated` visit.
+
+HTTP/2 is written down in HTTP/1.1 form (RFC 9113, 8.3 has no status line of its own); `protocol` says `h2`.
+"""
+
+import socket
+import ssl
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pycurl
+
+from webdepot.errors import NoSpace
+from webdepot.harvest.addresses import Route, Router
+from webdepot.harvest.curl_loop import CurlLoop
+from webdepot.model import Candidate, Failure, Visit
+from webdepot.times import Clock, utc_now
+
+ACCEPT = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+ACCEPT_ENCODING = "Accept-Encoding: gzip, deflate, br"
+_STOP = -1
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_TIMEOUT = 28
+_FAILURES: dict[int, Failure] = {
+    6: Failure.DNS,
+    7: Failure.CONNECT,
+    _TIMEOUT: Failure.TIMEOUT,
+    18: Failure.DISCONNECT,
+    52: Failure.DISCONNECT,
+    55: Failure.DISCONNECT,
+    56: Failure.DISCONNECT,
+    **dict.fromkeys((35, 51, 53, 54, 58, 59, 60, 64, 66, 77, 80, 82, 83, 90, 91, 98), Failure.TLS),
+}
+"""libcurl's error numbers (https://curl.se/libcurl/c/libcurl-errors.html); any other is a breach of protocol."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchLimits:
+    timeout_s: float = 60.0
+    """For the whole request; what came until then is kept and marked."""
+    connect_timeout_s: float = 15.0
+    body_bytes: int = 4 << 30
+    head_bytes: int = 128 << 10
+    spool_bytes: int = 1 << 20
+    """So much of a body stays in memory."""
+
+
+class CurlFetcher:
+    """`Fetcher` on libcurl. Made and used inside one running event loop; at most one request per host is the caller's care."""
+
+    def __init__(
+        self,
+        *,
+        user_agent: str,
+        limits: FetchLimits | None = None,
+        router: Router | None = None,
+        clock: Clock = utc_now,
+        spool_folder: Path | None = None,
+        ca_file: Path | None = None,
+        connections: int = 256,
+    ) -> None:
+        self._headers = [f"User-Agent: {user_agent}", ACCEPT, ACCEPT_ENCODING]
+        self._limits = limits or FetchLimits()
+        self._router = router or Router(timeout_s=self._limits.connect_timeout_s)
+        self._clock = clock
+        self._spool_folder = spool_folder
+        self._ca_file = str(ca_file) if ca_file else ssl.get_default_verify_paths().cafile
+        self._loop = CurlLoop(connections=connections)
+        self._idle: list[_Transfer] = []
+
+    async def fetch(self, candidate: Candidate) -> Visit:
+        """Ask for one URL. Raises nothing but NoSpace, when our own disk takes no more."""
+        at = self._clock()
+        scheme, host, port, target = _parts(candidate.url)
+        if scheme not in _DEFAULT_PORTS:
+            return _failed(candidate, at=at, failure=Failure.PROTOCOL, detail=f"{scheme} is not spoken here", permanent=True)
+        route = self._router.find_known(host, port) or await self._router.find(host, port)
+        if route.failure is not None:
+            return _failed(candidate, at=at, failure=route.failure, detail=route.detail, permanent=route.permanent)
+        authority = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
+        headers = [*self._headers, f"Referer: {candidate.via}"] if _may_refer(candidate) else self._headers
+        request = "\r\n".join((f"GET {target} HTTP/1.1", f"Host: {authority}", *headers, "", "")).encode("latin-1", "replace")
+        transfer = self._idle.pop() if self._idle else _Transfer(self._limits, self._ca_file, self._spool_folder)
+        transfer.prepare(f"{scheme}://{authority}/", target, headers, _route_options(route, host, port))
+        transfer.may_connect = _anywhere if route.connect_to else self._router.allows
+        number, message = await self._loop.perform(transfer.curl)
+        visit = transfer.visit(candidate, request, number, message, at=at)
+        self._idle.append(transfer)
+        return visit
+
+    async def close(self) -> None:
+        self._loop.close()
+        self._router.close()
+        for transfer in self._idle:
+            transfer.curl.close()
+        self._idle.clear()
+
+
+class _Transfer:
+    """One libcurl handle and what came over it; used again for the next request."""
+
+    def __init__(self, limits: FetchLimits, ca_file: str | None, spool_folder: Path | None) -> None:
+        self._limits = limits
+        self._spool_folder = spool_folder
+        self.curl = pycurl.Curl()
+        for option, value in _fixed_options(limits, ca_file).items():
+            self.curl.setopt(option, value)
+        self.curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
+        self.curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
+        self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_socket)
+        self.may_connect: Callable[[str], bool] = _anywhere
+        self._opened: list[socket.socket] = []
+        """Sockets given to pycurl, which works on a duplicate: ours are closed after the transfer."""
+
+    def prepare(self, url: str, target: str, headers: list[str], route: dict[int, list[str]]) -> None:
+        self._head: list[bytes] = []
+        self._head_bytes = 0
+        self._head_is_whole = False
+        self._body: tempfile.SpooledTemporaryFile[bytes] = tempfile.SpooledTemporaryFile(  # noqa: SIM115 - it is the visit's
+            max_size=self._limits.spool_bytes, dir=str(self._spool_folder) if self._spool_folder else None
+        )
+        self._body_bytes = 0
+        self._stopped = ""
+        self._disk_error: OSError | None = None
+        self._refused_address = ""
+        set_option = self.curl.setopt
+        set_option(pycurl.URL, url)
+        set_option(pycurl.REQUEST_TARGET, target)
+        set_option(pycurl.HTTPHEADER, headers)
+        for option, value in route.items():
+            set_option(option, value)
+
+    def _on_header(self, line: bytes) -> int | None:
+        if self._body_bytes:
+            return None  # a trailer; it also stands in the body, where the chunks are
+        if self._head_is_whole:
+            self._head.clear()  # that was an interim answer (1xx)
+            self._head_is_whole = False
+        self._head.append(line)
+        self._head_bytes += len(line)
+        self._head_is_whole = line in (b"\r\n", b"\n")
+        if self._head_bytes > self._limits.head_bytes:
+            self._stopped = "head"
+            return _STOP
+        return None
+
+    def _on_body(self, piece: bytes) -> int | None:
+        room = self._limits.body_bytes - self._body_bytes
+        try:
+            self._body.write(piece if len(piece) <= room else piece[:room])
+        except OSError as error:  # an exception would be lost in libcurl
+            self._disk_error = error
+            return _STOP
+        self._body_bytes += min(len(piece), room)
+        if len(piece) > room:
+            self._stopped = "length"
+            return _STOP
+        return None
+
+    def _on_socket(self, purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> socket.socket | int:
+        family, kind, protocol, place = address
+        if not self.may_connect(place[0]):
+            self._refused_address = place[0]
+            return cast(int, pycurl.SOCKET_BAD)
+        opened = socket.socket(family, kind, protocol)
+        self._opened.append(opened)
+        return opened
+
+    def visit(self, candidate: Candidate, request: bytes, number: int, message: str, *, at: datetime) -> Visit:
+        """What came of it. The transfer may be used again afterwards: the visit owns the spool."""
+        while self._opened:
+            self._opened.pop().close()
+        if self._disk_error is not None:
+            self._body.close()
+            raise NoSpace(f"The temporary folder takes no more while {candidate.url} is fetched: {self._disk_error}") from self._disk_error
+        curl = self.curl
+        protocol = "h2" if curl.getinfo(pycurl.INFO_HTTP_VERSION) == pycurl.CURL_HTTP_VERSION_2_0 else "http/1.1"
+        whole = self._head_is_whole and self._stopped != "head"
+        failure, detail = (None, "") if whole else self._failure(number, message)
+        head = _as_http1(self._head) if protocol == "h2" else b"".join(self._head)
+        body = cast(BinaryIO, self._body)
+        body.seek(0)
+        if not whole:
+            body.close()
+            body, self._body_bytes, head = BytesIO(), 0, b""
+        return Visit(
+            candidate=candidate,
+            at=at,
+            duration_s=curl.getinfo(pycurl.TOTAL_TIME),
+            request=request if curl.getinfo(pycurl.REQUEST_SIZE) else b"",
+            head=head,
+            body=body,
+            body_bytes=self._body_bytes,
+            status=curl.getinfo(pycurl.RESPONSE_CODE) if whole else 0,
+            server_address=curl.getinfo(pycurl.PRIMARY_IP) or "",
+            protocol=protocol,
+            truncated=self._truncated(number) if whole and number else "",
+            failure=failure,
+            failure_detail=detail,
+        )
+
+    def _failure(self, number: int, message: str) -> tuple[Failure, str]:
+        if self._stopped == "head":
+            return Failure.PROTOCOL, f"more than {self._limits.head_bytes} bytes of headers"
+        if self._refused_address:
+            return Failure.PRIVATE_ADDRESS, f"{self._refused_address} is not on the open internet"
+        if number == _TIMEOUT and not self.curl.getinfo(pycurl.CONNECT_TIME):
+            return Failure.CONNECT, f"no connection within {self._limits.connect_timeout_s:g} s"
+        return _FAILURES.get(number, Failure.PROTOCOL), message or "no headers came"
+
+    def _truncated(self, number: int) -> str:
+        return self._stopped or ("time" if number == _TIMEOUT else "disconnect")
+
+
+def _fixed_options(limits: FetchLimits, ca_file: str | None) -> dict[int, object]:
+    options: dict[int, object] = {
+        pycurl.NOSIGNAL: 1,
+        pycurl.NOPROGRESS: 1,
+        pycurl.PROXY: "",  # never from the environment: it would go round our check of addresses
+        pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
+        pycurl.FOLLOWLOCATION: 0,
+        pycurl.HTTP_VERSION: pycurl.CURL_HTTP_VERSION_2TLS,
+        pycurl.HTTP_TRANSFER_DECODING: 0,
+        pycurl.HTTP_CONTENT_DECODING: 0,
+        pycurl.HTTP09_ALLOWED: 0,
+        pycurl.PATH_AS_IS: 1,
+        pycurl.DNS_CACHE_TIMEOUT: 60,
+        pycurl.CONNECTTIMEOUT_MS: int(limits.connect_timeout_s * 1000),
+        pycurl.TIMEOUT_MS: int(limits.timeout_s * 1000),
+        pycurl.BUFFERSIZE: 128 << 10,
+        pycurl.TCP_NODELAY: 1,
+    }
+    if ca_file:
+        options[pycurl.CAINFO] = ca_file
+    return options
+
+
+def _parts(url: str) -> tuple[str, str, int, str]:
+    """Scheme, host, port and request target of a canonical address; user and password are left out."""
+    scheme, _, rest = url.partition("://")
+    slash = rest.find("/")
+    authority, target = (rest, "/") if slash < 0 else (rest[:slash], rest[slash:])
+    authority = authority.rpartition("@")[2]
+    host, colon, port = authority.rpartition(":")
+    if not colon or port.endswith("]"):
+        return scheme, authority, _DEFAULT_PORTS.get(scheme, 0), target
+    return scheme, host, int(port), target
+
+
+def _may_refer(candidate: Candidate) -> bool:
+    """The page that led here, as browsers tell it; not from https to http, not with a password in it."""
+    via = candidate.via
+    return via is not None and "@" not in via and via.isascii() and (via[:6] != "https:" or candidate.url[:6] == "https:")
+
+
+def _route_options(route: Route, host: str, port: int) -> dict[int, list[str]]:
+    if route.connect_to:
+        return {pycurl.CONNECT_TO: [f"{host}:{port}:{route.connect_to}"], pycurl.RESOLVE: []}
+    if host[0] == "[":
+        return {pycurl.CONNECT_TO: [], pycurl.RESOLVE: []}
+    # "+" lets libcurl forget the entry after DNS_CACHE_TIMEOUT; without it they would pile up over a wide crawl.
+    joined = ",".join(f"[{address}]" if ":" in address else address for address in route.addresses)
+    return {pycurl.CONNECT_TO: [], pycurl.RESOLVE: [f"+{host}:{port}:{joined}"]}
+
+
+def _as_http1(lines: list[bytes]) -> bytes:
+    """`HTTP/2 200` becomes `HTTP/1.1 200 OK`: readers of containers know no other form."""
+    number = lines[0].split()[1].decode("ascii", "replace") if lines and len(lines[0].split()) > 1 else "0"
+    try:
+        phrase = HTTPStatus(int(number)).phrase
+    except ValueError:
+        phrase = ""
+    return b"".join((f"HTTP/1.1 {number} {phrase}\r\n".encode("latin-1"), *lines[1:]))
+
+
+def _anywhere(address: str) -> bool:
+    return True
+
+
+def _failed(candidate: Candidate, *, at: datetime, failure: Failure, detail: str, permanent: bool) -> Visit:
+    return Visit(
+        candidate=candidate,
+        at=at,
+        duration_s=0.0,
+        body=BytesIO(),
+        failure=failure,
+        failure_detail=detail,
+        permanent=permanent,
+    )
