@@ -29,22 +29,28 @@ class Digest:
 
 
 def parse(text: str) -> Digest | None:
-    """Read `sha1:…`, `sha-256:…` or a bare base32 SHA-1 in base32 or hexadecimal; None for anything else."""
+    """Read `sha1:…`, `sha-256:…` or a bare SHA-1, in base32 or hexadecimal of either case; None for anything else."""
     label, colon, spelled = text.strip().partition(":")
     if not colon:
         label, spelled = "sha1", label
     algorithm = label.lower().replace("-", "")
+    spelled = spelled.rstrip("=")
     size = _SIZES.get(algorithm)
-    if size is None:
+    if size is None or not spelled.isascii():
         return None
     try:
         if len(spelled) == size * 2:
             return Digest(algorithm, binascii.unhexlify(spelled))
-        padding = "=" * (-len(spelled.rstrip("=")) % 8)
-        value = base64.b32decode(spelled.rstrip("=").upper() + padding)
+        value = base64.b32decode(spelled.upper() + "=" * (-len(spelled) % 8))
     except (binascii.Error, ValueError):
         return None
     return Digest(algorithm, value) if len(value) == size else None
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two labelled digests name the same bytes, however they are spelled; unknown or broken ones never do."""
+    first = parse(one)
+    return first is not None and first == parse(other)
 
 
 def sha1(data: bytes) -> Digest:
@@ -56,7 +62,7 @@ def sha256(data: bytes) -> Digest:
 
 
 def of_stream(stream: BinaryIO, algorithm: str = "sha256") -> tuple[Digest, int]:
-    """The digest of what is left in the stream, and how many bytes that was."""
+    """The digest of what is left in the stream, and how many bytes that was. Memory: one chunk."""
     hasher = hashlib.new(algorithm, usedforsecurity=False)
     size = 0
     while chunk := stream.read(CHUNK_BYTES):
@@ -67,4 +73,4 @@ def of_stream(stream: BinaryIO, algorithm: str = "sha256") -> tuple[Digest, int]
 
 def of_file(path: Path, algorithm: str = "sha256") -> Digest:
     with path.open("rb") as stream:
-        return Digest(algorithm, hashlib.file_digest(stream, lambda: hashlib.new(algorithm)).digest())
+        return of_stream(stream, algorithm)[0]

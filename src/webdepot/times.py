@@ -2,6 +2,8 @@
 
 A timestamp is `YYYYMMDDhhmmss` in UTC, as CDX, WARC tools and replay addresses have it. A shorter one names a period:
 `2019` is the whole year. RFC 7089 (Memento) needs HTTP dates, WARC 1.1 needs ISO 8601 with Z.
+
+A leap second (`:60`) is read as the second before it: datetimes have none, and two captures may not change places.
 """
 
 import calendar
@@ -14,7 +16,7 @@ from email.utils import format_datetime, parsedate_to_datetime
 Clock = Callable[[], datetime]
 
 _DIGITS = re.compile(r"[0-9]{1,14}\Z", re.ASCII)
-_ISO = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:?\d\d)?)?)?)?\Z", re.ASCII)
+_ISO = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?([Zz]|[+-]\d\d:?\d\d)?)?)?)?\Z", re.ASCII)
 EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
@@ -37,7 +39,7 @@ def utc_now() -> datetime:
 
 def to_timestamp(moment: datetime) -> str:
     """The 14 digits of an aware moment; fractions of a second are cut, never rounded up into the future."""
-    utc = moment.astimezone(UTC)
+    utc = _utc(moment)
     # strftime does not pad years before 1000 on every platform.
     return f"{utc.year:04d}{utc.month:02d}{utc.day:02d}{utc.hour:02d}{utc.minute:02d}{utc.second:02d}"
 
@@ -54,7 +56,7 @@ def period_of(digits: str) -> Period:
     digits = digits[: len(digits) // 2 * 2]
     parts = [int(digits[:4]), *(int(digits[at : at + 2]) for at in range(4, len(digits), 2))]
     year, month, day, hour, minute, second = [*parts, *(1, 1, 0, 0, 0)[len(parts) - 1 :]]
-    start = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)
+    start = datetime(year, month, day, hour, minute, _no_leap(second), tzinfo=UTC)
     match len(parts):
         case 1:
             end = start.replace(month=12, day=31, hour=23, minute=59, second=59)
@@ -73,7 +75,7 @@ def period_of(digits: str) -> Period:
 
 def to_iso(moment: datetime) -> str:
     """`2026-11-15T09:02:51Z`: WARC 1.0's form, valid in 1.1, ISO 8601 and RFC 3339."""
-    utc = moment.astimezone(UTC)
+    utc = _utc(moment)
     return f"{utc.year:04d}-{utc.month:02d}-{utc.day:02d}T{utc.hour:02d}:{utc.minute:02d}:{utc.second:02d}Z"
 
 
@@ -84,26 +86,53 @@ def from_iso(text: str) -> datetime:
         raise ValueError(f"{text!r} is no ISO 8601 date")
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     micros = int((fraction or "0")[:6].ljust(6, "0"))
-    moment = datetime(int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), min(int(second or 0), 59), micros, UTC)
-    if zone and zone != "Z":
-        sign = -1 if zone[0] == "+" else 1
-        offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
-        try:
-            moment += sign * offset
-        except OverflowError:
-            raise ValueError(f"{text!r} lies outside the years 1 to 9999") from None
-    return moment
+    moment = datetime(int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), _no_leap(int(second or 0)), micros, UTC)
+    return moment if not zone or zone in "Zz" else _shifted(moment, zone, text)
+
+
+def _shifted(moment: datetime, zone: str, text: str) -> datetime:
+    hours, minutes = int(zone[1:3]), int(zone[-2:])
+    if hours > 23 or minutes > 59:
+        raise ValueError(f"{text!r} has no such offset from UTC")
+    offset = timedelta(hours=hours, minutes=minutes)
+    try:
+        return moment - offset if zone[0] == "+" else moment + offset
+    except OverflowError:
+        raise ValueError(f"{text!r} lies outside the years 1 to 9999") from None
 
 
 def to_http(moment: datetime) -> str:
     """`Sun, 15 Nov 2026 09:02:51 GMT` (RFC 9110, 5.6.7)."""
-    return format_datetime(moment.astimezone(UTC), usegmt=True)
+    return format_datetime(_utc(moment), usegmt=True)
 
 
 def from_http(text: str) -> datetime:
     """Read an HTTP date in any of its three forms; ValueError for anything else."""
     try:
         moment = parsedate_to_datetime(text)
-    except (TypeError, IndexError) as error:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (TypeError, IndexError, OverflowError, ValueError) as error:
         raise ValueError(f"{text!r} is no HTTP date") from error
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def gap_s(one: str, other: str) -> int:
+    """How far apart two 14-digit timestamps are, in seconds; what is no date in them counts as the first of its kind."""
+    return abs(_seconds(one) - _seconds(other))
+
+
+def _seconds(timestamp: str) -> int:
+    """Seconds on one line for comparing; old indexes hold months and days `00` and hours `24`, which must not stop a look-up."""
+    digits = timestamp.ljust(14, "0")
+    day = datetime(min(max(int(digits[:4]), 1), 9999), min(max(int(digits[4:6]), 1), 12), 1, tzinfo=UTC).toordinal()
+    day += max(int(digits[6:8]), 1) - 1
+    return ((day * 24 + int(digits[8:10])) * 60 + int(digits[10:12])) * 60 + int(digits[12:14])
+
+
+def _utc(moment: datetime) -> datetime:
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment!r} has no time zone; every moment here is aware")
+    return moment.astimezone(UTC)
+
+
+def _no_leap(second: int) -> int:
+    return 59 if second == 60 else second

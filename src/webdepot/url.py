@@ -7,13 +7,20 @@
 
       https://www.Example.org/News/?b=2&a=1   ->   org,example)/news?a=1&b=2
 
-  It agrees with what pywb, OutbackCDX and the Internet Archive's CDX files use, so their indexes and ours can be mixed.
-  Its version number is stored in every index; a change of one key in a billion is a new version.
+  It agrees with what pywb, OutbackCDX and the Internet Archive's CDX files use, so their indexes and ours can be mixed;
+  `tests/test_url.py` lists the few differences with their reasons. Its version number is stored in every index; a change
+  of one key in a billion is a new version. A key is printable ASCII without spaces, so byte order is text order.
+* `key_range` gives the stretch of keys that an address, a path, a host or a domain covers.
+
+Steps of a key: split (ada; by hand where a browser would refuse) -> host -> path -> query.
 """
 
 import re
+from collections import deque
+from collections.abc import Iterable
+from enum import StrEnum
 from functools import lru_cache
-from typing import NewType
+from typing import NamedTuple, NewType
 from urllib.parse import unquote_to_bytes
 
 import ada_url
@@ -26,22 +33,48 @@ LONGEST_URL = 65_536
 
 Url = NewType("Url", str)
 
+
+class Match(StrEnum):
+    """How much an address that somebody asks for takes in."""
+
+    EXACT = "exact"
+    PREFIX = "prefix"
+    HOST = "host"
+    DOMAIN = "domain"
+
+
+class _Parts(NamedTuple):
+    scheme: str
+    host: str
+    """With the port, where that is not the scheme's own; empty where the address names no host."""
+    path: str
+    query: str
+
+
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
-_WWW = re.compile(r"www\d*\.(?=[^.]+\.)")
-_IPV4 = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}\Z")
-_ESCAPED = frozenset(range(0x21)) | frozenset(range(0x7F, 0x100)) | {ord("#"), ord("%")}
-_ESCAPES = {byte: f"%{byte:02x}" for byte in _ESCAPED}
-_PATH_SESSIONS = (
-    re.compile(r"^(.*/)(?:\((?:[a-z]\([0-9a-z]{24}\))+\)/)([^?]+\.aspx.*)$"),
-    re.compile(r"^(.*/)(?:\([0-9a-z]{24}\)/)([^?]+\.aspx.*)$"),
-)
+_HOST_AND_PORT = re.compile(r"[^/?#:@]+:\d+(?:[/?#]|\Z)")
+# What needs no parser: nine of ten addresses in containers. The host ends in a word, so it is no IPv4 address in disguise.
+_PLAIN = re.compile(r"https?://((?:[a-zA-Z0-9-]+\.)+[a-zA-Z]+)(/[!-\"$->@-\[\]-~]*)?(?:\?([!-\"$-~]*))?")
+_DOT_SEGMENT = re.compile(r"/(?:\.|%2[eE])")
+_WWW = re.compile(r"www\d*\.", re.ASCII)
+_PORT = re.compile(r":[0-9]*\Z")
+_IPV4 = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}\Z", re.ASCII)
+_SLASHES = re.compile(r"//+")
+_CONTROLS = "".join(map(chr, range(0x21)))
+_NO_LINE_BREAKS = dict.fromkeys(map(ord, "\t\r\n"))
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MUST_ESCAPE = re.compile(r"[^!-\"$&-~]")
+_HEX = frozenset(b"0123456789abcdefABCDEF")
+_ASP_SESSIONS = (re.compile(r"(?<=/)\((?:[a-z]\([0-9a-z]{24}\))+\)/"), re.compile(r"(?<=/)\([0-9a-z]{24}\)/"))
 _QUERY_SESSIONS = (
-    re.compile(r"^(.*)(?:jsessionid=[0-9a-z]{32})(?:&(.*))?$"),
-    re.compile(r"^(.*)(?:phpsessid=[0-9a-z]{32})(?:&(.*))?$"),
-    re.compile(r"^(.*)(?:sid=[0-9a-z]{32})(?:&(.*))?$"),
-    re.compile(r"^(.*)(?:aspsessionid[a-z]{8}=[a-z]{24})(?:&(.*))?$"),
-    re.compile(r"^(.*)(?:cfid=[^&]+&cftoken=[^&]+)(?:&(.*))?$"),
+    re.compile(r"jsessionid=[0-9a-z]{32}(?=&|\Z)"),
+    re.compile(r"phpsessid=[0-9a-z]{32}(?=&|\Z)"),
+    re.compile(r"sid=[0-9a-z]{32}(?=&|\Z)"),
+    re.compile(r"aspsessionid[a-z]{8}=[a-z]{24}(?=&|\Z)"),
 )
+
+
+# --- the wire form ----------------------------------------------------------------------------------------------------
 
 
 def canonicalise(raw: str, base: str | None = None) -> Url:
@@ -67,37 +100,23 @@ def find_canonical(raw: str, base: str | None = None) -> Url | None:
 
 def from_typed(raw: str) -> Url:
     """What a person typed into a box or on a command line: the scheme may be missing."""
-    text = raw.strip()
+    return canonicalise(_with_scheme(raw))
+
+
+def _with_scheme(typed: str) -> str:
+    text = typed.strip()
     if not text:
         raise InputError("The address is empty. Write it like https://www.example.org/")
-    if not _SCHEME.match(text) or re.match(r"[^/:]+:\d+(/|\Z)", text):
-        text = "http://" + text.lstrip("/")
-    return canonicalise(text)
+    if not _SCHEME.match(text) or _HOST_AND_PORT.match(text):
+        return "http://" + text.lstrip("/")
+    return text
 
 
-def key(url: str) -> str:
-    """The SURT key. Addresses with no host (`urn:`, `dns:`) are their own key; the function never fails."""
-    try:
-        href: str = ada_url.normalize_url(url)
-    except (ValueError, UnicodeError):
-        return url.strip().lower()
-    _, slashes, rest = href.partition("://")
-    if not slashes:
-        return href
-    rest = rest.partition("#")[0]
-    authority, slash, path = rest.partition("/")
-    if not slash:
-        authority, _, query = rest.partition("?")
-        path = f"?{query}" if query else ""
-    host = authority.rpartition("@")[2]
-    path, _, query = path.partition("?")
-    key_path = _key_path("/" + path)
-    key_query = _key_query(query) if query else ""
-    return f"{_key_host(host)}){key_path}{'?' if key_query else ''}{key_query}"
+# --- parts ------------------------------------------------------------------------------------------------------------
 
 
 def host_of(url: str) -> str:
-    """Host and, unless it is the scheme's own, port: `www.example.org:8080`. Empty where there is none."""
+    """Host and, unless it is the scheme's own, port of a canonical address: `www.example.org:8080`; empty where it has none."""
     rest = url.partition("://")[2]
     return re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
 
@@ -105,57 +124,233 @@ def host_of(url: str) -> str:
 def domain_of(url: str) -> str:
     """The registrable domain by the public suffix list (`www.lib.ox.ac.uk` -> `ox.ac.uk`), or the bare host."""
     host = host_of(url)
-    name = host if host.startswith("[") else host.partition(":")[0]
+    name = host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0].rstrip(".")
     if name.startswith("[") or _IPV4.match(name):
         return name
     return _suffixes().privatesuffix(name) or name
 
 
+# --- the key ----------------------------------------------------------------------------------------------------------
+
+
+def key(url: str) -> str:
+    """The SURT key of any text; `-` for none. Addresses without host (`urn:`, `dns:`) keep their scheme. Never fails."""
+    plain = _PLAIN.fullmatch(url)
+    if plain is None:
+        return _key_of_parts(_split(url))
+    host, path, query = plain.groups()
+    if path is None:
+        path = "/"
+    elif "%" not in path and "/." not in path:
+        path = _tidy_path(path)
+    elif _DOT_SEGMENT.search(path):
+        return _key_of_parts(_split(url))
+    else:
+        path = _key_path(path)
+    if not query:
+        return f"{_key_host(host)}){path}"
+    return f"{_key_host(host)}){path}{_key_query(_unescaped(query) if '%' in query else query)}"
+
+
+def _key_of_parts(parts: _Parts) -> str:
+    if parts.host:
+        head = f"{_key_host(parts.host)}){_key_path(parts.path or '/')}"
+    elif parts.scheme:
+        head = f"{parts.scheme}:{_tidy_path(_unescaped(parts.path), below_host=False)}"
+    else:
+        return "-"
+    return head + _key_query(_unescaped(parts.query)) if parts.query else head
+
+
+def _split(url: str) -> _Parts:
+    """The parts as a browser sees them; where it would refuse, much as RFC 3986 has them, so that no capture is lost."""
+    text = _SURROGATE.sub(_escaped_surrogate, url).strip(_CONTROLS)
+    if not text:
+        return _Parts("", "", "", "")
+    if not _SCHEME.match(text):
+        text = "http://" + text
+    try:
+        text = ada_url.normalize_url(text)
+    except (ValueError, UnicodeError):
+        text = text.translate(_NO_LINE_BREAKS)
+    scheme, _, rest = text.partition(":")
+    rest, _, query = rest.partition("#")[0].partition("?")
+    if scheme.lower() in ("http", "https"):
+        rest = "//" + rest.lstrip("/")
+    if not rest.startswith("//"):
+        return _Parts(scheme.lower(), "", rest, query)
+    authority, slash, path = rest[2:].partition("/")
+    return _Parts(scheme.lower(), authority.rpartition("@")[2], slash + path, query)
+
+
+def _escaped_surrogate(found: re.Match[str]) -> str:
+    """A byte that was no UTF-8 (read with `surrogateescape`) as its own escape; any other lone surrogate as U+FFFD."""
+    code = ord(found[0])
+    return f"%{code & 0xFF:02x}" if 0xDC80 <= code <= 0xDCFF else "%ef%bf%bd"
+
+
+@lru_cache(maxsize=8192)
 def _key_host(host: str) -> str:
     if host.startswith("["):
-        name, _, port = host[1:].partition("]")
-        return name + port
-    name, colon, port = host.partition(":")
-    name = name.rstrip(".")
+        address, _, port = host[1:].partition("]")
+        return _unescaped(address.lower() + port)
+    found = _PORT.search(host)
+    name, port = (host[: found.start()], found[0].rstrip(":")) if found else (host, "")
+    name = _unescaped(name).lower().replace("..", ".").strip(".")
     www = _WWW.match(name)
     if www:
         name = name[www.end() :]
-    return ",".join(reversed(name.split("."))) + colon + port
+    return ",".join(reversed(name.split("."))) + port
 
 
 def _key_path(path: str) -> str:
-    if "%" in path:
-        path = _unescaped(path)
-    path = re.sub(r"/{2,}", "/", path).lower()
-    if ".aspx" in path:
-        for session in _PATH_SESSIONS:
-            path = session.sub(r"\1\2", path)
-    return path[:-1] if len(path) > 1 and path.endswith("/") else path
+    path = _unescaped(path)
+    return _tidy_path(_without_dots(path) if "/." in path else path)
+
+
+def _tidy_path(path: str, *, below_host: bool = True) -> str:
+    path = path.lower()
+    if below_host and "//" in path:
+        path = _SLASHES.sub("/", path)
+    if ".aspx" in path and ")/" in path:
+        for session in _ASP_SESSIONS:
+            path = _without_asp_session(path, session)
+    return path[:-1] if path.endswith("/") and len(path) > 1 else path
+
+
+def _without_dots(path: str) -> str:
+    """Resolve dot segments that were hidden in escapes (`%252e`, `a%2f..`); above the root there is nothing."""
+    kept: list[str] = []
+    segments = path.split("/")[1:]
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in (".", ".."):
+        kept.append("")
+    return "/" + "/".join(kept)
+
+
+def _without_asp_session(path: str, session: re.Pattern[str]) -> str:
+    """Take out the last `(session)/` that a `.aspx` page follows within the same stretch without `?`. Linear: no `.*` twice."""
+    stretches = path.split("?")
+    for at in range(len(stretches) - 1, -1, -1):
+        page = stretches[at].rfind(".aspx")
+        last = _last(session.finditer(stretches[at], 0, max(page - 1, 0)))
+        if last:
+            stretches[at] = stretches[at][: last.start()] + stretches[at][last.end() :]
+            return "?".join(stretches)
+    return path
+
+
+def _last(found: Iterable[re.Match[str]]) -> re.Match[str] | None:
+    return next(iter(deque(found, maxlen=1)), None)
 
 
 def _key_query(query: str) -> str:
-    if "%" in query:
-        query = _unescaped(query)
+    """The query with its question mark; nothing where nothing is left of it."""
     query = query.lower()
     if "sid=" in query or "sessionid" in query or "cfid=" in query:
-        for session in _QUERY_SESSIONS:
-            found = session.match(query)
-            if found:
-                query = found.group(1) + (found.group(2) or "") if found.group(2) else found.group(1).rstrip("&")
-    if "&" not in query:
-        return query
-    return "&".join(sorted(query.split("&"), key=lambda argument: argument.split("=", 1)))
+        query = _without_sessions(query)
+    if "&" in query:
+        query = "&".join(sorted(query.split("&"), key=_name_then_value))
+    return f"?{query}" if query else ""
+
+
+def _name_then_value(argument: str) -> str:
+    # An argument without `=` stands before one with it; "\0" is below all that a query can hold.
+    return argument.replace("=", "\0", 1)
+
+
+def _without_sessions(query: str) -> str:
+    """Take the last session id of each kind out, as the field's indexes do (what is left of its `&` stays too)."""
+    for session in _QUERY_SESSIONS:
+        last = _last(session.finditer(query))
+        if last:
+            query = query[: last.start()] + query[last.end() + 1 :]
+    return _without_coldfusion_session(query)
+
+
+def _without_coldfusion_session(query: str) -> str:
+    """`cfid=…&cftoken=…`, found by its rare middle: a pattern would read `cfid=cfid=cfid=…` once for each of them."""
+    middle = query.rfind("&cftoken=")
+    while middle >= 0:
+        value = middle + len("&cftoken=")
+        argument = query.rfind("&", 0, middle) + 1
+        start = query.rfind("cfid=", argument, middle - 1)
+        if start >= 0 and query[value : value + 1] not in ("", "&"):
+            end = query.find("&", value)
+            return query[:start] + (query[end + 1 :] if end >= 0 else "")
+        middle = query.rfind("&cftoken=", 0, middle)
+    return query
 
 
 def _unescaped(text: str) -> str:
     """Undo escapes until none is left (`%2541` -> `%41` -> `A`), then escape what must be: one spelling for all."""
     data = text.encode("utf-8")
-    for _ in range(8):
+    for _ in range(3):
+        if b"%" not in data:
+            break
         decoded = unquote_to_bytes(data)
         if decoded == data:
             break
         data = decoded
-    return "".join(_ESCAPES.get(byte) or chr(byte) for byte in data)
+    else:
+        data = _unescaped_deeply(data)
+    return _MUST_ESCAPE.sub(lambda found: f"%{ord(found[0]):02x}", data.decode("latin-1"))
+
+
+def _unescaped_deeply(data: bytes) -> bytes:
+    """The same end in one pass: two escapes never overlap, so the order in which they are undone does not matter."""
+    done = bytearray()
+    for byte in data:
+        done.append(byte)
+        while len(done) > 2 and done[-3] == 0x25 and done[-1] in _HEX and done[-2] in _HEX:
+            done[-3:] = bytes([int(done[-2:], 16)])
+    return bytes(done)
+
+
+# --- ranges of keys -----------------------------------------------------------------------------------------------------
+
+
+def split_wildcard(typed: str) -> tuple[str, Match]:
+    """`*.example.org` is a domain, `example.org/news/*` a prefix, anything else exact; the address without its star."""
+    text = typed.strip()
+    scheme = re.match(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?", text)
+    start = scheme.end() if scheme else 0
+    if text.startswith("*.", start):
+        host, _, path = text[start + 2 :].partition("/")
+        if path not in ("", "*"):
+            raise InputError(f"{text[:200]!r} asks for a domain and a path at once. Ask for *.{host[:100]} or for one host with its path.")
+        return text[:start] + host, Match.DOMAIN
+    if text.endswith("*"):
+        return text[:-1], Match.PREFIX
+    return text, Match.EXACT
+
+
+def key_range(typed: str, match: Match | None = None) -> tuple[str, str]:
+    """The keys that an address covers, as bounds: start <= key < stop. Without `match` a star in it says how much.
+
+    * exact: that key alone. prefix: every key that begins so; `/news/` does not take in `/newspaper`, nor the page `/news`.
+    * host: every page of that host and port, no sibling (`example-shop.org`, `example.org:8080`).
+    * domain: the host and all hosts below it, on the scheme's own port; below it on any port.
+    """
+    address, how = split_wildcard(typed) if match is None else (typed.strip(), match)
+    if len(address) > LONGEST_URL:
+        raise InputError(f"The address {address[:100]!r}… is longer than {LONGEST_URL} characters.")
+    start = key(_with_scheme(address))
+    if how is Match.EXACT:
+        return start, start + " "
+    if how is Match.PREFIX:
+        if address.endswith(("/", "?")) and not start.endswith(address[-1]):
+            start += address[-1]
+        return start, start[:-1] + chr(ord(start[-1]) + 1)
+    host, bracket, _ = start.partition(")")
+    if not bracket or not host:
+        raise InputError(f"{address[:200]!r} names no host. Write it like www.example.org")
+    # In ASCII: `)` ends a host, `,` goes on to one below it, `-` and all later signs make another name.
+    return f"{host})", f"{host}{'*' if how is Match.HOST else '-'}"
 
 
 @lru_cache(maxsize=1)
