@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine
 
-import webdepot.harvest.tables  # noqa: F401 - packages refer to harvests, harvests to targets
-import webdepot.selection.tables  # noqa: F401
+import webdepot.harvest.tables
+import webdepot.selection.tables  # noqa: F401 - packages refer to harvests, harvests to targets
 from webdepot.database import metadata
 from webdepot.depot import chain, fixity, holdings, ocfl, package, rows
 from webdepot.depot.folder import FolderStore

@@ -1,0 +1,109 @@
+"""Dublin Core as `oai_dc`, the minimum of OAI-PMH and the plainest description in a package.
+
+http://www.openarchives.org/OAI/2.0/oai_dc.xsd: fifteen elements, each repeatable, all optional, in any order. What XML 1.0 cannot
+hold (control characters out of crawled titles) is left out when writing, since one such character would break a whole answer.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+from lxml import etree
+
+from webdepot.errors import InputError
+from webdepot.times import to_iso
+
+OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
+DC = "http://purl.org/dc/elements/1.1/"
+XSI = "http://www.w3.org/2001/XMLSchema-instance"
+LOCATION = f"{OAI_DC} http://www.openarchives.org/OAI/2.0/oai_dc.xsd"
+LONGEST_BYTES = 16 << 20
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DublinCore:
+    """The fifteen elements, each as often as needed."""
+
+    title: tuple[str, ...] = ()
+    creator: tuple[str, ...] = ()
+    subject: tuple[str, ...] = ()
+    description: tuple[str, ...] = ()
+    publisher: tuple[str, ...] = ()
+    contributor: tuple[str, ...] = ()
+    date: tuple[str, ...] = ()
+    type: tuple[str, ...] = ()
+    format: tuple[str, ...] = ()
+    identifier: tuple[str, ...] = ()
+    source: tuple[str, ...] = ()
+    language: tuple[str, ...] = ()
+    relation: tuple[str, ...] = ()
+    coverage: tuple[str, ...] = ()
+    rights: tuple[str, ...] = ()
+
+
+def of_slice(
+    *,
+    title: str,
+    urn: str,
+    seeds: Sequence[str],
+    started_at: datetime,
+    publisher: str = "",
+    identifiers: Sequence[str] = (),
+    languages: Sequence[str] = (),
+    description: str = "",
+    relations: Sequence[str] = (),
+    rights: str = "",
+) -> DublinCore:
+    """One harvest of a site as a bibliographic unit: what was kept, when, from where."""
+    return DublinCore(
+        title=_given(title),
+        description=_given(description),
+        publisher=_given(publisher),
+        date=(to_iso(started_at)[:10],),
+        type=("doc-type:Website", "InteractiveResource"),
+        format=("application/warc",),
+        identifier=(*_given(urn), *identifiers),
+        source=tuple(seeds),
+        language=tuple(languages),
+        relation=tuple(relations),
+        rights=_given(rights),
+    )
+
+
+def to_xml(record: DublinCore) -> bytes:
+    """An `oai_dc:dc` document in UTF-8; empty values are left out."""
+    root = etree.Element(f"{{{OAI_DC}}}dc", nsmap={"oai_dc": OAI_DC, "dc": DC, "xsi": XSI})
+    root.set(f"{{{XSI}}}schemaLocation", LOCATION)
+    for item in fields(record):
+        for value in getattr(record, item.name):
+            if text := _FORBIDDEN.sub("", value).strip():
+                etree.SubElement(root, f"{{{DC}}}{item.name}").text = text
+    data: bytes = etree.tostring(root, xml_declaration=True, encoding="UTF-8", pretty_print=True)
+    return data
+
+
+def from_xml(data: bytes) -> DublinCore:
+    """Read an `oai_dc:dc` document; InputError when it is none. Entities and the network are off."""
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True, remove_pis=True
+    )
+    try:
+        root = etree.fromstring(data[: LONGEST_BYTES + 1], parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise InputError(f"The Dublin Core record is no well-formed XML: {error}") from error
+    if root.tag != f"{{{OAI_DC}}}dc":
+        raise InputError(f"The record is no oai_dc: its root element is {root.tag}.")
+    known = {f"{{{DC}}}{item.name}": item.name for item in fields(DublinCore)}
+    found: dict[str, tuple[str, ...]] = {}
+    for element in root:
+        name = known.get(element.tag)
+        text = "".join(element.itertext()).strip() if name else ""
+        if name and text:
+            found[name] = (*found.get(name, ()), text)
+    return DublinCore(**found)
+
+
+def _given(value: str) -> tuple[str, ...]:
+    return (value,) if value else ()
