@@ -1,0 +1,105 @@
+"""The demonstration run: found the archive of the sample institution, harvest its sample site edition by edition.
+
+1. Make the home if there is none, marked as a demonstration.
+2. Serve one edition on loopback and archive it under a clock that starts on the edition's day.
+3. Skip what is there already, go on with what a killed run left, say at the end what to look at.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from webdepot import config as configuration
+from webdepot.archive import Archive
+from webdepot.config import Config
+from webdepot.demo import site
+from webdepot.demo.resource import Edition
+from webdepot.demo.server import DemoSite
+from webdepot.errors import Conflict
+from webdepot.model import Harvest, HarvestKind, HarvestState
+from webdepot.services import archiving, founding, harvesting
+from webdepot.services.archiving import ArchiveReport
+from webdepot.services.harvesting import HarvestOptions
+from webdepot.times import Clock
+
+COLLECTION = "museum"
+_SETTINGS = f"""\
+[archive]
+name = "{site.INSTITUTION}"
+contact = "http://www.streekarchief-veldwijk.example/webarchief"
+purpose = "A demonstration: an invented regional archive keeps the web site of an invented museum. The dates are invented too."
+languages = ["nl", "de", "en"]
+demo = true
+
+[harvest]
+scope = "domain"
+delay_s = 0
+"""
+
+
+def run(home: Path, report: Callable[[str], None]) -> None:
+    """Bring the demonstration up to date; `report` is told what happens, in lines for a person.
+
+    A second run finds everything there and changes nothing. Conflict when the home is an archive that is no demonstration.
+    """
+    if founding.found(home, settings=_SETTINGS):
+        report(f"Made the archive of the {site.INSTITUTION} (an invented institution) at {home}.")
+    config = configuration.read(home)
+    if not config.archive.demo:
+        raise Conflict(f"{home} is an archive of your own, not the demonstration. Name another folder: webdepot --home DIR demo")
+    with DemoSite() as demo:
+        config = replace(config, harvest=replace(config.harvest, connect_to=demo.connect_to))
+        for edition in site.EDITIONS:
+            _take(config, edition, demo, report)
+    report(_farewell())
+
+
+def clock_from(start: datetime) -> Clock:
+    """A clock that shows `start` now and runs on from there."""
+    began = time.monotonic()
+    return lambda: start + timedelta(seconds=time.monotonic() - began)
+
+
+def _take(config: Config, edition: Edition, demo: DemoSite, report: Callable[[str], None]) -> None:
+    """Archive one edition, unless it is there."""
+    with Archive(config, clock=clock_from(edition.date)) as archive:
+        found = _find(archive, edition)
+        if found is not None and found.state is HarvestState.KEPT:
+            report(f"  {edition.name}  is there already")
+            return
+        demo.show(edition)
+        report(f"  {edition.name}  {edition.label} …")
+        if found is None:
+            options = replace(HarvestOptions.from_config(config), collection=COLLECTION)
+            done = archiving.archive_site(archive, [site.SEED], options)
+        else:
+            done = archiving.resume(archive, found.id)
+    report(_summary(done))
+
+
+def _find(archive: Archive, edition: Edition) -> Harvest | None:
+    """The harvest that was begun on the edition's day and did not fail."""
+    for harvest in harvesting.latest(archive, limit=1000):
+        on_its_day = timedelta(0) <= harvest.started_at - edition.date < timedelta(days=1)
+        if on_its_day and harvest.kind is HarvestKind.HARVEST and harvest.state is not HarvestState.FAILED:
+            return harvest
+    return None
+
+
+def _summary(done: ArchiveReport) -> str:
+    findings = sum(done.finding_counts.values())
+    return f"        {done.captures} captures, {done.pages} pages with words, {findings} findings; {done.verdict.reason}"
+
+
+def _farewell() -> str:
+    return "\n".join(
+        (
+            "The demonstration is ready. All its dates are invented. In the portal, try:",
+            "  search for  damast          one page that changed its story: a gift in 2003, looted art in 2024",
+            "  search for  Schmuggler      German pages;  smokkelen  finds the Dutch ones",
+            f"  look up     {site.SEED}     five versions; step through them with the time bar",
+            f"  look up     {site.SEED}nieuws/vlasweek.html     a news item that changes from edition to edition",
+        )
+    )
