@@ -33,6 +33,14 @@ def limited(pieces: Iterable[bytes], limit_bytes: int) -> Iterator[bytes]:
             return
 
 
+def skipped(pieces: Iterable[bytes], count_bytes: int) -> Iterator[bytes]:
+    """The pieces without their first bytes."""
+    for piece in pieces:
+        if count_bytes < len(piece):
+            yield piece[count_bytes:]
+        count_bytes = max(0, count_bytes - len(piece))
+
+
 class PieceStream(io.RawIOBase):
     """Reads an iterator of pieces; empty pieces are skipped."""
 

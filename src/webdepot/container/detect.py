@@ -1,0 +1,116 @@
+"""What a file is, by its bytes: WARC or ARC, and how it is compressed. Names are not looked at.
+
+1. The first bytes: gzip or not.
+2. The first record (unpacked): `WARC/` or a line of an ARC.
+3. Gzip: does the first member end with the first record? Then the others can be read at their place too; else all records
+   are in one member, or members are cut without regard to records.
+
+Where the beginning is damaged, the first record that can be found decides.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import BinaryIO
+
+from webdepot.container import arc, warc
+from webdepot.container.flat import Window, file_pieces
+from webdepot.container.grammar import Grammar, Kind
+from webdepot.container.members import MAGIC, MemberReader
+from webdepot.container.pieces import limited
+from webdepot.errors import CorruptData, InputError
+
+SEARCH_BYTES = 64 << 20
+"""How far a record is searched for in a file whose beginning is damaged."""
+
+GRAMMARS = (warc.GRAMMAR, arc.GRAMMAR)
+_BEGIN_BYTES = 1 << 16
+_OTHERS = {
+    b"\x28\xb5\x2f\xfd": "It is compressed with zstd. Unpack it first: zstd -d FILE",
+    b"BZh": "It is compressed with bzip2. Unpack it first: bunzip2 FILE",
+    b"\xfd7zXZ": "It is compressed with xz. Unpack it first: unxz FILE",
+    b"PK\x03\x04": "It is a ZIP file (WACZ?). Unpack it and import the WARC files in it.",
+}
+
+
+class Compression(StrEnum):
+    NONE = "none"
+    RECORD = "record"
+    """One gzip member for each record: records can be read at their place."""
+    WHOLE = "whole"
+    """Gzip without regard to records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerForm:
+    kind: Kind
+    compression: Compression
+
+
+def detect(stream: BinaryIO, name: str = "The file") -> ContainerForm:
+    """The form of a seekable stream; InputError, with `name` in its words, when it is empty or no container."""
+    reader = MemberReader(stream)
+    begin = reader.bytes_at(0, _BEGIN_BYTES)
+    if not begin:
+        raise InputError(f"{name} is empty (0 bytes): there is nothing to read. Fetch it again from where it came.")
+    if begin[:3] == MAGIC:
+        form = _gzip_form(reader)
+    else:
+        grammar = grammar_of(begin.lstrip(b"\r\n"))
+        form = ContainerForm(kind=grammar.kind, compression=Compression.NONE) if grammar else None
+    form = form or _form_further_on(stream, reader)
+    if form is None:
+        hint = next(
+            (words for magic, words in _OTHERS.items() if begin.startswith(magic)), "Give a WARC or ARC file, compressed with gzip or not."
+        )
+        raise InputError(f"{name} is no WARC or ARC file: it begins with {begin[:12]!r}. {hint}")
+    return form
+
+
+def grammar_of(begin: bytes) -> Grammar | None:
+    """The grammar of a record that begins with these bytes, at least its header among them."""
+    for grammar in GRAMMARS:
+        if grammar.start.match(begin):
+            end = grammar.header_end(begin, 0)
+            # A long WARC header may not be here to its end; an ARC line has no other sign than to be readable.
+            if grammar.kind is Kind.WARC or (end > 0 and not grammar.parse(begin[:end]).problem):
+                return grammar
+    return None
+
+
+def _gzip_form(reader: MemberReader) -> ContainerForm | None:
+    member = reader.read(0)
+    data = member.data.lstrip(b"\r\n")
+    grammar = grammar_of(data)
+    if grammar is None:
+        return None
+    header_end = grammar.header_end(data, 0)
+    length = grammar.parse(data[:header_end]).length if header_end > 0 else -1
+    is_whole = length >= 0 and _goes_on(reader, grammar, len(member.data) - len(data) + header_end + length)
+    return ContainerForm(kind=grammar.kind, compression=Compression.WHOLE if is_whole else Compression.RECORD)
+
+
+def _goes_on(reader: MemberReader, grammar: Grammar, block_end: int) -> bool:
+    """Whether the first member holds more than its first record, or less."""
+    seen, tail, end = 0, b"", [-1]
+    try:
+        for piece in reader.iter_unpacked(0, end):
+            tail = (tail + piece[max(0, block_end - seen) :])[: 1 << 10] if seen + len(piece) > block_end else tail
+            seen += len(piece)
+            if len(tail.lstrip(b"\r\n")) > 1 << 8:
+                break
+    except CorruptData:
+        pass
+    if seen < block_end and reader.is_member(end[-1]):
+        following = reader.read(end[-1])
+        return not following.torn and not grammar.start.match(following.data)
+    return grammar.start.match(tail.lstrip(b"\r\n")) is not None
+
+
+def _form_further_on(stream: BinaryIO, reader: MemberReader) -> ContainerForm | None:
+    for grammar in GRAMMARS:
+        if reader.find_member(0, grammar.start, until=SEARCH_BYTES) is not None:
+            return ContainerForm(kind=grammar.kind, compression=Compression.RECORD)
+        window = Window(lambda at: limited(file_pieces(stream, at), SEARCH_BYTES), can_seek=False)
+        if window.find(grammar.search, 0) is not None:
+            return ContainerForm(kind=grammar.kind, compression=Compression.NONE)
+    return None

@@ -1,0 +1,217 @@
+"""Records that follow each other without gzip borders: a plain file, or what one gzip member unpacks to.
+
+1. Pass over line ends; a record header must follow, else the next one is searched for.
+2. The block must end where its length says: behind it stand line ends, then a record or the end. Else the length is wrong, or the
+   file was cut; the record is skipped and the next one is searched for behind its header.
+3. A block up to `IN_MEMORY_BYTES` is held; a larger one is read from the file when somebody asks for it.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import BinaryIO
+
+from webdepot.container.damage import BAD_HEADER, BAD_LENGTH, Reporter
+from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Header
+from webdepot.container.members import IN_MEMORY_BYTES
+from webdepot.container.pieces import limited, stream_of
+from webdepot.container.record import Record
+from webdepot.errors import CorruptData
+from webdepot.model import Location
+
+_READ_BYTES = 1 << 20
+_HEADER_BYTES = 1 << 13
+_BETWEEN_BYTES = 1 << 12
+"""Line ends between two records that we look across to see whether a length is right."""
+# A found record start may be cut by the end of the window; this much is kept and searched again.
+_OVERLAP_BYTES = 1 << 17
+
+PiecesFrom = Callable[[int], Iterator[bytes]]
+
+
+def iter_flat(
+    window: "Window", grammar: Grammar, reporter: Reporter, located: Callable[[int, int], Location], *, place: Callable[[int], int]
+) -> Iterator[Record]:
+    """Records of the window in their order. `located` makes a location and `place` an offset for findings of window positions."""
+    at = 0
+    while True:
+        at = window.after_line_ends(at)
+        if not window.need(at + 1):
+            break
+        header, header_end = _header_at(window, grammar, at)
+        if header is None:
+            found = window.find(grammar.search, at + 1)
+            reporter.garbage(place(at), None if found is None else place(found))
+        elif (problem := _problem_of(window, grammar, header, header_end)) is not None:
+            found = window.find(grammar.search, header_end)
+            reporter.skipped(BAD_LENGTH, place(at), problem, None if found is None else place(found))
+        else:
+            found = header_end + header.length
+            if header.problem:
+                reporter.skipped(BAD_HEADER, place(at), header.problem, place(found))
+            else:
+                end = window.after_line_ends(found) if header.length <= IN_MEMORY_BYTES else found + len(grammar.terminator)
+                yield _record(window, header, at, header_end, located(at, end - at))
+                if not window.need(found) and not window.can_seek:
+                    reporter.skipped(BAD_LENGTH, place(at), "the data ends inside it", None)
+        if found is None:
+            break
+        at = found
+        window.drop(at)
+    if window.broken:
+        reporter.skipped(BAD_LENGTH, place(window.end), window.broken, None)
+
+
+def _header_at(window: "Window", grammar: Grammar, at: int) -> tuple[Header | None, int]:
+    """The header that begins there and the position behind it; None where there is no header."""
+    wanted = _HEADER_BYTES
+    while True:
+        is_more = window.need(at + wanted)
+        begin = at - window.start
+        if not grammar.start.match(window.data, begin):
+            return None, at
+        end = grammar.header_end(window.data, begin)
+        if end >= 0:
+            return grammar.parse(window.data[begin:end]), end + window.start
+        if not is_more or wanted >= LONGEST_HEADER_BYTES:
+            return None, at
+        wanted *= 4
+
+
+def _problem_of(window: "Window", grammar: Grammar, header: Header, header_end: int) -> str | None:
+    """Why the record cannot end where its header says."""
+    if header.length < 0:
+        return header.problem
+    end = header_end + header.length
+    if header.length <= IN_MEMORY_BYTES:
+        if not window.need(end):
+            return "the file ends inside it, or its length is wrong"
+        window.need(end + _BETWEEN_BYTES)
+        behind = window.data[end - window.start : end - window.start + _BETWEEN_BYTES]
+    elif window.can_seek:
+        if not window.reaches(end):
+            return "the file ends inside it, or its length is wrong"
+        behind = window.peek(end, _BETWEEN_BYTES)
+    else:
+        return None
+    behind = behind.lstrip(b"\r\n")
+    return None if not behind or grammar.start.match(behind) else "its length is wrong: no record begins behind it"
+
+
+def _record(window: "Window", header: Header, at: int, header_end: int, location: Location) -> Record:
+    assert header.fields is not None and header.date is not None  # noqa: S101 - a header without a problem has both
+    end = header_end + header.length
+    is_held = header.length <= IN_MEMORY_BYTES
+    return Record(
+        kind=header.kind,
+        url=header.url,
+        date=header.date,
+        fields=header.fields,
+        header=window.data[at - window.start : header_end - window.start],
+        location=location,
+        size_bytes=header.length,
+        block=window.data[header_end - window.start : end - window.start] if is_held else None,
+        open_block=None if is_held else partial(window.open, header_end, end),
+    )
+
+
+def file_pieces(stream: BinaryIO, offset: int) -> Iterator[bytes]:
+    """The bytes of a seekable stream from an offset on; others may move it between two pieces."""
+    while True:
+        stream.seek(offset)
+        piece = stream.read(_READ_BYTES)
+        if not piece:
+            return
+        yield piece
+        offset += len(piece)
+
+
+class Window:
+    """The part of a long row of bytes that is held now. Positions count from the beginning of the row."""
+
+    def __init__(self, pieces_from: PiecesFrom, *, can_seek: bool) -> None:
+        self.data = b""
+        self.start = 0
+        self.broken = ""
+        """Why the pieces ended before their time."""
+        self.can_seek = can_seek
+        self._pieces_from = pieces_from
+        self._pieces = pieces_from(0)
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.data)
+
+    def need(self, end: int) -> bool:
+        """Read on until the window covers the bytes up to that position; whether there are so many."""
+        if self.end >= end:
+            return True
+        parts, size = [self.data], len(self.data)
+        while self.start + size < end and (piece := self._next_piece()):
+            parts.append(piece)
+            size += len(piece)
+        self.data = b"".join(parts)
+        return self.end >= end
+
+    def drop(self, before: int) -> None:
+        """What stands before that position is not needed any more."""
+        if before > self.end and self.can_seek:
+            self.data, self.start, self._pieces = b"", before, self._pieces_from(before)
+        while before > self.end and (piece := self._next_piece()):
+            self.data, self.start = piece, self.end
+        # Cutting copies what is left, so it is done only when it pays.
+        if before - self.start > min(_READ_BYTES, len(self.data) // 2):
+            self.data, self.start = self.data[before - self.start :], min(before, self.end)
+
+    def after_line_ends(self, at: int) -> int:
+        """The position of the first byte from there on that is no line end."""
+        while self.need(at + 1):
+            rest = self.data[at - self.start : at - self.start + _BETWEEN_BYTES]
+            stripped = rest.lstrip(b"\r\n")
+            at += len(rest) - len(stripped)
+            if stripped:
+                break
+        return at
+
+    def find(self, pattern: re.Pattern[bytes], at: int) -> int | None:
+        """Where the pattern's group `record` is next found; what is before is dropped."""
+        while True:
+            self.need(at + _READ_BYTES)
+            # One byte earlier, for the line end that the pattern wants before a record.
+            found = pattern.search(self.data, max(0, at - 1 - self.start))
+            if found:
+                # A match at the very end may be longer once more is read, or none.
+                if found.end() == len(self.data) and self.need(self.end + 1):
+                    continue
+                return self.start + found.start("record")
+            if not self.need(self.end + 1):
+                return None
+            at = max(at, self.end - _OVERLAP_BYTES)
+            self.drop(at - 1)
+
+    def reaches(self, end: int) -> bool:
+        return bool(self.peek(end - 1, 1)) if end > self.end else True
+
+    def peek(self, at: int, size_bytes: int) -> bytes:
+        """Bytes ahead, without moving the window; only where it can seek."""
+        return b"".join(limited(self._pieces_from(at), size_bytes))
+
+    def open(self, start: int, end: int) -> BinaryIO:
+        """The bytes between two positions as a stream; without seeking, the window moves along."""
+        if self.can_seek:
+            return stream_of(limited(self._pieces_from(start), end - start))
+        return stream_of(self._taken(start, end))
+
+    def _taken(self, at: int, end: int) -> Iterator[bytes]:
+        while at < end and self.need(at + 1):
+            part = self.data[at - self.start : end - self.start]
+            yield part
+            at += len(part)
+            self.drop(at)
+
+    def _next_piece(self) -> bytes:
+        try:
+            return next(self._pieces, b"")
+        except CorruptData as error:
+            self.broken = str(error).rstrip(".")
+            return b""

@@ -1,0 +1,139 @@
+"""Gzip members (RFC 1952): a container that is compressed record by record is a row of them, one for each record.
+
+Reading knows where each member begins and ends on disk and whether it is whole (its checksum is compared); writing gives
+one member from any number of pieces. Both go through ISA-L, about three times as fast as zlib.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from isal import isal_zlib
+
+from webdepot.errors import CorruptData
+
+LEVEL = 3
+"""Of ISA-L: 4.6 times the speed of zlib 9 for 4 % more bytes."""
+IN_MEMORY_BYTES = 4 << 20
+"""A member that unpacks to more is not held but read in pieces."""
+
+MAGIC = b"\x1f\x8b\x08"
+_START = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
+_GZIP = 31
+_BLOCK_BYTES = 1 << 20
+# ISA-L copies what it does not need of the input at the end of a member, so the first pieces are small.
+_INPUT_BYTES = 1 << 14
+_TRIAL_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What one member unpacks to, or its beginning, and where it ends."""
+
+    data: bytes
+    end: int
+    """First byte behind it on disk; -1 when it is larger than what is held in memory, so that its end was not seen."""
+    torn: str = ""
+    """Why it cannot be unpacked to its end; empty when it can."""
+
+
+def gzip_member(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """One member that holds the pieces, in pieces."""
+    packer = isal_zlib.compressobj(LEVEL, wbits=_GZIP)
+    for piece in pieces:
+        if packed := packer.compress(piece):
+            yield packed
+    yield packer.flush()
+
+
+class MemberReader:
+    """Reads members of a seekable stream at given places. Moves the stream's position."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._block = memoryview(b"")
+        self._block_at = 0
+
+    def bytes_at(self, offset: int, size_bytes: int) -> bytes:
+        """Raw bytes; fewer only at the end of the stream."""
+        data = bytes(self._input(offset, size_bytes))
+        while len(data) < size_bytes and (more := self._input(offset + len(data), size_bytes - len(data))):
+            data += more
+        return data
+
+    def is_member(self, offset: int) -> bool:
+        return self.bytes_at(offset, 3) == MAGIC
+
+    def reaches(self, end: int) -> bool:
+        """Whether the stream has so many bytes."""
+        return end <= 0 or bool(self.bytes_at(end - 1, 1))
+
+    def read(self, offset: int) -> Member:
+        """The member that begins there, whole, if it is not larger than `IN_MEMORY_BYTES`."""
+        unpacker = isal_zlib.decompressobj(wbits=_GZIP)
+        parts: list[bytes] = []
+        size, at, step = 0, offset, _INPUT_BYTES
+        while True:
+            piece = self._input(at, step)
+            try:
+                data = unpacker.decompress(piece, IN_MEMORY_BYTES)
+            except isal_zlib.error as error:  # type: ignore[misc]  # its stub takes the class for an instance
+                return Member(b"".join(parts), -1, f"its gzip data is damaged ({error})")
+            at += len(piece) - len(unpacker.unconsumed_tail)
+            if unpacker.eof:
+                if not parts:
+                    return Member(data, at - len(unpacker.unused_data))
+                parts.append(data)
+                return Member(b"".join(parts), at - len(unpacker.unused_data))
+            if not piece and not data:
+                return Member(b"".join(parts), -1, "the file ends inside it")
+            parts.append(data)
+            size += len(data)
+            if size >= IN_MEMORY_BYTES:
+                return Member(b"".join(parts), -1)
+            step = _BLOCK_BYTES // 8
+
+    def iter_unpacked(self, offset: int, end: list[int] | None = None) -> Iterator[bytes]:
+        """What the member holds, in pieces; CorruptData where it breaks. Its end on disk is appended to `end`."""
+        unpacker = isal_zlib.decompressobj(wbits=_GZIP)
+        at = offset
+        while not unpacker.eof:
+            piece = self._input(at, _INPUT_BYTES)
+            try:
+                data = unpacker.decompress(piece, _BLOCK_BYTES)
+            except isal_zlib.error as error:  # type: ignore[misc]
+                raise CorruptData(f"The gzip data behind byte {offset} is damaged: {error}.", where=f"byte {offset}") from error
+            if not piece and not data:
+                raise CorruptData(f"The file ends inside the gzip data that begins at byte {offset}.", where=f"byte {offset}")
+            at += len(piece) - len(unpacker.unconsumed_tail)
+            if data:
+                yield data
+        if end is not None:
+            end.append(at - len(unpacker.unused_data))
+
+    def find_member(self, offset: int, starts: re.Pattern[bytes], *, until: int | None = None) -> int | None:
+        """The next member from that byte on (and before `until`) whose content begins with the pattern."""
+        while (until is None or offset < until) and (block := self.bytes_at(offset, _BLOCK_BYTES)):
+            for found in _START.finditer(block):
+                if self._begins_with(offset + found.start(), starts):
+                    return offset + found.start()
+            if len(block) < _BLOCK_BYTES:
+                return None
+            offset += len(block) - len(MAGIC)
+        return None
+
+    def _begins_with(self, offset: int, starts: re.Pattern[bytes]) -> bool:
+        unpacker = isal_zlib.decompressobj(wbits=_GZIP)
+        try:
+            data = unpacker.decompress(self.bytes_at(offset, _TRIAL_BYTES), _TRIAL_BYTES)
+        except isal_zlib.error:  # type: ignore[misc]
+            return False
+        return starts.match(data) is not None
+
+    def _input(self, offset: int, size_bytes: int) -> memoryview:
+        at = offset - self._block_at
+        if not 0 <= at < len(self._block):
+            self._stream.seek(offset)
+            self._block, self._block_at, at = memoryview(self._stream.read(_BLOCK_BYTES)), offset, 0
+        return self._block[at : at + size_bytes]

@@ -1,0 +1,246 @@
+"""Reading containers: WARC 0.17 to 1.1 and ARC 1 and 2, compressed record by record, as one gzip member, or not at all.
+
+1. `detect` tells the form from the bytes.
+2. `iter_records` gives every record that is whole, in order, with its exact place on disk. What is damaged becomes a `Finding`
+   with its place, and reading goes on at the next record that can be found. A record is whole when its gzip member unpacks to its end with
+   the right checksum, and its block ends where its header says; digests are not compared here.
+3. `read_record` gives the one record at a place, by one seek.
+
+Memory stays flat: a record larger than a few megabytes is passed over once, to see that it is whole, and unpacked again
+when its payload is asked for. Our own reader, because it gives exact places and goes on behind damage; it is as fast as FastWARC (see
+bench/containers.py) since ISA-L unpacks faster.
+"""
+
+from collections.abc import Generator, Iterator
+from functools import partial
+from typing import BinaryIO
+
+from webdepot.container.damage import BAD_HEADER, TORN, OnFinding, Reporter
+from webdepot.container.detect import GRAMMARS, Compression, ContainerForm, detect, grammar_of
+from webdepot.container.flat import Window, file_pieces, iter_flat
+from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Header, Kind
+from webdepot.container.members import IN_MEMORY_BYTES, Member, MemberReader
+from webdepot.container.pieces import limited, skipped, stream_of
+from webdepot.container.record import Fields, Record
+from webdepot.errors import CorruptData
+from webdepot.model import Location
+
+__all__ = ["Compression", "ContainerForm", "Fields", "Kind", "Record", "detect", "iter_records", "read_record"]
+
+_GRAMMAR_OF = {grammar.kind: grammar for grammar in GRAMMARS}
+
+
+def iter_records(stream: BinaryIO, name: str, *, on_finding: OnFinding) -> Iterator[Record]:
+    """Every whole record of a seekable stream, in order; InputError, at once, when it is empty or no container.
+
+    Locations are byte ranges of the file; of a container compressed as a whole, byte ranges of what it unpacks to. A record that
+    shares its gzip member with others in a container compressed by records has a location of length 0 (and a finding).
+    """
+    form = detect(stream, name)
+    grammar = _GRAMMAR_OF[form.kind]
+    if form.compression is Compression.RECORD:
+        return _iter_members(stream, grammar, name, Reporter(name, on_finding))
+    if form.compression is Compression.WHOLE:
+        return _iter_whole(stream, grammar, name, Reporter(name, on_finding, "unpacked byte"))
+    window = Window(partial(file_pieces, stream), can_seek=True)
+    return iter_flat(window, grammar, Reporter(name, on_finding), partial(_location, name), place=_same)
+
+
+def read_record(stream: BinaryIO, location: Location) -> Record:
+    """The record at a place; CorruptData when no whole record is there."""
+    if location.length <= 0:
+        raise _not_there(location, "it shares a gzip member with others and cannot be read alone; rewrite the container record by record")
+    reader = MemberReader(stream)
+    if reader.is_member(location.offset):
+        return _read_member(reader, location)
+    return _read_plain(stream, reader, location)
+
+
+# --- one gzip member for each record -------------------------------------------------------------------------------------
+
+
+def _iter_members(stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporter) -> Iterator[Record]:
+    reader = MemberReader(stream)
+    header_end_of, parse, terminator_bytes = grammar.header_end, grammar.parse, len(grammar.terminator)
+    at: int | None = 0
+    while at is not None:
+        member = reader.read(at)
+        data = member.data
+        if member.end > 0 and (header_end := header_end_of(data, 0)) > 0 and grammar.start.match(data):
+            header = parse(data[:header_end])
+            if not header.problem and len(data) == header_end + header.length + terminator_bytes and data.endswith(grammar.terminator):
+                yield _member_record(data, header, header_end, _location(name, at, member.end - at))
+                at = member.end
+                continue
+        if member.torn:
+            at = _next_after_damage(reader, grammar, member, at, reporter)
+        else:
+            at = yield from _iter_odd_member(reader, grammar, member, at, name, reporter)
+
+
+def _next_after_damage(reader: MemberReader, grammar: Grammar, member: Member, at: int, reporter: Reporter) -> int | None:
+    is_member = reader.is_member(at)
+    if not is_member and not reader.bytes_at(at, 1):
+        return None
+    found = reader.find_member(at + 1, grammar.start)
+    if is_member:
+        reporter.skipped(TORN, at, member.torn, found)
+    else:
+        reporter.garbage(at, found)
+    return found
+
+
+def _iter_odd_member(
+    reader: MemberReader, grammar: Grammar, member: Member, at: int, name: str, reporter: Reporter
+) -> Generator[Record, None, int | None]:
+    """A member that is large, or that holds something else than one record with the right end. Returns where the next one begins."""
+    header, header_end = _header_of(grammar, member.data)
+    total, tail, end = len(member.data), b"", member.end
+    block_end = header_end + max(0, header.length)
+    if end < 0:
+        try:
+            total, tail, end = _passed_over(reader, at, block_end)
+        except CorruptData as error:
+            return _next_after_damage(reader, grammar, Member(b"", -1, str(error).rstrip(".")), at, reporter)
+    else:
+        tail = member.data[block_end:]
+    if header.length >= 0 and block_end <= total and not tail.strip(b"\r\n"):
+        if header.problem:
+            reporter.skipped(BAD_HEADER, at, header.problem, end)
+        elif member.end >= 0:
+            yield _member_record(member.data, header, header_end, _location(name, at, end - at))
+        else:
+            yield _large_record(reader, member.data, header, header_end, _location(name, at, end - at))
+        return end
+    count = 0
+    window = Window(lambda _: iter((member.data,)) if member.end >= 0 else reader.iter_unpacked(at), can_seek=False)
+    for record in iter_flat(window, grammar, reporter, lambda *_: _location(name, at, 0), place=lambda _: at):
+        count += 1
+        yield record
+    if count:
+        reporter.not_random(at)
+    return end
+
+
+def _passed_over(reader: MemberReader, at: int, block_end: int) -> tuple[int, bytes, int]:
+    """Size of what a large member unpacks to, the first bytes behind the block, and where the member ends."""
+    total, tail = 0, b""
+    end: list[int] = []
+    for piece in reader.iter_unpacked(at, end):
+        total += len(piece)
+        if total > block_end and len(tail) < 64:
+            tail += piece[-(total - block_end) :]
+    return total, tail[:64], end[0]
+
+
+def _header_of(grammar: Grammar, data: bytes) -> tuple[Header, int]:
+    end = grammar.header_end(data, 0) if grammar.start.match(data) else -1
+    return (grammar.parse(data[:end]), end) if end > 0 else (Header(problem="it has no header"), 0)
+
+
+def _member_record(data: bytes, header: Header, header_end: int, location: Location) -> Record:
+    return Record(
+        kind=header.kind,
+        url=header.url,
+        date=header.date,  # type: ignore[arg-type]  # a header without a problem has date and fields
+        fields=header.fields,  # type: ignore[arg-type]
+        header=data[:header_end],
+        location=location,
+        size_bytes=header.length,
+        block=data[header_end : header_end + header.length],
+    )
+
+
+def _large_record(reader: MemberReader, data: bytes, header: Header, header_end: int, location: Location) -> Record:
+    return Record(
+        kind=header.kind,
+        url=header.url,
+        date=header.date,  # type: ignore[arg-type]
+        fields=header.fields,  # type: ignore[arg-type]
+        header=data[:header_end],
+        location=location,
+        size_bytes=header.length,
+        block=None,
+        open_block=lambda: stream_of(limited(skipped(reader.iter_unpacked(location.offset), header_end), header.length)),
+    )
+
+
+# --- gzip without regard to records --------------------------------------------------------------------------------------
+
+
+def _iter_whole(stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporter) -> Iterator[Record]:
+    reader = MemberReader(stream)
+    at: int | None = 0
+    while at is not None:
+        reached = [at]
+        window = Window(partial(_unpacked_members, reader, reached), can_seek=False)
+        yield from iter_flat(window, grammar, reporter, partial(_location, name), place=_same)
+        at = reader.find_member(reached[-1] + 1, grammar.start) if window.broken else None
+
+
+def _unpacked_members(reader: MemberReader, reached: list[int], _: int) -> Iterator[bytes]:
+    """What all members from `reached` on unpack to."""
+    while reader.is_member(reached[-1]):
+        end: list[int] = []
+        yield from reader.iter_unpacked(reached[-1], end)
+        reached[:] = end
+
+
+# --- by place --------------------------------------------------------------------------------------------------------------
+
+
+def _read_member(reader: MemberReader, location: Location) -> Record:
+    member = reader.read(location.offset)
+    if member.torn:
+        raise _not_there(location, member.torn)
+    grammar = grammar_of(member.data)
+    header, header_end = _header_of(grammar, member.data) if grammar else (Header(problem="no record begins there"), 0)
+    if header.problem:
+        raise _not_there(location, header.problem)
+    if member.end < 0:
+        return _large_record(reader, member.data, header, header_end, location)
+    if member.end - location.offset != location.length or member.data[header_end + header.length :].strip(b"\r\n"):
+        raise _not_there(location, "the gzip member there is not this one record")
+    if header_end + header.length > len(member.data):
+        raise _not_there(location, "it is shorter than its header says")
+    return _member_record(member.data, header, header_end, location)
+
+
+def _read_plain(stream: BinaryIO, reader: MemberReader, location: Location) -> Record:
+    begin = reader.bytes_at(location.offset, min(location.length, LONGEST_HEADER_BYTES))
+    grammar = grammar_of(begin)
+    header, header_end = _header_of(grammar, begin) if grammar else (Header(problem="no record begins there"), 0)
+    if header.problem:
+        raise _not_there(location, header.problem)
+    start = location.offset + header_end
+    if header_end + header.length > location.length or not reader.reaches(start + header.length):
+        raise _not_there(location, "it is shorter than its header says")
+    is_held = header.length <= IN_MEMORY_BYTES
+    return Record(
+        kind=header.kind,
+        url=header.url,
+        date=header.date,  # type: ignore[arg-type]
+        fields=header.fields,  # type: ignore[arg-type]
+        header=begin[:header_end],
+        location=location,
+        size_bytes=header.length,
+        block=reader.bytes_at(start, header.length) if is_held else None,
+        open_block=None if is_held else lambda: stream_of(limited(file_pieces(stream, start), header.length)),
+    )
+
+
+def _not_there(location: Location, reason: str) -> CorruptData:
+    where = f"{location.container} byte {location.offset}"
+    return CorruptData(
+        f"Container {location.container} has no readable record of {location.length} bytes at byte {location.offset}: {reason}. "
+        "Run: webdepot doctor",
+        where=where,
+    )
+
+
+def _location(name: str, offset: int, length: int) -> Location:
+    return Location(container=name, offset=offset, length=length)
+
+
+def _same(position: int) -> int:
+    return position
