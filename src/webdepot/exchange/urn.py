@@ -31,7 +31,7 @@ def check_digit(urn: str) -> int:
 
 
 def mint(namespace: str, local: str) -> str:
-    """A new URN in our namespace (`urn:nbn:de:example`, a hyphen at its end is fine), with check digit; the same arguments, the same URN."""
+    """A new URN in our namespace (`urn:nbn:de:example`, with or without `-` at its end), with check digit."""
     namespace = namespace.removesuffix("-")
     if not _NAMESPACE.match(namespace.lower()):
         raise InputError(f"{namespace[:100]!r} is no namespace of national bibliography numbers. Write it like urn:nbn:de:example")
