@@ -1,0 +1,134 @@
+"""The crawl log: one line for each address, in the format of Heritrix's crawl.log that existing tools read, and as JSON lines.
+
+crawl.log, columns divided by blanks (https://heritrix.readthedocs.io/en/latest/operating.html#crawl-log):
+
+    2026-11-15T09:02:51.120Z   200       5120 https://a.example/x LLE https://a.example/ text/html #001 20261115090251075+45 sha1:… - 2t
+    when it was written        status    size address             path via               type      slot begun+milliseconds   digest source annotations
+
+A status below 0 is a failure (`model.Failure`). crawl.jsonl has the same and more: `server`, and for refusals `rule` and `reason`.
+Both are cut back to the last checkpoint's sizes (`cut`) before a harvest is resumed.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO
+
+from webdepot.errors import NoSpace
+
+LOG_NAME = "crawl.log"
+JSON_NAME = "crawl.jsonl"
+_BUFFER_BYTES = 256 << 10
+_TRUNCATED = {"length": "lenTrunc", "time": "timeTrunc", "disconnect": "discTrunc"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """What is said of one address. The names are those of crawl.jsonl."""
+
+    at: datetime
+    """When the request began, or, without one, when it was decided."""
+    status: int
+    """HTTP status, or the negative `Failure.status`."""
+    size: int
+    """Bytes of the answer as it came, with headers."""
+    url: str
+    path: str
+    via: str
+    mime: str
+    digest: str
+    duration_s: float
+    server: str
+    tries: int
+    """Requests made for it, this one included; 0 when none was made."""
+    rule: str = ""
+    reason: str = ""
+    note: str = ""
+    """Annotations, divided by commas."""
+
+
+class CrawlLog:
+    """Appends to both files of a folder. One thread; durable after `sync`."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._heritrix: BinaryIO = (folder / LOG_NAME).open("ab", buffering=_BUFFER_BYTES)
+        self._json: BinaryIO = (folder / JSON_NAME).open("ab", buffering=_BUFFER_BYTES)
+
+    def write(self, line: LogLine) -> None:
+        try:
+            self._heritrix.write(as_heritrix(line).encode("utf-8", "replace"))
+            self._json.write(as_json(line).encode("utf-8", "replace"))
+        except OSError as error:
+            raise _no_space(self._heritrix.name, error) from error
+
+    def sync(self) -> Mapping[str, int]:
+        """Make what was written durable; the size of each file."""
+        try:
+            for file in (self._heritrix, self._json):
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise _no_space(self._heritrix.name, error) from error
+        return {LOG_NAME: self._heritrix.tell(), JSON_NAME: self._json.tell()}
+
+    def close(self) -> None:
+        """Closes even on a full disk: what was not synced is not acknowledged."""
+        for file in (self._heritrix, self._json):
+            try:
+                file.close()
+            except OSError:
+                continue
+
+
+def cut(folder: Path, marks: Mapping[str, int]) -> None:
+    """Take from both files what was written after the last checkpoint; with no checkpoint, everything."""
+    for name in (LOG_NAME, JSON_NAME):
+        path = folder / name
+        if path.exists() and path.stat().st_size > marks.get(name, 0):
+            with path.open("r+b") as file:
+                file.truncate(marks.get(name, 0))
+                os.fsync(file.fileno())
+
+
+def as_heritrix(line: LogLine) -> str:
+    written_at = line.at + timedelta(seconds=line.duration_s)
+    begun = f"{_digits(line.at)}+{round(line.duration_s * 1000)}" if line.tries else "-"
+    annotations = ",".join(filter(None, (f"{line.tries}t" if line.tries > 1 else "", line.note)))
+    columns = (line.url, line.path, line.via, line.mime)
+    return (
+        f"{_milliseconds(written_at)} {line.status:5d} {line.size or '-':>10} {' '.join(_column(column) for column in columns)}"
+        f" #001 {begun} {line.digest or '-'} - {_column(annotations)}\n"
+    )
+
+
+def as_json(line: LogLine) -> str:
+    values = asdict(line)
+    values["at"] = _milliseconds(line.at)
+    values["duration_s"] = round(line.duration_s, 3)
+    return json.dumps(values, ensure_ascii=False) + "\n"
+
+
+def annotations(*, truncated: str, duplicate: bool) -> str:
+    """Heritrix's words for what is particular about an answer."""
+    return ",".join(filter(None, (_TRUNCATED.get(truncated, truncated), "warcRevisit:digest" if duplicate else "")))
+
+
+def _column(text: str) -> str:
+    """One column: never empty, never with a blank in it."""
+    return "_".join(text.split()) or "-"
+
+
+def _milliseconds(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+
+
+def _digits(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"
+
+
+def _no_space(name: str, error: OSError) -> NoSpace:
+    return NoSpace(f"The crawl log {name} could not be written: {error.strerror}. Free some space and resume the harvest.")

@@ -1,0 +1,155 @@
+"""robots.txt: may we ask for this? RFC 9309, https://www.rfc-editor.org/rfc/rfc9309
+
+Protego reads the rules; the rest of the standard is here. Order of steps:
+
+1. `of_answer` turns a final answer into `Robots`: 2xx is read (500 KiB of it, a byte-order mark is no letter); 4xx means there
+   are no rules; 5xx, 429 and no answer at all mean that nothing may be fetched; redirects beyond the fifth mean no rules.
+2. `Robots.decide` gives a verdict for one address, and names the line.
+
+The text is kept as it came, so a stored `Robots` is read again by the rules of whatever version reads it.
+"""
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import cached_property
+
+from protego import Protego
+
+from webdepot.model import Answer, Verdict
+
+LONGEST_BYTES = 500 << 10
+MOST_REDIRECTS = 5
+KEPT_FOR = timedelta(hours=24)
+"""RFC 9309, 2.4: a copy should not be used for longer."""
+
+_COMPATIBLE = re.compile(r"compatible;\s*([A-Za-z_-]+)")
+_TOKEN = re.compile(r"[A-Za-z_-]+")
+_LINE = re.compile(r"\s*(user-agent|allow|disallow)\s*:\s*([^#\r\n]*)", re.IGNORECASE)
+
+
+class Basis(StrEnum):
+    """What a decision about a whole host rests on."""
+
+    RULES = "rules"
+    NO_RULES = "no rules"
+    UNREACHABLE = "unreachable"
+
+
+def product_token(user_agent: str) -> str:
+    """The name by which robots.txt calls us: `Webdepot` of `Webdepot/1.0 (+https://…)`."""
+    found = _COMPATIBLE.search(user_agent)
+    if found:
+        return found[1]
+    token = _TOKEN.match(user_agent)
+    return token[0] if token else "webdepot"
+
+
+def of_answer(*, status: int, body: bytes, detail: str, at: datetime, agent: str) -> "Robots":
+    """What the final answer to a request for robots.txt means. `status` 0 is no answer, `detail` says why."""
+    if 200 <= status < 300:
+        return Robots(basis=Basis.RULES, detail="", text=body[:LONGEST_BYTES].decode("utf-8-sig", "replace"), at=at, agent=agent)
+    if 300 <= status < 500 and status != 429:
+        return Robots(basis=Basis.NO_RULES, detail=f"robots.txt answers {status}", text="", at=at, agent=agent)
+    reason = f"robots.txt answers {status}" if status else f"robots.txt could not be fetched: {detail}"
+    return Robots(basis=Basis.UNREACHABLE, detail=reason, text="", at=at, agent=agent)
+
+
+def from_json(data: bytes) -> "Robots":
+    """Read what `Robots.to_json` wrote."""
+    values = json.loads(data)
+    return Robots(
+        basis=Basis(values["basis"]),
+        detail=values["detail"],
+        text=values["text"],
+        at=datetime.fromisoformat(values["at"]),
+        agent=values["agent"],
+    )
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: it keeps what it has parsed
+class Robots:
+    """The rules of one host, for one agent."""
+
+    basis: Basis
+    detail: str
+    text: str = field(repr=False)
+    at: datetime
+    agent: str
+
+    def decide(self, url: str) -> Verdict:
+        if self.basis is Basis.NO_RULES:
+            return Verdict(answer=Answer.ACCEPT, rule="robots", reason=self.detail)
+        if self.basis is Basis.UNREACHABLE:
+            return Verdict(answer=Answer.REJECT, rule="robots", reason=self.detail)
+        if self._rules.can_fetch(url, self.agent):
+            return Verdict(answer=Answer.ACCEPT, rule="robots", reason="allowed by robots.txt")
+        line = self._line_for(url)
+        return Verdict(answer=Answer.REJECT, rule="robots", reason=f"robots.txt: {line}" if line else "disallowed by robots.txt")
+
+    @property
+    def crawl_delay_s(self) -> float | None:
+        try:
+            delay = self._rules.crawl_delay(self.agent) if self.text else None
+        except ValueError:
+            return None
+        return float(delay) if delay is not None and 0 <= delay < float("inf") else None
+
+    @property
+    def sitemaps(self) -> list[str]:
+        return list(self._rules.sitemaps) if self.text else []
+
+    def shuts_out(self, origin: str) -> bool:
+        """Whether nothing at all may be fetched, for everybody or for us: no page, and no exception is made."""
+        if self.basis is not Basis.RULES or any(kind == "allow" for kind, _ in self._lines):
+            return False
+        return not self._rules.can_fetch(f"{origin}/", self.agent) and not self._rules.can_fetch(f"{origin}/any/page?at=all", self.agent)
+
+    def is_fresh(self, now: datetime) -> bool:
+        return now - self.at < KEPT_FOR
+
+    def to_json(self) -> bytes:
+        values = {"basis": self.basis.value, "detail": self.detail, "text": self.text, "at": self.at.astimezone(UTC).isoformat()}
+        return json.dumps(values | {"agent": self.agent}).encode()
+
+    @cached_property
+    def _rules(self) -> Protego:
+        return Protego.parse(self.text)
+
+    @cached_property
+    def _lines(self) -> list[tuple[str, str]]:
+        """Allow and Disallow lines of our group, or, without one, of the group for everybody."""
+        named: list[tuple[str, str]] = []
+        general: list[tuple[str, str]] = []
+        agents: list[str] = []
+        in_rules = False
+        is_named = False
+        for kind, value in ((found[1].lower(), found[2].strip()) for found in map(_LINE.match, self.text.splitlines()) if found):
+            if kind == "user-agent":
+                agents = [value.lower()] if in_rules else [*agents, value.lower()]
+                in_rules = False
+                is_named = is_named or self.agent.lower() == value.lower()
+                continue
+            in_rules = True
+            if value and self.agent.lower() in agents:
+                named.append((kind, value))
+            if value and "*" in agents:
+                general.append((kind, value))
+        return named if is_named else general
+
+    @cached_property
+    def _patterns(self) -> list[tuple[str, re.Pattern[str]]]:
+        return [(value, _pattern(value)) for kind, value in self._lines if kind == "disallow"]
+
+    def _line_for(self, url: str) -> str:
+        """The longest Disallow line that matches, for the log."""
+        target = "/" + url.partition("://")[2].partition("/")[2]
+        return max((f"Disallow: {value}" for value, pattern in self._patterns if pattern.match(target)), key=len, default="")
+
+
+def _pattern(value: str) -> re.Pattern[str]:
+    ends = value.endswith("$")
+    pieces = re.sub(r"\*+", "*", value.removesuffix("$")).split("*")
+    return re.compile(".*?".join(map(re.escape, pieces)) + (r"\Z" if ends else ""))

@@ -1,0 +1,297 @@
+"""Which addresses belong to a harvest: a chain of small rules, of which the last real answer wins.
+
+A rule is a callable `Candidate -> Verdict`: accept, reject, or pass. `decide` asks all of them in order, so a later rule can
+overrule an earlier one, and the verdict names the rule that decided and its reason. `chain` builds the usual order:
+
+1. `outside`            reject: nothing belongs by itself
+2. `host` / `domain` / `prefix` / `any`   accept what belongs to a seed
+3. `hops outside`       accept so many links beyond
+4. `embedded`           accept parts of accepted pages from anywhere
+5. traps                reject: too many hops, too deep, repeating, too long; then the operator's regular expressions
+6. `seed`               accept: seeds, their redirects within the domain, and robots.txt are always asked
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from webdepot.errors import InputError
+from webdepot.model import Answer, Candidate, Hop, Verdict
+from webdepot.url import domain_of, host_of, key
+
+Rule = Callable[[Candidate], Verdict]
+
+_PASS = Verdict(answer=Answer.PASS, rule="", reason="")
+_PARTS = Hop.EMBED + Hop.REDIRECT + Hop.SPECULATIVE
+
+
+class Kind(StrEnum):
+    HOST = "host"
+    DOMAIN = "domain"
+    PREFIX = "prefix"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeLimits:
+    hops_outside: int = 0
+    embed_hops: int = 3
+    """An embedded page may embed a page that embeds a picture, and no more."""
+    hops: int = 100
+    path_segments: int = 20
+    repeats: int = 3
+    """A path segment that stands there more often is taken for a trap."""
+    url_letters: int = 2083
+    query_letters: int = 1024
+
+
+def decide(candidate: Candidate, rules: Iterable[Rule]) -> Verdict:
+    """The last answer that is not pass; with none, reject."""
+    decided = None
+    for rule in rules:
+        verdict = rule(candidate)
+        if verdict.answer is not Answer.PASS:
+            decided = verdict
+    return decided or _rejected("no rule", "no rule spoke for it")
+
+
+def chain(kind: Kind, seeds: Sequence[str], *, limits: ScopeLimits, rejects: Sequence[str] = ()) -> tuple[Rule, ...]:
+    """The usual rules in their usual order; InputError for a regular expression that is none."""
+    core = belongs(kind, seeds)
+    return (
+        everything_is_outside,
+        core,
+        few_hops_outside(limits.hops_outside),
+        embedded(limits.embed_hops),
+        too_many_hops(limits.hops),
+        too_deep(limits.path_segments),
+        repeating(limits.repeats),
+        too_long(limits.url_letters, limits.query_letters),
+        *(reject_pattern(pattern) for pattern in rejects),
+        only_web_addresses,
+        seeds_themselves(seeds),
+    )
+
+
+# --- what belongs ------------------------------------------------------------------------------------------------------
+
+
+def everything_is_outside(candidate: Candidate) -> Verdict:
+    return _rejected("outside", "it does not belong to a seed")
+
+
+def belongs(kind: Kind, seeds: Sequence[str]) -> Rule:
+    """The rule that says what belongs to the seeds; used alone it also tells inside from outside."""
+    match kind:
+        case Kind.HOST:
+            return same_host(seeds)
+        case Kind.DOMAIN:
+            return same_domain(seeds)
+        case Kind.PREFIX:
+            return surt_prefix([_folder_key(seed) for seed in seeds])
+        case Kind.ANY:
+            return anything
+    raise AssertionError(kind)
+
+
+def same_host(seeds: Sequence[str]) -> Rule:
+    """The host of a seed, by http or https, with or without `www.`."""
+    hosts = {_bare_host(seed): seed for seed in seeds}
+
+    def rule(candidate: Candidate) -> Verdict:
+        host = _bare_host(candidate.url)
+        return _accepted("host", f"{host} is a seed's host") if host in hosts else _PASS
+
+    return rule
+
+
+def same_domain(seeds: Sequence[str]) -> Rule:
+    """The registrable domain of a seed with all its hosts."""
+    domains = {domain_of(seed) for seed in seeds}
+
+    def rule(candidate: Candidate) -> Verdict:
+        # The public suffix list is slow to ask; most hosts end in a known domain by plain comparison or not at all.
+        domain = domain_of(candidate.url)
+        return _accepted("domain", f"{domain} is a seed's domain") if domain in domains else _PASS
+
+    return rule
+
+
+def surt_prefix(prefixes: Sequence[str]) -> Rule:
+    """Addresses whose SURT key begins so: `org,example)/news/`."""
+    known = tuple(prefixes)
+
+    def rule(candidate: Candidate) -> Verdict:
+        # A key ends without slash, so the folder itself is compared with one.
+        found = key(candidate.url)
+        return _accepted("prefix", "it lies below a seed") if found.startswith(known) or f"{found}/".startswith(known) else _PASS
+
+    return rule
+
+
+def anything(candidate: Candidate) -> Verdict:
+    return _accepted("any", "everything belongs")
+
+
+def few_hops_outside(most: int) -> Rule:
+    def rule(candidate: Candidate) -> Verdict:
+        if not 0 < candidate.outside <= most:
+            return _PASS
+        return _accepted("hops outside", f"{candidate.outside} of {most} links outside")
+
+    return rule
+
+
+def embedded(most: int) -> Rule:
+    """Parts of an accepted page, from anywhere: the trailing embeds of the path, with redirects and guesses between them."""
+
+    def rule(candidate: Candidate) -> Verdict:
+        path = candidate.path
+        tail = path[len(path.rstrip(_PARTS)) :]
+        if Hop.EMBED not in tail:
+            return _PASS
+        depth = tail.count(Hop.EMBED)
+        return _accepted("embedded", "it is part of a page") if depth <= most else _rejected("embedded", f"embedded {depth} deep")
+
+    return rule
+
+
+# --- traps -------------------------------------------------------------------------------------------------------------
+
+
+def too_many_hops(most: int) -> Rule:
+    def rule(candidate: Candidate) -> Verdict:
+        return _rejected("hops", f"{len(candidate.path)} hops from the seed") if len(candidate.path) > most else _PASS
+
+    return rule
+
+
+def too_deep(most: int) -> Rule:
+    def rule(candidate: Candidate) -> Verdict:
+        depth = _path(candidate.url).count("/")
+        return _rejected("path depth", f"{depth} path segments") if depth > most else _PASS
+
+    return rule
+
+
+def repeating(most: int) -> Rule:
+    """`/a/b/a/b/a/b/a/b`: relative links gone wrong."""
+
+    def rule(candidate: Candidate) -> Verdict:
+        path = _path(candidate.url)
+        if path.count("/") <= most:
+            return _PASS
+        segment, times = max(Counter(filter(None, path.split("/"))).items(), key=lambda item: item[1], default=("", 0))
+        return _rejected("repeating", f"the segment {segment!r} stands there {times} times") if times > most else _PASS
+
+    return rule
+
+
+def too_long(most_letters: int, most_in_query: int) -> Rule:
+    def rule(candidate: Candidate) -> Verdict:
+        if len(candidate.url) > most_letters:
+            return _rejected("length", f"{len(candidate.url)} letters")
+        if "?" in candidate.url and len(candidate.url.partition("?")[2]) > most_in_query:
+            return _rejected("query length", f"{len(candidate.url.partition('?')[2])} letters after the question mark")
+        return _PASS
+
+    return rule
+
+
+# --- the operator's own, and what stands above all ---------------------------------------------------------------------
+
+
+def reject_pattern(pattern: str) -> Rule:
+    compiled = _compiled(pattern)
+
+    def rule(candidate: Candidate) -> Verdict:
+        return _rejected("reject", f"it matches {pattern}") if compiled.search(candidate.url) else _PASS
+
+    return rule
+
+
+def accept_pattern(pattern: str) -> Rule:
+    compiled = _compiled(pattern)
+
+    def rule(candidate: Candidate) -> Verdict:
+        return _accepted("accept", f"it matches {pattern}") if compiled.search(candidate.url) else _PASS
+
+    return rule
+
+
+def not_(rule: Rule) -> Rule:
+    """Turn a rule round: accept where it rejects, reject where it accepts."""
+
+    def turned(candidate: Candidate) -> Verdict:
+        verdict = rule(candidate)
+        match verdict.answer:
+            case Answer.ACCEPT:
+                return _rejected(f"not {verdict.rule}", verdict.reason)
+            case Answer.REJECT:
+                return _accepted(f"not {verdict.rule}", verdict.reason)
+            case _:
+                return verdict
+
+    return turned
+
+
+def only_web_addresses(candidate: Candidate) -> Verdict:
+    return _PASS if candidate.url.startswith(("http://", "https://")) else _rejected("scheme", "only http and https are fetched")
+
+
+def seeds_themselves(seeds: Sequence[str]) -> Rule:
+    known = frozenset(seeds)
+
+    def rule(candidate: Candidate) -> Verdict:
+        if candidate.path == "" or (candidate.url in known and not candidate.path.strip(Hop.REDIRECT)):
+            return _accepted("seed", "it is a seed")
+        if candidate.path.rstrip(Hop.REDIRECT).endswith(Hop.PREREQUISITE):
+            return _accepted("prerequisite", "robots.txt is always asked for")
+        return _PASS
+
+    return rule
+
+
+def may_move(seed: str, target: str) -> bool:
+    """Whether a seed's redirect is taken for the seed itself: another scheme or host of the same registrable domain."""
+    return domain_of(seed) == domain_of(target)
+
+
+def is_seed_way(path: str) -> bool:
+    """Whether a path leads from a seed by redirects alone."""
+    return not path.strip(Hop.REDIRECT)
+
+
+def _folder_key(seed: str) -> str:
+    """The SURT key up to the last slash of the path: what lies beside and below the seed."""
+    bare = seed.partition("?")[0]
+    folder = bare[: bare.rindex("/") + 1]
+    found = key(folder)
+    return found if found.endswith("/") else f"{found}/"
+
+
+def _bare_host(url: str) -> str:
+    host = host_of(url)
+    return host[4:] if host.startswith("www.") else host
+
+
+def _path(url: str) -> str:
+    rest = url.partition("://")[2].partition("?")[0]
+    return rest[rest.find("/") :] if "/" in rest else "/"
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise InputError(f"{pattern!r} is no regular expression: {error}.") from error
+
+
+def _accepted(rule: str, reason: str) -> Verdict:
+    return Verdict(answer=Answer.ACCEPT, rule=rule, reason=reason)
+
+
+def _rejected(rule: str, reason: str) -> Verdict:
+    return Verdict(answer=Answer.REJECT, rule=rule, reason=reason)
