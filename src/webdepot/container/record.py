@@ -54,7 +54,21 @@ class Fields:
 class Record:
     """A record with its header read and its block still to be read."""
 
-    __slots__ = ("_block", "_body", "_head", "_open", "_split", "date", "fields", "header", "kind", "location", "size_bytes", "url")
+    __slots__ = (
+        "_block",
+        "_body",
+        "_head",
+        "_head_bytes",
+        "_open",
+        "_split",
+        "date",
+        "fields",
+        "header",
+        "kind",
+        "location",
+        "size_bytes",
+        "url",
+    )
 
     def __init__(
         self,
@@ -83,6 +97,7 @@ class Record:
         self._block = block
         self._open = open_block
         self._head: HttpHead | None = None
+        self._head_bytes = 0
         self._body: BinaryIO | None = None
         self._split = False
 
@@ -105,6 +120,14 @@ class Record:
     def payload_digest(self) -> str:
         """As stated in the record (not checked), or empty."""
         return self.fields.get("warc-payload-digest") or ""
+
+    @property
+    def payload_bytes(self) -> int | None:
+        """The length of `payload`, where it is known without reading: not under a transfer coding."""
+        head = self.head
+        if head is not None and head.get("transfer-encoding"):
+            return None
+        return self.size_bytes - self._head_bytes
 
     def block(self) -> BinaryIO:
         """The block as it stands. Either this or `payload`, once."""
@@ -133,6 +156,7 @@ class Record:
         if self._block is not None:
             end = _head_end(self._block) if self._may_have_head(self._block) else 0
             self._head = parse_head(self._block[:end]) if end else None
+            self._head_bytes = end
             self._body = BytesIO(self._block[end:] if end else self._block)
             return
         stream = self.block()
@@ -145,6 +169,7 @@ class Record:
                 begin += more
             end = end or _head_end(begin)
             self._head = parse_head(begin[:end])
+        self._head_bytes = end
         self._body = stream_of(_joined(begin[end:], stream))
 
     def _may_have_head(self, begin: bytes) -> bool:
