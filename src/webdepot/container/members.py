@@ -38,6 +38,11 @@ class Member:
     """Why it cannot be unpacked to its end; empty when it can."""
 
 
+def packed(data: bytes) -> bytes:
+    """One member that holds the data."""
+    return isal_zlib.compress(data, LEVEL, _GZIP)
+
+
 def gzip_member(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """One member that holds the pieces, in pieces."""
     packer = isal_zlib.compressobj(LEVEL, wbits=_GZIP)

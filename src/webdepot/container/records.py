@@ -1,0 +1,186 @@
+"""What is written: records made from a visit, as WARC 1.1 has them (https://iipc.github.io/warc-specifications/).
+
+    from_visit     request, then response (or revisit, where the same payload is kept already)
+    about_visit    metadata: where we came from, how long it took, what was linked
+    warcinfo       first in every file: who made it, how
+
+The block is exactly what came over the wire, chunks included. `WARC-Payload-Digest` is over the body without transfer coding, as
+the standard says (6.3.2) and as deduplication needs: chunk borders differ from answer to answer. (`warcio check` compares it with
+the chunked bytes and so complains about chunked answers: https://github.com/webrecorder/warcio/issues/75.)
+"""
+
+import contextlib
+import ipaddress
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from io import BytesIO
+from typing import BinaryIO
+
+from webdepot import digest, times
+from webdepot.container.http import parse_head, transfer_decoded
+from webdepot.model import Candidate, Capture, RecordKind, Visit
+
+SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+FIELDS_TYPE = "application/warc-fields"
+_REQUEST_TYPE = "application/http; msgtype=request"
+_RESPONSE_TYPE = "application/http; msgtype=response"
+_LINE_BREAKS = re.compile(r"[\r\n\0]+")
+
+
+def new_id() -> str:
+    return f"<urn:uuid:{uuid.uuid4()}>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRecord:
+    """A record to be written. Its block is `head` followed by `body_bytes` bytes of the seekable `body`, from its beginning."""
+
+    kind: RecordKind
+    url: str = ""
+    date: datetime
+    content_type: str
+    fields: tuple[tuple[str, str], ...] = ()
+    """Further named fields, in their order."""
+    head: bytes = b""
+    body: BinaryIO | None = None
+    body_bytes: int = 0
+    id: str = field(default_factory=new_id)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the block: its Content-Length."""
+        return len(self.head) + self.body_bytes
+
+
+def payload_digest(visit: Visit) -> str:
+    """The labelled SHA-1 of the body without transfer coding; streams."""
+    return str(digest.of_stream(_payload(visit), "sha1")[0])
+
+
+def from_visit(visit: Visit, *, payload_digest: str, revisit_of: Capture | None = None) -> list[NewRecord]:
+    """Request and answer of a visit, to be written together; nothing for a visit without an answer."""
+    if not visit.head:
+        return []
+    answer = _revisit(visit, payload_digest, revisit_of) if revisit_of else _response(visit, payload_digest)
+    if not visit.request:
+        return [answer]
+    request = NewRecord(
+        kind=RecordKind.REQUEST,
+        url=visit.candidate.url,
+        date=visit.at,
+        content_type=_REQUEST_TYPE,
+        fields=(("WARC-Concurrent-To", answer.id), *_address(visit)),
+        head=visit.request,
+    )
+    return [request, answer]
+
+
+def about_visit(visit: Visit, outlinks: Sequence[Candidate], *, concurrent_to: str = "") -> NewRecord:
+    """What the harvester knows about a visit; `concurrent_to` is the id of the answer's record."""
+    lines = [
+        ("via", visit.candidate.via or ""),
+        ("hopsFromSeed", visit.candidate.path),
+        ("fetchTimeMs", str(round(visit.duration_s * 1000))),
+    ]
+    lines += [("outlink", f"{link.url} {link.path[-1:]}".rstrip()) for link in outlinks]
+    return NewRecord(
+        kind=RecordKind.METADATA,
+        url=visit.candidate.url,
+        date=visit.at,
+        content_type=FIELDS_TYPE,
+        fields=(("WARC-Concurrent-To", concurrent_to),) if concurrent_to else (),
+        head=_named_fields((name, value) for name, value in lines if value),
+    )
+
+
+def warcinfo(name: str, info: Mapping[str, str], date: datetime) -> NewRecord:
+    """The first record of the container of that name."""
+    return NewRecord(
+        kind=RecordKind.WARCINFO,
+        date=date,
+        content_type=FIELDS_TYPE,
+        fields=(("WARC-Filename", name),),
+        head=_named_fields({"format": "WARC File Format 1.1", **info}.items()),
+    )
+
+
+def resource(url: str, date: datetime, content_type: str, body: BinaryIO, body_bytes: int) -> NewRecord:
+    """A file that came without HTTP: made by us, or taken from a partner's folder."""
+    body.seek(0)
+    stated = str(digest.of_stream(body, "sha1")[0])
+    return NewRecord(
+        kind=RecordKind.RESOURCE,
+        url=url,
+        date=date,
+        content_type=content_type,
+        fields=(("WARC-Payload-Digest", stated),),
+        body=body,
+        body_bytes=body_bytes,
+    )
+
+
+def header(record: NewRecord, block_digest: str) -> bytes:
+    """The header of a record, with the empty line that ends it."""
+    lines = ["WARC/1.1", f"WARC-Type: {record.kind}", f"WARC-Record-ID: {record.id}", f"WARC-Date: {times.to_iso(record.date)}"]
+    if record.url:
+        lines.append(f"WARC-Target-URI: {_one_line(record.url)}")
+    lines += [f"{name}: {_one_line(value)}" for name, value in record.fields]
+    lines += [f"WARC-Block-Digest: {block_digest}", f"Content-Type: {record.content_type}", f"Content-Length: {record.size_bytes}", "", ""]
+    return "\r\n".join(lines).encode("utf-8", "replace")
+
+
+def _response(visit: Visit, payload_digest: str) -> NewRecord:
+    truncated = (("WARC-Truncated", visit.truncated),) if visit.truncated else ()
+    return NewRecord(
+        kind=RecordKind.RESPONSE,
+        url=visit.candidate.url,
+        date=visit.at,
+        content_type=_RESPONSE_TYPE,
+        fields=(*_address(visit), *truncated, ("WARC-Payload-Digest", payload_digest)),
+        head=visit.head,
+        body=visit.body,
+        body_bytes=visit.body_bytes,
+    )
+
+
+def _revisit(visit: Visit, payload_digest: str, earlier: Capture) -> NewRecord:
+    """The same payload is kept already: head only (6.7.2)."""
+    referred = (
+        ("WARC-Profile", SAME_PAYLOAD),
+        ("WARC-Refers-To-Target-URI", earlier.url),
+        ("WARC-Refers-To-Date", times.to_iso(times.from_timestamp(earlier.timestamp))),
+    )
+    return NewRecord(
+        kind=RecordKind.REVISIT,
+        url=visit.candidate.url,
+        date=visit.at,
+        content_type=_RESPONSE_TYPE,
+        fields=(*_address(visit), *referred, ("WARC-Payload-Digest", payload_digest)),
+        head=visit.head,
+    )
+
+
+def _address(visit: Visit) -> Iterator[tuple[str, str]]:
+    # Nothing but an address may stand in the field; a proxy may have left us a name.
+    with contextlib.suppress(ValueError):
+        yield "WARC-IP-Address", str(ipaddress.ip_address(visit.server_address))
+    if visit.protocol:
+        yield "WARC-Protocol", visit.protocol
+
+
+def _payload(visit: Visit) -> BinaryIO:
+    if not visit.body_bytes:
+        return BytesIO()
+    visit.body.seek(0)
+    return transfer_decoded(visit.body, parse_head(visit.head))
+
+
+def _named_fields(pairs: Iterable[tuple[str, str]]) -> bytes:
+    return "".join(f"{name}: {_one_line(value)}\r\n" for name, value in pairs).encode("utf-8", "replace")
+
+
+def _one_line(value: str) -> str:
+    return _LINE_BREAKS.sub(" ", value).strip()

@@ -1,0 +1,74 @@
+"""Rewriting a container so that each record can be read at its place: one gzip member for each record.
+
+For gzip files that hold all records in one member, or that are cut into members without regard to records. Headers and blocks stay as they
+are, byte for byte; only line ends between records are made regular. Written beside the target, synced, renamed.
+"""
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from webdepot.container import arc, warc
+from webdepot.container.grammar import Kind
+from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
+from webdepot.container.pieces import iter_pieces
+from webdepot.container.reader import Record, detect, iter_records
+from webdepot.container.writer import fsync_folder, no_space
+from webdepot.model import Finding
+
+PART_SUFFIX = ".part"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    records: int
+    size_bytes: int
+    sha256: str
+    """Hexadecimal, of the new file."""
+    findings: tuple[Finding, ...]
+    """What was damaged in the source and is not in the target; the first thousand."""
+
+
+def record_wise(source: BinaryIO, target: Path, *, name: str = "") -> Rewritten:
+    """Write the whole records of `source` to `target`; InputError when the source is no container, NoSpace when the disk is full."""
+    name = name or target.name
+    terminator = (warc.GRAMMAR if detect(source, name).kind is Kind.WARC else arc.GRAMMAR).terminator
+    findings: list[Finding] = []
+    part = target.with_name(target.name + PART_SUFFIX)
+    count, size, hasher = 0, 0, hashlib.sha256()
+    try:
+        with part.open("wb") as stream:
+            for record in iter_records(source, name, on_finding=lambda finding: findings.append(finding) if len(findings) < 1000 else None):
+                for piece in _iter_member(record, terminator):
+                    stream.write(piece)
+                    hasher.update(piece)
+                    size += len(piece)
+                count += 1
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.rename(target)
+        fsync_folder(target.parent)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        if isinstance(error, OSError) and (explained := no_space(error, target)):
+            raise explained from error
+        raise
+    return Rewritten(records=count, size_bytes=size, sha256=hasher.hexdigest(), findings=tuple(findings))
+
+
+def _iter_member(record: Record, terminator: bytes) -> Iterator[bytes]:
+    if record.size_bytes <= IN_MEMORY_BYTES:
+        yield packed(b"".join((record.header, record.block().read(), terminator)))
+    else:
+        yield from gzip_member(_chained(record, terminator))
+
+
+def _chained(record: Record, terminator: bytes) -> Iterator[bytes]:
+    yield record.header
+    yield from iter_pieces(record.block())
+    yield terminator

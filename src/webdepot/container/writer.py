@@ -1,0 +1,264 @@
+"""Writing containers: WARC 1.1, one gzip member a record, safe against a crash at any moment.
+
+    PREFIX-00000.warc.gz.open     being written: a warcinfo, then groups of records
+    PREFIX-00000.warc.gz          sealed: never changed again
+
+1. `write` puts a group of records behind each other into one file, whole or not at all: when the disk is full the file is cut back
+   to where the group began.
+2. When the file has reached its size the next group begins a new one. The full file stays `.open` for now.
+3. `sync` makes all of it durable and returns how large each open file is. The caller keeps these marks with its own state (the
+   frontier). A full file that an earlier `sync` had covered is sealed: renamed, announced. So a sealed file never holds
+   a record that its harvest could forget, and after a crash `recovery.recover` cuts open files back to their marks.
+4. `close` seals what is left.
+"""
+
+import errno
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from webdepot.container import records
+from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
+from webdepot.container.pieces import PIECE_BYTES
+from webdepot.container.records import NewRecord
+from webdepot.digest import Digest
+from webdepot.errors import NoSpace
+from webdepot.model import Location
+from webdepot.times import Clock
+
+OPEN_SUFFIX = ".open"
+_END = b"\r\n\r\n"
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """A container that is whole, durable and closed for ever."""
+
+    path: Path
+    name: str
+    size_bytes: int
+    sha256: str
+    """Hexadecimal."""
+    records: int
+    """Its warcinfo included."""
+
+
+def iter_member(record: NewRecord) -> Iterator[bytes]:
+    """The gzip member of a record, in pieces; the body is read from its beginning, twice where it is large."""
+    if record.body is None or record.body_bytes == 0:
+        yield _packed_record(record, record.head)
+    elif record.size_bytes <= IN_MEMORY_BYTES:
+        record.body.seek(0)
+        block = record.head + record.body.read(record.body_bytes)
+        if len(block) != record.size_bytes:
+            raise _short(record, len(block))
+        yield _packed_record(record, block)
+    else:
+        hasher = hashlib.sha1(usedforsecurity=False)
+        for piece in _iter_block(record):
+            hasher.update(piece)
+        header = records.header(record, str(Digest("sha1", hasher.digest())))
+        yield from gzip_member(_chained(header, record))
+
+
+def _packed_record(record: NewRecord, block: bytes) -> bytes:
+    digest = Digest("sha1", hashlib.sha1(block, usedforsecurity=False).digest())
+    return packed(b"".join((records.header(record, str(digest)), block, _END)))
+
+
+def _chained(header: bytes, record: NewRecord) -> Iterator[bytes]:
+    yield header
+    yield from _iter_block(record)
+    yield _END
+
+
+def _iter_block(record: NewRecord) -> Iterator[bytes]:
+    assert record.body is not None  # noqa: S101 - only large records come here
+    yield record.head
+    record.body.seek(0)
+    left = record.body_bytes
+    while left > 0:
+        piece = record.body.read(min(left, PIECE_BYTES))
+        if not piece:
+            raise _short(record, record.size_bytes - left)
+        yield piece
+        left -= len(piece)
+
+
+def _short(record: NewRecord, found_bytes: int) -> ValueError:
+    return ValueError(f"The body of {record.url} ends after {found_bytes} of {record.size_bytes} bytes of its block")
+
+
+def fsync_folder(folder: Path) -> None:
+    """Make names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def seal(path: Path, *, sha256: str, size_bytes: int, count: int) -> Sealed:
+    """Give a whole, synced `.open` file its name."""
+    sealed = path.with_name(path.name.removesuffix(OPEN_SUFFIX))
+    path.rename(sealed)
+    fsync_folder(path.parent)
+    return Sealed(path=sealed, name=sealed.name, size_bytes=size_bytes, sha256=sha256, records=count)
+
+
+class ContainerWriter:
+    """Writes records into files of one folder. One process, one thread."""
+
+    def __init__(
+        self, folder: Path, *, prefix: str, size_bytes: int, info: Mapping[str, str], clock: Clock, on_sealed: Callable[[Sealed], None]
+    ) -> None:
+        self._folder = folder
+        self._prefix = prefix
+        self._size_bytes = size_bytes
+        self._info = dict(info)
+        self._clock = clock
+        self._on_sealed = on_sealed
+        self._current: _OpenFile | None = None
+        self._full: list[_OpenFile] = []
+
+    def write(self, group: Sequence[NewRecord]) -> list[Location]:
+        """Write records behind each other into one file; NoSpace when the disk is full, and then nothing of them is there."""
+        if not group:
+            return []
+        if self._current is not None and self._current.size_bytes >= self._size_bytes:
+            self._full.append(self._current)
+            self._current = None
+        if self._current is None:
+            self._current = self._begin()
+        return self._current.write(group)
+
+    def sync(self) -> Mapping[str, int]:
+        """Make all that is written durable; name and size of each open file. Files covered by an earlier sync are sealed first."""
+        waiting, self._full = self._full, []
+        for file in waiting:
+            if file.synced_bytes == file.size_bytes:
+                self._on_sealed(file.seal())
+            else:
+                self._full.append(file)
+        files = [*self._full, *([self._current] if self._current else [])]
+        is_new = any(file.synced_bytes == 0 for file in files)
+        for file in files:
+            file.sync()
+        if is_new:
+            fsync_folder(self._folder)
+        return {file.path.name: file.size_bytes for file in files}
+
+    def close(self) -> None:
+        """Seal everything; a file with nothing but its warcinfo is removed."""
+        files = [*self._full, *([self._current] if self._current else [])]
+        self._full, self._current = [], None
+        for file in files:
+            file.sync()
+            if file.count > 1:
+                self._on_sealed(file.seal())
+            else:
+                file.remove()
+
+    def _begin(self) -> "_OpenFile":
+        self._folder.mkdir(parents=True, exist_ok=True)
+        number = _next_number(self._folder, self._prefix)
+        while True:
+            name = f"{self._prefix}-{number:05d}.warc.gz"
+            try:
+                file = _OpenFile(self._folder / (name + OPEN_SUFFIX))
+            except FileExistsError:
+                number += 1
+                continue
+            try:
+                file.write([records.warcinfo(name, self._info, self._clock())])
+            except BaseException:
+                file.remove()
+                raise
+            return file
+
+
+def _next_number(folder: Path, prefix: str) -> int:
+    named = re.compile(rf"{re.escape(prefix)}-([0-9]+)\.warc\.gz(?:\.open)?\Z")
+    numbers = [int(found[1]) for path in folder.iterdir() if (found := named.match(path.name))]
+    return max(numbers, default=-1) + 1
+
+
+class _OpenFile:
+    """One `.open` file. Not buffered: a location that was given out is a location that the disk had room for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size_bytes = 0
+        self.synced_bytes = 0
+        self.count = 0
+        self._hasher = hashlib.sha256()
+        try:
+            self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            if explained := no_space(error, path):
+                raise explained from error
+            raise
+
+    def write(self, group: Sequence[NewRecord]) -> list[Location]:
+        name = self.path.name.removesuffix(OPEN_SUFFIX)
+        start, hasher, ends = self.size_bytes, self._hasher.copy(), []
+        try:
+            held = bytearray()
+            for record in group:
+                for piece in iter_member(record):
+                    held += piece
+                    if len(held) >= 1 << 20:
+                        self._append(held)
+                        held = bytearray()
+                ends.append(self.size_bytes + len(held))
+            self._append(held)
+        except BaseException as error:
+            os.ftruncate(self._descriptor, start)
+            os.lseek(self._descriptor, start, os.SEEK_SET)
+            self.size_bytes, self._hasher = start, hasher
+            if isinstance(error, OSError) and (explained := no_space(error, self.path)):
+                raise explained from error
+            raise
+        self.count += len(group)
+        return [Location(container=name, offset=begin, length=end - begin) for begin, end in zip([start, *ends], ends)]
+
+    def sync(self) -> None:
+        if self.synced_bytes != self.size_bytes:
+            try:
+                os.fsync(self._descriptor)
+            except OSError as error:
+                if explained := no_space(error, self.path):
+                    raise explained from error
+                raise
+            self.synced_bytes = self.size_bytes
+
+    def seal(self) -> Sealed:
+        """Close and rename; all of it is synced."""
+        os.close(self._descriptor)
+        return seal(self.path, sha256=self._hasher.hexdigest(), size_bytes=self.size_bytes, count=self.count)
+
+    def remove(self) -> None:
+        os.close(self._descriptor)
+        self.path.unlink()
+
+    def _append(self, data: bytearray) -> None:
+        view = memoryview(data)
+        while view:
+            written = os.write(self._descriptor, view)
+            self._hasher.update(view[:written])
+            self.size_bytes += written
+            view = view[written:]
+
+
+def no_space(error: OSError, path: Path) -> NoSpace | None:
+    """The words for a full or read-only disk; None when the error is another one."""
+    if error.errno not in _NO_SPACE:
+        return None
+    return NoSpace(
+        f"Cannot write {path}: {os.strerror(error.errno or 0)}. "
+        "What was written before is whole. Make room or choose another place, then start it again."
+    )
