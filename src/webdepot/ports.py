@@ -50,8 +50,9 @@ class Frontier(Protocol):
     def finish(self, candidate: Candidate, *, host_free_at_s: float) -> None:
         """The candidate's life is over; its host may be asked again from that time on."""
 
-    def retry(self, candidate: Candidate, *, host_free_at_s: float, not_before_s: float = 0.0) -> None:
-        """Back to the front of its host's queue with one more try counted; before `not_before_s` others of the host go first."""
+    def retry(self, candidate: Candidate, *, host_free_at_s: float, not_before_s: float = 0.0, counted: bool = True) -> None:
+        """Back to the front of its host's queue, with one more try counted unless it was not its own; before `not_before_s`
+        others of the host go first."""
 
     def remember(self, key: str, value: bytes) -> None:
         """Keep a small fact of the caller (robots.txt of a host, totals) with the frontier; durable with the next commit."""
@@ -88,9 +89,11 @@ class Fetcher(Protocol):
 
 
 class CaptureIndex(Protocol):
-    """Which versions exist. Rebuilt from containers at any time. Order is (key, timestamp, container, offset).
+    """Which versions exist. Rebuilt from containers at any time.
 
-    `collection` EVERYTHING means no restriction. No method reads all captures of a URL to answer about one.
+    Order is (key, timestamp), then containers in the order in which they were first added, then offset. A method that returns
+    one capture gives, of several in one second, the last in that order. `collection` EVERYTHING means no restriction. No method
+    reads all captures of a URL to answer about one. Digests come back in their normal spelling. Threads may share an index.
     """
 
     def add(self, container: str, captures: Iterable[Capture], *, collection: str) -> int:

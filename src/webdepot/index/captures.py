@@ -1,0 +1,410 @@
+"""`SqliteCaptureIndex`: which versions exist, in one SQLite file that is rebuilt from the containers at any time.
+
+    meta         name -> value                       schema number, version of the URL key
+    keys         id, key, url                        each key once; the URL as first seen
+    containers   id, name, collection, captures
+    mimes        id, name                            1 and 2 are HTML
+    captures     (key, timestamp, container, offset) -> everything else; numbers stand for keys, containers and media types
+    by_collection  key, collection, timestamp        so that a collection costs no more than everything
+    by_digest    first 8 bytes of the digest         responses only: for finding duplicates
+    by_time      timestamp                           HTML with status 200 only: for what is new
+    by_container container                           for replacing a container
+
+Everything is found by seeks and read in pages (keyset), never by offset, and no read transaction outlives a page: iterators
+may be left half-read and passed between threads. Of several captures of one key in one second the methods that return one
+give the one written last: a redirect from http to https comes before its page.
+
+Any number of threads read, each on its own connection; one writes at a time. https://sqlite.org/withoutrowid.html
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from webdepot import digest as digests
+from webdepot import times
+from webdepot.errors import Conflict, CorruptData, NoSpace
+from webdepot.model import EVERYTHING, Capture, Location, RecordKind
+from webdepot.times import Period
+from webdepot.url import KEY_VERSION
+from webdepot.url import key as key_of
+
+SCHEMA = 1
+PAGE_ROWS = 500
+_BATCH = 2000
+_REBUILD = "The containers are not touched. Make the index anew: webdepot index rebuild"
+
+_TABLES = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE keys (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, url TEXT NOT NULL);
+CREATE TABLE containers (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, collection INTEGER NOT NULL, captures INTEGER NOT NULL);
+CREATE TABLE collections (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE mimes (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE captures (
+    key INTEGER NOT NULL, timestamp INTEGER NOT NULL, container INTEGER NOT NULL, offset INTEGER NOT NULL,
+    length INTEGER NOT NULL, collection INTEGER NOT NULL, kind INTEGER NOT NULL, status INTEGER NOT NULL, mime INTEGER NOT NULL,
+    digest BLOB, url TEXT, redirect TEXT, refers_to_url TEXT, refers_to_timestamp TEXT,
+    PRIMARY KEY (key, timestamp, container, offset)
+) WITHOUT ROWID;
+CREATE INDEX by_collection ON captures (key, collection, timestamp);
+CREATE INDEX by_digest ON captures (substr(digest, 1, 8)) WHERE kind = 0;
+CREATE INDEX by_time ON captures (timestamp) WHERE kind = 0 AND status = 200 AND mime <= 2;
+CREATE INDEX by_container ON captures (container);
+INSERT INTO mimes VALUES (1, 'text/html'), (2, 'application/xhtml+xml');
+"""
+# The order of the joins and the index are said, not left to SQLite's guess: it has no statistics of a growing file.
+_SELECT = """
+SELECT keys.key, captures.timestamp, coalesce(captures.url, keys.url), captures.kind, captures.status, mimes.name, captures.digest,
+       containers.name, captures.offset, captures.length, captures.redirect, captures.refers_to_url, captures.refers_to_timestamp,
+       captures.container, captures.key
+FROM {order}
+     CROSS JOIN containers ON containers.id = captures.container CROSS JOIN mimes ON mimes.id = captures.mime
+"""
+_OF_KEY = _SELECT.format(order="keys CROSS JOIN captures ON captures.key = keys.id")
+_OF_KEY_IN_COLLECTION = _SELECT.format(order="keys CROSS JOIN captures INDEXED BY by_collection ON captures.key = keys.id")
+_OF_DIGEST = _SELECT.format(order="captures INDEXED BY by_digest CROSS JOIN keys ON keys.id = captures.key")
+_LATEST = _SELECT.format(order="captures INDEXED BY by_time CROSS JOIN keys ON keys.id = captures.key")
+_INSERT_KEY = "INSERT INTO keys (key, url) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_INSERT_MIME = "INSERT INTO mimes (name) VALUES (?) ON CONFLICT DO NOTHING"
+_INSERT = """
+INSERT OR REPLACE INTO captures
+SELECT keys.id, :timestamp, :container, :offset, :length, :collection, :kind, :status, (SELECT id FROM mimes WHERE name = :mime), :digest,
+       nullif(:url, keys.url), nullif(:redirect, ''), nullif(:refers_to_url, ''), nullif(:refers_to_timestamp, '')
+FROM keys WHERE keys.key = :key
+"""
+# The numbers are in the file: add to the end, never renumber.
+_KINDS = (
+    RecordKind.RESPONSE,
+    RecordKind.REVISIT,
+    RecordKind.RESOURCE,
+    RecordKind.CONVERSION,
+    RecordKind.METADATA,
+    RecordKind.REQUEST,
+    RecordKind.WARCINFO,
+    RecordKind.CONTINUATION,
+    RecordKind.UNKNOWN,
+)
+_KIND_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
+_ALGORITHMS = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
+
+
+def discard(path: Path) -> None:
+    """Remove the file of an index with what SQLite keeps beside it; what another process has open stays readable to it."""
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+
+
+class SqliteCaptureIndex:
+    """The `CaptureIndex` of one machine. Conflict when the file was made by another version, CorruptData when it is damaged."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._threads = threading.local()
+        self._open: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with self._errors():
+            self._prepare()
+
+    # --- writing ---
+
+    def add(self, container: str, captures: Iterable[Capture], *, collection: str) -> int:
+        with self._transaction() as connection:
+            number = self._clear(connection, container, collection)
+            collection_number = connection.execute("SELECT collection FROM containers WHERE id = ?", (number,)).fetchone()[0]
+            waiting = iter(captures)
+            while batch := sorted(islice(waiting, _BATCH), key=_order):
+                connection.executemany(_INSERT_KEY, ((capture.key, capture.url) for capture in batch))
+                connection.executemany(_INSERT_MIME, [(mime,) for mime in {capture.mime for capture in batch}])
+                connection.executemany(_INSERT, (_row(capture, number, collection_number) for capture in batch))
+            added: int = connection.execute("SELECT count(*) FROM captures WHERE container = ?", (number,)).fetchone()[0]
+            connection.execute("UPDATE containers SET captures = ? WHERE id = ?", (added, number))
+        return added
+
+    def remove(self, container: str) -> None:
+        with self._transaction() as connection:
+            number = self._clear(connection, container, EVERYTHING)
+            connection.execute("DELETE FROM containers WHERE id = ?", (number,))
+
+    def _clear(self, connection: sqlite3.Connection, container: str, collection: str) -> int:
+        """The number of a container that has no captures (any more) and belongs to that collection."""
+        connection.execute("INSERT INTO collections (name) VALUES (?) ON CONFLICT DO NOTHING", (collection,))
+        connection.execute(
+            "INSERT INTO containers (name, collection, captures) SELECT ?, id, 0 FROM collections WHERE name = ? "
+            "ON CONFLICT (name) DO UPDATE SET collection = excluded.collection",
+            (container, collection),
+        )
+        number: int = connection.execute("SELECT id FROM containers WHERE name = ?", (container,)).fetchone()[0]
+        connection.execute("CREATE TEMP TABLE IF NOT EXISTS touched (key INTEGER PRIMARY KEY)")
+        connection.execute("INSERT OR IGNORE INTO touched SELECT key FROM captures WHERE container = ?", (number,))
+        connection.execute("DELETE FROM captures WHERE container = ?", (number,))
+        connection.execute("DELETE FROM keys WHERE id IN touched AND NOT EXISTS (SELECT 1 FROM captures WHERE captures.key = keys.id)")
+        connection.execute("DELETE FROM touched")
+        return number
+
+    # --- one capture ---
+
+    def closest(self, key: str, timestamp: str, *, collection: str = EVERYTHING) -> Capture | None:
+        earlier = self._one("max", "<=", key, timestamp, collection)
+        if earlier is not None and earlier.timestamp == timestamp:
+            return earlier
+        later = self._one("min", ">", key, timestamp, collection)
+        if earlier is None or later is None:
+            return earlier or later
+        return earlier if times.gap_s(timestamp, earlier.timestamp) <= times.gap_s(timestamp, later.timestamp) else later
+
+    def first(self, key: str, *, collection: str = EVERYTHING) -> Capture | None:
+        return self._one("min", ">=", key, "0", collection)
+
+    def last(self, key: str, *, collection: str = EVERYTHING) -> Capture | None:
+        return self._one("max", "<=", key, "9" * 14, collection)
+
+    def before(self, key: str, timestamp: str, *, collection: str = EVERYTHING) -> Capture | None:
+        return self._one("max", "<", key, timestamp, collection)
+
+    def after(self, key: str, timestamp: str, *, collection: str = EVERYTHING) -> Capture | None:
+        return self._one("min", ">", key, timestamp, collection)
+
+    def _one(self, end: str, comparison: str, key: str, timestamp: str, collection: str) -> Capture | None:
+        """A seek to the nearest second on that side, and one to the last capture of that second."""
+        select, narrowed, values = self._narrowed(collection)
+        index = "INDEXED BY by_collection" if narrowed else ""
+        found = f"""{select} WHERE keys.key = :key {narrowed} AND captures.timestamp = (
+            SELECT {end}(captures.timestamp) FROM captures {index} WHERE captures.key = (SELECT id FROM keys WHERE key = :key) {narrowed}
+            AND captures.timestamp {comparison} :timestamp) ORDER BY captures.container DESC, captures.offset DESC LIMIT 1"""  # noqa: S608
+        rows = self._rows(found, {"key": key, "timestamp": _number(timestamp), **values})
+        return _capture(rows[0]) if rows else None
+
+    def find_digest(self, digest: str, *, url: str) -> Capture | None:
+        wanted = digests.parse(digest)
+        if wanted is None:
+            return None
+        same = f"{_OF_DIGEST} WHERE captures.kind = 0 AND substr(captures.digest, 1, 8) = :start AND captures.digest = :whole"
+        values = {"start": wanted.value[:8], "whole": wanted.value, "key": key_of(url)}
+        # The index is ordered by digest, then key: the URL's own captures are one seek away, however many others share the bytes.
+        own = f"{same} AND captures.key = (SELECT id FROM keys WHERE key = :key) ORDER BY captures.timestamp LIMIT 1"  # noqa: S608
+        any_other = f"{same} LIMIT 1"
+        rows = self._rows(own, values) or self._rows(any_other, values)
+        return _capture(rows[0]) if rows else None
+
+    # --- many captures ---
+
+    def versions(
+        self,
+        key: str,
+        *,
+        period: Period = Period(),  # noqa: B008 - frozen value
+        collection: str = EVERYTHING,
+        limit: int | None = None,
+    ) -> Iterator[Capture]:
+        start, end = times.to_timestamp(period.start), times.to_timestamp(period.end)
+        return islice(self._pages_of_key(key, (_number(start), -1, -1), _number(end), collection), limit)
+
+    def _pages_of_key(self, key: str, after: tuple[int, int, int], end: int, collection: str) -> Iterator[Capture]:
+        select, narrowed, values = self._narrowed(collection)
+        page = (
+            f"{select} WHERE keys.key = :key {narrowed} AND captures.timestamp BETWEEN :start AND :end "
+            "AND (captures.timestamp, captures.container, captures.offset) > (:start, :container, :offset) "
+            "ORDER BY captures.timestamp, captures.container, captures.offset LIMIT :rows"
+        )
+        while True:
+            start, container, offset = after
+            found = {"key": key, "start": start, "container": container, "offset": offset, "end": end, "rows": PAGE_ROWS, **values}
+            rows = self._rows(page, found)
+            yield from map(_capture, rows)
+            if len(rows) < PAGE_ROWS:
+                return
+            after = _position(rows[-1])
+
+    def scan(self, start: str, stop: str, *, collection: str = EVERYTHING, limit: int | None = None) -> Iterator[Capture]:
+        return islice(self._pages_of_keys(start, stop, collection, PAGE_ROWS if limit is None else min(limit, PAGE_ROWS)), limit)
+
+    def _pages_of_keys(self, start: str, stop: str, collection: str, rows_wanted: int) -> Iterator[Capture]:
+        """Pages over many keys; a key that a page's end cuts in two is finished by itself, so that none is walked twice."""
+        select, narrowed, values = self._narrowed(collection)
+        comparison = ">="
+        while rows_wanted:
+            page = (
+                f"{select} WHERE keys.key {comparison} :start AND keys.key < :stop {narrowed} "
+                "ORDER BY keys.key, captures.timestamp, captures.container, captures.offset LIMIT :rows"
+            )
+            rows = self._rows(page, {"start": start, "stop": stop, "rows": rows_wanted, **values})
+            yield from map(_capture, rows)
+            if len(rows) < rows_wanted:
+                return
+            start, comparison = rows[-1][0], ">"
+            yield from self._pages_of_key(start, _position(rows[-1]), _number("9" * 14), collection)
+
+    def count(self, key: str, *, collection: str = EVERYTHING) -> int:
+        _, narrowed, values = self._narrowed(collection)
+        # The smallest index that has the key: the captures themselves are not read.
+        counted = (
+            f"SELECT count(*) FROM captures INDEXED BY by_collection WHERE captures.key = (SELECT id FROM keys WHERE key = :key) {narrowed}"  # noqa: S608
+        )
+        return int(self._rows(counted, {"key": key, **values})[0][0])
+
+    def newest(self, limit: int) -> Sequence[Capture]:
+        """As the port says; a page that was captured very often of late may hide others: so many captures are passed over at most."""
+        found: dict[int, Capture] = {}
+        latest = (
+            f"{_LATEST} WHERE captures.kind = 0 AND captures.status = 200 AND captures.mime <= 2 "
+            "ORDER BY captures.timestamp DESC LIMIT :rows"
+        )
+        for row in self._rows(latest, {"rows": limit * 20 + 200}):
+            if len(found) >= limit:
+                break
+            found.setdefault(row[-1], _capture(row))
+        return list(found.values())
+
+    # --- the whole ---
+
+    def containers(self) -> Iterator[tuple[str, int]]:
+        return iter(self._rows("SELECT name, captures FROM containers ORDER BY name", {}))
+
+    def total(self) -> int:
+        return int(self._rows("SELECT coalesce(sum(captures), 0) FROM containers", {})[0][0])
+
+    def close(self) -> None:
+        with self._lock:
+            while self._open:
+                self._open.pop().close()
+        self._threads = threading.local()
+
+    # --- below ---
+
+    def _narrowed(self, collection: str) -> tuple[str, str, dict[str, Any]]:
+        """How captures of a key are read, the condition and its value: for one collection or for everything."""
+        if collection == EVERYTHING:
+            return _OF_KEY, "", {}
+        condition = "AND captures.collection = (SELECT id FROM collections WHERE name = :collection)"
+        return _OF_KEY_IN_COLLECTION, condition, {"collection": collection}
+
+    def _rows(self, query: str, values: dict[str, Any]) -> list[Any]:
+        with self._errors(), closing(self._connection().execute(query, values)) as cursor:
+            return cursor.fetchall()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._writing, self._errors():
+            connection = self._connection()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _connection(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._threads, "connection", None)
+        if connection is None:
+            # Closed by `close` from whatever thread; used by its own thread alone.
+            connection = sqlite3.connect(self._path, timeout=60, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA journal_mode = WAL")
+            # A power cut may lose the last containers, which `index update` then adds again; it never damages the file.
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA cache_size = -16384")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            self._threads.connection = connection
+            with self._lock:
+                self._open.append(connection)
+        return connection
+
+    def _prepare(self) -> None:
+        connection = self._connection()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+                for statement in _TABLES.split(";\n"):
+                    connection.execute(statement)
+                found = {"schema": str(SCHEMA), "key_version": str(KEY_VERSION)}
+                connection.executemany("INSERT INTO meta VALUES (?, ?)", found.items())
+            made_with = dict(connection.execute("SELECT name, value FROM meta"))
+            connection.execute("COMMIT")
+        except BaseException:
+            self.close()
+            raise
+        if made_with != {"schema": str(SCHEMA), "key_version": str(KEY_VERSION)}:
+            self.close()
+            raise Conflict(
+                f"The index of addresses {self._path} was made by another version of Webdepot (schema {made_with.get('schema')}, "
+                f"keys {made_with.get('key_version')}; this one has schema {SCHEMA}, keys {KEY_VERSION}). {_REBUILD}"
+            )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """SQLite's errors in words for a person."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise CorruptData(f"The index of addresses {self._path} is damaged ({error}). {_REBUILD}", where=str(self._path)) from error
+            if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+                raise NoSpace(
+                    f"The index of addresses {self._path} cannot be written: {error}. Make room or give write permission."
+                ) from error
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise Conflict(
+                    f"The index of addresses {self._path} is being written by another process. Try again when it is done."
+                ) from error
+            raise
+
+
+def _order(capture: Capture) -> tuple[str, str]:
+    return capture.key, capture.timestamp
+
+
+def _number(timestamp: str) -> int:
+    """Timestamps are kept as numbers: 6 bytes instead of 15. A short one names its first moment."""
+    return int(timestamp.ljust(14, "0")) if timestamp.isascii() and timestamp.isdigit() else 0
+
+
+def _row(capture: Capture, container: int, collection: int) -> dict[str, Any]:
+    known = digests.parse(capture.digest)
+    return {
+        "key": capture.key,
+        "timestamp": _number(capture.timestamp),
+        "container": container,
+        "offset": capture.location.offset,
+        "length": capture.location.length,
+        "collection": collection,
+        "kind": _KIND_NUMBERS[capture.kind],
+        "status": capture.status,
+        "mime": capture.mime,
+        # Bytes where we know the algorithm (their length tells which), the text itself where we do not.
+        "digest": known.value if known else capture.digest or None,
+        "url": capture.url,
+        "redirect": capture.redirect,
+        "refers_to_url": capture.refers_to_url,
+        "refers_to_timestamp": capture.refers_to_timestamp,
+    }
+
+
+def _capture(row: Any) -> Capture:
+    key, timestamp, url, kind, status, mime, digest, container, offset, length, redirect, refers_to_url, refers_to_timestamp, _, _ = row
+    if isinstance(digest, bytes):
+        digest = str(digests.Digest(_ALGORITHMS[len(digest)], digest))
+    return Capture(
+        key=key,
+        timestamp=f"{timestamp:014d}",
+        url=url,
+        kind=_KINDS[kind],
+        status=status,
+        mime=mime,
+        digest=digest or "",
+        location=Location(container=container, offset=offset, length=length),
+        redirect=redirect or "",
+        refers_to_url=refers_to_url or "",
+        refers_to_timestamp=refers_to_timestamp or "",
+    )
+
+
+def _position(row: Any) -> tuple[int, int, int]:
+    return row[1], row[13], row[8]

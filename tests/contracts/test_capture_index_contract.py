@@ -1,0 +1,297 @@
+"""The contract of `CaptureIndex`, run on every implementation. A model in plain Python says what is right."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from webdepot import times
+from webdepot.digest import sha1
+from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.model import EVERYTHING, Capture, Location, RecordKind
+from webdepot.times import Period
+from webdepot.url import key as key_of
+
+MAKERS = {"sqlite": lambda folder: SqliteCaptureIndex(folder / "captures.db")}
+
+
+@pytest.fixture(params=sorted(MAKERS))
+def index(request, tmp_path):
+    made = MAKERS[request.param](tmp_path)
+    yield made
+    made.close()
+
+
+def capture(url="http://example.org/", timestamp="20200101000000", *, container="a.warc.gz", offset=0, body=b"x", **changed):
+    values = {
+        "key": key_of(url),
+        "timestamp": timestamp,
+        "url": url,
+        "kind": RecordKind.RESPONSE,
+        "status": 200,
+        "mime": "text/html",
+        "digest": str(sha1(body)),
+        "location": Location(container=container, offset=offset, length=100),
+    }
+    return Capture(**{**values, **changed})
+
+
+def test_a_capture_comes_back_as_it_went_in(index):
+    went_in = [
+        capture(),
+        capture("http://www.example.org/#x", "20200102000000", offset=1, status=301, redirect="https://example.org/", digest=""),
+        capture(
+            timestamp="20200103000000",
+            offset=2,
+            kind=RecordKind.REVISIT,
+            refers_to_url="http://example.org/",
+            refers_to_timestamp="20200101000000",
+        ),
+        capture("urn:isbn:1", offset=3, kind=RecordKind.RESOURCE, status=0, mime="application/pdf", digest="sha256:" + "0" * 64),
+        capture("http://b\u00fccher.example/\u00e9", offset=4, kind=RecordKind.CONVERSION, mime="unk", digest="crc32:1234"),
+    ]
+    assert index.add("a.warc.gz", went_in, collection="c") == 5
+    assert sorted(index.scan("", "\U0010ffff"), key=lambda found: found.location.offset) == went_in
+    assert index.total() == 5
+    assert list(index.containers()) == [("a.warc.gz", 5)]
+
+
+def test_an_empty_index_answers(index):
+    key = "org,example)/"
+    assert index.closest(key, "2020") is index.first(key) is index.last(key) is None
+    assert index.before(key, "20200101000000") is index.after(key, "20200101000000") is None
+    assert list(index.versions(key)) == list(index.scan("a", "z")) == list(index.newest(3)) == list(index.containers()) == []
+    assert index.count(key) == index.total() == 0
+    assert index.find_digest(str(sha1(b"x")), url="http://example.org/") is None
+    index.remove("unknown.warc.gz")
+
+
+def test_closest_prefers_the_earlier_on_a_tie(index):
+    index.add("a.warc.gz", [capture(timestamp="20200101000000"), capture(timestamp="20200101000010", offset=1)], collection="c")
+    key = "org,example)/"
+    for asked, expected in [
+        ("20200101000005", "20200101000000"),
+        ("20200101000006", "20200101000010"),
+        ("19990101000000", "20200101000000"),
+        ("20990101000000", "20200101000010"),
+        ("20200101000010", "20200101000010"),
+        ("2020", "20200101000000"),
+    ]:
+        assert index.closest(key, asked).timestamp == expected
+
+
+def test_before_and_after_are_strict(index):
+    index.add("a.warc.gz", [capture(timestamp=f"2020010100000{second}", offset=second) for second in (1, 3, 5)], collection="c")
+    key = "org,example)/"
+    assert index.before(key, "20200101000003").timestamp == "20200101000001"
+    assert index.after(key, "20200101000003").timestamp == "20200101000005"
+    assert index.before(key, "20200101000001") is index.after(key, "20200101000005") is None
+    assert (index.first(key).timestamp, index.last(key).timestamp) == ("20200101000001", "20200101000005")
+
+
+def test_of_one_second_the_capture_written_last_is_given(index):
+    redirect = capture("http://example.org/", status=301, redirect="https://example.org/")
+    page = capture("https://example.org/", offset=50)
+    index.add("a.warc.gz", [redirect, page], collection="c")
+    key = "org,example)/"
+    assert (
+        index.first(key) == index.last(key) == index.closest(key, "1999") == index.after(key, "1999") == index.before(key, "2099") == page
+    )
+    assert list(index.versions(key)) == [redirect, page]
+
+
+def test_adding_a_container_again_replaces_it(index):
+    index.add("a.warc.gz", [capture(), capture("http://gone.org/", offset=1)], collection="c")
+    index.add("b.warc.gz", [capture(container="b.warc.gz")], collection="c")
+    assert index.add("a.warc.gz", [capture(status=404)], collection="d") == 1
+    assert [(found.location.container, found.status) for found in index.versions("org,example)/")] == [
+        ("a.warc.gz", 404),
+        ("b.warc.gz", 200),
+    ]
+    assert list(index.scan("org,gone)", "org,gone*")) == []
+    assert index.count("org,example)/", collection="c") == index.count("org,example)/", collection="d") == 1
+    index.remove("a.warc.gz")
+    assert list(index.containers()) == [("b.warc.gz", 1)]
+    assert index.total() == 1
+
+
+def test_a_container_without_captures_is_known(index):
+    index.add("empty.warc.gz", [], collection="c")
+    assert list(index.containers()) == [("empty.warc.gz", 0)]
+
+
+def test_a_failure_in_the_middle_leaves_the_index_as_it_was(index):
+    index.add("a.warc.gz", [capture()], collection="c")
+
+    def broken():
+        yield capture(status=404)
+        raise ValueError("the container ends here")
+
+    with pytest.raises(ValueError, match="ends here"):
+        index.add("a.warc.gz", broken(), collection="d")
+    assert index.first("org,example)/").status == 200
+    assert index.count("org,example)/", collection="c") == 1
+    assert index.add("a.warc.gz", [capture(status=404)], collection="d") == 1
+
+
+def test_duplicates_are_found_by_digest_first_of_the_same_address(index):
+    index.add(
+        "a.warc.gz",
+        [
+            capture("http://a.org/", body=b"same"),
+            capture("http://b.org/", "20200105000000", offset=1, body=b"same"),
+            capture("http://b.org/", "20200103000000", offset=2, body=b"same"),
+            capture("http://b.org/", "20200102000000", offset=3, body=b"same", kind=RecordKind.REVISIT),
+            capture("http://c.org/", offset=4, body=b"other", kind=RecordKind.REVISIT),
+        ],
+        collection="c",
+    )
+    digest = str(sha1(b"same"))
+    assert index.find_digest(digest, url="http://b.org/").timestamp == "20200103000000"
+    assert index.find_digest(f"sha1:{sha1(b'same').value.hex()}", url="http://www.b.org").timestamp == "20200103000000"
+    assert index.find_digest(digest, url="http://z.org/").digest == digest
+    assert index.find_digest(str(sha1(b"other")), url="http://c.org/") is None
+    assert index.find_digest("no digest", url="http://c.org/") is None
+    assert index.find_digest("", url="http://c.org/") is None
+
+
+def test_newest_shows_each_html_page_once(index):
+    index.add(
+        "a.warc.gz",
+        [
+            capture("http://a.org/", "20200101000000"),
+            capture("http://a.org/", "20200105000000", offset=1),
+            capture("http://b.org/", "20200104000000", offset=2, mime="application/xhtml+xml"),
+            capture("http://c.org/", "20200106000000", offset=3, status=404),
+            capture("http://d.org/", "20200107000000", offset=4, mime="image/png"),
+            capture("http://e.org/", "20200108000000", offset=5, kind=RecordKind.REVISIT),
+            capture("http://f.org/", "20200102000000", offset=6),
+        ],
+        collection="c",
+    )
+    assert [found.url for found in index.newest(10)] == ["http://a.org/", "http://b.org/", "http://f.org/"]
+    assert [found.timestamp for found in index.newest(2)] == ["20200105000000", "20200104000000"]
+
+
+def test_many_captures_of_one_key_stream_in_order(index):
+    started = datetime(2020, 1, 1, tzinfo=UTC)
+    made = [capture(timestamp=times.to_timestamp(started + timedelta(seconds=at)), offset=at) for at in range(2500)]
+    index.add("a.warc.gz", reversed(made), collection="c")
+    index.add(
+        "b.warc.gz",
+        [capture("http://example.org/a", container="b.warc.gz"), capture("http://aaa.org/", container="b.warc.gz", offset=1)],
+        collection="d",
+    )
+    key = "org,example)/"
+    assert list(index.versions(key)) == made
+    assert list(index.versions(key, collection="c", limit=1200)) == made[:1200]
+    assert list(index.versions(key, collection="d")) == []
+    found = list(index.scan("org,", "org-"))
+    assert [one.url for one in found[:1] + found[-1:]] == ["http://aaa.org/", "http://example.org/a"]
+    assert found[1:-1] == made
+    assert list(index.scan(key, "org,example)0", limit=777)) == made[:777]
+    assert list(index.scan("org,", "org-", collection="d")) == [found[0], found[-1]]
+    assert index.count(key) == index.count(key, collection="c") == 2500
+    assert index.count(key, collection="d") == 0
+
+
+def test_an_iterator_survives_writing_and_other_threads(index):
+    index.add(
+        "a.warc.gz",
+        [capture(timestamp=f"202001010{at // 600:01d}{at % 600 // 60:02d}{at % 60:02d}", offset=at) for at in range(1500)],
+        collection="c",
+    )
+    half_read = index.versions("org,example)/")
+    first = next(half_read)
+    index.add("b.warc.gz", [capture("http://b.org/", container="b.warc.gz")], collection="c")
+    rest: list = []
+    thread = threading.Thread(target=lambda: rest.extend(half_read))
+    thread.start()
+    thread.join()
+    assert len([first, *rest]) == 1500
+
+
+def test_threads_read_while_one_writes(index):
+    index.add("0.warc.gz", [capture(container="0.warc.gz")], collection="c")
+    failures: list = []
+    done = threading.Event()
+
+    def read():
+        try:
+            while not done.is_set():
+                assert index.closest("org,example)/", "2020") is not None
+                # A container is there with all of its captures or not at all.
+                assert index.total() % 10 == 1
+        except BaseException as error:
+            failures.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for number in range(1, 20):
+        name = f"{number}.warc.gz"
+        index.add(name, [capture(f"http://{number}.org/{at}", container=name, offset=at) for at in range(10)], collection="c")
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert failures == []
+
+
+# --- against a model --------------------------------------------------------------------------------------------------
+
+KEYS = ["http://a.org/", "http://a.org/b", "http://a.org:81/", "http://b.a.org/", "http://b.org/"]
+COLLECTIONS = ["one", "two"]
+seconds = st.integers(0, 12).map(lambda second: f"202001010000{second:02d}")
+contents = st.lists(st.tuples(st.sampled_from(KEYS), seconds), max_size=8)
+holdings = st.lists(st.tuples(st.sampled_from(["x", "y", "z"]), st.sampled_from(COLLECTIONS), contents), min_size=1, max_size=5)
+
+
+@pytest.mark.parametrize("name", sorted(MAKERS))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    held=holdings,
+    url=st.sampled_from(KEYS),
+    asked=seconds,
+    collection=st.sampled_from([EVERYTHING, *COLLECTIONS, "none"]),
+    limit=st.one_of(st.none(), st.integers(0, 6)),
+)
+def test_every_answer_is_that_of_the_model(name, tmp_path_factory, held, url, asked, collection, limit):
+    index = MAKERS[name](tmp_path_factory.mktemp("model"))
+    model: dict = {}
+    for container, kept_in, found in held:
+        captures = [capture(one, when, container=container, offset=offset) for offset, (one, when) in enumerate(found)]
+        assert index.add(container, captures, collection=kept_in) == len(captures)
+        # First added keeps its place in the order.
+        model[container] = (kept_in, captures)
+    numbers = {container: number for number, container in enumerate(model)}
+    rows = sorted(
+        (found for kept_in, captures in model.values() for found in captures if collection in (EVERYTHING, kept_in)),
+        key=lambda found: (found.key, found.timestamp, numbers[found.location.container], found.location.offset),
+    )
+    key = key_of(url)
+    own = [found for found in rows if found.key == key]
+
+    assert list(index.versions(key, collection=collection, limit=limit)) == own[:limit]
+    period = Period(datetime(2020, 1, 1, 0, 0, 3, tzinfo=UTC), datetime(2020, 1, 1, 0, 0, 8, tzinfo=UTC))
+    assert list(index.versions(key, period=period, collection=collection)) == [
+        one for one in own if times.from_timestamp(one.timestamp) in period
+    ]
+    assert index.count(key, collection=collection) == len(own)
+    assert (
+        list(index.scan("org,a)", "org,a-", collection=collection, limit=limit))
+        == [one for one in rows if "org,a)" <= one.key < "org,a-"][:limit]
+    )
+    assert list(index.scan(key, key + " ", collection=collection)) == own
+    last_of = {one.timestamp: one for one in own}
+    stamps = sorted(last_of)
+    earlier, later = [one for one in stamps if one < asked], [one for one in stamps if one > asked]
+    assert index.before(key, asked, collection=collection) == (last_of[earlier[-1]] if earlier else None)
+    assert index.after(key, asked, collection=collection) == (last_of[later[0]] if later else None)
+    assert index.first(key, collection=collection) == (last_of[stamps[0]] if stamps else None)
+    assert index.last(key, collection=collection) == (last_of[stamps[-1]] if stamps else None)
+    nearest = min(stamps, key=lambda one: (times.gap_s(one, asked), one), default=None)
+    assert index.closest(key, asked, collection=collection) == (last_of[nearest] if nearest else None)
+    assert index.total() == sum(len(captures) for _, captures in model.values())
+    index.close()
