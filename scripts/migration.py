@@ -6,7 +6,6 @@ Read what it wrote before you commit it.
 """
 
 import importlib
-import pkgutil
 import sys
 import tempfile
 from pathlib import Path
@@ -19,9 +18,9 @@ from webdepot.database import Database
 
 
 def import_all_tables() -> None:
-    for module in pkgutil.walk_packages(webdepot.__path__, "webdepot."):
-        if module.name.endswith(".tables"):
-            importlib.import_module(module.name)
+    """Each room owns its tables: `webdepot/ROOM/tables.py`."""
+    for path in Path(webdepot.__file__).parent.glob("*/tables.py"):
+        importlib.import_module(f"webdepot.{path.parent.name}.tables")
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from webdepot.config import Config
 from webdepot.container.tables import containers
 from webdepot.database import Database
 from webdepot.errors import NotFound
+from webdepot.model import Container, ContainerState
 from webdepot.ports import CaptureIndex, Engine, FormatIdentifier, ObjectStore, TextIndex
 from webdepot.times import Clock, utc_now
 
@@ -99,6 +100,13 @@ class Archive:
         if path is None or not path.exists():
             raise NotFound(f"Container {name} is not where the database says. Run: webdepot doctor")
         return path
+
+    def container_size(self, container: Container) -> int | None:
+        """Bytes of a container's file as it is now; None when it is gone."""
+        if container.state is ContainerState.KEPT:
+            return self.store.size(container.place)
+        path = self.home / container.place
+        return path.stat().st_size if path.exists() else None
 
     @contextmanager
     def open_container(self, name: str) -> Iterator[BinaryIO]:

@@ -79,7 +79,7 @@ class HarvestKind(StrEnum):
 
 
 class HarvestState(StrEnum):
-    """running -> finished -> kept; stopped and failed harvests can be resumed, finished ones ingested again."""
+    """running -> finished -> kept; stopped ones can be resumed; of a failed one nothing came at all."""
 
     RUNNING = "running"
     STOPPED = "stopped"

@@ -53,7 +53,7 @@ def build_app() -> typer.Typer:
     app.command(epilog="Example: webdepot init /srv/webarchive")(home.init)
     app.command(epilog="Example: webdepot archive https://www.example.org/ --limit-pages 500")(archive.archive)
     app.command(name="import", epilog="Example: webdepot import old/*.arc.gz more-warcs/")(archive.import_)
-    app.command(epilog='Example: webdepot search \'"town council" after:2010\' --json')(search.search)
+    app.command(epilog="Example: webdepot search '\"town council\" after:2010' --json")(search.search)
     app.command(epilog="Example: webdepot serve --port 8080")(serve.serve)
     app.command(epilog="Example: webdepot status --json")(home.status)
     app.command(epilog="Example: webdepot doctor --mend")(home.doctor)

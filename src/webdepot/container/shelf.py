@@ -8,8 +8,11 @@ from webdepot.container.tables import containers
 from webdepot.model import Container, ContainerState, HarvestId
 
 
-def add(connection: Connection, container: Container) -> None:
-    """A container that is sealed and durable on disk; the same one again changes nothing but its facts."""
+def add(connection: Connection, container: Container, *, original_sha256: str = "") -> None:
+    """A container that is sealed and durable on disk; the same one again changes nothing but its facts.
+
+    `original_sha256` is the checksum of the file it was imported from, where that was rewritten.
+    """
     connection.execute(delete(containers).where(containers.c.name == container.name))
     connection.execute(
         insert(containers).values(
@@ -18,6 +21,7 @@ def add(connection: Connection, container: Container) -> None:
             state=container.state.value,
             size_bytes=container.size_bytes,
             sha256=container.sha256,
+            original_sha256=original_sha256 or container.sha256,
             records=container.records,
             place=container.place,
         )
@@ -43,8 +47,9 @@ def find(connection: Connection, name: str) -> Container | None:
 
 
 def find_bytes(connection: Connection, sha256: str) -> Container | None:
-    """A container with exactly these bytes, under whatever name."""
-    row = connection.execute(select(containers).where(containers.c.sha256 == sha256).limit(1)).mappings().one_or_none()
+    """The container with exactly these bytes, or made from a file with them, under whatever name."""
+    chosen = select(containers).where((containers.c.sha256 == sha256) | (containers.c.original_sha256 == sha256)).limit(1)
+    row = connection.execute(chosen).mappings().one_or_none()
     return _container(row) if row else None
 
 

@@ -12,6 +12,7 @@ containers = Table(
     Column("state", String(10), nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Column("sha256", String(64), nullable=False, index=True),
+    Column("original_sha256", String(64), nullable=False, index=True),
     Column("records", Integer, nullable=False),
     Column("place", String(1000), nullable=False),
 )

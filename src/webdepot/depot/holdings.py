@@ -1,5 +1,7 @@
 """Holdings: the packages as the database knows them. The depot itself is the truth; these rows can be made again from it."""
 
+from collections.abc import Iterator
+
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select
 
 from webdepot.depot.tables import packages
@@ -41,6 +43,10 @@ def find_of_harvest(connection: Connection, harvest: HarvestId) -> Package | Non
 def latest(connection: Connection, limit: int, offset: int = 0) -> list[Package]:
     chosen = select(packages).order_by(packages.c.stored_at.desc(), packages.c.id).limit(limit).offset(offset)
     return [_package(row) for row in connection.execute(chosen).mappings()]
+
+
+def iter_ids(connection: Connection) -> Iterator[PackageId]:
+    return map(PackageId, connection.execute(select(packages.c.id).order_by(packages.c.id)).scalars())
 
 
 def totals(connection: Connection) -> tuple[int, int]:

@@ -68,6 +68,15 @@ def get(connection: Connection, harvest: str) -> Harvest:
     return _harvest(row)
 
 
+def exists(connection: Connection, harvest: str) -> bool:
+    return connection.execute(select(harvests.c.id).where(harvests.c.id == harvest)).first() is not None
+
+
+def set_settings(connection: Connection, harvest: HarvestId, settings: Mapping[str, object]) -> None:
+    """Other options for the rest of an unfinished harvest."""
+    connection.execute(update(harvests).where(harvests.c.id == harvest).values(settings=dict(settings)))
+
+
 def latest(connection: Connection, limit: int) -> list[Harvest]:
     rows = connection.execute(select(harvests).order_by(harvests.c.started_at.desc(), harvests.c.id.desc()).limit(limit))
     return [_harvest(row) for row in rows.mappings()]
@@ -80,7 +89,7 @@ def in_states(connection: Connection, states: Iterable[HarvestState]) -> list[Ha
 
 def unfinished(connection: Connection, target: TargetId, kind: HarvestKind) -> Harvest | None:
     """The newest harvest of this target that can be resumed."""
-    resumable = (HarvestState.RUNNING.value, HarvestState.STOPPED.value, HarvestState.FAILED.value)
+    resumable = (HarvestState.RUNNING.value, HarvestState.STOPPED.value)
     chosen = (
         select(harvests)
         .where(harvests.c.target == target, harvests.c.kind == kind.value, harvests.c.state.in_(resumable))

@@ -1,7 +1,7 @@
 """Targets: sites we decided about. One target per site, however its address is spelled."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, insert, select
@@ -42,6 +42,19 @@ def keep_verdict(connection: Connection, target: TargetId, question: str, verdic
             target=target, question=question, answer=verdict.answer.value, rule=verdict.rule, reason=verdict.reason, agent=agent, at=now
         )
     )
+
+
+def iter_verdicts(connection: Connection, target: TargetId) -> Iterator[dict[str, str]]:
+    """Everything decided about a target, oldest first, as plain values for its package."""
+    for row in connection.execute(select(verdicts).where(verdicts.c.target == target).order_by(verdicts.c.id)):
+        yield {
+            "question": row.question,
+            "answer": row.answer,
+            "rule": row.rule,
+            "reason": row.reason,
+            "agent": row.agent,
+            "at": row.at.isoformat(),
+        }
 
 
 def _target(row: RowMapping) -> Target:

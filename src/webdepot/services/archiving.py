@@ -6,7 +6,7 @@ A killed process leaves a harvest in one of those states; the same call goes on 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from webdepot.archive import Archive
@@ -24,7 +24,7 @@ class ArchiveReport:
     verdict: Verdict
     """Is the harvest whole enough? With the reason."""
     findings: Sequence[Finding]
-    """The gravest first, at most a hundred; `finding_counts` has them all."""
+    """The gravest first, not all of them; `finding_counts` has all."""
     finding_counts: Mapping[str, int]
     formats: Mapping[str, int]
     """Files checked, recognised, uncertain, not recognised."""
@@ -32,8 +32,16 @@ class ArchiveReport:
     captures: int
     pages: int
     """Pages whose words can be searched."""
-    skipped: Sequence[str] = field(default_factory=tuple)
-    """Inputs that were not taken, each with its reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    taken: ArchiveReport | None
+    """None when nothing new was in the files."""
+    known: Sequence[str]
+    """Files whose bytes are in the archive already."""
+    skipped: Sequence[str]
+    """Files that were not taken, each with its reason in words."""
 
 
 def archive_site(
@@ -41,27 +49,36 @@ def archive_site(
 ) -> ArchiveReport:
     """From addresses as typed to a kept, searchable, replayable site. Goes on with an unfinished harvest of the same seeds."""
     harvest = harvesting.start_or_resume(archive, seeds, options)
-    harvest = harvesting.run(archive, harvest, watch=watch)
-    return take_in(archive, harvest, deposit=deposit, watch=watch)
+    return take_in(archive, harvesting.run(archive, harvest, watch=watch), deposit=deposit, watch=watch)
+
+
+def resume(archive: Archive, harvest: str, *, deposit: bool = True, watch: Watch = unwatched) -> ArchiveReport:
+    """Go on with one harvest, wherever it stands."""
+    found = harvesting.get(archive, harvest)
+    if found.kind is HarvestKind.HARVEST and found.state in (HarvestState.RUNNING, HarvestState.STOPPED):
+        found = harvesting.run(archive, found, watch=watch)
+    elif found.kind is HarvestKind.IMPORT and found.state is HarvestState.RUNNING:
+        found = importing.finish(archive, found)
+    return take_in(archive, found, deposit=deposit, watch=watch)
 
 
 def import_files(
     archive: Archive, paths: Sequence[Path], *, collection: str, deposit: bool = True, watch: Watch = unwatched
-) -> ArchiveReport | None:
-    """Foreign containers, as files or folders of files; None when there was nothing new in them."""
-    taken = importing.take(archive, paths, collection=collection, watch=watch)
-    if taken.harvest is None:
-        return None
-    report = take_in(archive, taken.harvest, deposit=deposit, watch=watch)
-    return report
+) -> ImportReport:
+    """Foreign containers, as files or folders of files. A file that cannot be taken is told and stops no other."""
+    intake = importing.take(archive, paths, collection=collection, watch=watch)
+    taken = take_in(archive, intake.harvest, deposit=deposit, watch=watch) if intake.harvest else None
+    return ImportReport(taken=taken, known=intake.known, skipped=intake.skipped)
 
 
 def take_in(archive: Archive, harvest: Harvest, *, deposit: bool, watch: Watch = unwatched) -> ArchiveReport:
-    """Check, identify, keep and index a finished harvest; what is done already is not done again."""
+    """Check, identify, keep and index a finished harvest; a stopped one is indexed so far, and kept when it is finished."""
     checked = ingesting.check(archive, harvest, watch=watch)
     formats = ingesting.identify(archive, harvest, watch=watch)
-    package = keeping.keep(archive, harvest, watch=watch) if deposit else None
-    indexed = searching.index_harvest(archive, harvest, watch=watch)
+    package = keeping.find_package(archive, harvest.id)
+    if package is None and deposit and harvest.state is HarvestState.FINISHED:
+        package = keeping.keep(archive, harvest, watch=watch)
+    indexed = searching.index_harvest(archive, harvest.id, watch=watch)
     return ArchiveReport(
         harvest=harvesting.get(archive, harvest.id),
         verdict=checked.verdict,

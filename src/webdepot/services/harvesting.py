@@ -6,32 +6,389 @@
       crawl.log, crawl.jsonl   one line per page
       warc/                    containers; `.open` while written
 
-A checkpoint makes containers and logs durable, then commits the frontier with their sizes. After a crash `resume` cuts all
-of them back to the last checkpoint: nothing acknowledged is lost, nothing is stored twice.
+A checkpoint makes containers and logs durable, then commits the frontier with their sizes. After a crash `run` cuts all of
+them back to the last checkpoint: nothing acknowledged is lost, nothing is stored twice.
 """
 
 import asyncio
 import fcntl
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+import signal
+import socket
+import threading
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+import uvloop
+from sqlalchemy.exc import SQLAlchemyError
+
+from webdepot import digest
 from webdepot.archive import VERSION, Archive
+from webdepot.config import Config
 from webdepot.container import recovery, revisit, shelf
 from webdepot.container.records import about_visit, from_visit, payload_digest
-from webdepot.container.writer import ContainerWriter, Sealed
-from webdepot.errors import Conflict, NoSpace
-from webdepot.harvest import crawl, runs
-from webdepot.harvest.crawl import CrawlProgress, CrawlResult, CrawlSettings, Kept
+from webdepot.container.writer import ContainerWriter
+from webdepot.errors import Conflict, InputError, NoSpace, RemoteError
+from webdepot.harvest import crawl, log, runs
+from webdepot.harvest.addresses import Router
+from webdepot.harvest.crawl import Kept
 from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.log import CrawlLog
-from webdepot.model import Candidate, Container, ContainerState, Harvest, HarvestId, HarvestKind, HarvestState, Visit
+from webdepot.harvest.politeness import Manners
+from webdepot.harvest.result import CrawlProgress, CrawlResult, CrawlSettings, End, RobotsPolicy, Trouble
+from webdepot.harvest.scope import Kind, ScopeLimits
+from webdepot.model import Candidate, Container, ContainerState, Harvest, HarvestKind, HarvestState, Visit
 from webdepot.ports import CaptureIndex
 from webdepot.provenance import Event, Outcome, append
 from webdepot.services import selecting
-from webdepot.url import Url, from_typed, host_of
+from webdepot.services.progress import Phase, Progress, Watch, unwatched
+from webdepot.url import from_typed, host_of
 
-Progress = Callable[[CrawlProgress], None]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarvestOptions:
+    """What may differ from harvest to harvest; kept with it."""
+
+    scope: str
+    delay_s: float
+    workers: int
+    robots: str
+    reject: tuple[str, ...] = ()
+    limit_pages: int = 0
+    limit_bytes: int = 0
+    limit_time_s: float = 0.0
+    allow_private: bool = False
+    collection: str = "sites"
+
+    @classmethod
+    def from_config(cls, config: Config) -> "HarvestOptions":
+        given = config.harvest
+        return cls(
+            scope=given.scope,
+            delay_s=given.delay_s,
+            workers=given.workers,
+            robots=given.robots,
+            limit_pages=given.limit_pages,
+            limit_bytes=given.limit_bytes,
+            limit_time_s=given.limit_time_s,
+            allow_private=given.allow_private,
+        )
+
+
+def start_or_resume(archive: Archive, typed: Sequence[str], options: HarvestOptions) -> Harvest:
+    """The harvest to run for these addresses: the unfinished one, with today's options, or a new one past the gate."""
+    if not typed:
+        raise InputError("Name at least one address, like https://www.example.org/")
+    seeds = tuple(dict.fromkeys(map(from_typed, typed)))
+    target = selecting.nominate(archive, seeds, collection=options.collection)
+    selecting.admit(archive, target, [selecting.operators_decision(archive)])
+    settings = asdict(options)
+    with archive.database.transaction() as connection:
+        found = runs.unfinished(connection, target.id, HarvestKind.HARVEST)
+        if found is not None:
+            runs.set_settings(connection, found.id, settings)
+            return runs.get(connection, found.id)
+        now = archive.clock()
+        harvest = Harvest(
+            id=runs.new_id(now, host_of(seeds[0])),
+            target=target.id,
+            kind=HarvestKind.HARVEST,
+            state=HarvestState.RUNNING,
+            seeds=seeds,
+            collection=options.collection,
+            settings=settings,
+            started_at=now,
+        )
+        runs.begin(connection, harvest)
+        append(connection, _event(archive, harvest, "started", message=", ".join(seeds)))
+    return harvest
+
+
+def get(archive: Archive, harvest: str) -> Harvest:
+    with archive.database.reading() as connection:
+        return runs.get(connection, harvest)
+
+
+def latest(archive: Archive, limit: int) -> list[Harvest]:
+    with archive.database.reading() as connection:
+        return runs.latest(connection, limit)
+
+
+def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harvest:
+    """Run it to its end, or until it is told to stop (then it can be run again). RemoteError when nothing came at all."""
+    with locked(folder_of(archive, harvest)):
+        recover(archive, harvest)
+        with archive.database.transaction() as connection:
+            runs.move(connection, harvest.id, HarvestState.RUNNING)
+        try:
+            result = _crawl(archive, harvest, watch)
+        except (NoSpace, OSError) as error:
+            # Nothing can be trusted to have been written after the last checkpoint; the next run cuts back to it.
+            with suppress(OSError, SQLAlchemyError):
+                _end(archive, harvest, HarvestState.STOPPED, reason=str(error), counts=harvest.counts)
+            raise
+        _register_containers(archive, harvest)
+        state = _state_after(result)
+        _end(archive, harvest, state, reason=result.explain(), counts=result.counts)
+    if state is HarvestState.FAILED:
+        raise RemoteError(f"Nothing was harvested. {result.explain()}", retry=result.trouble is Trouble.UNREACHABLE)
+    return get(archive, harvest.id)
+
+
+def recover(archive: Archive, harvest: Harvest) -> str:
+    """Bring the working folder back to its last checkpoint after a crash; what was done, in words. Repeatable."""
+    folder = folder_of(archive, harvest)
+    if not (folder / "frontier").exists():
+        return "nothing to recover"
+    frontier = LmdbFrontier(folder / "frontier")
+    try:
+        marks = frontier.marks()
+    finally:
+        frontier.close()
+    log.cut(folder, marks)
+    recovered = recovery.recover(containers_folder(archive, harvest), marks)
+    _register_containers(archive, harvest)
+    words = "; ".join(item.message for item in recovered) or "all containers were sealed"
+    cut_bytes = sum(item.cut_bytes for item in recovered)
+    if recovered:
+        with archive.database.transaction() as connection:
+            outcome = Outcome.WARNING if cut_bytes else Outcome.SUCCESS
+            append(connection, _event(archive, harvest, "recovered", message=words, outcome=outcome, detail={"cut_bytes": cut_bytes}))
+    return words
+
+
+def folder_of(archive: Archive, harvest: Harvest) -> Path:
+    return archive.harvests_folder / harvest.id
+
+
+def containers_folder(archive: Archive, harvest: Harvest) -> Path:
+    return folder_of(archive, harvest) / "warc"
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a harvest's folder for this process; Conflict when another one has it. A killed holder lets go by dying."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Conflict(f"Harvest {folder.name} is being worked on by another process. Wait for it, or stop that process.") from None
+        yield
+
+
+def is_locked(archive: Archive, harvest: Harvest) -> bool:
+    """Does a living process work on it?"""
+    path = folder_of(archive, harvest) / "lock"
+    if not path.exists():
+        return False
+    with path.open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+class _ContainerKeeper:
+    """Stores visits in containers: the crawl's `Keeper`."""
+
+    def __init__(self, writer: ContainerWriter, captures: CaptureIndex) -> None:
+        self._writer = writer
+        self._captures = captures
+        self._answer_id = ""
+
+    def keep(self, visit: Visit) -> Kept:
+        payload = payload_digest(visit)
+        earlier = revisit.find(visit, payload, self._captures)
+        records = from_visit(visit, payload_digest=payload, revisit_of=earlier)
+        places = self._writer.write(records)
+        self._answer_id = records[-1].id if records else ""
+        return Kept(digest=payload, size_bytes=sum(place.length for place in places), duplicate=earlier is not None)
+
+    def annotate(self, visit: Visit, outlinks: Sequence[Candidate]) -> None:
+        self._writer.write([about_visit(visit, outlinks, concurrent_to=self._answer_id)])
+
+    def checkpoint(self) -> Mapping[str, int]:
+        return self._writer.sync()
+
+
+def _crawl(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
+    folder = folder_of(archive, harvest)
+    writer = ContainerWriter(
+        containers_folder(archive, harvest),
+        prefix=harvest.id,
+        size_bytes=archive.config.container.size_bytes,
+        info=_warcinfo(archive, harvest),
+        clock=archive.clock,
+        on_sealed=lambda _: None,
+    )
+    frontier = LmdbFrontier(folder / "frontier")
+    crawl_log = CrawlLog(folder)
+    try:
+        keeper = _ContainerKeeper(writer, archive.captures)
+        result = _in_event_loop(_run_crawl(archive, harvest, frontier, keeper, crawl_log, watch))
+        writer.close()
+        return result
+    finally:
+        crawl_log.close()
+        frontier.close()
+
+
+async def _run_crawl(
+    archive: Archive, harvest: Harvest, frontier: LmdbFrontier, keeper: _ContainerKeeper, crawl_log: CrawlLog, watch: Watch
+) -> CrawlResult:
+    given, options = archive.config.harvest, _options(harvest)
+    router = Router(allow_private=options.allow_private, connect_to=given.connect_to, timeout_s=given.connect_timeout_s)
+    limits = FetchLimits(timeout_s=given.timeout_s, connect_timeout_s=given.connect_timeout_s, body_bytes=given.limit_file_bytes)
+    agent = user_agent(archive)
+    fetcher = CurlFetcher(user_agent=agent, limits=limits, router=router, clock=archive.clock, spool_folder=folder_of(archive, harvest))
+    try:
+        return await crawl.run(
+            _settings(archive, harvest, options, agent),
+            frontier=frontier,
+            fetcher=fetcher,
+            keeper=keeper,
+            log=crawl_log,
+            clock=archive.clock,
+            progress=lambda progress: watch(_progress(progress)),
+            stop=_stop_on_signals(),
+        )
+    finally:
+        await fetcher.close()
+
+
+def user_agent(archive: Archive) -> str:
+    """Honest: what we are, whose we are, where to complain."""
+    given = archive.config
+    contact = given.archive.contact or given.web.portal_url
+    return given.harvest.user_agent or f"Webdepot/{VERSION} ({f'+{contact}; ' if contact else ''}{given.archive.name})"
+
+
+def _settings(archive: Archive, harvest: Harvest, options: HarvestOptions, agent: str) -> CrawlSettings:
+    given = archive.config.harvest
+    # --delay 0 is the operator's word that the server bears it; otherwise slowness of the server lengthens the pause.
+    factor = given.delay_factor if options.delay_s else 0.0
+    return CrawlSettings(
+        seeds=harvest.seeds,
+        user_agent=agent,
+        scope=Kind(options.scope),
+        rejects=options.reject,
+        scope_limits=ScopeLimits(hops_outside=given.hops_outside),
+        robots=RobotsPolicy(options.robots),
+        manners=Manners(delay_s=options.delay_s, delay_factor=factor, longest_delay_s=given.longest_delay_s, tries=given.tries),
+        workers=options.workers,
+        limit_pages=options.limit_pages,
+        limit_bytes=options.limit_bytes,
+        limit_time_s=options.limit_time_s,
+        checkpoint_s=archive.config.container.checkpoint_s,
+    )
+
+
+def _options(harvest: Harvest) -> HarvestOptions:
+    """As kept with the harvest: JSON has lists where we have tuples."""
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in harvest.settings.items()}
+    return HarvestOptions(**values)
+
+
+def _warcinfo(archive: Archive, harvest: Harvest) -> dict[str, str]:
+    options = _options(harvest)
+    return {
+        "software": f"Webdepot/{VERSION}",
+        "hostname": socket.gethostname(),
+        "operator": archive.agent,
+        "publisher": archive.config.archive.name,
+        "isPartOf": harvest.id,
+        "http-header-user-agent": user_agent(archive),
+        "robots": options.robots,
+        **({"description": "Demonstration: the dates are invented."} if archive.config.archive.demo else {}),
+    }
+
+
+def _in_event_loop(work: Coroutine[None, None, CrawlResult]) -> CrawlResult:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)
+
+
+def _stop_on_signals() -> asyncio.Event:
+    """Ctrl-C and a service manager's TERM stop tidily; only the main thread can hear them."""
+    stop = asyncio.Event()
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
+def _progress(progress: CrawlProgress) -> Progress:
+    return Progress(
+        phase=Phase.HARVEST,
+        done=progress.fetched,
+        size_bytes=progress.size_bytes,
+        rate=progress.rate,
+        waiting=progress.waiting,
+        errors=progress.errors,
+        note=progress.host,
+    )
+
+
+def _state_after(result: CrawlResult) -> HarvestState:
+    if result.end is End.STOPPED:
+        return HarvestState.STOPPED
+    # An empty page is an answer worth keeping; everything else that is trouble brought nothing.
+    if result.trouble is not None and result.trouble is not Trouble.EMPTY:
+        return HarvestState.FAILED
+    return HarvestState.FINISHED
+
+
+def _register_containers(archive: Archive, harvest: Harvest) -> None:
+    """Every sealed container of the folder has its row; bytes first, then the database."""
+    for path in sorted(containers_folder(archive, harvest).glob("*.warc.gz")):
+        with archive.database.reading() as connection:
+            if shelf.find(connection, path.name) is not None:
+                continue
+        container = Container(
+            name=path.name,
+            harvest=harvest.id,
+            state=ContainerState.SEALED,
+            size_bytes=path.stat().st_size,
+            sha256=digest.of_file(path).value.hex(),
+            records=recovery.whole_records(path, path.stat().st_size)[1],
+            place=path.relative_to(archive.home).as_posix(),
+        )
+        event = _event(archive, harvest, "sealed", kind="container", subject=container.name, detail={"sha256": container.sha256})
+        with archive.database.transaction() as connection:
+            shelf.add(connection, container)
+            append(connection, event)
+
+
+def _end(archive: Archive, harvest: Harvest, state: HarvestState, *, reason: str, counts: Mapping[str, int]) -> None:
+    outcome = Outcome.SUCCESS if state is HarvestState.FINISHED else Outcome.WARNING if state is HarvestState.STOPPED else Outcome.FAILURE
+    with archive.database.transaction() as connection:
+        runs.move(connection, harvest.id, state, reason=reason, counts=counts, ended_at=archive.clock())
+        append(connection, _event(archive, harvest, "harvested", message=reason, outcome=outcome, detail=dict(counts)))
+
+
+def _event(
+    archive: Archive,
+    harvest: Harvest,
+    action: str,
+    *,
+    kind: str = "harvest",
+    subject: str = "",
+    message: str = "",
+    outcome: Outcome = Outcome.SUCCESS,
+    detail: Mapping[str, object] | None = None,
+) -> Event:
+    return Event(
+        at=archive.clock(),
+        agent=archive.agent,
+        action=action,
+        subject_kind=kind,
+        subject=subject or harvest.id,
+        outcome=outcome,
+        message=message,
+        detail=detail or {},
+    )

@@ -19,7 +19,10 @@ def nominate(archive: Archive, seeds: Sequence[Url], *, collection: str, name: s
             connection, seeds, name=name or host_of(seeds[0]), collection=collection, purpose=Purpose.HERITAGE, now=now
         )
         if is_new:
-            append(connection, Event(at=now, agent=archive.agent, action="nominated", subject_kind="target", subject=str(target.id), message=target.name))
+            append(
+                connection,
+                Event(at=now, agent=archive.agent, action="nominated", subject_kind="target", subject=str(target.id), message=target.name),
+            )
     return target
 
 

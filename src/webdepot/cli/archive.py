@@ -1,0 +1,116 @@
+"""`webdepot archive` and `webdepot import`: the whole way in one line."""
+
+import re
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from webdepot.cli.call import Call, Json, Quiet, agent, call_of
+from webdepot.cli.output import Output, plain
+from webdepot.cli.progress import shown
+from webdepot.cli.report import tell
+from webdepot.errors import InputError
+from webdepot.services import archiving, founding
+from webdepot.services.harvesting import HarvestOptions
+
+Collection = Annotated[str, typer.Option(help="Collection to put it into.")]
+NoDeposit = Annotated[
+    bool, typer.Option("--no-deposit", help="Leave it out of the depot for now; keep it later with: webdepot harvest keep")
+]
+
+
+class Scope(StrEnum):
+    HOST = "host"
+    DOMAIN = "domain"
+    PREFIX = "prefix"
+    ANY = "any"
+
+
+class Robots(StrEnum):
+    OBEY = "obey"
+    IGNORE = "ignore"
+
+
+def archive(
+    context: typer.Context,
+    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Addresses to start from.")],
+    scope: Annotated[Scope | None, typer.Option(help="What belongs to it: same host, same domain, below the path, or anything.")] = None,
+    delay: Annotated[float | None, typer.Option(min=0, help="Shortest pause between two requests to one server, in seconds.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, max=1000, help="Requests in flight at once over all servers.")] = None,
+    robots: Annotated[Robots | None, typer.Option(help="What to do about robots.txt.")] = None,
+    reject: Annotated[
+        list[str] | None, typer.Option(metavar="REGEX", help="Leave out addresses that match; may be given more than once.")
+    ] = None,
+    limit_pages: Annotated[int | None, typer.Option(min=0, help="Stop after so many documents.")] = None,
+    limit_bytes: Annotated[int | None, typer.Option(min=0, help="Stop after so many bytes.")] = None,
+    limit_time: Annotated[float | None, typer.Option(min=0, help="Stop after so many seconds.")] = None,
+    allow_private: Annotated[bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")] = False,
+    no_deposit: NoDeposit = False,
+    collection: Collection = "sites",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Archive web sites: harvest, check, identify, put into the depot and index them. Goes on where it was stopped."""
+    call = call_of(context)
+    output = call.output(json, quiet)
+    _found(call, output)
+    with call.archive() as opened:
+        given = {
+            "scope": scope and scope.value,
+            "delay_s": delay,
+            "workers": workers,
+            "robots": robots and robots.value,
+            "reject": tuple(map(_regex, reject)) if reject else None,
+            "limit_pages": limit_pages,
+            "limit_bytes": limit_bytes,
+            "limit_time_s": limit_time,
+            "allow_private": allow_private or None,
+            "collection": collection,
+        }
+        options = replace(HarvestOptions.from_config(opened.config), **{name: value for name, value in given.items() if value is not None})
+        with shown(output) as watch:
+            report = archiving.archive_site(opened, urls, options, deposit=not no_deposit, watch=watch)
+    tell(output, report)
+
+
+def import_(
+    context: typer.Context,
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="WARC or ARC files, compressed or not, or folders of them.")],
+    no_deposit: NoDeposit = False,
+    collection: Collection = "imported",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take in existing WARC and ARC files. Your files are not changed; the same file twice is recognised."""
+    call = call_of(context)
+    output = call.output(json, quiet)
+    _found(call, output)
+    with call.archive() as opened, shown(output) as watch:
+        report = archiving.import_files(opened, paths, collection=collection, deposit=not no_deposit, watch=watch)
+    for skipped in report.skipped:
+        output.warn(plain(skipped))
+    if report.taken is not None:
+        tell(output, report.taken)
+    elif not report.known:
+        raise typer.Exit(1)
+    else:
+        output.result({"state": "known", "files": len(report.known)}, f"Nothing new: {len(report.known)} files are in the archive already.")
+    if report.skipped:
+        raise typer.Exit(1)
+
+
+def _found(call: Call, output: Output) -> None:
+    """A newcomer needs no `init`: the first harvest makes the archive."""
+    if founding.found(call.home, agent=agent()):
+        output.say(f"Made a new archive at [bold]{plain(str(call.home))}[/bold].")
+
+
+def _regex(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise InputError(f"--reject {text!r} is no regular expression: {error}.") from error
+    return text

@@ -1,0 +1,106 @@
+"""Progress of long work: a live line on a terminal, JSON lines on stderr with --json, a remark per phase otherwise."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from webdepot.cli.output import Output, size_words
+from webdepot.services.progress import Phase, Progress, Watch, unwatched
+
+_WORDS = {
+    Phase.HARVEST: "Harvesting",
+    Phase.IMPORT: "Importing",
+    Phase.CHECK: "Checking quality",
+    Phase.IDENTIFY: "Identifying formats",
+    Phase.KEEP: "Putting into the depot",
+    Phase.INDEX: "Indexing",
+}
+_SHORTEST_PAUSE_S = 1.0
+
+
+@contextmanager
+def shown(output: Output) -> Iterator[Watch]:
+    """A watch that draws what it is told, in the form that fits where the output goes."""
+    if output.quiet:
+        yield unwatched
+    elif output.json:
+        yield _JsonLines()
+    elif output.shows_progress:
+        with _LiveLine(output) as line:
+            yield line
+    else:
+        yield _Remarks(output)
+
+
+class _JsonLines:
+    def __init__(self) -> None:
+        self._last: tuple[Phase | None, float] = (None, 0.0)
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        phase, at = self._last
+        if phase is progress.phase and now - at < _SHORTEST_PAUSE_S:
+            return
+        self._last = (progress.phase, now)
+        sys.stderr.write(json.dumps({"progress": asdict(progress)}, ensure_ascii=False) + "\n")
+        sys.stderr.flush()
+
+
+class _Remarks:
+    """For logs and pipes: one line when a phase begins, and no more than one every ten seconds while it lasts."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._last: tuple[Phase | None, float] = (None, 0.0)
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        phase, at = self._last
+        if phase is progress.phase and now - at < 10 * _SHORTEST_PAUSE_S:
+            return
+        self._last = (progress.phase, now)
+        self._output.say(_line(progress).plain)
+
+
+class _LiveLine:
+    def __init__(self, output: Output) -> None:
+        self._live = Live(console=output.console, refresh_per_second=8, transient=True)
+        self._spinner = Spinner("dots")
+        self._phase: Phase | None = None
+
+    def __enter__(self) -> "_LiveLine":
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        row = Table.grid(padding=(0, 1))
+        row.add_row(self._spinner, _line(progress))
+        self._live.update(row)
+
+
+def _line(progress: Progress) -> Text:
+    parts = [f"{progress.done:,}" + (f" of {progress.total:,}" if progress.total is not None else "")]
+    if progress.waiting:
+        parts.append(f"{progress.waiting:,} waiting")
+    if progress.size_bytes:
+        parts.append(size_words(progress.size_bytes))
+    if progress.rate:
+        parts.append(f"{progress.rate:,.1f}/s")
+    if progress.errors:
+        parts.append(f"{progress.errors:,} errors")
+    line = Text(f"{_WORDS[progress.phase]}: ", style="bold")
+    line.append(" · ".join(parts), style="default")
+    if progress.note:
+        line.append(f"  {progress.note[:80]}", style="dim")
+    return line

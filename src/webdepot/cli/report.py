@@ -1,0 +1,48 @@
+"""The short report at the end of `archive`, `import` and `harvest resume`."""
+
+import typer
+
+from webdepot.cli.output import Output, plain, size_words
+from webdepot.model import HarvestState
+from webdepot.services.archiving import ArchiveReport
+
+EXIT_STOPPED = 130
+
+
+def tell(output: Output, report: ArchiveReport) -> None:
+    """The short report at the end."""
+    harvest = report.harvest
+    counts = harvest.counts
+    fields = {
+        "harvest": harvest.id,
+        "state": harvest.state.value,
+        "reason": harvest.reason,
+        "counts": dict(counts),
+        "verdict": {"answer": report.verdict.answer.value, "rule": report.verdict.rule, "reason": report.verdict.reason},
+        "findings": dict(report.finding_counts),
+        "formats": dict(report.formats),
+        "package": report.package.id if report.package else None,
+        "urn": report.package.urn if report.package else None,
+        "captures": report.captures,
+        "pages": report.pages,
+    }
+    lines = [f"[bold]{plain(harvest.id)}[/bold]: {plain(harvest.reason)}"]
+    lines.append(
+        f"  Harvested   {counts.get('fetched', 0):,} documents, {size_words(counts.get('bytes', 0))}, {counts.get('failed', 0):,} failed"
+    )
+    mark = "[green]✓[/green]" if report.verdict else "[yellow]![/yellow]"
+    lines.append(f"  Quality     {mark} {plain(report.verdict.reason)}")
+    lines += [f"              {plain(finding.message)}" for finding in report.findings[:5]]
+    formats = report.formats
+    lines.append(
+        f"  Formats     {formats.get('recognised', 0):,} recognised, {formats.get('uncertain', 0):,} uncertain, "
+        f"{formats.get('not recognised', 0):,} not recognised"
+    )
+    lines.append(f"  Depot       {plain(report.package.urn)}" if report.package else "  Depot       not deposited")
+    lines.append(f"  Index       {report.captures:,} captures, {report.pages:,} pages with words")
+    if not output.json:
+        lines.append("See it: [bold]webdepot serve[/bold]")
+    if output.json or not output.quiet:
+        output.result(fields, "\n".join(lines))
+    if harvest.state is HarvestState.STOPPED:
+        raise typer.Exit(EXIT_STOPPED)

@@ -1,0 +1,175 @@
+"""Putting a harvest into the depot, and making the database again from the depot alone.
+
+1. Write what describes the harvest (captures, findings, Dublin Core) into its working folder.
+2. Build the package in the depot: whole or not at all, durable on return.
+3. One transaction: package row, containers moved, harvest kept, event.
+4. Remove the working folder: the depot has it all.
+
+Each step can be repeated; a kill between them leaves nothing lost and nothing half-visible.
+"""
+
+import dataclasses
+import shutil
+from collections.abc import Iterator
+
+from sqlalchemy import Connection
+
+from webdepot.archive import VERSION, Archive
+from webdepot.container import shelf
+from webdepot.depot import holdings, package, rows
+from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
+from webdepot.errors import Conflict
+from webdepot.exchange import dublin_core, urn
+from webdepot.harvest import runs
+from webdepot.index import entry
+from webdepot.model import Capture, ContainerState, Harvest, HarvestId, HarvestState, Package
+from webdepot.provenance import Event, append, iter_of
+from webdepot.quality import ledger
+from webdepot.selection import targets
+from webdepot.services import harvesting
+from webdepot.services.progress import Phase, Progress, Watch, unwatched
+
+
+def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Package:
+    """The harvest's package, built now if it is not there yet. Conflict while the harvest is not finished."""
+    if harvest.state not in (HarvestState.FINISHED, HarvestState.KEPT):
+        raise Conflict(f"Harvest {harvest.id} is {harvest.state.value}; only a finished harvest goes into the depot.")
+    with harvesting.locked(harvesting.folder_of(archive, harvest)):
+        found = find_package(archive, harvest.id)
+        if found is None:
+            watch(Progress(phase=Phase.KEEP, done=0, total=len(_containers(archive, harvest.id)), note="writing the description"))
+            facts = package.build(archive.store, _content(archive, harvest))
+            _record(archive, facts)
+            found = facts.package
+        shutil.rmtree(harvesting.folder_of(archive, harvest), ignore_errors=True)
+    return found
+
+
+def find_package(archive: Archive, harvest: HarvestId) -> Package | None:
+    with archive.database.reading() as connection:
+        return holdings.find_of_harvest(connection, harvest)
+
+
+def adopt(archive: Archive) -> list[Package]:
+    """Packages that are in the depot but not in the database: their rows made again from the depot alone."""
+    with archive.database.reading() as connection:
+        known = set(holdings.iter_ids(connection))
+    adopted = []
+    for identifier in package.iter_packages(archive.store):
+        if identifier not in known:
+            facts = package.read(archive.store, identifier)
+            _record(archive, facts)
+            adopted.append(facts.package)
+    return adopted
+
+
+def _record(archive: Archive, facts: PackageFacts) -> None:
+    """The package as rows: target, harvest, containers, findings, history. What is there already stays."""
+    now = archive.clock()
+    with archive.database.transaction() as connection:
+        if not runs.exists(connection, facts.harvest.id):
+            _restore(archive, connection, facts)
+        for container in facts.containers:
+            if shelf.find(connection, container.name) is None:
+                shelf.add(connection, container)
+            shelf.move(connection, container.name, ContainerState.KEPT, container.place)
+        holdings.record(connection, facts.package, facts.inventory.sha256)
+        runs.move(connection, facts.harvest.id, HarvestState.KEPT, reason=facts.harvest.reason)
+        event = Event(
+            at=now,
+            agent=archive.agent,
+            action="kept",
+            subject_kind="package",
+            subject=facts.package.id,
+            message=f"harvest {facts.harvest.id} in {len(facts.containers)} containers",
+            detail={"urn": facts.package.urn, "bytes": facts.package.size_bytes},
+        )
+        append(connection, event)
+
+
+def _restore(archive: Archive, connection: Connection, facts: PackageFacts) -> None:
+    """Target and harvest of a package that came back from the depot; numbers of targets are given anew."""
+    target, _ = targets.register(
+        connection,
+        facts.target.seeds,
+        name=facts.target.name,
+        collection=facts.target.collection,
+        purpose=facts.target.purpose,
+        now=facts.target.created_at,
+    )
+    runs.begin(connection, dataclasses.replace(facts.harvest, target=target.id, state=HarvestState.KEPT))
+    ledger.add(connection, facts.harvest.id, list(package.iter_findings(archive.store, facts)))
+    for event in package.iter_events(archive.store, facts):
+        append(connection, event)
+
+
+def _content(archive: Archive, harvest: Harvest) -> PackageContent:
+    """Everything the package is made of; the row files are written beside the containers first."""
+    folder = harvesting.folder_of(archive, harvest)
+    with archive.database.reading() as connection:
+        target = targets.get(connection, harvest.target)
+        decisions = tuple(targets.iter_verdicts(connection, target.id))
+        findings = list(ledger.of_harvest(connection, harvest.id))
+        history = tuple(_history(connection, harvest))
+        verdict = ledger.verdict_of(connection, harvest.id)
+    containers = _containers(archive, harvest.id)
+    rows.write_captures(folder / "captures.cdxj.gz", _iter_captures(archive, containers))
+    rows.write_findings(folder / "findings.jsonl.gz", findings)
+    identifier = package.id_of(harvest.id)
+    name = urn.mint(archive.config.depot.urn_namespace, harvest.id)
+    title = f"{target.name}, {harvest.started_at:%Y-%m-%d}"
+    described = dublin_core.of_slice(
+        title=title,
+        urn=name,
+        seeds=harvest.seeds,
+        started_at=harvest.started_at,
+        publisher=archive.config.archive.name,
+        identifiers=(identifier,),
+    )
+    return PackageContent(
+        id=identifier,
+        urn=name,
+        title=title,
+        target=target,
+        harvest=harvest,
+        containers=containers,
+        captures=folder / "captures.cdxj.gz",
+        formats=tuple(sorted((folder / "formats").glob("*.jsonl.gz"))),
+        findings=folder / "findings.jsonl.gz",
+        logs=tuple(path for path in (folder / "crawl.log", folder / "crawl.jsonl") if path.exists()),
+        verdict=verdict,
+        events=history,
+        descriptions={"dublin_core.xml": dublin_core.to_xml(described)},
+        agent=archive.agent,
+        stored_at=archive.clock(),
+        address=archive.config.archive.contact,
+        decisions=decisions,
+        tools={"webdepot": VERSION, "formats": archive.identifier.engine},
+    )
+
+
+def _containers(archive: Archive, harvest: HarvestId) -> tuple[ContainerSource, ...]:
+    with archive.database.reading() as connection:
+        held = shelf.of_harvest(connection, harvest)
+    return tuple(
+        ContainerSource(
+            name=container.name,
+            path=archive.container_path(container.name),
+            size_bytes=container.size_bytes,
+            sha256=container.sha256,
+            records=container.records,
+        )
+        for container in held
+    )
+
+
+def _iter_captures(archive: Archive, containers: tuple[ContainerSource, ...]) -> Iterator[Capture]:
+    for container in containers:
+        yield from entry.of_container(container.path, container.name)
+
+
+def _history(connection: Connection, harvest: Harvest) -> Iterator[Event]:
+    yield from iter_of(connection, "target", str(harvest.target))
+    yield from iter_of(connection, "harvest", harvest.id)
+    for container in shelf.of_harvest(connection, harvest.id):
+        yield from iter_of(connection, "container", container.name)
