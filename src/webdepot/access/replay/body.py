@@ -1,0 +1,100 @@
+"""The body of a replayed capture: exact bytes, with or without the content coding in which they were sent, whole or in part.
+
+1. `negotiated` keeps the archived content coding when the client takes it and the bytes really begin like it (heads lie),
+   and undoes it otherwise;
+2. `parse_range` reads one byte range (RFC 9110, 14.2);
+3. `part_of` skips and cuts the stream.
+"""
+
+import re
+from dataclasses import dataclass
+from itertools import chain
+from typing import BinaryIO
+
+import brotli
+
+from webdepot.container.http import HttpHead, content_decoded
+from webdepot.container.pieces import iter_pieces, limited, stream_of
+
+LIMIT_BYTES = 1 << 34
+"""Of one decoded body so much is sent at most."""
+_PEEK_BYTES = 1 << 14
+_RANGE = re.compile(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    stream: BinaryIO
+    coding: str
+    """Content coding of the stream; empty for none."""
+
+
+def negotiated(payload: BinaryIO, head: HttpHead | None, accept_encoding: str | None) -> Body:
+    """The payload as this client can read it. `accept_encoding` is the request's header; None means that it sent none: anything goes."""
+    codings = _codings(head)
+    if head is None or not codings:
+        return Body(stream=payload, coding="")
+    first = payload.read(_PEEK_BYTES)
+    again = stream_of(chain((first,), iter_pieces(payload)))
+    if len(codings) == 1 and accepts(codings[0], accept_encoding) and _begins_like(codings[0], first):
+        return Body(stream=again, coding=codings[0])
+    return Body(stream=content_decoded(again, head, limit_bytes=LIMIT_BYTES), coding="")
+
+
+def accepts(coding: str, accept_encoding: str | None) -> bool:
+    """Whether an Accept-Encoding header takes a coding (RFC 9110, 12.5.3)."""
+    if accept_encoding is None:
+        return True
+    weights: dict[str, float] = {}
+    for part in accept_encoding.lower().split(","):
+        name, _, parameter = part.strip().partition(";")
+        weight = re.search(r"q\s*=\s*([0-9.]+)", parameter)
+        try:
+            weights[name.strip()] = float(weight[1]) if weight else 1.0
+        except ValueError:
+            weights[name.strip()] = 0.0
+    plain = coding.removeprefix("x-")
+    return weights.get(plain, weights.get(coding, weights.get("*", 0.0))) > 0
+
+
+def parse_range(header: str | None, size_bytes: int) -> tuple[int, int] | None:
+    """First and last byte of a satisfiable single range; None for anything else, which then gets the whole body."""
+    found = _RANGE.match(header or "")
+    if not found or size_bytes <= 0 or not (found[1] or found[2]):
+        return None
+    if not found[1]:
+        length = min(int(found[2]), size_bytes)
+        return (size_bytes - length, size_bytes - 1) if length else None
+    first = int(found[1])
+    last = min(int(found[2]), size_bytes - 1) if found[2] else size_bytes - 1
+    return (first, last) if first <= last else None
+
+
+def part_of(stream: BinaryIO, first: int, last: int) -> BinaryIO:
+    """The bytes from `first` to `last`, both included; what stands before is read and dropped."""
+    left = first
+    while left > 0 and (skipped := stream.read(min(left, 1 << 20))):
+        left -= len(skipped)
+    return stream_of(limited(iter_pieces(stream), last - first + 1))
+
+
+def _codings(head: HttpHead | None) -> list[str]:
+    values = head.get_all("content-encoding") if head else []
+    return [coding.strip().lower() for value in values for coding in value.split(",") if coding.strip().lower() not in ("", "identity")]
+
+
+def _begins_like(coding: str, first: bytes) -> bool:
+    match coding:
+        case "gzip" | "x-gzip":
+            return first[:3] == b"\x1f\x8b\x08"
+        case "zstd":
+            return first[:4] == b"\x28\xb5\x2f\xfd"
+        case "br":
+            try:
+                brotli.Decompressor().process(first, output_buffer_limit=1 << 16)
+            except brotli.error:
+                return False
+            return bool(first)
+        case _:
+            # `deflate` has two forms that browsers and tools read differently: better undone here.
+            return False

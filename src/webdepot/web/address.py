@@ -1,0 +1,115 @@
+"""The field's own address scheme, read from the raw bytes of a request:
+
+    /{collection}/{timestamp}{modifier}/{url}      20190304050607id_ (raw), sw_ (for the worker), mp_ (rewritten), none (framed)
+    /{collection}/*/{url}, /{collection}/2019*/{url}   all versions, those of a year
+    /{collection}/{url}                            the latest; with Accept-Datetime a TimeGate (RFC 7089)
+    /{collection}/timemap/link/{url}               all versions for machines
+
+The archived address stands unescaped at the end, with its own query string, so it is taken from the raw path and query and
+never from the decoded path. Proxies that merge slashes (`http:/host`) are forgiven.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from urllib.parse import quote
+
+from webdepot.errors import InputError
+from webdepot.model import EVERYTHING
+from webdepot.times import from_timestamp, to_timestamp
+from webdepot.url import LONGEST_URL, Url, canonicalise
+
+COLLECTION = re.compile(r"[a-z0-9][a-z0-9_.-]{0,59}\Z", re.IGNORECASE)
+RESERVED = frozenset({"-", "search", "about", "help", "status", "sign-in", "sign-out", "static", "api", "sw.js"})
+"""First steps of a path that are pages of ours and so no names of collections."""
+
+_PATH = re.compile(r"/([^/]*)/(?:([0-9]{4}\*|\*|timemap/link|[^/.:]*)/)?((?:[a-zA-Z][a-zA-Z0-9+.-]*:/|//|www\.).*|[^/]+\..*)\Z", re.DOTALL)
+_STAMP = re.compile(r"([0-9]*)([a-z]{2}_)?\Z")
+_ONE_SLASH = re.compile(r"(https?|ftp):/(?=[^/])", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """An archived address as asked for, checked."""
+
+    collection: str
+    timestamp: str
+    """Digits as given; empty for the latest."""
+    modifier: str
+    """`id_`, `sw_`, `mp_`, `*`, `timemap` or empty."""
+    url: Url
+
+
+class BadAddress(InputError):
+    """What is wrong, as the key of a text and its values, so that it can be said in the reader's language."""
+
+    def __init__(self, key: str, **values: str) -> None:
+        super().__init__(f"{key}: {values}")
+        self.key = key
+        self.values = values
+
+
+class TooLong(BadAddress):
+    http_status = 414
+
+
+def find_address(raw_path: bytes, query: bytes) -> Address | None:
+    """The archived address that a path names; None when it has not the form of one; BadAddress when a part of it is wrong."""
+    if len(raw_path) + len(query) > LONGEST_URL + 200:
+        raise TooLong("errors.text_414")
+    path = quote(raw_path, safe="".join(map(chr, range(33, 127)))) + (f"?{query.decode('latin-1')}" if query else "")
+    found = _PATH.match(path)
+    if not found or found[1] in RESERVED:
+        return None
+    collection, step, url = found[1], found[2] or "", found[3]
+    if not COLLECTION.match(collection):
+        raise BadAddress("errors.text_collection", collection=collection[:60])
+    if step.endswith("*"):
+        timestamp, modifier = step[:-1], "*"
+    elif step == "timemap/link":
+        timestamp, modifier = "", "timemap"
+    else:
+        timestamp, modifier = _stamp(step)
+    return Address(collection=collection.lower(), timestamp=timestamp, modifier=modifier, url=archived_url(url))
+
+
+def archived_url(text: str) -> Url:
+    """The address at the end of a path or in a parameter; the scheme may be missing."""
+    text = _ONE_SLASH.sub(r"\1://", text, count=1)
+    if text.startswith("//"):
+        text = "http:" + text
+    elif not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:", text):
+        text = "http://" + text
+    try:
+        return canonicalise(text)
+    except InputError:
+        raise BadAddress("errors.text_url", url=text[:200]) from None
+
+
+def nearest_stamp(timestamp: str, now: datetime) -> str:
+    """Fourteen digits to look near to: a short timestamp means its first moment, none means now."""
+    if not timestamp:
+        return to_timestamp(now)
+    return timestamp if len(timestamp) == 14 else to_timestamp(from_timestamp(timestamp))
+
+
+def path_of(collection: str, step: str, url: str) -> str:
+    """The path of an archived address; `step` is a timestamp with or without modifier, or `*`."""
+    return f"/{collection or EVERYTHING}/{step}/{quote_url(url)}"
+
+
+def quote_url(url: str) -> str:
+    """Made safe for a path and a header; what a canonical address has is left as it is."""
+    return quote(url, safe="!$%&'()*+,/:;=?@[]~-._|^`{}")
+
+
+def _stamp(step: str) -> tuple[str, str]:
+    found = _STAMP.match(step)
+    if not found or len(found[1]) > 14:
+        raise BadAddress("errors.text_timestamp", timestamp=step[:40])
+    try:
+        if found[1]:
+            from_timestamp(found[1])
+    except ValueError:
+        raise BadAddress("errors.text_timestamp", timestamp=found[1]) from None
+    return found[1], found[2] or ""

@@ -1,0 +1,32 @@
+"""Home, about, help and the choice of a language."""
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from webdepot.services import reporting
+from webdepot.web import language
+from webdepot.web.site import LANGUAGE_COOKIE, local_path, render, site_of
+
+YEAR_S = 365 * 24 * 3600
+
+
+def home(request: Request) -> Response:
+    return render(request, "home.html", home=reporting.home(site_of(request).archive))
+
+
+def about(request: Request) -> Response:
+    return render(request, "about.html", home=reporting.home(site_of(request).archive, limit=1))
+
+
+def help_page(request: Request) -> Response:
+    return render(request, "help.html")
+
+
+def set_language(request: Request) -> Response:
+    """A link of the footer: remember the language and go back. Changes nothing but the reader's own cookie."""
+    response = RedirectResponse(local_path(request.query_params.get("to")), status_code=303)
+    code = request.query_params.get("lang")
+    if code in language.CODES:
+        secure = site_of(request).archive.config.web.secure_cookies
+        response.set_cookie(LANGUAGE_COOKIE, code, max_age=YEAR_S, httponly=True, samesite="lax", secure=secure)
+    return response

@@ -1,0 +1,98 @@
+"""The portal's languages: one table of texts each (`texts/*.toml`), dates, numbers and sizes in words.
+
+The language of an answer is the one asked for by `?lang=`, else the cookie's, else the best of Accept-Language
+(RFC 9110, 12.5.4), else English. All tables have the same keys; a test sees to it.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from webdepot.access.lookup import moment_of
+
+CODES = ("en", "nl", "de")
+DEFAULT = "en"
+_RANGE = re.compile(r"\s*([a-zA-Z]{1,8})(?:-[a-zA-Z0-9-]{1,40})?\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?))?\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language and everything that is said differently in it."""
+
+    code: str
+    texts: Mapping[str, str]
+    months: tuple[str, ...]
+    days: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.texts["language.name"]
+
+    def say(self, key: str, **values: object) -> str:
+        """The text of a key; numbers among the values are written the language's way."""
+        shown = {name: self.number(value) if type(value) is int else value for name, value in values.items()}
+        return self.texts[key].format(**shown)
+
+    def count(self, key: str, count: int, **values: object) -> str:
+        """The text for one or for several things."""
+        return self.say(f"{key}.{'one' if count == 1 else 'other'}", count=count, **values)
+
+    def number(self, value: int) -> str:
+        return f"{value:,}".replace(",", self.texts["language.thousands"])
+
+    def size(self, size_bytes: int) -> str:
+        """Bytes for people: three digits and a decimal unit."""
+        value, unit = float(size_bytes), "B"
+        for unit in ("B", "kB", "MB", "GB", "TB", "PB"):
+            if value < 1000 or unit == "PB":
+                break
+            value /= 1000
+        digits = 0 if unit == "B" or value >= 100 else 1
+        return f"{value:.{digits}f}".replace(".", self.texts["language.decimal"]) + f"\u00a0{unit}"
+
+    def date(self, moment: datetime | str) -> str:
+        return self._moment("language.date", moment)
+
+    def moment(self, moment: datetime | str) -> str:
+        return self._moment("language.moment", moment)
+
+    def _moment(self, key: str, moment: datetime | str) -> str:
+        at = moment_of(moment) if isinstance(moment, str) else moment.astimezone(UTC)
+        month = self.months[at.month - 1]
+        return self.texts[key].format(day=at.day, month=month, year=at.year, hour=f"{at.hour:02d}", minute=f"{at.minute:02d}")
+
+
+@cache
+def load(code: str) -> Language:
+    """The table of one language, read once."""
+    tree = tomllib.loads((files("webdepot.web") / "texts" / f"{code}.toml").read_text(encoding="utf-8"))
+    months, days = tree["language"].pop("months"), tree["language"].pop("days")
+    return Language(code, dict(_flat(tree)), tuple(months), tuple(days))
+
+
+def choose(*, asked: str | None, cookie: str | None, accept: str | None) -> Language:
+    for code in (asked, cookie):
+        if code in CODES:
+            return load(code)
+    return load(_best_of(accept or ""))
+
+
+def _best_of(accept: str) -> str:
+    best, weight = DEFAULT, 0.0
+    for part in accept[:1000].split(","):
+        found = _RANGE.match(part)
+        if found and found[1].lower() in CODES and float(found[2] or 1) > weight:
+            best, weight = found[1].lower(), float(found[2] or 1)
+    return best
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    made: list[tuple[str, str]] = []
+    for name, value in tree.items():
+        made += _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)]
+    return made

@@ -1,0 +1,71 @@
+"""Error pages: the right status, words in the reader's language, never a traceback."""
+
+import logging
+from http import HTTPStatus
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from webdepot.access.replay.headers import RAW_POLICY
+from webdepot.errors import NotPermitted, WebdepotError
+from webdepot.web.address import BadAddress
+from webdepot.web.language import Language
+from webdepot.web.site import language_of, render, site_of
+
+log = logging.getLogger(__name__)
+
+LEGAL = 451
+"""RFC 7725: a rule of access refuses it."""
+
+
+def problem(request: Request, status: int, words: str) -> Response:
+    """A page that says what is wrong and leads on."""
+    spoken = language_of(request)
+    title = heading(spoken, status)
+    if not site_of(request).is_portal:
+        headers = {"Content-Security-Policy": RAW_POLICY}
+        return render(request, "inside.html", status=status, headers=headers, heading=title, words=words, url="")
+    return render(request, "problem.html", status=status, heading=title, words=words, code=status)
+
+
+def heading(spoken: Language, status: int) -> str:
+    known = f"errors.title_{status}"
+    if known in spoken.texts:
+        return spoken.texts[known]
+    return spoken.texts["errors.title_400" if status < 500 else "errors.title_500"]
+
+
+def words_for(request: Request, error: WebdepotError) -> str:
+    return language_of(request).say(error.key, **error.values) if isinstance(error, BadAddress) else str(error)
+
+
+def status_for(error: WebdepotError) -> int:
+    return LEGAL if isinstance(error, NotPermitted) else error.http_status
+
+
+def on_webdepot_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, WebdepotError)  # noqa: S101 - registered for it alone
+    if error.http_status >= 500:
+        log.error("request failed", extra={"path": request.url.path[:500], "error": str(error)})
+    return problem(request, status_for(error), words_for(request, error))
+
+
+def on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
+    spoken = language_of(request)
+    known = f"errors.text_{error.status_code}"
+    words = spoken.texts.get(known) or error.detail or HTTPStatus(error.status_code).phrase
+    return problem(request, error.status_code, words)
+
+
+def on_any_error(request: Request, error: Exception) -> Response:
+    """Starlette logs the traceback after this; the reader gets words."""
+    return problem(request, 500, language_of(request).texts["errors.text_500"])
+
+
+HANDLERS = {
+    WebdepotError: on_webdepot_error,
+    HTTPException: on_http_error,
+    Exception: on_any_error,
+}

@@ -1,0 +1,236 @@
+"""The replay face: raw captures, the worker that rewrites them in the browser, Memento for machines. It knows no session.
+
+/{collection}/{timestamp}id_/{url}   the capture: status, headers, exact payload
+/{collection}/{timestamp}sw_/{url}   the same for the worker: always 200, true status and redirect in headers that it
+                                     understands, since it would follow redirects and replace error pages otherwise
+/-/start/{collection}/{timestamp}mp_/{url}   a page that installs the worker and goes on to the rewritten page
+/{collection}/{timestamp}/{url}      to the portal's frame
+/{collection}/{url}                  TimeGate with Accept-Datetime, else to the portal
+/{collection}/timemap/link/{url}     TimeMap (RFC 7089, 5)
+"""
+
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from webdepot.access.policy import ANYONE
+from webdepot.access.replay import headers as replay_headers
+from webdepot.access.replay.body import negotiated, parse_range, part_of
+from webdepot.errors import WebdepotError
+from webdepot.model import Capture
+from webdepot.services import replaying
+from webdepot.services.replaying import Replayed
+from webdepot.times import from_http, to_timestamp
+from webdepot.url import find_canonical
+from webdepot.web import address
+from webdepot.web.address import Address
+from webdepot.web.problems import heading, status_for, words_for
+from webdepot.web.site import language_of, render, site_of
+
+PIECE_BYTES = 1 << 18
+WORKER_PATH = "/sw.js"
+WORKER_QUERY = "?replayPrefix=&injectScripts=/-/inside.js"
+CONFIG_VERSION = "1"
+"""Changes when what the worker is told changes, so that browsers which know the old words are told again."""
+DOCUMENT_MODIFIERS = frozenset({"mp_", "if_", "fr_"})
+_FRAMES = frozenset({"iframe", "frame", "object", "embed"})
+_UNSANDBOXED = "application/pdf"
+
+
+def replayed(request: Request) -> Response:
+    """Everything of the field's address scheme."""
+    request.state.is_archived = True
+    if request.headers.get("service-worker") == "script":
+        # An archived script must never become the worker of this origin.
+        raise HTTPException(403)
+    found = address.find_address(request.scope.get("raw_path") or request.url.path.encode(), request.scope["query_string"])
+    if found is None:
+        raise HTTPException(404)
+    if found.modifier == "timemap":
+        return _time_map(request, found)
+    if found.modifier == "*" or not found.modifier:
+        return _to_portal_or_gate(request, found)
+    if found.modifier in DOCUMENT_MODIFIERS and request.headers.get("sec-fetch-dest", "document") in {*_FRAMES, "document"}:
+        return _start(request, found)
+    return _raw(request, found, for_worker=found.modifier != "id_")
+
+
+def start(request: Request) -> Response:
+    """Where the portal's frame begins: make sure that the worker is there and knows the collection, then go on."""
+    request.state.is_archived = True
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    found = address.find_address(raw.removeprefix(b"/-/start"), request.scope["query_string"])
+    if found is None:
+        raise HTTPException(404)
+    return _start(request, found)
+
+
+def _start(request: Request, found: Address) -> Response:
+    site = site_of(request)
+    if request.headers.get("sec-fetch-dest") == "document":
+        return RedirectResponse(site.portal_url + address.path_of(found.collection, found.timestamp, found.url), status_code=302)
+    return render(
+        request,
+        "start.html",
+        collection=found.collection,
+        target=address.path_of(found.collection, found.timestamp + "mp_", found.url),
+        raw=address.path_of(found.collection, found.timestamp + "id_", found.url),
+        worker=WORKER_PATH + WORKER_QUERY,
+        config_version=CONFIG_VERSION,
+        policy=replay_headers.page_policy(site.replay_url, site.portal_url),
+    )
+
+
+def _to_portal_or_gate(request: Request, found: Address) -> Response:
+    site = site_of(request)
+    wanted = request.headers.get("accept-datetime")
+    if not wanted or found.modifier or found.timestamp:
+        step = found.timestamp + found.modifier if found.modifier else found.timestamp
+        where = address.path_of(found.collection, step, found.url) if step else f"/{found.collection}/{address.quote_url(found.url)}"
+        return RedirectResponse(site.portal_url + where, status_code=302)
+    try:
+        stamp = to_timestamp(from_http(wanted))
+    except ValueError:
+        return PlainTextResponse("Accept-Datetime is no HTTP date.\n", status_code=400)
+    capture = replaying.find_closest(site.archive, found.url, stamp, collection=found.collection, reader=ANYONE)
+    headers = dict(_memento(request, found.collection, capture)[1:])
+    where = address.path_of(found.collection, capture.timestamp + "id_", capture.url)
+    return RedirectResponse(site.replay_url + where, status_code=302, headers={**headers, "Vary": "Accept-Datetime"})
+
+
+def _raw(request: Request, found: Address, *, for_worker: bool) -> Response:
+    archive = site_of(request).archive
+    stamp = address.nearest_stamp(found.timestamp, archive.clock())
+    try:
+        if len(found.timestamp) < 14:
+            capture = replaying.find_closest(archive, found.url, stamp, collection=found.collection, reader=ANYONE)
+            return RedirectResponse(address.path_of(found.collection, capture.timestamp + found.modifier, capture.url), status_code=302)
+        opened = replaying.open_capture(archive, found.url, stamp, collection=found.collection, reader=ANYONE)
+    except WebdepotError as error:
+        return _not_there(request, found, error)
+    try:
+        return _answer(request, found, opened, for_worker=for_worker)
+    except BaseException:
+        opened.close()
+        raise
+
+
+def _answer(request: Request, found: Address, opened: Replayed, *, for_worker: bool) -> Response:
+    body = negotiated(opened.payload, opened.head, request.headers.get("accept-encoding"))
+    archived = opened.head.headers if opened.head else (("Content-Type", opened.capture.mime),)
+    headers = [pair for pair in replay_headers.passed_on(archived) if pair[0].lower() != "content-encoding"]
+    if body.coding:
+        headers.append(("Content-Encoding", body.coding))
+    headers += _memento(request, found.collection, opened.capture)
+    headers += [("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding")]
+    headers.append(("Content-Location", address.path_of(found.collection, opened.capture.timestamp + found.modifier, opened.capture.url)))
+    status, stream, size_bytes = opened.status, body.stream, None if body.coding else opened.size_bytes
+    if opened.head and opened.head.get("content-encoding"):
+        size_bytes = None
+    if size_bytes is not None and status == 200:
+        headers.append(("Accept-Ranges", "bytes"))
+        part = parse_range(request.headers.get("range"), size_bytes)
+        if part:
+            status, stream = 206, part_of(stream, *part)
+            headers.append(("Content-Range", f"bytes {part[0]}-{part[1]}/{size_bytes}"))
+    headers += _location(found, opened, for_worker=for_worker)
+    if for_worker:
+        headers += [("X-Redirect-Status", str(status)), ("X-Redirect-StatusText", opened.head.reason[:100] if opened.head else "OK")]
+        status = 206 if status == 206 else 200
+    else:
+        headers += _raw_policy(opened.capture)
+    return _sent(status, headers, stream, opened.close)
+
+
+def _raw_policy(capture: Capture) -> list[tuple[str, str]]:
+    if capture.mime == _UNSANDBOXED:
+        # Only the browser's own viewer may show it: no guessing that it is a page after all.
+        return [
+            ("X-Content-Type-Options", "nosniff"),
+            ("Content-Security-Policy", "default-src 'none'; object-src 'self'; plugin-types 'self'"),
+        ]
+    return [("Content-Security-Policy", replay_headers.RAW_POLICY)]
+
+
+def _location(found: Address, opened: Replayed, *, for_worker: bool) -> list[tuple[str, str]]:
+    """Where an archived redirect leads: to the archived target."""
+    target = opened.capture.redirect or (opened.head.get("location") or "" if opened.head else "")
+    absolute = find_canonical(target, opened.capture.url) if target and 300 <= opened.status < 400 else None
+    if absolute is None:
+        return []
+    if for_worker:
+        return [("X-Orig-Location", address.quote_url(absolute)), ("X-Orig-Ts", opened.capture.timestamp)]
+    return [("Location", address.path_of(found.collection, opened.capture.timestamp + found.modifier, absolute))]
+
+
+def _memento(request: Request, collection: str, capture: Capture) -> list[tuple[str, str]]:
+    site = site_of(request)
+    return replay_headers.memento(url=capture.url, timestamp=capture.timestamp, replay_url=site.replay_url, collection=collection, steps={})
+
+
+def _sent(status: int, headers: list[tuple[str, str]], stream: BinaryIO, close: Callable[[], None]) -> Response:
+    first = stream.read(PIECE_BYTES)
+    response: Response
+    if len(first) < PIECE_BYTES:
+        close()
+        response = Response(first, status_code=status)
+    else:
+        response = Streamed(first, stream, close, status)
+    for name, value in headers:
+        response.raw_headers.append((name.lower().encode("latin-1"), value.encode("latin-1", "replace")))
+    return response
+
+
+class Streamed(Response):
+    """A body in pieces, read in a thread while the last piece is sent; the capture is closed whatever happens."""
+
+    def __init__(self, first: bytes, stream: BinaryIO, close: Callable[[], None], status: int) -> None:
+        super().__init__(status_code=status)
+        self.raw_headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"]
+        self._first, self._stream, self._close = first, stream, close
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            piece = self._first
+            while piece:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                piece = b"" if scope["method"] == "HEAD" else await run_in_threadpool(self._stream.read, PIECE_BYTES)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            await run_in_threadpool(self._close)
+
+
+def _not_there(request: Request, found: Address, error: WebdepotError) -> Response:
+    """A missing capture: a page for people, one line for everything else."""
+    status = status_for(error)
+    if "text/html" not in request.headers.get("accept", ""):
+        return PlainTextResponse(words_for(request, error) + "\n", status_code=status)
+    spoken = language_of(request)
+    title = spoken.texts["missing.inside_heading"] if status == 404 else heading(spoken, status)
+    headers = {"Content-Security-Policy": replay_headers.RAW_POLICY}
+    # 404 and not, say, 451: the worker replaces the words of all others by its own.
+    shown = 404 if found.modifier == "sw_" else status
+    return render(request, "inside.html", status=shown, headers=headers, heading=title, words=words_for(request, error), url=found.url)
+
+
+def _time_map(request: Request, found: Address) -> Response:
+    site = site_of(request)
+    versions = replaying.iter_versions(site.archive, found.url, collection=found.collection, reader=ANYONE)
+    base = f"{site.replay_url}/{found.collection}"
+    target = address.quote_url(found.url)
+
+    def lines() -> Iterator[str]:
+        yield f'<{target}>; rel="original",\n<{base}/{target}>; rel="timegate",\n'
+        yield f'<{base}/timemap/link/{target}>; rel="self"; type="application/link-format"'
+        for capture in versions:
+            date = replay_headers.http_date(capture.timestamp)
+            yield f',\n<{base}/{capture.timestamp}id_/{address.quote_url(capture.url)}>; rel="memento"; datetime="{date}"'
+        yield "\n"
+
+    return StreamingResponse(lines(), media_type="application/link-format")

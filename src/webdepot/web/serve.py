@@ -1,0 +1,194 @@
+"""Both faces in one process: one server on two or three sockets; the port of a connection tells which face is meant.
+
+On loopback the portal is `http://127.0.0.1:P` and replay `http://localhost:Q`: browsers keep cookies by host name and not by port, so
+two names are what keeps the portal's session away from archived pages. On any other address the operator names both.
+"""
+
+import asyncio
+import errno
+import ipaddress
+import signal
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from webdepot.archive import Archive
+from webdepot.errors import ConfigError, Conflict, InputError
+from webdepot.web.app import build_portal, build_replay
+
+Ready = Callable[[str, str], None]
+_BACKLOG = 512
+_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addresses:
+    portal_url: str
+    replay_url: str
+    is_strict: bool
+    """Whether each face answers to its own host name alone; a web server in front sees to that otherwise."""
+
+
+def serve(archive: Archive, *, host: str, port: int, replay_port: int, ready: Ready) -> None:
+    """Serve until SIGINT or SIGTERM, then stop tidily. `ready` gets both addresses when requests are taken.
+
+    Port 0 takes any free one. Conflict when a port is taken, ConfigError when portal and replay would share a host name.
+    """
+    portal_sockets = _listening(host, port, option="--port", both_families=False)
+    try:
+        replay_sockets = _listening(host, replay_port, option="--replay-port", both_families=is_loopback(host))
+    except BaseException:
+        _close(portal_sockets)
+        raise
+    try:
+        addresses = addresses_of(archive, host, _port_of(portal_sockets), _port_of(replay_sockets))
+        _run(archive, addresses, portal_sockets, replay_sockets, ready)
+    finally:
+        _close([*portal_sockets, *replay_sockets])
+
+
+def addresses_of(archive: Archive, host: str, port: int, replay_port: int) -> Addresses:
+    """How readers reach the two faces: as configured, or by two names of the loopback."""
+    config = archive.config.web
+    portal_url, replay_url = config.portal_url.rstrip("/"), config.replay_url.rstrip("/")
+    if bool(portal_url) != bool(replay_url) or (not portal_url and not is_loopback(host)):
+        raise ConfigError(
+            f"Readers at {host} need two addresses with different host names, one for the portal and one for archived pages. "
+            'Set portal_url and replay_url in [web], for example "https://archive.example.org" and "https://replay.example.org".'
+        )
+    if not portal_url:
+        name = f"[{host}]" if ":" in host else host
+        other = "127.0.0.1" if host == "localhost" else "localhost"
+        return Addresses(portal_url=f"http://{name}:{port}", replay_url=f"http://{other}:{replay_port}", is_strict=True)
+    if urlsplit(portal_url).hostname == urlsplit(replay_url).hostname:
+        raise ConfigError(f"portal_url and replay_url in [web] have the same host name {urlsplit(portal_url).hostname}. Use two.")
+    return Addresses(portal_url=portal_url, replay_url=replay_url, is_strict=False)
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _run(archive: Archive, addresses: Addresses, portal: Sequence[socket.socket], replay: Sequence[socket.socket], ready: Ready) -> None:
+    given = {"portal_url": addresses.portal_url, "replay_url": addresses.replay_url}
+    app = _by_port(
+        build_portal(archive, **given, is_strict=addresses.is_strict),
+        build_replay(archive, **given, is_strict=addresses.is_strict),
+        replay_port=_port_of(replay),
+        ready=lambda: ready(addresses.portal_url, addresses.replay_url),
+    )
+    config = uvicorn.Config(
+        app,
+        lifespan="on",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        http="httptools",
+        ws="none",
+        timeout_graceful_shutdown=5,
+        timeout_keep_alive=15,
+        proxy_headers=not addresses.is_strict,
+    )
+    with _quiet_signals():
+        asyncio.run(uvicorn.Server(config).serve(sockets=[*portal, *replay]))
+
+
+def _by_port(portal: ASGIApp, replay: ASGIApp, *, replay_port: int, ready: Callable[[], None]) -> ASGIApp:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send, ready)
+            return
+        server = scope.get("server") or ("", 0)
+        await (replay if server[1] == replay_port else portal)(scope, receive, send)
+
+    return app
+
+
+async def _lifespan(receive: Receive, send: Send, ready: Callable[[], None]) -> None:
+    await receive()
+    # The sockets listen already: who connects now is served in a moment.
+    ready()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+@contextmanager
+def _quiet_signals() -> Iterator[None]:
+    """uvicorn raises a signal again after its tidy stop, which would end the process as if it had been killed."""
+    kept = {}
+    with suppress(ValueError):  # not the main thread: signals are somebody else's
+        kept = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+def _listening(host: str, port: int, *, option: str, both_families: bool) -> list[socket.socket]:
+    """Sockets that listen on one port; with `both_families` on 127.0.0.1 and, where the machine has it, on ::1."""
+    hosts = ["127.0.0.1", "::1"] if both_families else ["127.0.0.1" if host == "localhost" else host]
+    for _ in range(_TRIES):
+        opened: list[socket.socket] = []
+        try:
+            for name in hosts:
+                made = _bound(name, port or (_port_of(opened) if opened else 0), is_optional=name == "::1" and both_families)
+                opened += [made] if made else []
+            return opened
+        except OSError as error:
+            _close(opened)
+            if error.errno == errno.EADDRINUSE and port == 0:
+                continue  # the number that was free on one family is taken on the other: another number
+            raise _refused(error, host, port, option) from error
+    raise Conflict("No free port was found on this machine. Stop another server and try again.")
+
+
+def _bound(host: str, port: int, *, is_optional: bool) -> socket.socket | None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        made = socket.socket(family, socket.SOCK_STREAM)
+    except OSError:
+        if is_optional:
+            return None
+        raise
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind((host, port))
+        made.listen(_BACKLOG)
+    except OSError as error:
+        made.close()
+        if is_optional and error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+            return None
+        raise
+    return made
+
+
+def _refused(error: OSError, host: str, port: int, option: str) -> Exception:
+    if error.errno == errno.EADDRINUSE:
+        return Conflict(f"Port {port} on {host} is in use. Stop the other server, or choose another port: webdepot serve {option} 0")
+    if error.errno == errno.EACCES:
+        return Conflict(f"Port {port} may not be opened by this user. Choose one above 1023: webdepot serve {option} 8080")
+    return InputError(f"{host} is no address of this machine ({error.strerror}). Choose another: webdepot serve --host 127.0.0.1")
+
+
+def _port_of(sockets: Sequence[socket.socket]) -> int:
+    port: int = sockets[0].getsockname()[1]
+    return port
+
+
+def _close(sockets: Sequence[socket.socket]) -> None:
+    for opened in sockets:
+        opened.close()

@@ -1,0 +1,138 @@
+"""What every route needs: the opened archive, the two addresses, the templates; and who asks, in which language."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+
+import jinja2
+from markupsafe import Markup, escape
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from webdepot import accounts
+from webdepot.access.policy import ANYONE, AccessPoint, Reader
+from webdepot.accounts import Person, Role
+from webdepot.archive import VERSION, Archive
+from webdepot.ports import Hit
+from webdepot.url import host_of
+from webdepot.web import address, language
+from webdepot.web.language import Language
+
+LANGUAGE_COOKIE = "language"
+STAFF = frozenset(Role) - {Role.READER}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """One face of the archive. `portal_url` and `replay_url` have no final slash and different host names."""
+
+    archive: Archive
+    portal_url: str
+    replay_url: str
+    is_portal: bool
+
+    @property
+    def own_url(self) -> str:
+        return self.portal_url if self.is_portal else self.replay_url
+
+    @property
+    def session_cookie(self) -> str:
+        # __Host- binds a cookie to this very host, but browsers take it over HTTPS only.
+        return "__Host-session" if self.archive.config.web.secure_cookies else "session"
+
+
+def site_of(request: Request) -> Site:
+    found: Site = request.app.state.site
+    return found
+
+
+def language_of(request: Request) -> Language:
+    """Asked for by `?lang=` (but not where the query belongs to an archived address), by cookie, by the browser."""
+    is_archived = bool(getattr(request.state, "is_archived", False))
+    return language.choose(
+        asked=None if is_archived else request.query_params.get("lang"),
+        cookie=request.cookies.get(LANGUAGE_COOKIE),
+        accept=request.headers.get("accept-language"),
+    )
+
+
+def person_of(request: Request) -> Person | None:
+    """Who is signed in. Archived pages never learn it: the replay face knows nobody."""
+    site = site_of(request)
+    token = request.cookies.get(site.session_cookie) if site.is_portal else None
+    if not token or len(token) > 200:
+        return None
+    return accounts.find_session(site.archive.database, token, site.archive.clock())
+
+
+def reader_of(request: Request) -> Reader:
+    person = person_of(request)
+    if person is None:
+        return ANYONE
+    point = AccessPoint.STAFF if person.roles & STAFF else AccessPoint.PUBLIC
+    return Reader(name=person.name, roles=person.roles, access_point=point)
+
+
+def render(request: Request, template: str, *, status: int = 200, headers: dict[str, str] | None = None, **values: Any) -> HTMLResponse:
+    """A page in the reader's language. `values` are the template's own."""
+    site = site_of(request)
+    spoken = language_of(request)
+    text = (
+        templates()
+        .get_template(template)
+        .render(
+            t=spoken.say,
+            tn=spoken.count,
+            language=spoken,
+            languages=[language.load(code) for code in language.CODES],
+            site=site,
+            archive=site.archive.config.archive,
+            person=person_of(request) if site.is_portal else None,
+            is_staff=bool(reader_of(request).roles & STAFF) if site.is_portal else False,
+            here=here(request),
+            path_of=address.path_of,
+            version=VERSION,
+            **values,
+        )
+    )
+    fresh = {"Cache-Control": "no-cache, private", "Content-Language": spoken.code, "Vary": "Accept-Language, Cookie"}
+    return HTMLResponse(text, status_code=status, headers={**fresh, **(headers or {})})
+
+
+def here(request: Request) -> str:
+    """Path and query of this request, to come back to."""
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    query: bytes = request.scope["query_string"]
+    return (raw + (b"?" + query if query else b"")).decode("latin-1")
+
+
+def local_path(text: str | None) -> str:
+    """A path of our own to go to, or `/`: never another site."""
+    if not text or len(text) > 4000 or not text.startswith("/") or text.startswith(("//", "/\\")) or not text.isprintable():
+        return "/"
+    return text if not urlsplit(text).netloc else "/"
+
+
+@cache
+def templates() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("webdepot.web"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["host"] = host_of
+    made.filters["path"] = lambda url: url.partition("://")[2].removeprefix(host_of(url)) or "/"
+    made.filters["snippet"] = snippet
+    return made
+
+
+def snippet(hit: Hit) -> Markup:
+    """The snippet with its matching words marked; everything else escaped."""
+    made, at = Markup(""), 0
+    for first, last in hit.marks:
+        made += escape(hit.snippet[at:first]) + Markup("<mark>") + escape(hit.snippet[first:last]) + Markup("</mark>")
+        at = last
+    return made + escape(hit.snippet[at:])

@@ -1,0 +1,131 @@
+"""Versions of an address, and one version in its frame with the time bar above it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from webdepot.access import timeline
+from webdepot.access.timeline import Bar
+from webdepot.errors import InputError, NotFound
+from webdepot.model import EVERYTHING
+from webdepot.services import replaying
+from webdepot.web import address, charts
+from webdepot.web.address import Address
+from webdepot.web.charts import DrawnBar
+from webdepot.web.problems import problem, words_for
+from webdepot.web.site import language_of, reader_of, render, site_of
+
+UNSANDBOXED_TYPES = frozenset({"application/pdf"})
+"""Browsers show these in a viewer of their own, which a sandbox switches off. They hold no script of the page's origin."""
+
+
+def look_up(request: Request) -> Response:
+    """The form: to the versions of what was typed."""
+    collection = request.query_params.get("collection") or EVERYTHING
+    typed = request.query_params.get("url", "")
+    try:
+        url = address.archived_url(typed.strip()) if typed.strip() else None
+    except InputError as error:
+        return problem(request, 400, words_for(request, error))
+    if url is None or not address.COLLECTION.match(collection):
+        return RedirectResponse("/", status_code=303)
+    return RedirectResponse(address.path_of(collection, "*", url), status_code=303)
+
+
+def archived(request: Request) -> Response:
+    """Everything of the form /{collection}/{timestamp}/{url}: all versions, or one in its frame."""
+    request.state.is_archived = True
+    found = address.find_address(request.scope.get("raw_path") or request.url.path.encode(), request.scope["query_string"])
+    if found is None:
+        raise HTTPException(404)
+    if found.modifier == "*":
+        return _versions(request, found)
+    if found.modifier:
+        # Raw captures and machine answers stand on the replay face; old links keep working.
+        return RedirectResponse(site_of(request).replay_url + _path(found), status_code=307)
+    return _frame(request, found)
+
+
+def banner(request: Request) -> Response:
+    """The banner alone, for the script that follows the reader through links inside the frame."""
+    request.state.is_archived = True
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    found = address.find_address(raw.removeprefix(b"/-/banner"), request.scope["query_string"])
+    if found is None or found.modifier:
+        raise HTTPException(404)
+    try:
+        place = _place(request, found)
+    except NotFound as error:
+        return render(request, "banner_missing.html", status=404, url=found.url, collection=found.collection, words=str(error))
+    headers = {"X-Archived-Path": address.path_of(found.collection, place.capture.timestamp, place.capture.url)}
+    return render(request, "banner_only.html", headers=headers, **_frame_values(request, found, place))
+
+
+def _versions(request: Request, found: Address) -> Response:
+    archive = site_of(request).archive
+    year = int(found.timestamp) if found.timestamp else None
+    try:
+        versions = replaying.look_up(archive, found.url, reader=reader_of(request), collection=found.collection, year=year)
+    except NotFound as error:
+        return _missing(request, found, str(error))
+    return render(
+        request,
+        "versions.html",
+        versions=versions,
+        years=versions.timeline.years,
+        months=timeline.months(versions.timeline, versions.year),
+        collection=found.collection,
+        is_cut=len(versions.captures) >= replaying.MOST_LISTED,
+        version_bars=_bars(request, found, versions.bars, versions.url, ""),
+    )
+
+
+def _frame(request: Request, found: Address) -> Response:
+    try:
+        place = _place(request, found)
+    except NotFound as error:
+        return _missing(request, found, str(error))
+    if place.capture.timestamp != found.timestamp:
+        return RedirectResponse(address.path_of(found.collection, place.capture.timestamp, place.capture.url), status_code=302)
+    return render(request, "frame.html", **_frame_values(request, found, place))
+
+
+def _place(request: Request, found: Address) -> replaying.Place:
+    archive = site_of(request).archive
+    stamp = address.nearest_stamp(found.timestamp, archive.clock())
+    return replaying.find_place(archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
+
+
+def _frame_values(request: Request, found: Address, place: replaying.Place) -> dict[str, Any]:
+    site, capture = site_of(request), place.capture
+    is_viewer = capture.mime in UNSANDBOXED_TYPES
+    raw = site.replay_url + address.path_of(found.collection, capture.timestamp + "id_", capture.url)
+    start = site.replay_url + "/-/start" + address.path_of(found.collection, capture.timestamp + "mp_", capture.url)
+    return {
+        "place": place,
+        "capture": capture,
+        "collection": found.collection,
+        "raw_url": raw,
+        "frame_url": raw if is_viewer else start,
+        "is_viewer": is_viewer,
+        "version_bars": _bars(request, found, place.bars, capture.url, capture.timestamp),
+        "position": place.stamps.index(capture.timestamp) if capture.timestamp in place.stamps else 0,
+    }
+
+
+def _bars(request: Request, found: Address, bars: Sequence[Bar], url: str, current: str) -> list[DrawnBar]:
+    return charts.of_versions(bars, collection=found.collection, url=url, current=current, spoken=language_of(request))
+
+
+def _missing(request: Request, found: Address, words: str) -> Response:
+    near = replaying.near_by(site_of(request).archive, found.url, reader=reader_of(request), collection=found.collection)
+    heading = language_of(request).texts["missing.heading"]
+    return render(request, "missing.html", status=404, url=found.url, collection=found.collection, heading=heading, words=words, near=near)
+
+
+def _path(found: Address) -> str:
+    step = "timemap/link" if found.modifier == "timemap" else found.timestamp + found.modifier
+    return address.path_of(found.collection, step, found.url)
