@@ -15,7 +15,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from enum import Enum
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -91,21 +93,26 @@ def _options(command) -> Iterator[str]:
     options = [parameter for parameter in command.params if parameter.param_type_name == "option" and not parameter.hidden]
     if not options:
         return
+    hints = get_type_hints(inspect.unwrap(command.callback))
     yield from ("| option | meaning |", "|---|---|")
     for option in options:
         names = ", ".join(f"`{name}`" for name in option.opts)
-        kind = "" if option.is_flag else f" {_kind(option)}"
-        default = option.default if isinstance(option.default, (str, int, float)) and not isinstance(option.default, bool) else None
-        more = f" Default: `{default}`." if default not in (None, "") and not option.is_flag else ""
-        yield f"| {names}{_cell(kind)} | {_cell(option.help or '')}{more} |"
+        value = "" if option.is_flag else f" `{option.metavar or _kind(hints[option.name])}`"
+        default = (
+            f" Default: `{option.default}`." if isinstance(option.default, str | int) and option.default and not option.is_flag else ""
+        )
+        yield f"| {names}{_cell(value)} | {_cell(option.help or '')}{default} |"
     yield ""
 
 
-def _kind(option) -> str:
-    choices = getattr(option.type, "choices", None)
-    if choices:
-        return "`" + "|".join(str(getattr(choice, "value", choice)) for choice in choices) + "`"
-    return f"`{option.metavar}`" if option.metavar else f"`{option.type.name.upper().replace(' RANGE', '')}`"
+def _kind(hint: object) -> str:
+    """The word for a value, from the annotation of the function behind the command: frameworks change theirs."""
+    inner = [kind for kind in get_args(hint) if kind is not type(None)]
+    if inner:
+        return _kind(inner[0])
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return "|".join(str(item.value) for item in hint)
+    return {int: "N", float: "NUMBER", Path: "PATH"}.get(hint, "TEXT")
 
 
 def _epilog(words: str) -> str:
@@ -185,8 +192,9 @@ def ports() -> Iterator[str]:
     tree = ast.parse((ROOT / "src" / "webdepot" / "ports.py").read_text(encoding="utf-8"))
     found = [node for node in tree.body if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Protocol" for base in node.bases)]
     yield from ("# Ports", "", ast.get_docstring(tree) or "", "", "| port | implementations |", "|---|---|")
+    classes = list(_classes())
     for node in found:
-        yield f"| [`{node.name}`](#{node.name.lower()}) | {', '.join(_implementations(node)) or 'none yet'} |"
+        yield f"| [`{node.name}`](#{node.name.lower()}) | {', '.join(_implementations(node, classes)) or 'none yet'} |"
     yield ""
     for node in found:
         yield from (f"## {node.name}", "", ast.get_docstring(node) or "", "", *map(_method, _methods(node)), "")
@@ -205,14 +213,20 @@ def _method(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     return f"- `{node.name}{'' if is_property else f'({arguments})'}{returns}`" + (f": {words}" if words else "")
 
 
-def _implementations(port: ast.ClassDef) -> Iterator[str]:
-    """Classes of the package that have every method of the port, found in the source without importing it."""
+def _implementations(port: ast.ClassDef, classes: list[tuple[str, frozenset[str]]]) -> Iterator[str]:
+    """Classes of the package that have every method of the port."""
     wanted = {method.name for method in _methods(port)}
+    return (words for words, methods in classes if wanted <= methods)
+
+
+def _classes() -> Iterator[tuple[str, frozenset[str]]]:
+    """Every class of the package with its methods, found in the source without importing it."""
     source = ROOT / "src" / "webdepot"
     for path in sorted(source.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and path.name != "ports.py" and wanted <= {method.name for method in _methods(node)}:
-                yield f"`{node.name}` ({path.relative_to(source).with_suffix('').as_posix()})"
+        module = path.relative_to(source).with_suffix("").as_posix()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body if module != "ports" else ():
+            if isinstance(node, ast.ClassDef):
+                yield f"`{node.name}` ({module})", frozenset(method.name for method in _methods(node))
 
 
 def _cell(words: str) -> str:
