@@ -145,6 +145,25 @@ def test_a_retry_that_must_wait_lets_others_go_first(frontier: Frontier) -> None
     assert frontier.counts().done == 4
 
 
+def test_what_is_put_back_uncounted_is_as_before(frontier: Frontier) -> None:
+    frontier.add([candidate("1"), candidate("2")])
+    first = frontier.take(0.0)
+    assert first is not None
+    frontier.retry(first, host_free_at_s=3.0, counted=False)
+    assert frontier.take(2.0) is None
+    assert frontier.take(3.0) == first
+
+
+def test_a_host_parked_for_ever_stays_waiting(frontier: Frontier) -> None:
+    frontier.add([candidate("1"), candidate("2")])
+    first = frontier.take(0.0)
+    assert first is not None
+    frontier.finish(first, host_free_at_s=float("inf"))
+    assert frontier.take(1e12) is None
+    assert frontier.next_due_s() == float("inf")
+    assert frontier.counts().waiting == 1
+
+
 def test_hosts_take_turns(frontier: Frontier) -> None:
     hosts = [f"http://h{number}.example" for number in range(4)]
     frontier.add(candidate(str(number), host=host) for host in hosts for number in range(5))

@@ -191,9 +191,10 @@ class LmdbFrontier:
         self._queued_count -= 1
         self._schedule(host)
 
-    def retry(self, candidate: Candidate, *, host_free_at_s: float, not_before_s: float = 0.0) -> None:
+    def retry(self, candidate: Candidate, *, host_free_at_s: float, not_before_s: float = 0.0, counted: bool = True) -> None:
         host, key = self._landed(candidate, host_free_at_s)
-        self._txn.put(key, _encoded(candidate, tries=candidate.tries + 1), db=self._queue)
+        if counted:
+            self._txn.put(key, _encoded(candidate, tries=candidate.tries + 1), db=self._queue)
         heappush(host.deferred, (max(not_before_s, host_free_at_s), key))
         self._schedule(host)
 
@@ -342,8 +343,8 @@ class LmdbFrontier:
 
 
 def _encoded(candidate: Candidate, tries: int | None = None) -> bytes:
-    counted = min(candidate.tries if tries is None else tries, 127)
-    return f"{chr(counted)}{chr(min(candidate.outside, 127))}{candidate.path}\0{candidate.via or ''}\0{candidate.url}".encode()
+    tried = min(candidate.tries if tries is None else tries, 127)
+    return f"{chr(tried)}{chr(min(candidate.outside, 127))}{candidate.path}\0{candidate.via or ''}\0{candidate.url}".encode()
 
 
 def _decoded(value: bytes) -> Candidate:

@@ -3,7 +3,8 @@
 crawl.log, columns divided by blanks (https://heritrix.readthedocs.io/en/latest/operating.html#crawl-log):
 
     2026-11-15T09:02:51.120Z   200       5120 https://a.example/x LLE https://a.example/ text/html #001 20261115090251075+45 sha1:… - 2t
-    when it was written        status    size address             path via               type      slot begun+milliseconds   digest source annotations
+
+    when written, status, size, address, path of hops, page that led there, type, slot, begin+milliseconds, digest, source, annotations
 
 A status below 0 is a failure (`model.Failure`). crawl.jsonl has the same and more: `server`, and for refusals `rule` and `reason`.
 Both are cut back to the last checkpoint's sizes (`cut`) before a harvest is resumed.
@@ -12,12 +13,13 @@ Both are cut back to the last checkpoint's sizes (`cut`) before a harvest is res
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
 from webdepot.errors import NoSpace
+from webdepot.model import Candidate, Failure, Visit
 
 LOG_NAME = "crawl.log"
 JSON_NAME = "crawl.jsonl"
@@ -48,6 +50,9 @@ class LogLine:
     reason: str = ""
     note: str = ""
     """Annotations, divided by commas."""
+
+
+_NAMES = tuple(field.name for field in fields(LogLine))
 
 
 class CrawlLog:
@@ -106,15 +111,51 @@ def as_heritrix(line: LogLine) -> str:
 
 
 def as_json(line: LogLine) -> str:
-    values = asdict(line)
+    # dataclasses.asdict would copy every value deeply, for each page.
+    values = {name: getattr(line, name) for name in _NAMES}
     values["at"] = _milliseconds(line.at)
     values["duration_s"] = round(line.duration_s, 3)
     return json.dumps(values, ensure_ascii=False) + "\n"
 
 
-def annotations(*, truncated: str, duplicate: bool) -> str:
-    """Heritrix's words for what is particular about an answer."""
-    return ",".join(filter(None, (_TRUNCATED.get(truncated, truncated), "warcRevisit:digest" if duplicate else "")))
+def of_visit(visit: Visit, *, mime: str = "unknown", digest: str = "", duplicate: bool = False, note: str = "") -> LogLine:
+    """The line for a request that was made, whatever came of it."""
+    candidate = visit.candidate
+    annotations = (_TRUNCATED.get(visit.truncated, visit.truncated), "warcRevisit:digest" if duplicate else "", note)
+    return LogLine(
+        at=visit.at,
+        status=visit.failure.status if visit.failure else visit.status,
+        size=len(visit.head) + visit.body_bytes,
+        url=candidate.url,
+        path=candidate.path,
+        via=candidate.via or "",
+        mime=mime,
+        digest=digest,
+        duration_s=visit.duration_s,
+        server=visit.server_address,
+        tries=candidate.tries + 1,
+        reason=visit.failure_detail,
+        note=",".join(filter(None, annotations)),
+    )
+
+
+def of_refusal(candidate: Candidate, failure: Failure, *, rule: str, reason: str, at: datetime) -> LogLine:
+    """The line for an address that was not asked."""
+    return LogLine(
+        at=at,
+        status=failure.status,
+        size=0,
+        url=candidate.url,
+        path=candidate.path,
+        via=candidate.via or "",
+        mime="unknown",
+        digest="",
+        duration_s=0.0,
+        server="",
+        tries=0,
+        rule=rule,
+        reason=reason,
+    )
 
 
 def _column(text: str) -> str:

@@ -18,7 +18,7 @@ from functools import cached_property
 
 from protego import Protego
 
-from webdepot.model import Answer, Verdict
+from webdepot.model import Answer, Failure, Verdict
 
 LONGEST_BYTES = 500 << 10
 MOST_REDIRECTS = 5
@@ -47,14 +47,20 @@ def product_token(user_agent: str) -> str:
     return token[0] if token else "webdepot"
 
 
-def of_answer(*, status: int, body: bytes, detail: str, at: datetime, agent: str) -> "Robots":
-    """What the final answer to a request for robots.txt means. `status` 0 is no answer, `detail` says why."""
+def of_answer(*, status: int, body: bytes, at: datetime, agent: str) -> "Robots":
+    """What the final answer to a request for robots.txt means."""
     if 200 <= status < 300:
         return Robots(basis=Basis.RULES, detail="", text=body[:LONGEST_BYTES].decode("utf-8-sig", "replace"), at=at, agent=agent)
     if 300 <= status < 500 and status != 429:
         return Robots(basis=Basis.NO_RULES, detail=f"robots.txt answers {status}", text="", at=at, agent=agent)
-    reason = f"robots.txt answers {status}" if status else f"robots.txt could not be fetched: {detail}"
-    return Robots(basis=Basis.UNREACHABLE, detail=reason, text="", at=at, agent=agent)
+    return Robots(basis=Basis.UNREACHABLE, detail=f"robots.txt answers {status}", text="", at=at, agent=agent)
+
+
+def of_failure(failure: Failure, detail: str, *, at: datetime, agent: str) -> "Robots":
+    """No answer at all: as with 5xx nothing may be fetched, but the host is to blame, not its rules."""
+    return Robots(
+        basis=Basis.UNREACHABLE, detail=f"robots.txt could not be fetched: {detail}", text="", at=at, agent=agent, failure=failure
+    )
 
 
 def from_json(data: bytes) -> "Robots":
@@ -78,6 +84,8 @@ class Robots:
     text: str = field(repr=False)
     at: datetime
     agent: str
+    failure: Failure | None = None
+    """Why there was no answer, where there was none."""
 
     def decide(self, url: str) -> Verdict:
         if self.basis is Basis.NO_RULES:

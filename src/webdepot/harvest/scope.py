@@ -40,6 +40,8 @@ class ScopeLimits:
     embed_hops: int = 3
     """An embedded page may embed a page that embeds a picture, and no more."""
     hops: int = 100
+    redirects: int = 10
+    """A longer row of redirects is taken for a loop."""
     path_segments: int = 20
     repeats: int = 3
     """A path segment that stands there more often is taken for a trap."""
@@ -66,6 +68,7 @@ def chain(kind: Kind, seeds: Sequence[str], *, limits: ScopeLimits, rejects: Seq
         few_hops_outside(limits.hops_outside),
         embedded(limits.embed_hops),
         too_many_hops(limits.hops),
+        too_many_redirects(limits.redirects),
         too_deep(limits.path_segments),
         repeating(limits.repeats),
         too_long(limits.url_letters, limits.query_letters),
@@ -164,6 +167,14 @@ def embedded(most: int) -> Rule:
 def too_many_hops(most: int) -> Rule:
     def rule(candidate: Candidate) -> Verdict:
         return _rejected("hops", f"{len(candidate.path)} hops from the seed") if len(candidate.path) > most else _PASS
+
+    return rule
+
+
+def too_many_redirects(most: int) -> Rule:
+    def rule(candidate: Candidate) -> Verdict:
+        row = len(candidate.path) - len(candidate.path.rstrip(Hop.REDIRECT))
+        return _rejected("redirects", f"{row} redirects in a row") if row > most else _PASS
 
     return rule
 

@@ -1,0 +1,77 @@
+"""Bytes of a page to text: byte-order mark, then the header's charset, then the page's own, then UTF-8, else windows-1252.
+
+The order and the meaning of labels follow the WHATWG (https://encoding.spec.whatwg.org, https://html.spec.whatwg.org, 13.2.3.2): a
+page that says ISO-8859-1 means windows-1252, and so browsers have shown it. `decode` never fails.
+"""
+
+import codecs
+import re
+from functools import lru_cache
+
+_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+_DECLARED = re.compile(
+    rb"""<meta[^>]{0,300}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,100}?encoding\s*=\s*["']([\w.:-]+)""", re.IGNORECASE
+)
+_PRESCAN_BYTES = 4096
+_MEANT = {
+    "iso8859-1": "cp1252",
+    "ascii": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    # A page whose declaration could be read as bytes of one letter each is not in UTF-16.
+    "utf-16": "utf-8",
+    "utf-16-le": "utf-8",
+    "utf-16-be": "utf-8",
+}
+
+
+def decode(data: bytes, content_type: str) -> tuple[str, str]:
+    """The text and the name of the encoding it was in."""
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(name, "replace"), name
+    name = _declared(data, content_type)
+    if name:
+        return data.decode(name, "replace"), name
+    try:
+        return data.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError as error:
+        # A limit may have cut the last letter in two.
+        if error.start >= len(data) - 3:
+            return data.decode("utf-8", "replace"), "utf-8"
+        return data.decode("cp1252", "replace"), "cp1252"
+
+
+def _declared(data: bytes, content_type: str) -> str:
+    found = _HEADER.search(content_type)
+    if found and (name := _python_name(found[1])):
+        return name
+    own = _DECLARED.search(data, 0, _PRESCAN_BYTES)
+    return _python_name((own[1] or own[2]).decode("ascii")) if own else ""
+
+
+@lru_cache(maxsize=256)
+def _python_name(label: str) -> str:
+    """Python's name of what a label means to browsers; empty for one that nobody knows."""
+    try:
+        info = codecs.lookup(label.strip().lower().removeprefix("x-"))
+    except (LookupError, ValueError):
+        return ""
+    # Python also has codecs that are no character sets (rot13, base64, punycode).
+    if not info._is_text_encoding or info.name in (
+        "rot13",
+        "punycode",
+        "idna",
+        "unicode_escape",
+        "raw_unicode_escape",
+        "undefined",
+        "utf-7",
+    ):
+        return ""
+    return _MEANT.get(info.name, info.name)

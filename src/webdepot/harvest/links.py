@@ -1,0 +1,268 @@
+"""Links of an answer: what its headers and its body lead to, as canonical addresses with their hops.
+
+Order of steps:
+1. Headers: Location, Refresh, Link (RFC 8288), Content-Location.
+2. The kind of the body, from its type, its first bytes and, last, its name.
+3. The body, without transfer and content coding, as far as the limit goes (a bomb costs no more).
+4. The references in it (`links_html`, `links_css`, `links_xml`, `links_data`), each once, joined with the page's base.
+
+A page that answers an error is shown in replay, so its parts are taken, but its links lead nowhere good. What cannot be read is
+noted and never an exception: one strange page does not end a harvest.
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import BinaryIO
+from urllib.parse import quote
+
+from webdepot.container.http import HttpHead, content_decoded, transfer_decoded
+from webdepot.harvest import links_css, links_data, links_html, links_xml
+from webdepot.harvest.encoding import decode
+from webdepot.model import Hop
+from webdepot.url import Url, find_canonical
+
+Reference = tuple[str, Hop]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkLimits:
+    page_bytes: int = 16 << 20
+    """So much of a body is read for links."""
+    links: int = 50_000
+    """So many links of one page are taken: as many as a sitemap may have."""
+    guess: bool = False
+    """Read addresses out of scripts, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extracted:
+    links: list[tuple[Url, Hop]]
+    """Each address once, with the best hop by which it was found, in the order of the page."""
+    note: str = ""
+    """Annotations for the log: what was cut or could not be read."""
+
+
+def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Extracted:
+    """The links of one answer. `body` is as it came over the wire and is read from its beginning. Never raises."""
+    notes: list[str] = []
+    joined = _Joined(limits.links)
+    joined.add(_of_headers(head), url)
+    kind = _KINDS.get(_mime(head)) or _kind_by_suffix(_mime(head), url)
+    if 300 <= head.status < 400 or kind is None:
+        kind = _of_nameless if _mime(head) in ("", "application/octet-stream") and not 300 <= head.status < 400 else None
+    if kind is not None:
+        body.seek(0)
+        data = content_decoded(transfer_decoded(body, head), head, limit_bytes=limits.page_bytes + 1).read()
+        if len(data) > limits.page_bytes:
+            notes.append(f"linksCutAtByte:{limits.page_bytes}")
+            data = data[: limits.page_bytes]
+        try:
+            base, encoding, found = kind(data, head, limits)
+            joined.add(found, find_canonical(base, url) or url if base else url, encoding, parts_only=head.status >= 400)
+        except Exception as error:
+            notes.append(f"linksFailed:{type(error).__name__}")
+    if joined.is_full:
+        notes.append(f"linksCutAt:{limits.links}")
+    return Extracted(links=list(joined.links.items()), note=",".join(notes))
+
+
+class _Joined:
+    """Addresses found so far, each with its best hop."""
+
+    def __init__(self, most: int) -> None:
+        self.links: dict[Url, Hop] = {}
+        self.is_full = False
+        self._most = most
+
+    def add(self, found: Iterable[Reference], base: str, encoding: str = "utf-8", *, parts_only: bool = False) -> None:
+        seen: set[Reference] = set()
+        for reference in found:
+            if reference in seen:
+                continue
+            seen.add(reference)
+            raw, hop = reference
+            if (parts_only and hop is not Hop.EMBED) or not raw or raw[0] == "#":
+                continue
+            if not raw.isascii():
+                raw = _query_in(raw, encoding)
+            address = find_canonical(raw, base)
+            if address is None:
+                continue
+            known = self.links.get(address)
+            if known is None and len(self.links) >= self._most:
+                self.is_full = True
+                return
+            if known is None or _RANK[hop] < _RANK[known]:
+                self.links[address] = hop
+
+
+_RANK = {hop: rank for rank, hop in enumerate((Hop.REDIRECT, Hop.EMBED, Hop.LINK, Hop.MANIFEST, Hop.PREREQUISITE, Hop.SPECULATIVE))}
+
+
+def _query_in(raw: str, encoding: str) -> str:
+    """Letters in a query are sent in the page's own encoding (URL Standard, 5.3), others in UTF-8."""
+    if encoding == "utf-8" or encoding.startswith("utf-16") or "?" not in raw:
+        return raw
+    path, _, rest = raw.partition("?")
+    query, mark, fragment = rest.partition("#")
+    quoted = "".join(letter if letter.isascii() else quote(letter.encode(encoding, "xmlcharrefreplace")) for letter in query)
+    return f"{path}?{quoted}{mark}{fragment}"
+
+
+# --- headers -----------------------------------------------------------------------------------------------------------
+
+_REFRESH = re.compile(r"\s*[\d.]*\s*[;,]?\s*(?:url\s*=\s*)?[\"']?\s*([^\"']+)", re.IGNORECASE)
+_LINK_VALUE = re.compile(r"<([^>]*)>((?:\s*;\s*[\w!#$&+.^`|~*-]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s\",;]*))?)*)")
+_REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s\",;]+))", re.IGNORECASE)
+
+
+def _of_headers(head: HttpHead) -> Iterator[Reference]:
+    for name, value in head.headers:
+        match name.lower():
+            case "location":
+                # Python reads headers as Latin-1; servers send raw UTF-8 here.
+                yield _utf8(value), Hop.REDIRECT if 300 <= head.status < 400 else Hop.LINK
+            case "refresh":
+                found = _REFRESH.match(value)
+                if found and "=" in value:
+                    yield found[1].strip(), Hop.REDIRECT
+            case "content-location":
+                yield _utf8(value), Hop.LINK
+            case "link":
+                yield from _of_link_header(value)
+
+
+def _of_link_header(value: str) -> Iterator[Reference]:
+    for address, parameters in _LINK_VALUE.findall(value):
+        rel = _REL.search(parameters)
+        hop = links_html.rel_hop((rel[1] or rel[2]) if rel else "alternate")
+        if hop is not None:
+            yield _utf8(address), hop
+
+
+def _utf8(value: str) -> str:
+    try:
+        return value.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        return value
+
+
+# --- bodies ------------------------------------------------------------------------------------------------------------
+
+Body = tuple[str, str, Iterable[Reference]]
+"""Base as written, encoding, references."""
+
+
+def _of_html(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
+    text, encoding = decode(data, head.get("content-type") or "")
+    base, found = links_html.references(text, guess=limits.guess)
+    return base, encoding, found
+
+
+def _of_css(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
+    text, encoding = decode(data, head.get("content-type") or "")
+    return "", encoding, links_css.references(text)
+
+
+def _of_json(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
+    return "", "utf-8", list(links_data.of_json(decode(data, "")[0]))
+
+
+def _of_playlist(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
+    return "", "utf-8", links_data.of_playlist(decode(data, "")[0])
+
+
+def _of_text(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
+    text, encoding = decode(data, head.get("content-type") or "")
+    return "", encoding, links_data.of_text(text)
+
+
+def _of_script(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
+    return "", "utf-8", links_data.guesses(decode(data, head.get("content-type") or "")[0]) if limits.guess else ()
+
+
+def _of_pdf(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
+    return "", "utf-8", list(links_data.of_pdf(BytesIO(data)))
+
+
+def _of_xml(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
+    if b"<html" in data[:2048].lower():
+        return _of_html(data, head, limits)
+    return "", "utf-8", links_xml.references(data, of_html=lambda text: links_html.references(text)[1])
+
+
+def _of_gzip(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
+    """`sitemap.xml.gz` is a compressed file, not a coded answer."""
+    inner = zlib.decompressobj(wbits=31).decompress(data, limits.page_bytes)
+    return _of_xml(inner, head, limits) if inner.lstrip()[:1] == b"<" else ("", "utf-8", ())
+
+
+def _of_nameless(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
+    """No type, or the one that says nothing: the first bytes must do."""
+    start = data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith(b"%pdf-"):
+        return _of_pdf(data, head, limits)
+    if start.startswith(b"<?xml"):
+        return _of_xml(data, head, limits)
+    if start.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<!--", b"<script", b"<title", b"<meta")):
+        return _of_html(data, head, limits)
+    if start.startswith(b"#extm3u"):
+        return _of_playlist(data, head, limits)
+    return "", "utf-8", ()
+
+
+_KINDS: dict[str, Callable[[bytes, HttpHead, LinkLimits], Body]] = {
+    "text/html": _of_html,
+    "application/xhtml+xml": _of_html,
+    "application/vnd.wap.xhtml+xml": _of_html,
+    "text/css": _of_css,
+    "text/xml": _of_xml,
+    "application/xml": _of_xml,
+    "application/rss+xml": _of_xml,
+    "application/json": _of_json,
+    "text/json": _of_json,
+    "application/vnd.apple.mpegurl": _of_playlist,
+    "application/x-mpegurl": _of_playlist,
+    "audio/mpegurl": _of_playlist,
+    "audio/x-mpegurl": _of_playlist,
+    "text/plain": _of_text,
+    "text/javascript": _of_script,
+    "application/javascript": _of_script,
+    "application/x-javascript": _of_script,
+    "application/pdf": _of_pdf,
+    "application/x-pdf": _of_pdf,
+}
+
+
+def _kind_by_suffix(mime: str, url: str) -> Callable[[bytes, HttpHead, LinkLimits], Body] | None:
+    """Families of types, and names where the type is of no help."""
+    if mime.endswith("+xml"):
+        return _of_xml
+    if mime.endswith("+json"):
+        return _of_json
+    name = url.partition("?")[0].lower()
+    if mime in ("application/gzip", "application/x-gzip", "application/octet-stream") and name.endswith(".xml.gz"):
+        return _of_gzip
+    if mime in ("", "application/octet-stream", "binary/octet-stream"):
+        for ending, kind in _ENDINGS.items():
+            if name.endswith(ending):
+                return kind
+    return None
+
+
+_ENDINGS = {
+    ".css": _of_css,
+    ".json": _of_json,
+    ".webmanifest": _of_json,
+    ".m3u8": _of_playlist,
+    ".xml": _of_xml,
+    ".svg": _of_xml,
+    ".pdf": _of_pdf,
+}
+
+
+def _mime(head: HttpHead) -> str:
+    return (head.get("content-type") or "").partition(";")[0].strip().lower()

@@ -1,0 +1,127 @@
+"""Links in data: JSON, playlists, plain text, PDF, and guesses from scripts.
+
+A guess (`Hop.SPECULATIVE`) is a string that looks like an address: absolute, or beginning with a slash or naming a file with a
+known extension. Guessing from whole scripts does harm on sites that answer everything with 200, so callers decide about it.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import pikepdf
+
+from webdepot.model import Hop
+
+Reference = tuple[str, Hop]
+
+MOST_DEPTH = 100
+MOST_PDF_PAGES = 5_000
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_PART_KEYS = _words("contenturl embedurl icon icons image images logo photo poster screenshot screenshots src thumbnail thumbnailurl")
+_LINK_KEYS = _words("href link permalink scope start_url startpage url @id sameas item mainentityofpage")
+_FILE = re.compile(
+    r"(?i)\.(?:avif|bmp|css|csv|docx?|eot|epub|gif|html?|ico|jpe?g|jpg|js|json|m3u8|m4a|m4v|mjs|mov|mp3|mp4|mpd|odp|ods|odt|oga|ogg|ogv|opus|otf|"
+    r"pdf|php|png|pptx?|rss|svg|swf|tiff?|ttf|txt|vtt|wasm|wav|webm|webmanifest|webp|woff2?|xhtml|xlsx?|xml|zip)(?:[?#].*)?\Z"
+)
+_QUOTED = re.compile(r"""(["'`])((?:[^"'`\\\s<>{}]|\\/){3,2000})\1""")
+_ABSOLUTE = re.compile(r"(?i)(?:https?:)?//[^\s/$.?#\"'<>]+\.?[^\s\"'<>]*\Z")
+_IN_TEXT = re.compile(r"(?i)\bhttps?://[^\s<>\"'`\\^{}|]{3,2000}")
+_URI_ATTRIBUTE = re.compile(r'URI="([^"]+)"')
+
+
+def of_json(text: str, *, guess: bool = True) -> Iterator[Reference]:
+    """Strings of a JSON document: those under keys that name an address, and, with `guess`, those that look like one."""
+    yield from _of_value(json.loads(text), "", 0, guess=guess)
+
+
+def _of_value(value: Any, key: str, depth: int, *, guess: bool) -> Iterator[Reference]:
+    if depth > MOST_DEPTH:
+        return
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            # "image": {"url": …} is about the image.
+            meant = key if key in _PART_KEYS and name.lower() in ("url", "@id") else name.lower()
+            if meant not in ("@context", "@type"):
+                yield from _of_value(inner, meant, depth + 1, guess=guess)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _of_value(inner, key, depth + 1, guess=guess)
+    elif isinstance(value, str):
+        yield from _of_string(value, key, guess=guess)
+
+
+def _of_string(value: str, key: str, *, guess: bool) -> Iterator[Reference]:
+    if key in _PART_KEYS and could_be_address(value):
+        yield value, Hop.EMBED
+    elif key in _LINK_KEYS and looks_like_address(value):
+        yield value, Hop.LINK
+    elif guess and looks_like_address(value):
+        yield value, Hop.SPECULATIVE
+
+
+def looks_like_address(value: str) -> bool:
+    """Absolute, rooted, or a file by its name; no blanks."""
+    if not could_be_address(value):
+        return False
+    if _ABSOLUTE.match(value):
+        return True
+    return ":" not in value.partition("/")[0] and (value[0] == "/" or value.startswith(("./", "../")) or bool(_FILE.search(value)))
+
+
+def could_be_address(value: str) -> bool:
+    return (
+        0 < len(value) <= 2083
+        and not any(letter in value for letter in " \t\n<>{}")
+        and not value.lower().startswith(("data:", "blob:", "about:"))
+    )
+
+
+def guesses(script: str) -> Iterator[Reference]:
+    """Quoted strings of a script that look like an address: absolute ones, and files of known kinds."""
+    for _, quoted in _QUOTED.findall(script):
+        address = quoted.replace("\\/", "/")
+        is_file = bool(_FILE.search(address)) and ":" not in address and not address.startswith(("//", "/*", "."))
+        if is_file or address.startswith(("./", "../")) or _ABSOLUTE.match(address):
+            yield address, Hop.SPECULATIVE
+
+
+def of_playlist(text: str) -> Iterator[Reference]:
+    """M3U and HLS (RFC 8216): each line that is no tag is an address, tags may carry one."""
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped.startswith("#"):
+            yield from ((address, Hop.EMBED) for address in _URI_ATTRIBUTE.findall(stripped))
+        elif stripped:
+            yield stripped, Hop.EMBED
+
+
+def of_text(text: str) -> Iterator[Reference]:
+    """Plain text: a list of addresses is a sitemap (sitemaps.org), robots.txt names some, in prose they are guesses."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if lines and all(_ABSOLUTE.match(line) for line in lines):
+        yield from ((line, Hop.MANIFEST) for line in lines)
+        return
+    for line in lines:
+        if line[:8].lower() == "sitemap:":
+            yield line[8:].strip(), Hop.MANIFEST
+        else:
+            yield from ((address.rstrip(".,;:!?)]"), Hop.SPECULATIVE) for address in _IN_TEXT.findall(line))
+
+
+def of_pdf(stream: BinaryIO) -> Iterator[Reference]:
+    """Link annotations of a PDF (ISO 32000-1, 12.6.4.7). Raises what pikepdf raises for a file it cannot read."""
+    with pikepdf.open(stream) as document:
+        for number, page in enumerate(document.pages):
+            if number >= MOST_PDF_PAGES:
+                return
+            for annotation in page.obj.get("/Annots", []):
+                action = annotation.get("/A") if isinstance(annotation, pikepdf.Dictionary) else None
+                address = action.get("/URI") if isinstance(action, pikepdf.Dictionary) else None
+                if address is not None:
+                    yield str(address), Hop.LINK

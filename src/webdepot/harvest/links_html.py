@@ -1,0 +1,201 @@
+"""Links in HTML pages. HTML Living Standard, https://html.spec.whatwg.org/#attributes-3, and what pages really use.
+
+turbohtml parses as browsers do, in time linear in the page, and lists the links of the standard's own attributes, srcset, style
+and refresh included. What it leaves to us is found with one selector: lazy-loading attributes, Open Graph, JSON-LD, parameters of
+objects and applets, handlers. `references` gives addresses as written, each with its hop, and the page's base.
+
+Forms are not followed: to send one is to act, not to read.
+"""
+
+import re
+from collections.abc import Iterator
+
+import turbohtml
+
+from webdepot.harvest import links_css, links_data
+from webdepot.model import Hop
+
+Reference = tuple[str, Hop]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_PART_RELS = _words(
+    "apple-touch-icon apple-touch-icon-precomposed apple-touch-startup-image fluid-icon icon image_src import manifest "
+    "mask-icon modulepreload preload prefetch prerender stylesheet subresource"
+)
+_NO_RELS = _words("dns-prefetch edituri pingback preconnect profile webmention wlwmanifest")
+_LINKING = {("a", "href"), ("area", "href"), ("img", "longdesc"), ("frame", "longdesc"), ("iframe", "longdesc")}
+_CITING = frozenset({"blockquote", "q", "ins", "del"})
+_IGNORED = {("form", "action"), ("button", "formaction"), ("input", "formaction"), ("a", "ping"), ("area", "ping"), ("base", "href")}
+
+_LAZY = _words(
+    "data-src data-original data-lazy data-lazy-src data-lazyload data-hi-res-src data-image data-img data-img-src data-img-url "
+    "data-bg data-bg-src data-background data-background-image data-background-src data-poster data-thumb data-thumb-src "
+    "data-full data-full-url data-large data-large_image data-orig-file data-large-file data-medium-file data-retina data-2x "
+    "data-echo data-flickity-lazyload data-interchange-src data-zoom-image data-video data-video-src data-mp4 data-webm "
+    "data-audio-src data-pagespeed-lazy-src data-cfsrc lowsrc dynsrc"
+)
+_LAZY_SETS = ["data-srcset", "data-lazy-srcset", "data-original-set", "data-bgset"]
+_LAZY_LINKS = ["data-href", "data-link", "data-url", "data-permalink"]
+_HANDLERS = ["onclick", "onmousedown", "onchange", "onload"]
+_MORE = ",".join(
+    [
+        *(f"[{name}]" for name in (*sorted(_LAZY), *_LAZY_SETS, *_LAZY_LINKS, *_HANDLERS)),
+        "base[href]",
+        "meta[content]",
+        "script",
+        "param[value]",
+        "object",
+        "applet",
+        "html[manifest]",
+        "a[href^='javascript:' i]",
+        "iframe[srcdoc]",
+    ]
+)
+_META_PARTS = re.compile(
+    r"(?i)(?:og|twitter):(?:image|video|audio|player)(?::(?:url|secure_url|src|stream))?\Z|msapplication-(?:tileimage|config|square\w*logo|wide\w*logo)\Z"
+    r"|(?:thumbnail|thumbnailurl|image|contenturl|embedurl)\Z"
+)
+_META_LINKS = re.compile(r"(?i)og:url\Z|(?:al:web:url|twitter:url)\Z|url\Z")
+_PLAYER_PARAMETERS = _words("data filename flashvars-src movie src url")
+_CONDITIONAL = re.compile(r"<!--\[if[^\]>]*\]>(.*?)<!\[endif\]-->", re.DOTALL | re.IGNORECASE)
+_SRCSET = re.compile(r"\s*,*\s*(\S*[^\s,])(?:\s+[^,(]*(?:\([^)]*\)[^,(]*)*)?")
+MOST_NESTED = 3
+
+
+def references(text: str, *, guess: bool = False, nested: int = 0) -> tuple[str, list[Reference]]:
+    """The base as written (empty without one), and all references. `guess` also reads strings out of scripts."""
+    document = turbohtml.parse(text, positions=False)
+    base = ""
+    found: list[Reference] = []
+    for element, attribute, url in document.links():
+        hop = _hop(element, attribute)
+        if hop is not None:
+            found.append((url, hop))
+    for element in document.select(_MORE):
+        if element.tag == "base":
+            base = base or element.attr("href") or ""
+        else:
+            found.extend(_more(element, guess=guess, nested=nested))
+    if "<!--[if" in text and nested < MOST_NESTED:
+        for inner in _CONDITIONAL.findall(text):
+            found.extend(references(inner, guess=guess, nested=nested + 1)[1])
+    return base, found
+
+
+def _hop(element: turbohtml.Element, attribute: str | None) -> Hop | None:
+    """How a link of the standard's attributes leads on; None when it is not followed."""
+    tag = element.tag
+    if (tag, attribute) in _LINKING:
+        return Hop.LINK
+    if (tag, attribute) in _IGNORED:
+        return None
+    if tag == "link" and attribute == "href":
+        return _rel_hop((element.attr("rel") or "").lower().split(), has_item=element.attr("itemprop") is not None)
+    if tag == "meta":
+        return Hop.REDIRECT
+    if attribute == "cite" and tag in _CITING:
+        return Hop.LINK
+    if attribute in ("profile", "usemap", "codebase", "classid", "archive", "code", "data") and tag in ("applet", "object", "head", "img"):
+        return None if attribute != "data" else Hop.EMBED
+    if tag == "a":
+        return Hop.LINK  # also xlink:href in drawings
+    return Hop.EMBED
+
+
+def _rel_hop(rels: list[str], *, has_item: bool = False) -> Hop | None:
+    kinds = set(rels)
+    if kinds & _PART_RELS:
+        return Hop.EMBED
+    if kinds & _NO_RELS:
+        return None
+    return Hop.LINK if rels or has_item else Hop.EMBED
+
+
+def rel_hop(rel: str) -> Hop | None:
+    """The same for the Link header (RFC 8288)."""
+    return _rel_hop(rel.lower().split())
+
+
+def _more(element: turbohtml.Element, *, guess: bool, nested: int) -> Iterator[Reference]:
+    """What the standard does not call a link."""
+    tag = element.tag
+    if tag == "meta":
+        yield from _of_meta(element)
+    elif tag == "script":
+        yield from _of_script(element, guess=guess)
+    elif tag in ("object", "applet"):
+        yield from _of_object(element)
+    elif tag == "param" and (element.attr("name") or "").lower() in _PLAYER_PARAMETERS:
+        yield element.attr("value") or "", Hop.EMBED
+    elif tag == "html" and (manifest := element.attr("manifest")):
+        yield manifest, Hop.EMBED
+    elif tag == "iframe" and (inner := element.attr("srcdoc")) and nested < MOST_NESTED:
+        yield from references(inner, guess=guess, nested=nested + 1)[1]
+    if any(name.startswith(("data-", "on")) or name in ("lowsrc", "dynsrc", "href") for name in element.attrs):
+        yield from _of_attributes(element)
+
+
+def _of_attributes(element: turbohtml.Element) -> Iterator[Reference]:
+    """Lazy-loading attributes and handlers."""
+    get = element.attr
+    for name in element.attrs:
+        value = get(name)
+        if not value:
+            continue
+        if name in _LAZY:
+            yield from ((url, Hop.EMBED) for url in _lazy_addresses(value))
+        elif name in _LAZY_SETS:
+            yield from ((url, Hop.EMBED) for url in srcset(value))
+        elif name in _LAZY_LINKS:
+            if links_data.looks_like_address(value):
+                yield value, Hop.LINK
+        elif name in _HANDLERS or (name == "href" and value[:11].lower() == "javascript:"):
+            yield from links_data.guesses(value)
+
+
+def _lazy_addresses(value: str) -> list[str]:
+    if "url(" in value:
+        return [url for url, _ in links_css.references(value)]
+    return [value.strip()] if links_data.could_be_address(value) else []
+
+
+def _of_meta(element: turbohtml.Element) -> Iterator[Reference]:
+    name = element.attr("property") or element.attr("name") or element.attr("itemprop") or ""
+    content = (element.attr("content") or "").strip()
+    if not content or not links_data.could_be_address(content):
+        return
+    if _META_PARTS.match(name):
+        yield content, Hop.EMBED
+    elif _META_LINKS.match(name):
+        yield content, Hop.LINK
+
+
+def _of_script(element: turbohtml.Element, *, guess: bool) -> Iterator[Reference]:
+    kind = (element.attr("type") or "").lower()
+    if "json" in kind or kind in ("importmap", "speculationrules"):
+        yield from links_data.of_json(element.text, guess="ld+json" not in kind)
+    elif guess and (not kind or "javascript" in kind or kind == "module"):
+        yield from links_data.guesses(element.text)
+
+
+def _of_object(element: turbohtml.Element) -> Iterator[Reference]:
+    """Old plug-ins: code and archives are relative to the codebase, where there is one."""
+    folder = element.attr("codebase") or ""
+    prefix = folder if not folder or folder.endswith("/") else f"{folder}/"
+    code = element.attr("code") or ""
+    names = [code if "." in code else f"{code}.class"] if code else []
+    names += (element.attr("archive") or "").replace(",", " ").split()
+    data = element.attr("data")
+    if prefix and data:
+        names.append(data)
+    for name in names:
+        yield (name if ":" in name else prefix + name), Hop.EMBED
+
+
+def srcset(value: str) -> list[str]:
+    """The addresses of a srcset (HTML, 4.8.4.2.2): divided by commas, each with a width or density behind a blank."""
+    return [found[1] for found in _SRCSET.finditer(value) if found[1]]

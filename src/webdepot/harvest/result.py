@@ -1,0 +1,197 @@
+"""What a crawl is given and what it says: settings, progress, and how it ended, in words a person can use."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from webdepot.harvest.links import LinkLimits
+from webdepot.harvest.politeness import Manners
+from webdepot.harvest.scope import Kind, ScopeLimits
+from webdepot.model import Failure
+from webdepot.url import Url
+
+
+class RobotsPolicy(StrEnum):
+    OBEY = "obey"
+    IGNORE = "ignore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlSettings:
+    """Everything a crawl decides by. A limit of 0 is none."""
+
+    seeds: tuple[Url, ...]
+    user_agent: str
+    scope: Kind = Kind.HOST
+    rejects: tuple[str, ...] = ()
+    """Regular expressions; an address in which one is found is not fetched."""
+    scope_limits: ScopeLimits = field(default_factory=ScopeLimits)
+    robots: RobotsPolicy = RobotsPolicy.OBEY
+    manners: Manners = field(default_factory=Manners)
+    workers: int = 16
+    limit_pages: int = 0
+    limit_bytes: int = 0
+    limit_time_s: float = 0.0
+    checkpoint_s: float = 1.0
+    links: LinkLimits = field(default_factory=LinkLimits)
+    progress_s: float = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlProgress:
+    fetched: int
+    """Answers kept, without robots.txt."""
+    waiting: int
+    in_flight: int
+    size_bytes: int
+    rate: float
+    """Pages a second over the last few seconds."""
+    errors: int
+    robots_refused: int
+    host: str
+    """The host of the newest answer."""
+    elapsed_s: float
+
+
+class End(StrEnum):
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    LIMIT_PAGES = "limit of pages"
+    LIMIT_BYTES = "limit of bytes"
+    LIMIT_TIME = "limit of time"
+
+
+class Trouble(StrEnum):
+    """Why a crawl brought nothing that could be shown."""
+
+    NO_SUCH_HOST = "no such host"
+    UNREACHABLE = "unreachable"
+    PRIVATE_ADDRESS = "private address"
+    TLS = "tls"
+    ROBOTS = "robots"
+    MOVED_AWAY = "moved away"
+    ONLY_REDIRECTS = "only redirects"
+    ERROR_ANSWERS = "error answers"
+    EMPTY = "empty"
+    SEVERAL = "several"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedOutcome:
+    """What became of one seed."""
+
+    seed: Url
+    status: int = 0
+    """Of the last answer on its way of redirects; 0 while there is none."""
+    size_bytes: int = 0
+    failure: Failure | None = None
+    detail: str = ""
+    moved_to: str = ""
+    """Where it redirects to, when that is outside the scope."""
+
+    @property
+    def trouble(self) -> Trouble | None:
+        if self.moved_to:
+            return Trouble.MOVED_AWAY
+        if self.failure is not None:
+            return _TROUBLES.get(self.failure, Trouble.UNREACHABLE)
+        if self.status >= 400:
+            return Trouble.ERROR_ANSWERS
+        if self.status >= 300:
+            return Trouble.ONLY_REDIRECTS
+        return Trouble.EMPTY if 200 <= self.status < 300 and not self.size_bytes else None
+
+    def __str__(self) -> str:
+        match self.trouble:
+            case None if not self.status:
+                return f"{self.seed} was not fetched yet"
+            case None:
+                return f"{self.seed} answers {self.status}"
+            case Trouble.MOVED_AWAY:
+                return f"{self.seed} only redirects to {self.moved_to}, which is outside the scope"
+            case Trouble.ONLY_REDIRECTS:
+                return f"{self.seed} redirects and never arrives"
+            case Trouble.ERROR_ANSWERS:
+                return f"{self.seed} answers {self.status}"
+            case Trouble.EMPTY:
+                return f"{self.seed} is an empty page"
+            case Trouble.ROBOTS:
+                return f"{self.seed} may not be fetched: {self.detail}"
+            case _:
+                return f"{self.seed} could not be reached: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlResult:
+    end: End
+    reason: str
+    """Why it ended, in words."""
+    counts: Mapping[str, int]
+    """fetched, bytes, errors, robots_refused, duplicates, waiting, seen."""
+    seeds: tuple[SeedOutcome, ...]
+    shut_out: tuple[str, ...]
+    """Hosts whose robots.txt shuts everybody out."""
+    trouble: Trouble | None
+    """Set when nothing was harvested that could be shown."""
+    elapsed_s: float
+
+    @property
+    def waiting(self) -> int:
+        return self.counts["waiting"]
+
+    def explain(self) -> str:
+        """One or a few sentences: what happened and what to do."""
+        if self.trouble is None:
+            return self.reason
+        return " ".join([*(f"{outcome}." for outcome in self.seeds), _ADVICE[self.trouble]]).strip()
+
+
+def trouble_of(seeds: Sequence[SeedOutcome], *, good_pages: int) -> Trouble | None:
+    """The one trouble of all seeds, when no page came; an empty page alone does not count as one."""
+    if good_pages:
+        return None
+    troubles = {outcome.trouble for outcome in seeds} - {None}
+    if not troubles:
+        return None
+    return troubles.pop() if len(troubles) == 1 else Trouble.SEVERAL
+
+
+def reason_of(end: End, settings: CrawlSettings, *, waiting: int, shut_out: Sequence[str]) -> str:
+    """How it ended and what is left, in words."""
+    left = f" {waiting} addresses were left waiting." if waiting else ""
+    closed = f" robots.txt of {', '.join(shut_out[:5])} shuts everybody out." if shut_out else ""
+    match end:
+        case End.FINISHED if waiting:
+            return f"All that could be reached was fetched; servers that stopped answering leave {waiting} addresses waiting." + closed
+        case End.FINISHED:
+            return "All addresses in scope were fetched." + closed
+        case End.STOPPED:
+            return "Stopped by request." + left
+        case End.LIMIT_PAGES:
+            return f"The limit of {settings.limit_pages} pages was reached." + left
+        case End.LIMIT_BYTES:
+            return f"The limit of {settings.limit_bytes} bytes was reached." + left
+        case End.LIMIT_TIME:
+            return f"The limit of {settings.limit_time_s:g} seconds was reached." + left
+    raise AssertionError(end)
+
+
+_TROUBLES = {
+    Failure.DNS: Trouble.NO_SUCH_HOST,
+    Failure.PRIVATE_ADDRESS: Trouble.PRIVATE_ADDRESS,
+    Failure.TLS: Trouble.TLS,
+    Failure.ROBOTS: Trouble.ROBOTS,
+}
+
+_ADVICE = {
+    Trouble.NO_SUCH_HOST: "Check the spelling of the host name and that this machine can look names up.",
+    Trouble.UNREACHABLE: "Try again later, or check the address and this machine's connection.",
+    Trouble.PRIVATE_ADDRESS: "Private addresses are asked only with --allow-private.",
+    Trouble.TLS: "Its certificate is not valid for this machine; try http, or ask the owner.",
+    Trouble.ROBOTS: "The owner's robots.txt decides; to harvest against it needs --robots ignore and is recorded.",
+    Trouble.MOVED_AWAY: "Archive the new address instead, or widen the scope.",
+    Trouble.ONLY_REDIRECTS: "Check where it leads in a browser, and archive that address.",
+    Trouble.ERROR_ANSWERS: "Check the address in a browser.",
+    Trouble.EMPTY: "The answers are kept, but there is nothing to show.",
+    Trouble.SEVERAL: "",
+}
