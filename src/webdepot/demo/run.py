@@ -6,7 +6,7 @@
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,7 @@ from webdepot.demo.resource import Edition
 from webdepot.demo.server import DemoSite
 from webdepot.errors import Conflict
 from webdepot.model import Harvest, HarvestKind, HarvestState
-from webdepot.services import archiving, founding, harvesting
+from webdepot.services import archiving, founding, harvesting, searching
 from webdepot.services.archiving import ArchiveReport
 from webdepot.services.harvesting import HarvestOptions
 from webdepot.times import Clock
@@ -39,10 +39,11 @@ delay_s = 0
 """
 
 
-def run(home: Path, report: Callable[[str], None]) -> None:
+def run(home: Path, report: Callable[[str], None], *, editions: Sequence[Edition] = site.EDITIONS) -> None:
     """Bring the demonstration up to date; `report` is told what happens, in lines for a person.
 
-    A second run finds everything there and changes nothing. Conflict when the home is an archive that is no demonstration.
+    A second run finds everything there and changes nothing. Conflict when the home is an archive that is no demonstration,
+    KeyboardInterrupt when a harvest was stopped.
     """
     if founding.found(home, settings=_SETTINGS):
         report(f"Made the archive of the {site.INSTITUTION} (an invented institution) at {home}.")
@@ -51,7 +52,7 @@ def run(home: Path, report: Callable[[str], None]) -> None:
         raise Conflict(f"{home} is an archive of your own, not the demonstration. Name another folder: webdepot --home DIR demo")
     with DemoSite() as demo:
         config = replace(config, harvest=replace(config.harvest, connect_to=demo.connect_to))
-        for edition in site.EDITIONS:
+        for edition in editions:
             _take(config, edition, demo, report)
     report(_farewell())
 
@@ -67,6 +68,8 @@ def _take(config: Config, edition: Edition, demo: DemoSite, report: Callable[[st
     with Archive(config, clock=clock_from(edition.date)) as archive:
         found = _find(archive, edition)
         if found is not None and found.state is HarvestState.KEPT:
+            # A run that was killed between keeping and indexing left containers that no index knows.
+            searching.update(archive)
             report(f"  {edition.name}  is there already")
             return
         demo.show(edition)
@@ -77,6 +80,8 @@ def _take(config: Config, edition: Edition, demo: DemoSite, report: Callable[[st
         else:
             done = archiving.resume(archive, found.id)
     report(_summary(done))
+    if done.harvest.state is HarvestState.STOPPED:
+        raise KeyboardInterrupt
 
 
 def _find(archive: Archive, edition: Edition) -> Harvest | None:
