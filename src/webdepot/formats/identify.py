@@ -1,0 +1,135 @@
+"""Identification by bytes: Siegfried with PRONOM's signatures through pygfried, then the own resolver for web text.
+
+https://www.itforarchivists.com/siegfried and https://www.nationalarchives.gov.uk/PRONOM. pygfried takes paths only, so bytes go
+through a file in memory (`memfd_create`) and a symbolic link whose name keeps the extension, which is evidence too. It holds the
+interpreter's lock while it looks: use processes, not threads, for more speed.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import urlsplit
+
+import pygfried
+
+from webdepot.formats import media, sniff
+from webdepot.formats.resolve import DYNAMIC, Evidence, Match, resolve
+from webdepot.model import Basis, Format
+
+RESOLVER_VERSION = 1
+"""Raised when the own resolver answers otherwise than before; part of the engine's name."""
+_EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,10})\Z", re.ASCII)
+_BASES = (
+    ("container match", Basis.CONTAINER),
+    ("byte match", Basis.SIGNATURE),
+    ("riff match", Basis.SIGNATURE),
+    ("xml match", Basis.SIGNATURE),
+)
+
+
+class SiegfriedIdentifier:
+    """A `FormatIdentifier`. One thread at a time. Close it, or use it in a `with`, to remove its temporary folder."""
+
+    def __init__(self, signatures: Path | None = None) -> None:
+        self._scanner = pygfried.Scanner(signature=str(signatures)) if signatures else pygfried.Scanner()
+        self._engine = ""
+        self._folder: Path | None = None
+
+    @property
+    def engine(self) -> str:
+        if not self._engine:
+            self._engine = self._versions()
+        return self._engine
+
+    def identify(self, payload: bytes | Path, *, name: str, mime: str) -> Format:
+        extension = extension_of(name)
+        said = media.essence(mime)
+        if extension in DYNAMIC and said:
+            extension = ""
+        size_bytes, head = _look(payload)
+        matches = [match for match in map(_match, self._scan(payload, extension)) if match] if size_bytes else []
+        return resolve(Evidence(matches=matches, head=head, size_bytes=size_bytes, extension=extension, mime=said))
+
+    def close(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def __enter__(self) -> "SiegfriedIdentifier":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def _scan(self, payload: bytes | Path, extension: str) -> "list[pygfried.Match]":
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="webdepot-identify-"))
+        link = self._folder / (f"payload.{extension}" if extension else "payload")
+        if isinstance(payload, Path):
+            return self._scan_link(link, str(payload.absolute()))
+        descriptor = os.memfd_create("payload", os.MFD_CLOEXEC)
+        try:
+            with os.fdopen(descriptor, "wb", closefd=False) as file:
+                file.write(payload)
+            return self._scan_link(link, f"/proc/self/fd/{descriptor}")
+        finally:
+            os.close(descriptor)
+
+    def _scan_link(self, link: Path, place: str) -> "list[pygfried.Match]":
+        link.symlink_to(place)
+        try:
+            found = self._scanner.identify(str(link), detailed=True)
+        finally:
+            link.unlink()
+        return list(found["files"][0]["matches"])
+
+    def _versions(self) -> str:
+        descriptor = os.memfd_create("probe", os.MFD_CLOEXEC)
+        try:
+            os.write(descriptor, b"x")
+            found = self._scanner.identify(f"/proc/self/fd/{descriptor}", detailed=True)
+        finally:
+            os.close(descriptor)
+        signatures = ", ".join(each["details"] for each in found["identifiers"])
+        return f"siegfried {found['siegfried']} (pygfried {version('pygfried')}; {signatures}) + resolver {RESOLVER_VERSION}"
+
+
+def extension_of(name: str) -> str:
+    """The extension of a URL's path or a file name, lower case without the dot; empty where there is none."""
+    try:
+        path = urlsplit(name).path if "://" in name else name
+    except ValueError:
+        path = name
+    found = _EXTENSION.search(path.rpartition("/")[2])
+    return found.group(1).lower() if found else ""
+
+
+def _look(payload: bytes | Path) -> tuple[int, bytes]:
+    """The size and the first bytes; of what may be JSON, all of it if it is not too long."""
+    if isinstance(payload, bytes):
+        size_bytes = len(payload)
+        return size_bytes, payload[: _look_bytes(payload[: sniff.HEAD_BYTES], size_bytes)]
+    with payload.open("rb") as file:
+        size_bytes = os.fstat(file.fileno()).st_size
+        head = file.read(sniff.HEAD_BYTES)
+        return size_bytes, head + file.read(_look_bytes(head, size_bytes) - len(head))
+
+
+def _look_bytes(head: bytes, size_bytes: int) -> int:
+    may_be_json = head[:64].lstrip()[:1] in (b"{", b"[") and size_bytes <= sniff.LONGEST_JSON_BYTES
+    return size_bytes if may_be_json else min(size_bytes, sniff.HEAD_BYTES)
+
+
+def _match(found: "pygfried.Match") -> Match | None:
+    if found["id"] in ("", "UNKNOWN"):
+        return None
+    words = found["basis"].lower()
+    basis = next((basis for mark, basis in _BASES if mark in words), Basis.TEXT if "text match" in words else Basis.EXTENSION)
+    # PRONOM lists several media types for some formats; the first is the usual one.
+    return Match(
+        puid=found["id"], name=found["format"], version=found["version"], mime=found["mime"].partition(",")[0].strip(), basis=basis
+    )

@@ -1,0 +1,89 @@
+"""Media types as servers say them: which ones mean the same, which say nothing, and whether a server was wrong.
+
+Registered names: https://www.iana.org/assignments/media-types. Servers use many unregistered ones.
+"""
+
+_SAME = (
+    ("text/html", "application/xhtml+xml"),
+    (
+        "application/javascript",
+        "text/javascript",
+        "application/x-javascript",
+        "application/ecmascript",
+        "text/ecmascript",
+        "text/x-javascript",
+    ),
+    ("application/xml", "text/xml"),
+    ("application/json", "text/json", "text/x-json"),
+    ("image/jpeg", "image/jpg", "image/pjpeg", "image/jfif"),
+    ("image/png", "image/x-png", "image/vnd.mozilla.apng", "image/apng"),
+    ("image/x-icon", "image/vnd.microsoft.icon", "image/ico"),
+    ("image/bmp", "image/x-ms-bmp", "image/x-bmp"),
+    ("image/svg+xml", "image/svg"),
+    ("application/pdf", "application/x-pdf"),
+    ("application/zip", "application/x-zip-compressed", "application/x-zip"),
+    ("application/gzip", "application/x-gzip", "application/x-tgz", "application/x-compressed-tar"),
+    ("audio/x-wav", "audio/wav", "audio/wave", "audio/vnd.wave"),
+    ("audio/mpeg", "audio/mp3", "audio/x-mp3", "audio/mpeg3"),
+    ("audio/x-aiff", "audio/aiff"),
+    ("video/mp4", "audio/mp4", "application/mp4", "audio/x-m4a", "video/x-m4v"),
+    ("video/quicktime", "video/mp4"),
+    ("application/ogg", "audio/ogg", "video/ogg"),
+    ("video/webm", "audio/webm", "video/x-matroska"),
+    ("application/rtf", "text/rtf"),
+    ("application/x-shockwave-flash", "application/vnd.adobe.flash.movie"),
+    ("font/woff", "application/font-woff", "application/x-font-woff", "font/x-woff"),
+    ("font/woff2", "application/font-woff2", "application/x-font-woff2"),
+    ("font/ttf", "application/x-font-ttf", "application/x-font-truetype", "font/sfnt", "application/font-sfnt", "font/truetype"),
+    ("font/otf", "application/x-font-opentype", "application/vnd.ms-opentype", "font/opentype", "font/sfnt", "application/font-sfnt"),
+    ("application/vnd.ms-fontobject", "font/eot"),
+    ("text/csv", "application/csv", "text/comma-separated-values"),
+    ("text/markdown", "text/x-markdown"),
+)
+_SAYS_NOTHING = frozenset(
+    ("", "unk", "*/*", "application/octet-stream", "binary/octet-stream", "application/unknown", "application/x-unknown", "unknown/unknown",
+     "content/unknown", "application/force-download", "application/download", "application/x-download")
+)  # fmt: skip
+_NEEDS_ITS_OWN = frozenset(("text/html", "text/css", "application/javascript", "image/svg+xml"))
+"""Browsers treat these otherwise when a server calls them plain text, so that saying so is wrong, not merely vague."""
+
+
+def essence(content_type: str) -> str:
+    """`text/html` of `Text/HTML; charset=utf-8`; empty where there is none or it is no media type."""
+    found = content_type.partition(";")[0].partition(",")[0].strip().lower()
+    return found if found.count("/") == 1 and len(found) <= 127 and not any(char.isspace() for char in found) else ""
+
+
+def says_nothing(mime: str) -> bool:
+    return mime in _SAYS_NOTHING
+
+
+def agree(said: str, found: str) -> bool:
+    """Is what a server said an honest name for what was found?"""
+    if says_nothing(said) or not found or said == found:
+        return True
+    if said == "text/plain" and is_text(found) and canonical(found) not in _NEEDS_ITS_OWN:
+        return True
+    if any(said in names and found in names for names in _SAME):
+        return True
+    return _family(said) is not None and _family(said) == _family(found)
+
+
+def canonical(mime: str) -> str:
+    """The first of the names that mean the same."""
+    return next((names[0] for names in _SAME if mime in names), mime)
+
+
+def is_text(mime: str) -> bool:
+    return mime.startswith("text/") or canonical(mime) in ("application/javascript",) or _family(mime) is not None
+
+
+def is_xml(mime: str) -> bool:
+    return _family(mime) == "xml"
+
+
+def _family(mime: str) -> str | None:
+    """XML and JSON have hundreds of names; each is also XML or JSON."""
+    if mime.endswith("+xml") or mime in ("application/xml", "text/xml"):
+        return None if mime == "image/svg+xml" else "xml"
+    return "json" if mime.endswith("+json") or mime in ("application/json", "text/json") else None

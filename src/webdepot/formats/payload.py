@@ -1,0 +1,92 @@
+"""The payload of a record for a survey: read once, with its digest, its content coding undone within a limit.
+
+Small ones stay in memory, large ones go through temporary files, so that memory is bounded whatever a container holds.
+"""
+
+import hashlib
+import io
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from webdepot import digest
+from webdepot.container.http import content_decoded
+from webdepot.container.reader import Record
+from webdepot.formats import guard
+
+_CHUNK_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyLimits:
+    memory_bytes: int = 8 << 20
+    """A larger payload goes through a temporary file."""
+    content_bytes: int = 512 << 20
+    """So much is unpacked of a payload with a content coding."""
+    check_s: float = guard.TIME_S
+    check_memory_bytes: int = guard.MEMORY_BYTES
+
+
+class Payload:
+    """Use it in a `with`: entering reads the payload, leaving removes its files."""
+
+    def __init__(self, record: Record, limits: SurveyLimits, temporary: Path | None) -> None:
+        self.limits = limits
+        self._record = record
+        self._temporary = temporary
+        self._files = ExitStack()
+        self.digest = ""
+        self.size_bytes = 0
+
+    def __enter__(self) -> "Payload":
+        hasher = hashlib.sha1(usedforsecurity=False)
+        self._raw = self._spooled(self._record.payload(), hasher.update)
+        self.size_bytes = _size_bytes(self._raw)
+        self.digest = str(digest.Digest("sha1", hasher.digest()))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._files.close()
+
+    def content(self) -> tuple[bytes | Path, bool]:
+        """The payload without content coding, and whether it was cut at the limit."""
+        head = self._record.head
+        if head is None or not (head.get("content-encoding") or "").strip():
+            return self._raw, False
+        with self._opened() as raw:
+            decoded = content_decoded(raw, head, limit_bytes=self.limits.content_bytes)
+            content = self._spooled(decoded, lambda _: None)
+        size_bytes = _size_bytes(content)
+        # A coding that gives nothing at all was none: what came over the wire is the better evidence.
+        return (content, size_bytes >= self.limits.content_bytes) if size_bytes else (self._raw, False)
+
+    def _opened(self) -> BinaryIO:
+        return io.BytesIO(self._raw) if isinstance(self._raw, bytes) else self._raw.open("rb")
+
+    def _spooled(self, stream: BinaryIO, seen: Callable[[bytes], None]) -> bytes | Path:
+        pieces: list[bytes] = []
+        size_bytes = 0
+        while size_bytes <= self.limits.memory_bytes:
+            piece = stream.read(_CHUNK_BYTES)
+            if not piece:
+                return b"".join(pieces)
+            seen(piece)
+            pieces.append(piece)
+            size_bytes += len(piece)
+        handle, name = tempfile.mkstemp(prefix="webdepot-payload-", dir=self._temporary)
+        path = Path(name)
+        self._files.callback(path.unlink, missing_ok=True)
+        with os.fdopen(handle, "wb") as file:
+            file.writelines(pieces)
+            while piece := stream.read(_CHUNK_BYTES):
+                seen(piece)
+                file.write(piece)
+        return path
+
+
+def _size_bytes(content: bytes | Path) -> int:
+    return len(content) if isinstance(content, bytes) else content.stat().st_size

@@ -1,0 +1,169 @@
+"""From evidence to a verdict: what signatures said, what the bytes look like, what name and server claim.
+
+1. One signature of PRONOM matched: recognised. XML is looked at once more, since its signature hides SVG, XHTML and feeds.
+2. Several matched: uncertain, the first is taken and the others are named.
+3. None matched: the bytes are looked at (`sniff`). Markup and JSON speak for themselves. Style sheets and scripts need a name or
+   a server that says so, and bytes that do not contradict. Cut-off images are uncertain, with the reason.
+4. Only then the extension (uncertain), plain text (recognised if name or server agree), the server alone (uncertain), nothing.
+
+The warning tells where the server said otherwise. Everything here is a pure function of its arguments.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from webdepot.formats import media, sniff
+from webdepot.formats.sniff import Looks
+from webdepot.model import Basis, Format, FormatVerdict
+
+XML_PUID = "fmt/101"
+TEXT_PUID = "x-fmt/111"
+DYNAMIC = frozenset(
+    ("php", "php3", "php4", "php5", "phtml", "asp", "aspx", "ashx", "jsp", "jspx", "do", "action", "cgi", "pl", "cfm", "py", "rb", "shtml")
+)
+"""Extensions of programs on the server: they say nothing about what came out of them."""
+_CSS = ("x-fmt/224", "Cascading Style Sheet", "text/css")
+_JS = ("x-fmt/423", "JavaScript file", "application/javascript")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """One answer of the signature engine."""
+
+    puid: str
+    name: str
+    version: str
+    mime: str
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    matches: Sequence[Match]
+    head: bytes
+    """The first `sniff.HEAD_BYTES` bytes, or more."""
+    size_bytes: int
+    extension: str
+    """Lower case without the dot; empty where there is none or it says nothing."""
+    mime: str
+    """What the server said, without parameters; may be empty."""
+
+
+def resolve(evidence: Evidence) -> Format:
+    """The one answer, with its basis, verdict and warning."""
+    found = _resolve(evidence)
+    said = evidence.mime
+    if media.agree(said, found.mime) or found.verdict is FormatVerdict.NOT_RECOGNISED:
+        return found
+    return replace(found, warning="; ".join(filter(None, (found.warning, f"the server said {said}"))))
+
+
+def _resolve(evidence: Evidence) -> Format:
+    if evidence.size_bytes == 0:
+        return _nothing("the file is empty")
+    strong = [match for match in evidence.matches if match.basis in (Basis.SIGNATURE, Basis.CONTAINER)]
+    if strong:
+        return _of_signatures(strong, evidence)
+    if seen := sniff.binary(evidence.head):
+        sure = seen.whole and (_extension_agrees(evidence, seen.mime) or _server_says(evidence, seen.mime))
+        return _of_looks(seen, Basis.SIGNATURE, FormatVerdict.RECOGNISED if sure else FormatVerdict.UNCERTAIN)
+    text = sniff.text_of(evidence.head)
+    if text is not None:
+        return _of_text(text, evidence)
+    if evidence.matches and evidence.matches[0].puid != TEXT_PUID:
+        return _of_match(evidence.matches[0], FormatVerdict.UNCERTAIN, "known by its extension only")
+    return _of_server(evidence) or _nothing("no signature, name or server tells what it is")
+
+
+def _of_signatures(strong: list[Match], evidence: Evidence) -> Format:
+    first = strong[0]
+    if len(strong) > 1:
+        others = ", ".join(match.puid for match in strong[1:6])
+        return _of_match(first, FormatVerdict.UNCERTAIN, f"signatures of other formats match too: {others}")
+    if (
+        first.puid == XML_PUID
+        and (text := sniff.text_of(evidence.head))
+        and (seen := sniff.markup(text))
+        and seen.mime != "application/xml"
+    ):
+        return _of_looks(seen, Basis.SIGNATURE, FormatVerdict.RECOGNISED)
+    return _of_match(first, FormatVerdict.RECOGNISED, "")
+
+
+def _of_text(text: str, evidence: Evidence) -> Format:
+    seen = None if _is_code(evidence, text) else sniff.markup(text, expects_xml=_expects_xml(evidence))
+    seen = seen or sniff.json_text(text, is_all=evidence.size_bytes <= len(evidence.head))
+    if seen:
+        return _of_looks(seen, Basis.TEXT, FormatVerdict.RECOGNISED)
+    for (puid, name, mime), looks in ((_CSS, sniff.is_css), (_JS, sniff.is_javascript)):
+        if _extension_agrees(evidence, mime) or _server_says(evidence, mime):
+            code = Looks(puid=puid, name=name, mime=mime, because="name or server say so and its syntax does not contradict")
+            if looks(text):
+                return _of_looks(code, Basis.TEXT, FormatVerdict.RECOGNISED)
+            basis = Basis.EXTENSION if _extension_agrees(evidence, mime) else Basis.SERVER
+            return replace(_of_looks(code, basis, FormatVerdict.UNCERTAIN), warning="its syntax does not show it")
+    named = next((match for match in evidence.matches if match.puid != TEXT_PUID), None)
+    if named:
+        # The extension names a kind of text, and the bytes are text.
+        return _of_match(named, FormatVerdict.UNCERTAIN, "known by its extension only")
+    plain = Looks(puid=TEXT_PUID, name="Plain Text File", mime="text/plain", because="all of it is text")
+    sure = evidence.extension in ("txt", "text", "log", "asc") or evidence.mime.startswith("text/plain")
+    return replace(
+        _of_looks(plain, Basis.TEXT, FormatVerdict.RECOGNISED if sure else FormatVerdict.UNCERTAIN),
+        warning="" if sure else "it is text of a kind that is not known",
+    )
+
+
+def _is_code(evidence: Evidence, text: str) -> bool:
+    """Scripts and style sheets may begin with an HTML comment mark, which browsers pass over."""
+    return text.lstrip().startswith("<!--") and any(_server_says(evidence, mime) for mime in ("text/css", "application/javascript"))
+
+
+def _expects_xml(evidence: Evidence) -> bool:
+    return evidence.extension in ("xml", "rss", "atom", "rdf", "xsl", "xslt", "xsd", "kml", "gpx") or media.is_xml(evidence.mime)
+
+
+def _extension_agrees(evidence: Evidence, mime: str) -> bool:
+    return evidence.extension in _EXTENSIONS.get(media.canonical(mime), ())
+
+
+def _server_says(evidence: Evidence, mime: str) -> bool:
+    return bool(evidence.mime) and media.canonical(evidence.mime) == media.canonical(mime)
+
+
+_EXTENSIONS = {
+    "text/css": ("css",),
+    "application/javascript": ("js", "mjs", "cjs"),
+    "image/x-icon": ("ico", "cur"),
+    "audio/mpeg": ("mp3", "mp2", "mpga"),
+    "application/vnd.ms-fontobject": ("eot",),
+}
+
+
+def _of_match(match: Match, verdict: FormatVerdict, warning: str) -> Format:
+    return Format(
+        puid=match.puid, name=match.name, version=match.version, mime=match.mime, basis=match.basis, verdict=verdict, warning=warning
+    )
+
+
+def _of_looks(seen: Looks, basis: Basis, verdict: FormatVerdict) -> Format:
+    warning = seen.because if verdict is FormatVerdict.UNCERTAIN else ""
+    return Format(puid=seen.puid, name=seen.name, version=seen.version, mime=seen.mime, basis=basis, verdict=verdict, warning=warning)
+
+
+def _of_server(evidence: Evidence) -> Format | None:
+    if media.says_nothing(evidence.mime):
+        return None
+    return Format(
+        puid="",
+        name="",
+        version="",
+        mime=evidence.mime,
+        basis=Basis.SERVER,
+        verdict=FormatVerdict.UNCERTAIN,
+        warning="only the server tells what it is",
+    )
+
+
+def _nothing(warning: str) -> Format:
+    return Format(puid="", name="", version="", mime="", basis=Basis.NOTHING, verdict=FormatVerdict.NOT_RECOGNISED, warning=warning)

@@ -1,0 +1,143 @@
+"""Results of surveys in the database: each distinct payload once per engine, and counts per container for reports.
+
+`record` takes the rows of one container; taking the same container again replaces its counts and adds nothing twice. Rows are never
+overwritten: another engine or signature release adds its own.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, tuple_
+
+from webdepot.database import Database
+from webdepot.formats import survey
+from webdepot.formats.survey import Row, SurveyResult
+from webdepot.formats.tables import format_counts, identifications, surveys
+from webdepot.model import HarvestId
+
+_BATCH = 500
+_FACTS = (
+    "digest",
+    "engine",
+    "url",
+    "size_bytes",
+    "server_mime",
+    "puid",
+    "name",
+    "version",
+    "mime",
+    "basis",
+    "verdict",
+    "warning",
+    "validity",
+)
+
+
+class Known:
+    """`survey.Already` over the database: what an earlier survey with the same engine said. Pickles; opens its own connection."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._database: Database | None = None
+
+    def __call__(self, digest: str, engine: str) -> Row | None:
+        if self._database is None:
+            self._database = Database(self.url)
+        chosen = select(*(identifications.c[name] for name in _FACTS)).where(
+            identifications.c.digest == digest, identifications.c.engine == engine
+        )
+        with self._database.reading() as connection:
+            found = connection.execute(chosen).mappings().one_or_none()
+        return dict(found) if found else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"url": self.url, "_database": None}
+
+
+def record(connection: Connection, harvest: HarvestId, result: SurveyResult, *, at: datetime) -> None:
+    """Put the survey of a container into the database; repeatable."""
+    tallies: dict[tuple[str, str, str, str], dict[str, Any]] = {}
+    for batch in _batches(survey.read_rows(result.rows)):
+        _add_new(connection, batch, at)
+        for row in batch:
+            _tally(tallies, result.container, row)
+    connection.execute(delete(format_counts).where(format_counts.c.container == result.container))
+    if tallies:
+        connection.execute(insert(format_counts), list(tallies.values()))
+    connection.execute(delete(surveys).where(surveys.c.container == result.container))
+    connection.execute(insert(surveys).values(**_survey(harvest, result, at)))
+
+
+def surveyed(connection: Connection, harvest: HarvestId) -> frozenset[str]:
+    """The containers of a harvest that were surveyed."""
+    return frozenset(connection.execute(select(surveys.c.container).where(surveys.c.harvest == harvest)).scalars())
+
+
+def find(connection: Connection, digest: str) -> list[Row]:
+    """Everything ever said about a payload, newest first."""
+    chosen = select(identifications).where(identifications.c.digest == digest).order_by(identifications.c.identified_at.desc())
+    return [dict(row) for row in connection.execute(chosen).mappings()]
+
+
+def _add_new(connection: Connection, batch: list[Row], at: datetime) -> None:
+    pairs = [(row["digest"], row["engine"]) for row in batch]
+    chosen = select(identifications.c.digest, identifications.c.engine).where(
+        tuple_(identifications.c.digest, identifications.c.engine).in_(pairs)
+    )
+    there = {(found.digest, found.engine) for found in connection.execute(chosen)}
+    new = {(row["digest"], row["engine"]): row for row in batch if (row["digest"], row["engine"]) not in there}
+    if new:
+        values = [{name: _fitting(name, row[name]) for name in _FACTS} | {"identified_at": at} for row in new.values()]
+        connection.execute(insert(identifications), values)
+
+
+def _fitting(name: str, value: Any) -> Any:
+    """Servers say media types of any length; a column that other engines measure must not refuse them."""
+    column = identifications.c[name].type
+    length = getattr(column, "length", None)
+    return value[:length] if length and isinstance(value, str) else value
+
+
+def _tally(tallies: dict[tuple[str, str, str, str], dict[str, Any]], container: str, row: Row) -> None:
+    key = (row["puid"], _fitting("mime", row["mime"]), row["verdict"], row["validity"])
+    tally = tallies.setdefault(
+        key,
+        {
+            "container": container,
+            "puid": key[0],
+            "mime": key[1],
+            "verdict": key[2],
+            "validity": key[3],
+            "name": row["name"],
+            "version": row["version"],
+            "uris": 0,
+            "size_bytes": 0,
+            "warnings": 0,
+        },
+    )
+    tally["uris"] += row["uris"]
+    tally["size_bytes"] += row["size_bytes"] * row["uris"]
+    tally["warnings"] += row["uris"] if row["warning"] else 0
+
+
+def _survey(harvest: HarvestId, result: SurveyResult, at: datetime) -> dict[str, Any]:
+    counts = result.counts
+    return {
+        "container": result.container,
+        "harvest": harvest,
+        "engine": result.engine,
+        "files": counts.files,
+        "checked": counts.checked,
+        "distinct_files": counts.distinct,
+        "size_bytes": counts.size_bytes,
+        "duration_s": counts.duration_s,
+        "surveyed_at": at,
+    }
+
+
+def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    iterator = iter(rows)
+    while batch := list(islice(iterator, _BATCH)):
+        yield batch

@@ -1,0 +1,203 @@
+"""Looking at the bytes of web text: PRONOM has no signatures for style sheets, scripts, JSON and plain text, and misses SVG, XML
+and HTML that do not begin the expected way; files that were cut off lack the end that its signatures ask for.
+
+Each function looks at the first bytes only and says what they look like, never more than that. The order of the questions for
+markup follows the MIME Sniffing standard (https://mimesniff.spec.whatwg.org) where it has an answer.
+"""
+
+import codecs
+import json
+import re
+from dataclasses import dataclass
+
+HEAD_BYTES = 65_536
+LONGEST_JSON_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """What bytes look like: PRONOM identifier, name, version, media type, and the reason in words."""
+
+    puid: str
+    name: str
+    version: str = ""
+    mime: str
+    because: str
+    whole: bool = True
+    """False where the beginning is that of the format but its end is missing."""
+
+
+_PDF = {
+    "1.0": "fmt/14",
+    "1.1": "fmt/15",
+    "1.2": "fmt/16",
+    "1.3": "fmt/17",
+    "1.4": "fmt/18",
+    "1.5": "fmt/19",
+    "1.6": "fmt/20",
+    "1.7": "fmt/276",
+    "2.0": "fmt/1129",
+}
+_MAGIC = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n", re.S), "fmt/11", "Portable Network Graphics", "1.0", "image/png", False),
+    (re.compile(rb"GIF87a", re.S), "fmt/3", "Graphics Interchange Format", "87a", "image/gif", False),
+    (re.compile(rb"GIF89a", re.S), "fmt/4", "Graphics Interchange Format", "89a", "image/gif", False),
+    (re.compile(rb"\xff\xd8\xff\xe0..JFIF\0\x01\x00", re.S), "fmt/42", "JPEG File Interchange Format", "1.00", "image/jpeg", False),
+    (re.compile(rb"\xff\xd8\xff\xe0..JFIF\0\x01\x01", re.S), "fmt/43", "JPEG File Interchange Format", "1.01", "image/jpeg", False),
+    (re.compile(rb"\xff\xd8\xff\xe0..JFIF\0\x01\x02", re.S), "fmt/44", "JPEG File Interchange Format", "1.02", "image/jpeg", False),
+    (re.compile(rb"\xff\xd8\xff", re.S), "fmt/41", "Raw JPEG Stream", "", "image/jpeg", False),
+    *((re.compile(rb"%PDF-" + number.encode()), puid, "Acrobat PDF", number, "application/pdf", False) for number, puid in _PDF.items()),
+    (re.compile(rb"\0\0\x01\0[\x01-\x40]\0.{4}[\0-\x04]\0", re.S), "x-fmt/418", "Icon file format", "", "image/vnd.microsoft.icon", True),
+    (re.compile(rb"ID3[\x02-\x04]|\xff[\xfa\xfb\xf2\xf3][\x10-\xeb]", re.S), "fmt/134", "MPEG 1/2 Audio Layer 3", "", "audio/mpeg", True),
+    (re.compile(rb".{8}[\0\x01]\0[\x01\x02]\0.{22}LP", re.S), "", "Embedded OpenType", "", "application/vnd.ms-fontobject", True),
+    (re.compile(rb"RIFF....WEBP", re.S), "", "WebP", "", "image/webp", False),
+    (re.compile(rb"RIFF....WAVE", re.S), "fmt/6", "Waveform Audio", "", "audio/x-wav", False),
+    (re.compile(rb"PK\x03\x04", re.S), "x-fmt/263", "ZIP Format", "", "application/zip", False),
+)
+
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_STRAY = re.compile("[\udc80-\udcff]")
+_BINARY = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_SKIPPED = re.compile(r"\s+|<!--.*?(?:-->|\Z)|<\?(?!php|=).*?(?:\?>|\Z)", re.S)
+_DOCTYPE = re.compile(r"<!doctype\s+([a-z:_][\w:.-]*)([^>\[]*)(?:\[.*?\]\s*)?>?", re.I | re.S)
+_ELEMENT = re.compile(r"<([A-Za-z_][\w.-]*(?::[\w.-]+)?)((?:\s[^<>]*)?)/?>?", re.S)
+_HTML_TAGS = frozenset(
+    ("html", "head", "body", "title", "script", "style", "link", "meta", "base", "iframe", "frameset", "noscript", "object", "embed",
+     "applet", "h1", "h2", "h3", "h4", "h5", "h6", "div", "font", "table", "tr", "td", "a", "br", "p", "img", "form", "ul", "ol", "li",
+     "dl", "span", "center", "b", "i", "strong", "em", "main", "section", "article", "header", "footer", "nav", "button", "input", "select",
+     "label", "pre", "blockquote", "hr")
+)  # fmt: skip
+# These are searched in hostile bytes: each alternative ends after a bounded look, so that the time stays linear.
+_CSS = re.compile(r"@(?:import|charset|media|font-face|namespace|keyframes|supports|page|layer)\b|\{\s*(?:[\w-]{1,100}\s{0,20}:|\})")
+_CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.S)
+_JS = re.compile(
+    r"""\b(?:var|let|const|function|return|typeof|window|document|import|export|class|async|new)\b|=>|["']use strict["']"""
+    r"""|[\w$\])]\s{0,20}(?:\(|=[^=])|^\s{0,200}(?:/\*|//)""",
+    re.M,
+)
+
+
+def binary(head: bytes) -> Looks | None:
+    """A binary format by its first bytes, for files that PRONOM's signatures did not take."""
+    for pattern, puid, name, version, mime, whole in _MAGIC:
+        if pattern.match(head):
+            because = f"it begins like {name}" if whole else f"it begins like {name}, but its end is missing or not as it should be"
+            return Looks(puid=puid, name=name, version=version, mime=mime, because=because, whole=whole)
+    return None
+
+
+def text_of(head: bytes) -> str | None:
+    """The bytes as text if they are text at all: UTF-8, UTF-16 with a mark, or an 8-bit encoding without control characters."""
+    for mark, encoding in _BOMS:
+        if head.startswith(mark):
+            return head[len(mark) :].decode(encoding, "replace")
+    text = head.decode("utf-8", "surrogateescape")
+    # The head may end within a character; that alone makes it no other encoding.
+    stray = len(_STRAY.findall(text[:-3]))
+    if _BINARY.search(text) or stray > len(head) * 0.3:
+        return None
+    return text if not stray else head.decode("windows-1252", "replace")
+
+
+def markup(text: str, *, expects_xml: bool = False) -> Looks | None:
+    """HTML, SVG or other XML by document type or first element, whatever comments stand before it.
+
+    `expects_xml` says that name or server call it XML, so that elements which HTML knows too (`a`, `link`, `title`) are no HTML.
+    """
+    rest, declared = text[:HEAD_BYTES], text.lstrip().startswith("<?xml")
+    while found := _SKIPPED.match(rest):
+        rest = rest[found.end() :]
+    doctype = _DOCTYPE.match(rest)
+    if doctype and doctype.group(1).lower() == "html":
+        return _html(doctype.group(2), declared)
+    if doctype:
+        rest = rest[doctype.end() :]
+        while found := _SKIPPED.match(rest):
+            rest = rest[found.end() :]
+    element = _ELEMENT.match(rest)
+    if not element:
+        return _xml("") if declared else None
+    name, attributes = element.group(1), element.group(2)
+    local = name.rpartition(":")[2]
+    if local == "svg":
+        return _svg(attributes)
+    if local.lower() == "html" and "http://www.w3.org/1999/xhtml" in attributes and declared:
+        return _looks(
+            "fmt/102",
+            "Extensible Hypertext Markup Language",
+            "1.0",
+            "application/xhtml+xml",
+            "its first element is html in the XHTML namespace",
+        )
+    if local.lower() in _HTML_TAGS and ":" not in name and not declared and (not expects_xml or local.lower() == "html"):
+        return _looks("fmt/96", "Hypertext Markup Language", "", "text/html", f"its first element is {local.lower()}")
+    if declared or doctype or expects_xml or "xmlns" in attributes or text.rstrip().endswith(">"):
+        return _xml(local)
+    return None
+
+
+def json_text(text: str, *, is_all: bool) -> Looks | None:
+    """JSON that parses as a whole, or the beginning of a longer one that looks like it."""
+    start = text.lstrip()[:1]
+    if start not in ("{", "["):
+        return None
+    if is_all:
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return _looks("fmt/817", "JSON Data Interchange Format", "", "application/json", "it is JSON from beginning to end")
+    if re.match(r'\s*(?:\{\s*"(?:[^"\\]|\\.){0,2000}"\s*:|\[\s*[\[{"\d-])', text):
+        return _looks("fmt/817", "JSON Data Interchange Format", "", "application/json", "it begins like JSON")
+    return None
+
+
+def is_css(text: str) -> bool:
+    """Does it have rules like a style sheet, or nothing but comments?"""
+    bare = _CSS_COMMENT.sub("", text)
+    return not bare.strip() or bool(_CSS.search(bare))
+
+
+def is_javascript(text: str) -> bool:
+    return not text.lstrip().startswith("<") and bool(_JS.search(text))
+
+
+def _html(public: str, declared: bool) -> Looks:
+    for mark, puid, version in (("XHTML 1.1", "fmt/103", "1.1"), ("XHTML 1.0", "fmt/102", "1.0")):
+        if mark in public:
+            mime = "application/xhtml+xml" if declared else "text/html"
+            return _looks(puid, "Extensible Hypertext Markup Language", version, mime, f"its document type names {mark}")
+    for mark, puid, version in (
+        ("HTML 4.01", "fmt/100", "4.01"),
+        ("HTML 4.0", "fmt/99", "4.0"),
+        ("HTML 3.2", "fmt/98", "3.2"),
+        ("HTML 2.0", "fmt/97", "2.0"),
+    ):
+        if mark in public:
+            return _looks(puid, "Hypertext Markup Language", version, "text/html", f"its document type names {mark}")
+    if "PUBLIC" in public.upper():
+        return _looks("fmt/96", "Hypertext Markup Language", "", "text/html", "its document type is html")
+    return _looks("fmt/471", "Hypertext Markup Language", "5", "text/html", "its document type is that of HTML5")
+
+
+def _svg(attributes: str) -> Looks:
+    version = re.search(r"\bversion\s*=\s*[\"']([\d.]+)", attributes)
+    # SVG 1.1 fixes the attribute's default in its document type, so that a file without it counts as 1.1.
+    number = version.group(1) if version else "1.1"
+    puid = {"1.0": "fmt/91", "1.2": "fmt/413"}.get(number, "fmt/92")
+    return _looks(puid, "Scalable Vector Graphics", number, "image/svg+xml", "its first element is svg")
+
+
+def _xml(local: str) -> Looks:
+    mime = {"rss": "application/rss+xml", "feed": "application/atom+xml", "RDF": "application/rdf+xml"}.get(local, "application/xml")
+    return _looks(
+        "fmt/101",
+        "Extensible Markup Language",
+        "1.0",
+        mime,
+        f"it is XML with the first element {local}" if local else "it begins with an XML declaration",
+    )
+
+
+def _looks(puid: str, name: str, version: str, mime: str, because: str) -> Looks:
+    return Looks(puid=puid, name=name, version=version, mime=mime, because=because)

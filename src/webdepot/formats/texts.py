@@ -1,0 +1,65 @@
+"""Every finding about a file's format, with its severity, its words and what to do: one table, to be translated as a whole."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from webdepot.model import Finding, Severity
+
+_ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    severity: Severity
+    words: str
+    action: str = ""
+
+
+TEXTS: Mapping[str, Text] = {
+    "empty": Text(_NOTE, "The file is empty."),
+    "content-cut": Text(
+        _WARNING, "Unpacked it is larger than {limit} bytes; only so much was looked at.", "Raise the limit if the file matters."
+    ),
+    "digest-differs": Text(_WARNING, "The record states the payload digest {stated}, its bytes have {found}."),
+    "gave-up-time": Text(
+        _WARNING, "The check was stopped after {limit} seconds.", "Look at the file by hand: it may be made to stop programs."
+    ),
+    "gave-up-memory": Text(_WARNING, "The check was stopped because it needed too much memory.", "Look at the file by hand."),
+    "checker-died": Text(_WARNING, "The check ended with a fault of the checking library ({detail}).", "Look at the file by hand."),
+    "too-large": Text(_NOTE, "The file is too large for this check ({detail})."),
+    "nested-too-deep": Text(_WARNING, "It is nested too deep to be read ({detail})."),
+    "expands-without-end": Text(
+        _WARNING, "It unpacks to more than {limit} bytes and may be made to fill disks.", "Do not unpack it without a limit."
+    ),
+    "encrypted": Text(_WARNING, "It is encrypted and cannot be read without a password.", "Ask the owner for a copy without encryption."),
+    "not-utf-8": Text(_NOTE, "It is not UTF-8; an older 8-bit encoding is assumed."),
+    "text-damaged": Text(_ERROR, "It is nearly UTF-8, but not at byte {place}: {detail}."),
+    "xml-not-well-formed": Text(_ERROR, "The XML is not well-formed: {detail}."),
+    "json-not-valid": Text(_ERROR, "The JSON is not valid: {detail}."),
+    "json-names-repeated": Text(_NOTE, "A name stands twice in one object: {detail}."),
+    "html-cut-off": Text(_ERROR, "The page ends in the middle of its markup: {detail}."),
+    "html-error": Text(_NOTE, "The markup has an error that browsers mend: {detail}."),
+    "image-damaged": Text(_ERROR, "The image cannot be shown whole: {detail}."),
+    "image-cut-off": Text(_ERROR, "The image ends before its end mark."),
+    "trailing-bytes": Text(_NOTE, "{detail} bytes follow behind the end of the file."),
+    "image-other-kind": Text(_ERROR, "The image is {detail}, not what its signature promised."),
+    "pdf-damaged": Text(_ERROR, "The PDF is damaged: {detail}."),
+    "pdf-problem": Text(_WARNING, "The PDF has a fault that readers mend: {detail}."),
+    "zip-damaged": Text(_ERROR, "The ZIP is damaged: {detail}."),
+    "gzip-damaged": Text(_ERROR, "The gzip file is damaged: {detail}."),
+    "part-not-well-formed": Text(_ERROR, "A part of the document is not well-formed XML: {detail}."),
+    "wave-damaged": Text(_ERROR, "The WAVE file is damaged: {detail}."),
+}
+
+
+def finding(code: str, *, subject: str = "", place: str = "", **facts: object) -> Finding:
+    """The finding of that code in English; `facts` fill the gaps of its words."""
+    text = TEXTS[code]
+    message = text.words.format(**{"place": place} | {name: _short(value) for name, value in facts.items()})
+    return Finding(code=f"formats.{code}", severity=text.severity, subject=subject, message=message, place=place, action=text.action)
+
+
+def _short(value: object) -> str:
+    """Words of libraries can be as long as the file they complain about."""
+    words = " ".join(str(value).split()).rstrip(".")
+    return words if len(words) <= 300 else f"{words[:299]}…"
