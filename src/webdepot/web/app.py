@@ -1,9 +1,11 @@
-"""The two faces on the web: the portal, and replay on a host name of its own. All routes stand in two tables here.
+"""The faces on the web: the portal, the frame around archived pages, and replay on an origin of its own.
+
+All routes stand in the tables here.
 
 A route parses, calls one service function, renders. Who may call it is a column of the table and is checked in one place.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import Role
@@ -24,8 +26,8 @@ from webdepot.archive import Archive
 from webdepot.errors import ConfigError
 from webdepot.web import account, home, raw, search, staff, versions
 from webdepot.web.problems import HANDLERS, problem
-from webdepot.web.security import Headers, HostGuard, OriginGuard, portal_headers, replay_headers
-from webdepot.web.site import STAFF, Site, here, language_of, person_of, templates
+from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
+from webdepot.web.site import STAFF, Face, Site, here, language_of, person_of, templates
 
 Endpoint = Callable[[Request], Any]
 
@@ -56,35 +58,35 @@ PORTAL_PAGES = (
     Page(path="/{collection}/{address:path}", endpoint=versions.archived),
 )
 
+FRAME_PAGES = (
+    Page(path="/-/language", endpoint=home.set_language),
+    Page(path="/-/banner/{address:path}", endpoint=versions.banner),
+    Page(path="/{collection}/{address:path}", endpoint=versions.archived),
+)
+
 REPLAY_PAGES = (
     Page(path="/-/start/{address:path}", endpoint=raw.start),
     Page(path="/{collection}/{address:path}", endpoint=raw.replayed, methods=("GET", "POST", "PUT", "DELETE", "PATCH")),
 )
 
 
-def build_portal(archive: Archive, *, portal_url: str, replay_url: str, is_strict: bool = False) -> Starlette:
-    """The portal. `is_strict` answers to the host name of `portal_url` alone."""
-    site = Site(archive=archive, portal_url=portal_url, replay_url=replay_url, is_portal=True)
-    routes = [
-        *_routes(PORTAL_PAGES[:-1]),
-        Mount("/-/static", StaticFiles(packages=[("webdepot.web", "static")])),
-        *_routes(PORTAL_PAGES[-1:]),
-    ]
-    guards = [
-        Middleware(Headers, headers=portal_headers(replay_url)),
-        *([Middleware(HostGuard, own_url=portal_url)] if is_strict else []),
-        Middleware(OriginGuard, own_urls=(portal_url,), refusal=_refusal(site)),
-    ]
-    app = Starlette(routes=routes, middleware=guards, exception_handlers=HANDLERS)
-    app.state.site = site
+def build_portal(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
+    """The portal. With another `frame_url` it sends readers of archived pages there (see `site.Face`)."""
+    site = Site(archive=archive, face=Face.PORTAL, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
+    app = _app(site, PORTAL_PAGES, portal_headers(replay_url))
     app.state.brake = account.Brake()
-    templates()
     return app
 
 
-def build_replay(archive: Archive, *, portal_url: str, replay_url: str, is_strict: bool = False) -> Starlette:
+def build_frame(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str) -> Starlette:
+    """Nothing but the frame around archived pages."""
+    site = Site(archive=archive, face=Face.FRAME, portal_url=portal_url, frame_url=frame_url, replay_url=replay_url)
+    return _app(site, FRAME_PAGES, portal_headers(replay_url))
+
+
+def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
     """Archived content, on an origin of its own, without sessions."""
-    site = Site(archive=archive, portal_url=portal_url, replay_url=replay_url, is_portal=False)
+    site = Site(archive=archive, face=Face.REPLAY, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
     worker = _worker_file()
     routes = [
         Route("/", lambda request: RedirectResponse(portal_url + "/", status_code=302)),
@@ -92,12 +94,22 @@ def build_replay(archive: Archive, *, portal_url: str, replay_url: str, is_stric
         Route("/-/{name}", _static),
         *_routes(REPLAY_PAGES),
     ]
-    guards = [
-        Middleware(Headers, headers=replay_headers(portal_url)),
-        *([Middleware(HostGuard, own_url=replay_url)] if is_strict else []),
-    ]
+    guards = [Middleware(Headers, headers=replay_headers(site.frame_url))]
     app = Starlette(routes=routes, middleware=guards, exception_handlers=HANDLERS)
     app.state.site = site
+    return app
+
+
+def _app(site: Site, pages: tuple[Page, ...], headers: Mapping[str, str]) -> Starlette:
+    """A face with pages; the last of them takes every path that is left."""
+    static = Mount("/-/static", StaticFiles(packages=[("webdepot.web", "static")]))
+    guards = [
+        Middleware(Headers, headers=headers),
+        Middleware(OriginGuard, own_urls=(site.portal_url,), refusal=_refusal),
+    ]
+    app = Starlette(routes=[*_routes(pages[:-1]), static, *_routes(pages[-1:])], middleware=guards, exception_handlers=HANDLERS)
+    app.state.site = site
+    templates()
     return app
 
 
@@ -122,16 +134,11 @@ def _guarded(page: Page) -> Endpoint:
     return checked
 
 
-def _refusal(site: Site) -> ASGIApp:
-    """The page for a changing request from another site; it is made outside the routes, so it brings its own state."""
-
-    async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        words = language_of(request).texts["errors.text_403_origin"]
-        response = await run_in_threadpool(problem, request, 403, words)
-        await response(scope, receive, send)
-
-    return refuse
+async def _refusal(scope: Scope, receive: Receive, send: Send) -> None:
+    """The page for a changing request from another site."""
+    request = Request(scope, receive)
+    response = await run_in_threadpool(problem, request, 403, language_of(request).texts["errors.text_403_origin"])
+    await response(scope, receive, send)
 
 
 def _worker_file() -> Path:

@@ -11,7 +11,7 @@ from webdepot.access.replay.headers import RAW_POLICY
 from webdepot.errors import NotPermitted, WebdepotError
 from webdepot.web.address import BadAddress
 from webdepot.web.language import Language
-from webdepot.web.site import language_of, render, site_of
+from webdepot.web.site import Face, language_of, render, site_of
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ def problem(request: Request, status: int, words: str) -> Response:
     """A page that says what is wrong and leads on."""
     spoken = language_of(request)
     title = heading(spoken, status)
-    if not site_of(request).is_portal:
+    if site_of(request).face is Face.REPLAY:
         headers = {"Content-Security-Policy": RAW_POLICY}
         return render(request, "inside.html", status=status, headers=headers, heading=title, words=words, url="")
     return render(request, "problem.html", status=status, heading=title, words=words, code=status)

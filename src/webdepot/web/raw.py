@@ -82,7 +82,7 @@ def _start(request: Request, found: Address) -> Response:
         raw=address.path_of(found.collection, found.timestamp + "id_", found.url),
         worker=WORKER_PATH + WORKER_QUERY,
         config_version=CONFIG_VERSION,
-        policy=replay_headers.page_policy(site.replay_url, site.portal_url),
+        policy=replay_headers.page_policy(site.replay_url, site.frame_url),
     )
 
 

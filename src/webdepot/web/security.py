@@ -33,10 +33,10 @@ def portal_headers(replay_url: str) -> Mapping[str, str]:
     }
 
 
-def replay_headers(portal_url: str) -> Mapping[str, str]:
+def replay_headers(frame_url: str) -> Mapping[str, str]:
     return {
         "Content-Security-Policy": f"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; worker-src 'self'; "
-        f"form-action 'none'; base-uri 'none'; frame-ancestors {portal_url}",
+        f"form-action 'none'; base-uri 'none'; frame-ancestors {frame_url}",
         "Referrer-Policy": "no-referrer",
         "X-DNS-Prefetch-Control": "off",
         "X-Robots-Tag": "noindex, nofollow",

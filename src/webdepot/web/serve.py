@@ -1,7 +1,8 @@
-"""Both faces in one process: one server on two or three sockets; the port of a connection tells which face is meant.
+"""All faces in one process: one server on some sockets; port and host name of a request tell which face is meant.
 
 On loopback the portal is `http://127.0.0.1:P` and replay `http://localhost:Q`: browsers keep cookies by host name and not by port, so
-two names are what keeps the portal's session away from archived pages. On any other address the operator names both.
+two names are what keeps the portal's session away from archived pages. The frame around them is `http://localhost:P`
+(`site.Face` says why). On any other address the operator names portal and replay, best in one domain.
 """
 
 import asyncio
@@ -9,17 +10,20 @@ import errno
 import ipaddress
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import uvicorn
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, Conflict, InputError
-from webdepot.web.app import build_portal, build_replay
+from webdepot.web.app import build_frame, build_portal, build_replay
+from webdepot.web.security import HostGuard
+from webdepot.web.site import Face
 
 Ready = Callable[[str, str], None]
 _BACKLOG = 512
@@ -29,6 +33,7 @@ _TRIES = 20
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
     portal_url: str
+    frame_url: str
     replay_url: str
     is_strict: bool
     """Whether each face answers to its own host name alone; a web server in front sees to that otherwise."""
@@ -39,7 +44,7 @@ def serve(archive: Archive, *, host: str, port: int, replay_port: int, ready: Re
 
     Port 0 takes any free one. Conflict when a port is taken, ConfigError when portal and replay would share a host name.
     """
-    portal_sockets = _listening(host, port, option="--port", both_families=False)
+    portal_sockets = _listening(host, port, option="--port", both_families=is_loopback(host))
     try:
         replay_sockets = _listening(host, replay_port, option="--replay-port", both_families=is_loopback(host))
     except BaseException:
@@ -64,10 +69,15 @@ def addresses_of(archive: Archive, host: str, port: int, replay_port: int) -> Ad
     if not portal_url:
         name = f"[{host}]" if ":" in host else host
         other = "127.0.0.1" if host == "localhost" else "localhost"
-        return Addresses(portal_url=f"http://{name}:{port}", replay_url=f"http://{other}:{replay_port}", is_strict=True)
+        return Addresses(
+            portal_url=f"http://{name}:{port}",
+            frame_url=f"http://{other}:{port}",
+            replay_url=f"http://{other}:{replay_port}",
+            is_strict=True,
+        )
     if urlsplit(portal_url).hostname == urlsplit(replay_url).hostname:
         raise ConfigError(f"portal_url and replay_url in [web] have the same host name {urlsplit(portal_url).hostname}. Use two.")
-    return Addresses(portal_url=portal_url, replay_url=replay_url, is_strict=False)
+    return Addresses(portal_url=portal_url, frame_url=portal_url, replay_url=replay_url, is_strict=False)
 
 
 def is_loopback(host: str) -> bool:
@@ -80,13 +90,13 @@ def is_loopback(host: str) -> bool:
 
 
 def _run(archive: Archive, addresses: Addresses, portal: Sequence[socket.socket], replay: Sequence[socket.socket], ready: Ready) -> None:
-    given = {"portal_url": addresses.portal_url, "replay_url": addresses.replay_url}
-    app = _by_port(
-        build_portal(archive, **given, is_strict=addresses.is_strict),
-        build_replay(archive, **given, is_strict=addresses.is_strict),
-        replay_port=_port_of(replay),
-        ready=lambda: ready(addresses.portal_url, addresses.replay_url),
-    )
+    given = {"portal_url": addresses.portal_url, "frame_url": addresses.frame_url, "replay_url": addresses.replay_url}
+    faces = {
+        Face.PORTAL: build_portal(archive, **given),
+        Face.FRAME: build_frame(archive, **given),
+        Face.REPLAY: build_replay(archive, **given),
+    }
+    app = _by_address(faces, addresses, replay_port=_port_of(replay), ready=lambda: ready(addresses.portal_url, addresses.replay_url))
     config = uvicorn.Config(
         app,
         lifespan="on",
@@ -103,13 +113,22 @@ def _run(archive: Archive, addresses: Addresses, portal: Sequence[socket.socket]
         asyncio.run(uvicorn.Server(config).serve(sockets=[*portal, *replay]))
 
 
-def _by_port(portal: ASGIApp, replay: ASGIApp, *, replay_port: int, ready: Callable[[], None]) -> ASGIApp:
+def _by_address(faces: Mapping[Face, ASGIApp], addresses: Addresses, *, replay_port: int, ready: Callable[[], None]) -> ASGIApp:
+    """One application that passes each request to its face; who came by a wrong name of this machine is sent to the right one."""
+    portal_host, frame_host = urlsplit(addresses.portal_url).netloc, urlsplit(addresses.frame_url).netloc
+    portal, replay = faces[Face.PORTAL], faces[Face.REPLAY]
+    if addresses.is_strict:
+        portal, replay = HostGuard(portal, addresses.portal_url), HostGuard(replay, addresses.replay_url)
+
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await _lifespan(receive, send, ready)
-            return
-        server = scope.get("server") or ("", 0)
-        await (replay if server[1] == replay_port else portal)(scope, receive, send)
+        elif (scope.get("server") or ("", 0))[1] == replay_port:
+            await replay(scope, receive, send)
+        elif frame_host != portal_host and Headers(scope=scope).get("host", "").lower() == frame_host:
+            await faces[Face.FRAME](scope, receive, send)
+        else:
+            await portal(scope, receive, send)
 
     return app
 

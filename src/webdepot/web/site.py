@@ -1,6 +1,7 @@
 """What every route needs: the opened archive, the two addresses, the templates; and who asks, in which language."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,18 +24,34 @@ LANGUAGE_COOKIE = "language"
 STAFF = frozenset(Role) - {Role.READER}
 
 
+class Face(StrEnum):
+    """Which of the three origins answers.
+
+    Archived pages run on REPLAY and must share no cookie with PORTAL, so their host names differ. But a browser that blocks
+    third-party storage gives a framed page of another *site* no worker, so the page around them, FRAME, must be of REPLAY's
+    site and yet of another origin. With archive.example.org and replay.example.org the portal itself is that; on
+    loopback it is `localhost` with the portal's port beside `localhost` with the replay port.
+    """
+
+    PORTAL = "portal"
+    FRAME = "frame"
+    REPLAY = "replay"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One face of the archive. `portal_url` and `replay_url` have no final slash and different host names."""
+    """One face of the archive. Addresses have no final slash."""
 
     archive: Archive
+    face: Face
     portal_url: str
+    frame_url: str
     replay_url: str
-    is_portal: bool
 
     @property
-    def own_url(self) -> str:
-        return self.portal_url if self.is_portal else self.replay_url
+    def to_portal(self) -> str:
+        """What stands before a path of the portal in a link on this face."""
+        return "" if self.face is Face.PORTAL else self.portal_url
 
     @property
     def session_cookie(self) -> str:
@@ -58,9 +75,9 @@ def language_of(request: Request) -> Language:
 
 
 def person_of(request: Request) -> Person | None:
-    """Who is signed in. Archived pages never learn it: the replay face knows nobody."""
+    """Who is signed in. Only the portal knows: archived scripts can set cookies for the host of the other faces."""
     site = site_of(request)
-    token = request.cookies.get(site.session_cookie) if site.is_portal else None
+    token = request.cookies.get(site.session_cookie) if site.face is Face.PORTAL else None
     if not token or len(token) > 200:
         return None
     return accounts.find_session(site.archive.database, token, site.archive.clock())
@@ -78,6 +95,7 @@ def render(request: Request, template: str, *, status: int = 200, headers: dict[
     """A page in the reader's language. `values` are the template's own."""
     site = site_of(request)
     spoken = language_of(request)
+    person = person_of(request)
     text = (
         templates()
         .get_template(template)
@@ -88,8 +106,8 @@ def render(request: Request, template: str, *, status: int = 200, headers: dict[
             languages=[language.load(code) for code in language.CODES],
             site=site,
             archive=site.archive.config.archive,
-            person=person_of(request) if site.is_portal else None,
-            is_staff=bool(reader_of(request).roles & STAFF) if site.is_portal else False,
+            person=person,
+            is_staff=person is not None and bool(person.roles & STAFF),
             here=here(request),
             path_of=address.path_of,
             version=VERSION,

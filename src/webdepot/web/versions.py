@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,8 +16,9 @@ from webdepot.services import replaying
 from webdepot.web import address, charts
 from webdepot.web.address import Address
 from webdepot.web.charts import DrawnBar
+from webdepot.web.language import CODES
 from webdepot.web.problems import problem, words_for
-from webdepot.web.site import language_of, reader_of, render, site_of
+from webdepot.web.site import LANGUAGE_COOKIE, Face, language_of, reader_of, render, site_of
 
 UNSANDBOXED_TYPES = frozenset({"application/pdf"})
 """Browsers show these in a viewer of their own, which a sandbox switches off. They hold no script of the page's origin."""
@@ -88,9 +90,20 @@ def _frame(request: Request, found: Address) -> Response:
         place = _place(request, found)
     except NotFound as error:
         return _missing(request, found, str(error))
+    where = address.path_of(found.collection, place.capture.timestamp, place.capture.url)
+    site = site_of(request)
+    if site.face is Face.PORTAL and site.frame_url != site.portal_url:
+        return RedirectResponse(_on_frame_face(request, where), status_code=302)
     if place.capture.timestamp != found.timestamp:
-        return RedirectResponse(address.path_of(found.collection, place.capture.timestamp, place.capture.url), status_code=302)
+        return RedirectResponse(where, status_code=302)
     return render(request, "frame.html", **_frame_values(request, found, place))
+
+
+def _on_frame_face(request: Request, where: str) -> str:
+    """The other host does not see the portal's cookies: a chosen language is told to it on the way."""
+    chosen = request.cookies.get(LANGUAGE_COOKIE)
+    frame_url = site_of(request).frame_url
+    return f"{frame_url}/-/language?{urlencode({'lang': chosen, 'to': where})}" if chosen in CODES else frame_url + where
 
 
 def _place(request: Request, found: Address) -> replaying.Place:

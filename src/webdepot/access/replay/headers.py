@@ -44,12 +44,12 @@ MOST_HEADERS = 200
 LONGEST_VALUE = 8000
 
 
-def page_policy(replay_url: str, portal_url: str) -> str:
+def page_policy(replay_url: str, frame_url: str) -> str:
     """The Content-Security-Policy of a page rewritten in the browser: everything from our own origin, nothing from anywhere else."""
     return (
         "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; "
         f"frame-src data: about: blob: {replay_url}/; form-action 'self'; object-src 'none'; base-uri 'self'; "
-        f"frame-ancestors 'self' {portal_url}"
+        f"frame-ancestors 'self' {frame_url}"
     )
 
 
