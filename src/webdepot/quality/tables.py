@@ -1,0 +1,30 @@
+"""The tables of what was observed about a harvest, and of the verdict on it."""
+
+from sqlalchemy import Column, ForeignKey, Index, Integer, String, Table, Text
+
+from webdepot.database import Moment, metadata
+
+findings = Table(
+    "findings",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("harvest", String(100), ForeignKey("harvests.id"), nullable=False),
+    Column("code", String(60), nullable=False),
+    Column("severity", String(10), nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("place", Text, nullable=False),
+    Column("action", String(200), nullable=False),
+    Index("ix_findings_harvest_severity_id", "harvest", "severity", "id"),
+    Index("ix_findings_harvest_code", "harvest", "code"),
+)
+
+judgements = Table(
+    "judgements",
+    metadata,
+    Column("harvest", String(100), ForeignKey("harvests.id"), primary_key=True),
+    Column("answer", String(10), nullable=False),
+    Column("rule", String(100), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("judged_at", Moment, nullable=False),
+)

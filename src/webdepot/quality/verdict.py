@@ -1,0 +1,59 @@
+"""The verdict on a harvest: good enough to keep as it is, or not, with the reasons that decided it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from webdepot.model import Answer, Verdict
+
+_PARTS = ("part-never-tried", "part-robots", "part-out-of-scope", "part-over-limit", "part-error", "part-unreachable")
+_LINKS = ("link-broken", "link-server-error", "link-unreachable")
+_FATAL = ("nothing-harvested",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictLimits:
+    """Up to these shares a harvest is accepted without a person. Shares are of the documents harvested."""
+
+    missing_parts: float = 0.05
+    broken_links: float = 0.10
+    truncated: float = 0.01
+    failed_seeds: int = 0
+    queue_may_be_left: bool = False
+
+
+def of(finding_counts: Mapping[str, int], counts: Mapping[str, int], *, limits: VerdictLimits = VerdictLimits()) -> Verdict:  # noqa: B008 - frozen
+    """Judge a harvest by the number of its findings by code, and by its own counts (`fetched` documents, `captures` of an import).
+
+    ACCEPT when every share is within its limit; REJECT when nothing came in; PASS when a person should look, with the reasons.
+    """
+    found = {code.removeprefix("quality."): count for code, count in finding_counts.items()}
+    if any(found.get(code) for code in _FATAL):
+        return Verdict(answer=Answer.REJECT, rule="nothing-harvested", reason="The harvest brought nothing.")
+    documents = max(1, counts.get("fetched", 0), counts.get("captures", 0))
+    reasons = [reason for reason in _reasons(found, documents, limits) if reason]
+    if reasons:
+        rule = reasons[0][0]
+        return Verdict(answer=Answer.PASS, rule=rule, reason=" ".join(words for _, words in reasons))
+    noted = sum(found.get(code, 0) for code in (*_PARTS, *_LINKS, "body-truncated"))
+    reason = (
+        f"{documents} documents, {noted} of their parts and links absent or broken: within the limits." if noted else "Nothing is missing."
+    )
+    return Verdict(answer=Answer.ACCEPT, rule="within-limits", reason=reason)
+
+
+def _reasons(found: Mapping[str, int], documents: int, limits: VerdictLimits) -> list[tuple[str, str] | None]:
+    seeds = found.get("seed-failed", 0) + found.get("seed-never-tried", 0)
+    waiting = found.get("queue-left", 0) and not limits.queue_may_be_left
+    return [
+        ("failed-seeds", f"{seeds} of the seeds did not answer.") if seeds > limits.failed_seeds else None,
+        ("queue-left", "The harvest ended before its queue was empty.") if waiting else None,
+        _share("missing-parts", "parts of pages are missing", sum(found.get(code, 0) for code in _PARTS), documents, limits.missing_parts),
+        _share("broken-links", "links of the site are broken", sum(found.get(code, 0) for code in _LINKS), documents, limits.broken_links),
+        _share("truncated", "answers are not whole", found.get("body-truncated", 0), documents, limits.truncated),
+    ]
+
+
+def _share(rule: str, words: str, count: int, documents: int, limit: float) -> tuple[str, str] | None:
+    if count <= documents * limit:
+        return None
+    return rule, f"{count} {words}, more than {limit:.0%} of {documents} documents."
