@@ -25,6 +25,7 @@ class Site:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = 1 << 16  # one write for head and body: two would wait for each other (Nagle)
 
             def do_GET(self) -> None:
                 with site.asked:

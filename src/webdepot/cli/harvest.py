@@ -32,8 +32,8 @@ def list_(context: typer.Context, limit: Annotated[int, typer.Option(min=1, help
             "reason": harvest.reason,
             "counts": dict(harvest.counts),
         }
-        size = size_words(harvest.counts.get("bytes", 0))
-        words = f"[bold]{plain(harvest.id)}[/bold]  {harvest.state.value}  {harvest.counts.get('fetched', 0):,} documents, {size}  [dim]{plain(harvest.reason)}[/dim]"
+        got = f"{harvest.counts.get('fetched', 0):,} documents, {size_words(harvest.counts.get('bytes', 0))}"
+        words = f"[bold]{plain(harvest.id)}[/bold]  {harvest.state.value}  {got}  [dim]{plain(harvest.reason)}[/dim]"
         output.result(fields, words)
 
 

@@ -12,7 +12,7 @@ EXIT_STOPPED = 130
 def tell(output: Output, report: ArchiveReport) -> None:
     """The short report at the end."""
     harvest = report.harvest
-    counts = harvest.counts
+    counts, formats = harvest.counts, report.formats
     fields = {
         "harvest": harvest.id,
         "state": harvest.state.value,
@@ -20,7 +20,12 @@ def tell(output: Output, report: ArchiveReport) -> None:
         "counts": dict(counts),
         "verdict": {"answer": report.verdict.answer.value, "rule": report.verdict.rule, "reason": report.verdict.reason},
         "findings": dict(report.finding_counts),
-        "formats": dict(report.formats),
+        "formats": {
+            "files": formats.files,
+            "recognised": formats.recognised,
+            "uncertain": formats.uncertain,
+            "not_recognised": formats.not_recognised,
+        },
         "package": report.package.id if report.package else None,
         "urn": report.package.urn if report.package else None,
         "captures": report.captures,
@@ -28,15 +33,13 @@ def tell(output: Output, report: ArchiveReport) -> None:
     }
     lines = [f"[bold]{plain(harvest.id)}[/bold]: {plain(harvest.reason)}"]
     lines.append(
-        f"  Harvested   {counts.get('fetched', 0):,} documents, {size_words(counts.get('bytes', 0))}, {counts.get('failed', 0):,} failed"
+        f"  Harvested   {counts.get('fetched', 0):,} documents, {size_words(counts.get('bytes', 0))}, {counts.get('errors', 0):,} failed"
     )
     mark = "[green]✓[/green]" if report.verdict else "[yellow]![/yellow]"
     lines.append(f"  Quality     {mark} {plain(report.verdict.reason)}")
     lines += [f"              {plain(finding.message)}" for finding in report.findings[:5]]
-    formats = report.formats
     lines.append(
-        f"  Formats     {formats.get('recognised', 0):,} recognised, {formats.get('uncertain', 0):,} uncertain, "
-        f"{formats.get('not recognised', 0):,} not recognised"
+        f"  Formats     {formats.recognised:,} recognised, {formats.uncertain:,} uncertain, {formats.not_recognised:,} not recognised"
     )
     lines.append(f"  Depot       {plain(report.package.urn)}" if report.package else "  Depot       not deposited")
     lines.append(f"  Index       {report.captures:,} captures, {report.pages:,} pages with words")

@@ -26,9 +26,9 @@ def search(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        page = searching.search(
-            archive, " ".join(query), reader=Reader(name=archive.agent, access_point=AccessPoint.STAFF), collection=collection, sort=sort, offset=offset, limit=limit
-        )
+        reader = Reader(name=archive.agent, access_point=AccessPoint.STAFF)
+        text = " ".join(query)
+        page = searching.search(archive, text, reader=reader, collection=collection, sort=sort, offset=offset, limit=limit)
     for hit in page.hits:
         when = from_timestamp(hit.timestamp)
         output.result(

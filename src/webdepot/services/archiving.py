@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webdepot.archive import Archive
+from webdepot.formats.report import HarvestTable
 from webdepot.model import Finding, Harvest, HarvestKind, HarvestState, Package, Verdict
 from webdepot.services import harvesting, importing, ingesting, keeping, searching
 from webdepot.services.harvesting import HarvestOptions
@@ -26,8 +27,7 @@ class ArchiveReport:
     findings: Sequence[Finding]
     """The gravest first, not all of them; `finding_counts` has all."""
     finding_counts: Mapping[str, int]
-    formats: Mapping[str, int]
-    """Files checked, recognised, uncertain, not recognised."""
+    formats: HarvestTable
     package: Package | None
     captures: int
     pages: int

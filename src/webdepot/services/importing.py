@@ -23,7 +23,6 @@ from webdepot.errors import InputError
 from webdepot.harvest import runs
 from webdepot.model import Container, ContainerState, Finding, Harvest, HarvestKind, HarvestState, Severity
 from webdepot.provenance import Event, Outcome, append
-from webdepot.quality import ledger
 from webdepot.services import harvesting, selecting
 from webdepot.services.progress import Phase, Progress, Watch
 from webdepot.url import Url
@@ -217,7 +216,6 @@ def _record(
     )
     with archive.database.transaction() as connection:
         shelf.add(connection, container, original_sha256=original)
-        ledger.add(connection, harvest.id, findings)
         append(connection, event)
 
 

@@ -24,9 +24,9 @@ from webdepot.harvest import runs
 from webdepot.index import entry
 from webdepot.model import Capture, ContainerState, Harvest, HarvestId, HarvestState, Package
 from webdepot.provenance import Event, append, iter_of
-from webdepot.quality import ledger
+from webdepot.quality import records
 from webdepot.selection import targets
-from webdepot.services import harvesting
+from webdepot.services import harvesting, ingesting
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 
@@ -98,7 +98,8 @@ def _restore(archive: Archive, connection: Connection, facts: PackageFacts) -> N
         now=facts.target.created_at,
     )
     runs.begin(connection, dataclasses.replace(facts.harvest, target=target.id, state=HarvestState.KEPT))
-    ledger.add(connection, facts.harvest.id, list(package.iter_findings(archive.store, facts)))
+    records.replace(connection, facts.harvest.id, package.iter_findings(archive.store, facts))
+    records.judge(connection, facts.harvest.id, facts.verdict, at=facts.package.stored_at)
     for event in package.iter_events(archive.store, facts):
         append(connection, event)
 
@@ -109,12 +110,10 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
     with archive.database.reading() as connection:
         target = targets.get(connection, harvest.target)
         decisions = tuple(targets.iter_verdicts(connection, target.id))
-        findings = list(ledger.of_harvest(connection, harvest.id))
         history = tuple(_history(connection, harvest))
-        verdict = ledger.verdict_of(connection, harvest.id)
+        verdict = records.find_verdict(connection, harvest.id) or ingesting.NOT_CHECKED
     containers = _containers(archive, harvest.id)
     rows.write_captures(folder / "captures.cdxj.gz", _iter_captures(archive, containers))
-    rows.write_findings(folder / "findings.jsonl.gz", findings)
     identifier = package.id_of(harvest.id)
     name = urn.mint(archive.config.depot.urn_namespace, harvest.id)
     title = f"{target.name}, {harvest.started_at:%Y-%m-%d}"
@@ -134,8 +133,8 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         harvest=harvest,
         containers=containers,
         captures=folder / "captures.cdxj.gz",
-        formats=tuple(sorted((folder / "formats").glob("*.jsonl.gz"))),
-        findings=folder / "findings.jsonl.gz",
+        formats=tuple(sorted(ingesting.rows_folder(archive, harvest).glob("*.jsonl.gz"))),
+        findings=ingesting.findings_file(archive, harvest),
         logs=tuple(path for path in (folder / "crawl.log", folder / "crawl.jsonl") if path.exists()),
         verdict=verdict,
         events=history,
