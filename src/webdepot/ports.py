@@ -146,7 +146,7 @@ class CaptureIndex(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageText:
-    """What the words of one capture are."""
+    """What the words of one capture are. A revisit whose original stands in another container `repeats` it: same digest, no text."""
 
     key: str
     url: str
@@ -158,6 +158,24 @@ class PageText:
     headings: str
     text: str
     language: str
+    digest: str = ""
+    """Of the payload."""
+    repeats: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """Captures that whoever asks must not learn about: below `prefix`, but not below one of `but`, between two timestamps."""
+
+    prefix: str
+    but: tuple[str, ...] = ()
+    first: str = "0" * 14
+    last: str = "9" * 14
+
+    def __contains__(self, place: tuple[str, str]) -> bool:
+        """Whether (key, timestamp) lies in it."""
+        key, timestamp = place
+        return key.startswith(self.prefix) and not (self.but and key.startswith(self.but)) and self.first <= timestamp <= self.last
 
 
 class Sort(StrEnum):
@@ -180,7 +198,10 @@ class TextQuery:
     languages: tuple[str, ...] = ()
     period: Period | None = None
     as_of: datetime | None = None
+    """Pages as they stood then: the state that the last capture before that moment shows."""
     collection: str = EVERYTHING
+    closed: tuple[Closed, ...] = ()
+    """What must not appear, nor be counted."""
     sort: Sort = Sort.RELEVANCE
     offset: int = 0
     limit: int = 10
@@ -217,10 +238,17 @@ class Hits:
 
 
 class TextIndex(Protocol):
-    """Words and time. A cache: thrown away and rebuilt from the depot. One writer at a time."""
+    """Words and time. A cache: thrown away and rebuilt from the depot. One writer at a time, any number of readers.
+
+    The unit is the state of a page: a run of captures in which its words stayed the same. `period` asks for captures in it,
+    `as_of` for states that stood then. Letters, digits and accents are compared without case and accent.
+    """
 
     def add(self, container: str, pages: Iterable[PageText]) -> int:
-        """Put a container's pages in and commit; a container already there changes nothing (0)."""
+        """Put a container's pages in and commit, all or nothing; how many. A container already there changes nothing (0)."""
+
+    def clear(self) -> None:
+        """Forget everything, for a rebuild."""
 
     def containers(self) -> frozenset[str]: ...
 

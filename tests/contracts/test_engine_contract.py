@@ -1,0 +1,90 @@
+"""The contract of `Engine`, run on every implementation."""
+
+import os
+import signal
+
+import pytest
+
+from webdepot.engine.local import ProcessEngine
+from webdepot.errors import InputError
+
+MAKERS = {"processes": lambda: ProcessEngine(workers=2), "one process": lambda: ProcessEngine(workers=1)}
+
+
+@pytest.fixture(params=sorted(MAKERS), scope="module")
+def engine(request):
+    made = MAKERS[request.param]()
+    yield made
+    made.close()
+
+
+def double(number):
+    return number * 2
+
+
+def fragile(number):
+    if number == 3:
+        os._exit(1)
+    if number == 5:
+        raise InputError("five is not wanted")
+    if number == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if number == 8:
+        raise ValueError("eight")
+    return number * 2
+
+
+def where(_):
+    return os.getpid()
+
+
+def test_every_item_comes_back_once(engine):
+    done = list(engine.map(double, range(50)))
+    assert sorted((one.item, one.result, one.error) for one in done) == [(number, number * 2, "") for number in range(50)]
+
+
+def test_no_items_no_results(engine):
+    assert list(engine.map(double, [])) == []
+
+
+def test_a_failing_or_dying_item_costs_itself_alone(engine):
+    done = {one.item: one for one in engine.map(fragile, range(12))}
+    assert sorted(done) == list(range(12))
+    assert {item: one.result for item, one in done.items() if not one.error} == {
+        number: number * 2 for number in (0, 1, 2, 4, 6, 9, 10, 11)
+    }
+    assert done[5].error == "five is not wanted"
+    assert done[8].error == "ValueError: eight"
+    for item in (3, 7):
+        assert "died" in done[item].error
+    assert next(iter(engine.map(double, [1]))).result == 2
+
+
+def test_a_result_that_cannot_travel_is_a_failure(engine):
+    (one,) = engine.map(unsendable, [1])
+    assert one.result is None
+    assert one.error
+
+
+def unsendable(_):
+    return lambda: None
+
+
+def test_work_is_not_done_in_the_callers_process(engine):
+    assert os.getpid() not in {one.result for one in engine.map(where, range(4))}
+
+
+def test_items_are_taken_as_they_are_needed(engine):
+    taken = []
+
+    def endless():
+        number = 0
+        while True:
+            taken.append(number)
+            yield number
+            number += 1
+
+    found = engine.map(double, endless())
+    assert next(found).error == ""
+    found.close()
+    assert len(taken) < 20

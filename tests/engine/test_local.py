@@ -1,0 +1,35 @@
+"""What is particular to the pool of processes."""
+
+import os
+
+from webdepot.engine import local
+from webdepot.engine.local import ProcessEngine
+
+
+def where(_):
+    return os.getpid()
+
+
+def test_no_process_is_started_before_the_first_item():
+    engine = ProcessEngine(workers=2)
+    assert engine._pool is None
+    engine.close()
+
+
+def test_none_means_one_for_each_core(monkeypatch):
+    monkeypatch.setattr(local.os, "cpu_count", lambda: 3)
+    assert ProcessEngine()._workers == 3
+
+
+def test_one_worker_is_one_child():
+    engine = ProcessEngine(workers=1)
+    assert len({one.result for one in engine.map(where, range(6))}) == 1
+    engine.close()
+
+
+def test_an_engine_can_be_used_after_closing():
+    engine = ProcessEngine(workers=1)
+    engine.close()
+    assert next(iter(engine.map(where, [1]))).error == ""
+    engine.close()
+    engine.close()
