@@ -32,6 +32,7 @@ _FACTS = (
     "verdict",
     "warning",
     "validity",
+    "findings",
 )
 
 

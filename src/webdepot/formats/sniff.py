@@ -159,7 +159,9 @@ def is_css(text: str) -> bool:
 
 
 def is_javascript(text: str) -> bool:
-    return not text.lstrip().startswith("<") and bool(_JS.search(text))
+    """Does it have words or signs of the language, and is no markup? `<!--` begins a comment in old scripts too."""
+    start = text.lstrip()[:4]
+    return (start[:1] != "<" or start == "<!--") and bool(_JS.search(text))
 
 
 def _html(public: str, declared: bool) -> Looks:
