@@ -73,15 +73,15 @@ def redirects_to_itself(capture: Capture) -> bool:
 
 
 def near_by(captures: CaptureIndex, key: str, *, visible: Visible, collection: str = EVERYTHING, limit: int = 8) -> list[Capture]:
-    """Other addresses of the same host, one capture each: those that sort behind the missing one, then from the host's start."""
+    """Pages of the same host, one capture each: those that sort behind the missing one, then from the host's start."""
     host = key.partition(")")[0] + ")"
     found: dict[str, Capture] = {}
     for start, stop in ((key, host + _LAST_KEY), (host, key)):
-        while len(found) < limit:
+        for _ in range(FARTHEST_STEPS):
             capture = next(captures.scan(start, stop, collection=collection, limit=1), None)
-            if capture is None:
+            if capture is None or len(found) >= limit:
                 break
-            if capture.status == 200 and visible(capture):
+            if capture.status == 200 and "html" in capture.mime and visible(capture):
                 found[capture.key] = capture
             start = capture.key + "\0"
     return list(found.values())

@@ -32,6 +32,10 @@ MOST_LISTED = 500
 MOST_COUNTED = 200_000
 
 
+class NotKept(NotFound):
+    """There is no capture at all. Faces say so in their own words."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
     """All versions of an address."""
@@ -178,7 +182,7 @@ def _nothing(archive: Archive, url: str, key: str, collection: str, visible: Vis
         return NotPermitted(reason)
     if capture is not None and visible(capture):
         return NotFound(f"{url} is kept {where} only as a redirect to itself, so there is no page to show.")
-    return NotFound(f"{url} is not kept {where}.")
+    return NotKept(f"{url} is not kept {where}.")
 
 
 def _visible_versions(archive: Archive, key: str, collection: str, visible: Visible) -> Iterator[Capture]:

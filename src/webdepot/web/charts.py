@@ -26,7 +26,7 @@ def of_versions(bars: Sequence[Bar], *, collection: str, url: str, current: str,
         begins_year = not by_month or bar.label.endswith("-01") or (at == 0 and bars[-1].label[:4] == bar.label[:4])
         drawn.append(
             DrawnBar(
-                label=bar.label[:4] if begins_year and (by_month or at % (len(bars) // 16 + 1) == 0) else "",
+                label=bar.label[:4] if begins_year and (by_month or at % (len(bars) // 8 + 1) == 0) else "",
                 words=spoken.count("versions.spark_bar", bar.count, label=_month(bar.label, spoken)),
                 height=bar.height,
                 href=address.path_of(collection, bar.timestamp, url) if bar.timestamp else "",

@@ -213,7 +213,7 @@ def _not_there(request: Request, found: Address, error: WebdepotError) -> Respon
         return PlainTextResponse(words_for(request, error) + "\n", status_code=status)
     spoken = language_of(request)
     title = spoken.texts["missing.inside_heading"] if status == 404 else heading(spoken, status)
-    headers = {"Content-Security-Policy": replay_headers.RAW_POLICY}
+    headers = {"Content-Security-Policy": replay_headers.RAW_POLICY, "X-Orig-Ts": found.timestamp}
     # 404 and not, say, 451: the worker replaces the words of all others by its own.
     shown = 404 if found.modifier == "sw_" else status
     return render(request, "inside.html", status=shown, headers=headers, heading=title, words=words_for(request, error), url=found.url)

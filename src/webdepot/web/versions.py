@@ -72,7 +72,7 @@ def _versions(request: Request, found: Address) -> Response:
     try:
         versions = replaying.look_up(archive, found.url, reader=reader_of(request), collection=found.collection, year=year)
     except NotFound as error:
-        return _missing(request, found, str(error))
+        return _missing(request, found, error)
     return render(
         request,
         "versions.html",
@@ -89,7 +89,7 @@ def _frame(request: Request, found: Address) -> Response:
     try:
         place = _place(request, found)
     except NotFound as error:
-        return _missing(request, found, str(error))
+        return _missing(request, found, error)
     where = address.path_of(found.collection, place.capture.timestamp, place.capture.url)
     site = site_of(request)
     if site.face is Face.PORTAL and site.frame_url != site.portal_url:
@@ -125,7 +125,6 @@ def _frame_values(request: Request, found: Address, place: replaying.Place) -> d
         "frame_url": raw if is_viewer else start,
         "is_viewer": is_viewer,
         "version_bars": _bars(request, found, place.bars, capture.url, capture.timestamp),
-        "position": place.stamps.index(capture.timestamp) if capture.timestamp in place.stamps else 0,
     }
 
 
@@ -133,7 +132,8 @@ def _bars(request: Request, found: Address, bars: Sequence[Bar], url: str, curre
     return charts.of_versions(bars, collection=found.collection, url=url, current=current, spoken=language_of(request))
 
 
-def _missing(request: Request, found: Address, words: str) -> Response:
+def _missing(request: Request, found: Address, error: NotFound) -> Response:
+    words = "" if isinstance(error, replaying.NotKept) else str(error)
     near = replaying.near_by(site_of(request).archive, found.url, reader=reader_of(request), collection=found.collection)
     heading = language_of(request).texts["missing.heading"]
     return render(request, "missing.html", status=404, url=found.url, collection=found.collection, heading=heading, words=words, near=near)

@@ -12,36 +12,69 @@
 
   const shown = () => place.querySelector(".banner-inner").dataset;
 
-  function dateOf(stamp) {
-    const [, year, month, day, hour, minute] = stamp.match(/^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)/);
-    const date = new Date(Date.UTC(2000, month - 1, day, hour, minute));
-    date.setUTCFullYear(year);
+  function timeOf(stamp) {
+    const [year, month = 1, day = 1, hour = 0, minute = 0, second = 0] = stamp.match(/^\d{4}|\d\d/g).map(Number);
+    return new Date(Date.UTC(2000, month - 1, day, hour, minute, second)).setUTCFullYear(year, month - 1, day);
+  }
+
+  function words(stamp) {
     const form = { year: "numeric", month: "long", day: "numeric", hour: "2-digit", minute: "2-digit", timeZone: "UTC" };
-    return new Intl.DateTimeFormat(document.documentElement.lang === "en" ? "en-GB" : document.documentElement.lang, form).format(date);
+    const language = document.documentElement.lang === "en" ? "en-GB" : document.documentElement.lang;
+    return new Intl.DateTimeFormat(language, form).format(new Date(timeOf(stamp)));
+  }
+
+  // The first moment behind a bar, whose label is a year or a month.
+  function endOf(label) {
+    const [year, month] = label.split("-").map(Number);
+    return month ? new Date(timeOf(label)).setUTCMonth(month) : timeOf(String(year + 1).padStart(4, "0"));
   }
 
   function wireHandle() {
     const handle = place.querySelector("input[type=range]");
     if (!handle) return;
     const stamps = handle.dataset.stamps.split(" ");
+    const times = stamps.map(timeOf);
     const when = place.querySelector(".when strong");
+    let at = stamps.indexOf(handle.dataset.now);
     let going = 0;
+    handle.min = timeOf(handle.dataset.from);
+    handle.max = endOf(handle.dataset.to);
+    handle.value = times[at];
     handle.hidden = false;
     if (sessionStorage.getItem("handle")) {
       sessionStorage.removeItem("handle");
       handle.focus();
     }
-    handle.addEventListener("input", () => {
-      const words = dateOf(stamps[handle.value]);
-      handle.setAttribute("aria-valuetext", words);
-      when.textContent = words;
-    });
-    handle.addEventListener("change", () => {
+    function show(index) {
+      at = Math.min(Math.max(index, 0), stamps.length - 1);
+      handle.value = times[at];
+      const text = words(stamps[at]);
+      handle.setAttribute("aria-valuetext", text);
+      when.textContent = text;
+    }
+    function go() {
       clearTimeout(going);
+      if (stamps[at] === handle.dataset.now) return;
       going = setTimeout(() => {
         sessionStorage.setItem("handle", "focus");
-        location.assign(handle.dataset.prefix + stamps[handle.value] + "/" + handle.dataset.url);
+        location.assign(handle.dataset.prefix + stamps[at] + "/" + handle.dataset.url);
       }, 350);
+    }
+    handle.addEventListener("input", () => {
+      const wanted = Number(handle.value);
+      let best = 0;
+      times.forEach((time, index) => {
+        if (Math.abs(time - wanted) < Math.abs(times[best] - wanted)) best = index;
+      });
+      show(best);
+    });
+    handle.addEventListener("change", go);
+    const steps = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -Infinity, End: Infinity };
+    handle.addEventListener("keydown", (event) => {
+      if (!(event.key in steps) || event.altKey || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      show(at + steps[event.key]);
+      go();
     });
   }
 
