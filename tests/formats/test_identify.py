@@ -37,6 +37,7 @@ def test_from_a_path(identifier, tmp_path, name):
         ("/feed", "application/rss+xml", b"<rss><channel/></rss>", "fmt/101", Basis.TEXT),
         ("/x", "text/plain", b"hello", "x-fmt/111", Basis.TEXT),
         ("/a.js", "text/javascript", b"<!-- old habit\nvar a = 1;\n//-->", "x-fmt/423", Basis.TEXT),
+        ("/a.js", "text/javascript", b"var a = '" + b"x" * 2000 + b"\x1e';", "x-fmt/423", Basis.TEXT),
         ("/page", "text/html", b"<!-- " + b"long comment " * 400 + b"--><html><body>x</body></html>", "fmt/96", Basis.TEXT),
     ],
 )
@@ -133,6 +134,12 @@ def test_any_markup_has_an_answer(text):
     sniff.is_javascript(text)
     sniff.json_text(text, is_all=True)
     sniff.json_text(text, is_all=False)
+
+
+def test_html_behind_an_xml_declaration_is_what_its_server_calls_it():
+    text = "<?xml version='1.0'?><html><body/></html>"
+    assert sniff.markup(text).mime == "text/html"
+    assert sniff.markup(text, expects_xml=True).mime == "application/xml"
 
 
 @pytest.mark.parametrize("piece", ["<!--", "<a ", "a(", "a = ", "{", "@", "/*", "<!DOCTYPE html [", "a" * 50, '{"a', " ", "<?x"])

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 HEAD_BYTES = 65_536
 LONGEST_JSON_BYTES = 4 << 20
+CONTROL_CHARACTERS = 1445
+"""So many characters are searched for binary ones (MIME Sniffing, 5)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,8 @@ def text_of(head: bytes) -> str | None:
     text = head.decode("utf-8", "surrogateescape")
     # The head may end within a character; that alone makes it no other encoding.
     stray = len(_STRAY.findall(text[:-3]))
-    if _BINARY.search(text) or stray > len(head) * 0.3:
+    # As browsers do, control characters are looked for at the beginning; scripts have some in their strings further on.
+    if _BINARY.search(text[:CONTROL_CHARACTERS]) or "\0" in text or stray > len(head) * 0.3:
         return None
     return text if not stray else head.decode("windows-1252", "replace")
 
@@ -129,7 +132,8 @@ def markup(text: str, *, expects_xml: bool = False) -> Looks | None:
             "application/xhtml+xml",
             "its first element is html in the XHTML namespace",
         )
-    if local.lower() in _HTML_TAGS and ":" not in name and not declared and (not expects_xml or local.lower() == "html"):
+    is_root = local.lower() == "html"
+    if local.lower() in _HTML_TAGS and ":" not in name and (not expects_xml or is_root) and (not declared or (is_root and not expects_xml)):
         return _looks("fmt/96", "Hypertext Markup Language", "", "text/html", f"its first element is {local.lower()}")
     if declared or doctype or expects_xml or "xmlns" in attributes or text.rstrip().endswith(">"):
         return _xml(local)
