@@ -1,0 +1,82 @@
+"""CDXJ: the captures index as lines of text, as pywb and cdxj-indexer write it (https://specs.webrecorder.net/cdxj/0.1.0/).
+
+    org,example)/ 20200101000000 {"url": "http://example.org/", "mime": "text/html", "status": "200", "digest": "sha1:…", "length": "315",
+                                  "offset": "0", "filename": "a.warc.gz"}
+
+Three things pywb does not know are added under names of their own, so that nothing is lost on the way back: the kind of a record that
+is neither response nor revisit, what a revisit refers to, and its page's type (pywb writes `warc/revisit` there).
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from webdepot.errors import InputError
+from webdepot.index.entry import REVISIT_MIME
+from webdepot.model import Capture, Location, RecordKind
+
+LONGEST_LINE = 1 << 20
+_KIND, _REDIRECT, _ORIGINAL_MIME = "record", "redirect", "original-mime"
+_REFERS_URL, _REFERS_TIMESTAMP = "refers-to-url", "refers-to-timestamp"
+
+
+def line(capture: Capture) -> str:
+    """The line of a capture, without line end; ASCII."""
+    is_revisit = capture.kind is RecordKind.REVISIT
+    fields: dict[str, str] = {
+        "url": capture.url,
+        "mime": REVISIT_MIME if is_revisit else capture.mime,
+        "status": str(capture.status) if capture.status else "",
+        "digest": capture.digest,
+        "length": str(capture.location.length),
+        "offset": str(capture.location.offset),
+        "filename": capture.location.container,
+        _KIND: "" if capture.kind in (RecordKind.RESPONSE, RecordKind.REVISIT) else capture.kind.value,
+        _ORIGINAL_MIME: capture.mime if is_revisit and capture.mime != REVISIT_MIME else "",
+        _REDIRECT: capture.redirect,
+        _REFERS_URL: capture.refers_to_url,
+        _REFERS_TIMESTAMP: capture.refers_to_timestamp,
+    }
+    said = {name: value for name, value in fields.items() if value}
+    return f"{capture.key} {capture.timestamp} {json.dumps(said)}"
+
+
+def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
+    """Captures of CDXJ lines in their order; comments and headers (`!meta`) are passed over. InputError names the line that is none."""
+    for number, text in enumerate(lines, start=1):
+        if text.strip() and not text.startswith(("!", "#", " ")):
+            try:
+                yield parse(text)
+            except (ValueError, KeyError, TypeError) as error:
+                raise InputError(f"{name}, line {number} is no CDXJ: {text[:100].strip()!r}. Write: key timestamp {{json}}") from error
+
+
+def parse(text: str) -> Capture:
+    """One line; ValueError, KeyError or TypeError when it is none."""
+    if len(text) > LONGEST_LINE:
+        raise ValueError("line too long")
+    key, timestamp, fields_text = text.rstrip("\r\n").split(" ", 2)
+    fields: dict[str, Any] = json.loads(fields_text)
+    if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) == 14):
+        raise ValueError("no timestamp")
+    mime = _text(fields.get("mime")) or "unk"
+    is_revisit = mime == REVISIT_MIME
+    status = _text(fields.get("status"))
+    return Capture(
+        key=key,
+        timestamp=timestamp,
+        url=_text(fields["url"]),
+        kind=RecordKind.REVISIT if is_revisit else RecordKind(_text(fields.get(_KIND)) or "response"),
+        status=int(status) if status.isdigit() else 0,
+        mime=_text(fields.get(_ORIGINAL_MIME)) or mime,
+        digest=_text(fields.get("digest")),
+        location=Location(container=_text(fields["filename"]), offset=int(fields["offset"]), length=int(fields["length"])),
+        redirect=_text(fields.get(_REDIRECT)),
+        refers_to_url=_text(fields.get(_REFERS_URL)),
+        refers_to_timestamp=_text(fields.get(_REFERS_TIMESTAMP)),
+    )
+
+
+def _text(value: object) -> str:
+    """Field values are texts; some tools write numbers, or `-` for nothing."""
+    return "" if value is None or value == "-" else str(value)

@@ -1,0 +1,117 @@
+"""From a record to a line of the captures index.
+
+Indexed are responses, revisits, resources and conversions; requests, metadata, warcinfo and look-ups of names (`dns:`) are not
+versions of anything. The payload digest is the record's own where it states one that can be read, else it is computed.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urljoin
+
+from webdepot import digest, times
+from webdepot.container.damage import OnFinding
+from webdepot.container.reader import Record, iter_records
+from webdepot.model import Capture, Finding, RecordKind, Severity
+from webdepot.url import find_canonical
+from webdepot.url import key as key_of
+
+INDEXED = frozenset({RecordKind.RESPONSE, RecordKind.REVISIT, RecordKind.RESOURCE, RecordKind.CONVERSION})
+REVISIT_MIME = "warc/revisit"
+"""What the field's indexes write for a revisit; ours too where the record does not tell the type of the page."""
+UNKNOWN_MIME = "unk"
+_LONGEST_MIME = 100
+
+
+def of_container(path: Path, name: str, *, on_finding: OnFinding) -> Iterator[Capture]:
+    """The captures of a container in the order of its records; what is damaged is told to `on_finding` and passed over."""
+    with path.open("rb") as stream:
+        for record in iter_records(stream, name, on_finding=on_finding):
+            if is_indexed(record, on_finding):
+                yield of_record(record)
+
+
+def is_indexed(record: Record, on_finding: OnFinding) -> bool:
+    """Whether the record is a version of an address that can be opened again."""
+    if record.kind not in INDEXED or record.url.startswith("dns:"):
+        return False
+    if not record.url:
+        on_finding(_without_address(record))
+        return False
+    # Length 0: the record shares a gzip member with others, which the reader has told already; nobody could open it.
+    return record.location.length > 0
+
+
+def of_record(record: Record, *, payload_digest: str | None = None) -> Capture:
+    """The capture of an indexed record. Reads the payload where its digest is neither stated nor given."""
+    head = record.head
+    status = head.status if head else 0
+    location = (head.get("location") or "") if head and 300 <= status < 400 else ""
+    refers_to_url = (record.fields.get("WARC-Refers-To-Target-URI") or "") if record.kind is RecordKind.REVISIT else ""
+    return Capture(
+        key=key_of(record.url),
+        timestamp=times.to_timestamp(record.date),
+        url=record.url,
+        kind=record.kind,
+        status=status,
+        mime=mime_of(record),
+        digest=payload_digest if payload_digest is not None else digest_of(record),
+        location=record.location,
+        redirect=_target(record.url, location) if location else "",
+        refers_to_url=refers_to_url.strip("<> "),
+        refers_to_timestamp=_refers_to_timestamp(record) if record.kind is RecordKind.REVISIT else "",
+    )
+
+
+def stated_digest(record: Record) -> str:
+    """The payload digest in its normal spelling as the record states it; empty where it states none that can be read."""
+    known = digest.parse(record.payload_digest) if record.payload_digest else None
+    return str(known) if known else ""
+
+
+def digest_of(record: Record) -> str:
+    """The stated digest, else the one of the payload; a revisit has no payload to compute one from."""
+    stated = stated_digest(record)
+    if stated or record.kind is RecordKind.REVISIT:
+        return stated
+    return str(digest.of_stream(record.payload(), "sha1")[0])
+
+
+def mime_of(record: Record) -> str:
+    """As the server said, lower case, without parameters."""
+    said = record.content_type.partition(";")[0].strip().lower()
+    if record.kind is RecordKind.REVISIT and (record.head is None or not said):
+        return REVISIT_MIME
+    is_plain = len(said) <= _LONGEST_MIME and said.count("/") == 1 and said.isascii() and said.isprintable() and " " not in said
+    return said if is_plain else UNKNOWN_MIME
+
+
+def _target(url: str, location: str) -> str:
+    # Header bytes are read as Latin-1; browsers take them as UTF-8 where they are.
+    with contextlib.suppress(UnicodeError):
+        location = location.encode("latin-1").decode("utf-8")
+    target = find_canonical(location, url)
+    if target is not None:
+        return target
+    try:
+        return urljoin(url, location.strip())
+    except ValueError:
+        return ""
+
+
+def _refers_to_timestamp(record: Record) -> str:
+    date = record.fields.get("WARC-Refers-To-Date")
+    try:
+        return times.to_timestamp(times.from_iso(date)) if date else ""
+    except ValueError:
+        return ""
+
+
+def _without_address(record: Record) -> Finding:
+    return Finding(
+        code="record-without-address",
+        severity=Severity.WARNING,
+        subject=record.location.container,
+        message=f"A {record.kind} record has no address and is not indexed.",
+        place=f"byte {record.location.offset}",
+    )

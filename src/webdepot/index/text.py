@@ -1,0 +1,326 @@
+"""The words of a capture: title, headings, main text, language.
+
+1. Which: responses with status 200 and resources whose bytes are HTML, plain text or PDF. The server's type counts where it
+   says one of these; where it says nothing useful, the first bytes do.
+2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then what Resiliparse detects.
+3. HTML: Resiliparse's main content without menus and footers; where that leaves nothing, the whole text. Mark-up made to be slow (nested a
+   thousand deep, a tag of a hundred thousand attributes) is read without a tree, by patterns: Resiliparse is quadratic there.
+4. Language: py3langid among the archive's languages, on the first 500 characters.
+
+A revisit has no words of its own. Where its original stands earlier in the same container its words are read there; else the page
+`repeats`, and the text index takes the words of the capture with that digest. Reading is bounded by `limit_bytes` of a document.
+"""
+
+import codecs
+import html
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from resiliparse.extract.html2text import extract_plain_text
+from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
+from resiliparse.parse.html import HTMLTree
+
+from webdepot import digest
+from webdepot.container.damage import OnFinding
+from webdepot.container.http import HttpHead, content_decoded
+from webdepot.container.reader import Record, iter_records, read_record
+from webdepot.errors import CorruptData
+from webdepot.index import entry
+from webdepot.index.pdf import PdfReader
+from webdepot.model import Capture, Finding, Location, RecordKind, Severity
+from webdepot.ports import PageText
+
+HTML_MIMES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
+PLAIN_MIMES = frozenset({"text/plain", "text/markdown"})
+PDF_MIMES = frozenset({"application/pdf", "application/x-pdf"})
+_UNTOLD_MIMES = frozenset({entry.UNKNOWN_MIME, "application/octet-stream", "application/x-unknown", "binary/octet-stream"})
+# A PDF cut in two is mostly no PDF, so more of it is read than of a page.
+_PDF_FACTOR = 8
+_LANGUAGE_CHARS = 500
+_LONGEST_TITLE, _LONGEST_HEADINGS = 500, 5000
+_MOST_REMEMBERED = 200_000
+
+_MOST_TAGS, _DEEPEST = 150_000, 800
+_LONG_TAG = re.compile(r"<[^<>]{20000,}")
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*?(/?)>")
+# Elements that have no end tag, or need none: they do not nest.
+_SHALLOW = frozenset(
+    re.split(r"\s+", "area base br col embed hr img input link meta param source track wbr p li dt dd option tr td th thead tbody tfoot")
+)
+_UNSEEN = re.compile(r"<(script|style|template|noframes)\b|<!--", re.IGNORECASE)
+_ANY_TAG = re.compile(r"<[^<>]*>")
+_TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
+_META_CHARSET = re.compile(rb"<meta\s[^<>]*?charset\s*=\s*[\"']?\s*([^\s\"'/>;]+)", re.IGNORECASE)
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
+_SPACES = re.compile(r"[^\S\n]+")
+_LINES = re.compile(r"\s*\n\s*")
+_CONTROLS = dict.fromkeys([*range(0x09), 0x0B, *range(0x0E, 0x20), 0x7F], " ")
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+
+
+def pages_of_container(
+    path: Path, name: str, collection: str, languages: tuple[str, ...], limit_bytes: int, *, on_finding: OnFinding
+) -> Iterator[PageText]:
+    """The pages of a container in the order of its records."""
+    return (page for _, page in read_container(path, name, collection, languages, limit_bytes, on_finding=on_finding) if page is not None)
+
+
+def read_container(
+    path: Path, name: str, collection: str, languages: tuple[str, ...], limit_bytes: int, *, on_finding: OnFinding
+) -> Iterator[tuple[Capture, PageText | None]]:
+    """Every capture of a container, and its words where it has some: one pass for both indexes."""
+    with path.open("rb") as stream, path.open("rb") as again, PdfReader() as pdf:
+        reader = _Reader(
+            collection=collection, languages=languages, limit_bytes=limit_bytes, pdf=pdf, on_finding=on_finding, container=again
+        )
+        for record in iter_records(stream, name, on_finding=on_finding):
+            if entry.is_indexed(record, on_finding):
+                yield reader.read(record)
+
+
+class _Reader:
+    """What one pass over a container needs: limits, the PDF process, and where payloads with words stood."""
+
+    def __init__(
+        self, *, collection: str, languages: tuple[str, ...], limit_bytes: int, pdf: PdfReader, on_finding: OnFinding, container: BinaryIO
+    ) -> None:
+        self._collection = collection
+        self._languages = languages
+        self._limit_bytes = limit_bytes
+        self._pdf = pdf
+        self._on_finding = on_finding
+        self._container = container
+        self._seen: dict[str, Location] = {}
+
+    def read(self, record: Record) -> tuple[Capture, PageText | None]:
+        if record.kind is RecordKind.REVISIT:
+            capture = entry.of_record(record)
+            return capture, self._of_revisit(capture)
+        if not _may_have_words(record):
+            return entry.of_record(record), None
+        data, payload_digest = self._content(record)
+        capture = entry.of_record(record, payload_digest=payload_digest)
+        page = self._page(capture, record.head, data)
+        if page is not None and len(self._seen) < _MOST_REMEMBERED:
+            self._seen[capture.digest] = capture.location
+        return capture, page
+
+    def _content(self, record: Record) -> tuple[bytes, str]:
+        """The payload up to the limit, its content coding undone, and its digest: stated, or computed over all of it."""
+        limit = self._limit_bytes * (_PDF_FACTOR if entry.mime_of(record) in PDF_MIMES else 1)
+        stated = entry.stated_digest(record)
+        if stated:
+            return record.content(limit).read(limit), stated
+        head = record.head
+        kept, payload = BytesIO(), record.payload()
+        computed = digest.of_stream(_Copying(payload, kept, limit), "sha1")[0]  # type: ignore[arg-type]
+        kept.seek(0)
+        return (content_decoded(kept, head, limit_bytes=limit) if head else kept).read(limit), str(computed)
+
+    def _of_revisit(self, capture: Capture) -> PageText | None:
+        if capture.status not in (0, 200, 304) or not capture.digest:
+            return None
+        original = self._seen.get(capture.digest)
+        if original is None:
+            is_other = capture.mime not in HTML_MIMES | PLAIN_MIMES | PDF_MIMES | {entry.REVISIT_MIME}
+            return None if is_other else self._made(capture, "", "", "", size_bytes=0, repeats=True)
+        try:
+            record = read_record(self._container, original)
+        except CorruptData:
+            return self._made(capture, "", "", "", size_bytes=0, repeats=True)
+        data, _ = self._content(record)
+        return self._page(capture, record.head, data, mime=entry.mime_of(record))
+
+    def _page(self, capture: Capture, head: HttpHead | None, data: bytes, mime: str = "") -> PageText | None:
+        mime = _kind_of(mime or capture.mime, data)
+        if mime in PDF_MIMES:
+            found = self._pdf.read(data, limit_chars=self._limit_bytes)
+            if found.error:
+                self._on_finding(_unread(capture, found.error))
+                return None
+            return self._made(capture, found.title, "", found.text, mime="application/pdf", size_bytes=len(data))
+        text = decoded(data, _charset(head), is_html=mime in HTML_MIMES)
+        if mime in HTML_MIMES:
+            return self._made(capture, *words_of_html(text), mime=mime, size_bytes=len(data))
+        return self._made(capture, "", "", text, mime=mime, size_bytes=len(data)) if mime in PLAIN_MIMES else None
+
+    def _made(
+        self, capture: Capture, title: str, headings: str, text: str, *, size_bytes: int, mime: str = "", repeats: bool = False
+    ) -> PageText:
+        text = tidy(text)
+        return PageText(
+            key=capture.key,
+            url=capture.url,
+            timestamp=capture.timestamp,
+            mime=mime or capture.mime,
+            size_bytes=size_bytes,
+            collection=self._collection,
+            title=tidy(title).replace("\n", " ")[:_LONGEST_TITLE],
+            headings=tidy(headings)[:_LONGEST_HEADINGS],
+            text=text,
+            language="" if repeats else language_of(f"{title} {text[:_LANGUAGE_CHARS]}", self._languages),
+            digest=capture.digest,
+            repeats=repeats,
+        )
+
+
+class _Copying:
+    """A stream that keeps a copy of the first bytes that are read through it."""
+
+    def __init__(self, source: BinaryIO, copy: BytesIO, limit_bytes: int) -> None:
+        self._source, self._copy, self._left = source, copy, limit_bytes
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._source.read(size)
+        if self._left > 0:
+            self._left -= self._copy.write(data[: self._left])
+        return data
+
+
+def decoded(data: bytes, charset: str = "", *, is_html: bool) -> str:
+    """Text of bytes whose encoding is stated by the header, the bytes themselves, or nobody. Never fails."""
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace")
+    meta = _META_CHARSET.search(data, 0, 4096) if is_html else None
+    for stated in (charset, meta[1].decode("latin-1") if meta else "", "utf-8"):
+        text = _strictly(data, stated) if stated else None
+        if text is not None:
+            return text
+    return data.decode(_codec(detect_encoding(data[:65536])) or "windows-1252", "replace")
+
+
+def words_of_html(text: str) -> tuple[str, str, str]:
+    """Title, headings and main text."""
+    if is_slow(text):
+        return _words_by_patterns(text)
+    tree = HTMLTree.parse(text)
+    body = tree.body
+    headings = [node.text for node in body.query_selector_all("h1, h2, h3")] if body is not None else []
+    main: str = extract_plain_text(tree, main_content=True, links=False, list_bullets=False)
+    if not main.strip():
+        main = extract_plain_text(tree, main_content=False, links=False, list_bullets=False, noscript=True)
+    return html.unescape(tree.title or ""), "\n".join(headings), main
+
+
+def is_slow(text: str) -> bool:
+    """Whether a tree of this mark-up would take time out of proportion to its size."""
+    tags = text.count("<")
+    if tags > _MOST_TAGS or (len(text) > 20_000 and _LONG_TAG.search(text)):
+        return True
+    if tags < _DEEPEST:
+        return False
+    depth = 0
+    for found in _TAG.finditer(text):
+        closing, name, empty = found.groups()
+        if empty or name.lower() in _SHALLOW:
+            continue
+        depth = max(depth - 1, 0) if closing else depth + 1
+        if depth > _DEEPEST:
+            return True
+    return False
+
+
+def _words_by_patterns(text: str) -> tuple[str, str, str]:
+    title = _TITLE.search(text)
+    return html.unescape(title[1]) if title else "", "", html.unescape(_ANY_TAG.sub(" ", " ".join(_seen(text))))
+
+
+def _seen(text: str) -> Iterator[str]:
+    """The stretches between scripts, styles and comments; what is never closed runs to the end, as in a browser."""
+    at, lower = 0, text.lower()
+    while found := _UNSEEN.search(text, at):
+        yield text[at : found.start()]
+        end = f"</{found[1].lower()}" if found[1] else "-->"
+        at = lower.find(end, found.end())
+        if at < 0:
+            return
+        at += len(end) if end == "-->" else 0
+    yield text[at:]
+
+
+def tidy(text: str) -> str:
+    """Spaces single, lines without blank ones between, no control characters: what is stored and shown."""
+    return _LINES.sub("\n", _SPACES.sub(" ", text.translate(_CONTROLS))).strip()
+
+
+def language_of(text: str, languages: tuple[str, ...]) -> str:
+    """Among the given languages (ISO 639-1); empty where there is no word to judge by or no language to choose from."""
+    if not any(map(str.isalpha, text)):
+        return ""
+    identifier = _identifier(languages)
+    return "" if identifier is None else str(identifier.classify(text)[0])
+
+
+@lru_cache(maxsize=4)
+def _identifier(languages: tuple[str, ...]) -> Any:
+    # Brings NumPy, which a web server that only imports this module does not need.
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
+    known = [language for language in languages if language in identifier.labels]
+    if not known:
+        return None
+    identifier.set_languages(known)
+    return identifier
+
+
+def _may_have_words(record: Record) -> bool:
+    head = record.head
+    if record.kind is RecordKind.CONVERSION or (head is not None and head.status != 200):
+        return False
+    mime = entry.mime_of(record)
+    # A file for robots is plain text, and nobody's page.
+    return (mime in HTML_MIMES or mime in PLAIN_MIMES or mime in PDF_MIMES or mime in _UNTOLD_MIMES) and not record.url.endswith(
+        "/robots.txt"
+    )
+
+
+def _kind_of(mime: str, data: bytes) -> str:
+    """The server's type, unless the bytes say plainly that it cannot be."""
+    begin = data[:1024].lstrip()
+    if begin.startswith(b"%PDF-"):
+        return "application/pdf"
+    is_binary = b"\0" in begin and not begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if mime in _UNTOLD_MIMES and not is_binary:
+        return "text/html" if re.match(rb"<(?:!doctype html|html|head|body)\b", begin, re.IGNORECASE) else mime
+    return "" if is_binary and mime not in PDF_MIMES else mime
+
+
+def _charset(head: HttpHead | None) -> str:
+    found = _CHARSET.search(head.get("content-type") or "") if head else None
+    return found[1] if found else ""
+
+
+def _codec(name: str | None) -> str:
+    """Python's name of an encoding by the web's rules (`latin1` means windows-1252); empty where there is none."""
+    mapped = map_encoding_to_html5(name or "", fallback_utf8=False) or ""
+    try:
+        return codecs.lookup(mapped).name if mapped else ""
+    except LookupError:
+        return ""
+
+
+def _strictly(data: bytes, name: str) -> str | None:
+    """Decoded if all of it is valid, but for a character cut at the limit."""
+    codec = _codec(name)
+    if not codec:
+        return None
+    try:
+        return codecs.getincrementaldecoder(codec)("strict").decode(data, final=False)
+    except UnicodeError:
+        return None
+
+
+def _unread(capture: Capture, reason: str) -> Finding:
+    return Finding(
+        code="text-unread",
+        severity=Severity.NOTE,
+        subject=capture.url,
+        message=f"Its words could not be read: {reason}.",
+        place=f"{capture.location.container} byte {capture.location.offset}",
+    )
