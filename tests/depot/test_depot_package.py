@@ -113,6 +113,7 @@ def content(tmp_path) -> PackageContent:
         stored_at=WHEN,
         decisions=({"question": "selection", "answer": "accept"},),
         tools={"identification": "siegfried 1"},
+        surveys=({"container": "a.warc.gz", "duration_s": 0.5},),
     )
 
 
@@ -133,6 +134,7 @@ def test_everything_comes_back(store, content):
     assert facts == built
     assert (facts.target, facts.harvest, facts.verdict) == (content.target, content.harvest, content.verdict)
     assert (facts.finding_counts, facts.decisions, facts.tools) == ({"quality.missing": 2}, content.decisions, content.tools)
+    assert facts.surveys == content.surveys
     assert (facts.package.urn, facts.package.title, facts.package.version) == (content.urn, content.title, 1)
     assert facts.package.stored_at == WHEN
     assert [store.local_path(each.place).read_bytes() for each in facts.containers] == [

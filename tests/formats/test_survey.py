@@ -1,6 +1,7 @@
 """A container surveyed: one row per payload, from there into the database and the report."""
 
 import gzip
+import json
 import pickle
 import zlib
 from datetime import UTC, datetime
@@ -173,8 +174,19 @@ def test_into_the_database_and_back(tmp_path, database):
         assert report.shares(connection) == report.shares(connection, [harvest])
         assert report.shares(connection, [HarvestId("other")]) == []
         assert report.of_harvest(connection, HarvestId("other")).checked_share == 0
+        told = results.facts_of(connection, harvest)
         (said,) = results.find(connection, str(digest.sha1(files["a.png"][0])))
         assert said["puid"] == "fmt/11"
+    assert json.loads(json.dumps(told))[0]["container"] == "x.warc.gz"
+    empty = Database.in_file(tmp_path / "empty.db")
+    metadata.create_all(empty.engine)
+    with empty.transaction() as connection:
+        results.restore(connection, harvest, survey.read_rows(first.rows), told, at=WHEN)
+    with empty.reading() as connection, database.reading() as before:
+        assert report.of_harvest(connection, harvest) == report.of_harvest(before, harvest) == table
+        assert report.shares(connection) == report.shares(before)
+        assert results.facts_of(connection, harvest) == told
+    empty.close()
 
 
 def test_known_payloads_are_not_looked_at_again(tmp_path, database):
@@ -188,5 +200,5 @@ def test_known_payloads_are_not_looked_at_again(tmp_path, database):
     path.write_bytes(response(f"{A}elsewhere", b"<a>", "text/plain"))
     second = survey.of_container(path, "y.warc.gz", rows=tmp_path / "rows2.gz", already=known)
     (again,) = survey.read_rows(second.rows)
-    assert again == row
+    assert again == row | {"container": "y.warc.gz"}
     assert second.counts.findings == first.counts.findings

@@ -11,7 +11,7 @@
 
 `read` gives back everything that `build` was given, so that rows and indexes can be made again on an empty machine.
 package.json, version 1: `format`, `format_version`, `id`, `urn`, `title`, `stored_at`, `agent`, `target`, `harvest`, `containers`,
-`verdict`, `finding_counts`, `decisions`, `tools`; each named like the nouns of `model.py`, moments in ISO 8601.
+`verdict`, `finding_counts`, `decisions`, `tools`, `surveys`; each named like the nouns of `model.py`, moments in ISO 8601.
 """
 
 import json
@@ -97,6 +97,8 @@ class PackageContent:
     """Verdicts on the target (selection, permission) as plain JSON values."""
     tools: Mapping[str, str] = field(default_factory=dict)
     """Programs and signature sets with their versions."""
+    surveys: tuple[Mapping[str, Any], ...] = ()
+    """What is known of the survey of each container beyond its rows, as plain JSON values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +114,7 @@ class PackageFacts:
     finding_counts: Mapping[str, int]
     decisions: tuple[Mapping[str, Any], ...]
     tools: Mapping[str, str]
+    surveys: tuple[Mapping[str, Any], ...]
     inventory: Inventory
 
 
@@ -225,6 +228,7 @@ def _document(content: PackageContent) -> dict[str, object]:
         "finding_counts": dict(sorted(counts.items())),
         "decisions": list(content.decisions),
         "tools": dict(content.tools),
+        "surveys": list(content.surveys),
     }
 
 
@@ -249,6 +253,7 @@ def _facts(store: ObjectStore, inventory: Inventory, facts: dict[str, Any]) -> P
         finding_counts=facts["finding_counts"],
         decisions=tuple(facts["decisions"]),
         tools=facts["tools"],
+        surveys=tuple(facts.get("surveys", ())),
         inventory=inventory,
     )
 

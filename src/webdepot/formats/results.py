@@ -4,7 +4,7 @@
 overwritten: another engine or signature release adds its own.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -16,6 +16,7 @@ from webdepot.formats import survey
 from webdepot.formats.survey import Row, SurveyResult
 from webdepot.formats.tables import format_counts, identifications, surveys
 from webdepot.model import HarvestId
+from webdepot.times import from_iso, to_iso
 
 _BATCH = 500
 _FACTS = (
@@ -59,16 +60,20 @@ class Known:
 
 def record(connection: Connection, harvest: HarvestId, result: SurveyResult, *, at: datetime) -> None:
     """Put the survey of a container into the database; repeatable."""
-    tallies: dict[tuple[str, str, str, str], dict[str, Any]] = {}
-    for batch in _batches(survey.read_rows(result.rows)):
-        _add_new(connection, batch, at)
-        for row in batch:
-            _tally(tallies, result.container, row)
-    connection.execute(delete(format_counts).where(format_counts.c.container == result.container))
-    if tallies:
-        connection.execute(insert(format_counts), list(tallies.values()))
-    connection.execute(delete(surveys).where(surveys.c.container == result.container))
-    connection.execute(insert(surveys).values(**_survey(harvest, result, at)))
+    _replace(connection, _keep(connection, survey.read_rows(result.rows), at), [_survey(harvest, result, at)])
+
+
+def restore(connection: Connection, harvest: HarvestId, rows: Iterable[Row], facts: Iterable[Mapping[str, Any]], *, at: datetime) -> None:
+    """Put back what a package kept: its rows, and what `facts_of` said of its surveys."""
+    known = [{**each, "harvest": harvest, "surveyed_at": from_iso(each["surveyed_at"])} for each in facts]
+    _replace(connection, _keep(connection, rows, at), known)
+
+
+def facts_of(connection: Connection, harvest: HarvestId) -> tuple[dict[str, Any], ...]:
+    """The surveys of a harvest's containers as plain JSON values, for its package."""
+    columns = [column for column in surveys.c if column.name != "harvest"]
+    found = connection.execute(select(*columns).where(surveys.c.harvest == harvest).order_by(surveys.c.container)).mappings()
+    return tuple({**row, "surveyed_at": to_iso(row["surveyed_at"])} for row in found)
 
 
 def surveyed(connection: Connection, harvest: HarvestId) -> frozenset[str]:
@@ -80,6 +85,27 @@ def find(connection: Connection, digest: str) -> list[Row]:
     """Everything ever said about a payload, newest first."""
     chosen = select(identifications).where(identifications.c.digest == digest).order_by(identifications.c.identified_at.desc())
     return [dict(row) for row in connection.execute(chosen).mappings()]
+
+
+def _keep(connection: Connection, rows: Iterable[Row], at: datetime) -> list[dict[str, Any]]:
+    """New identifications into their table; the counts of all rows by container and format."""
+    tallies: dict[tuple[str, ...], dict[str, Any]] = {}
+    for batch in _batches(rows):
+        _add_new(connection, batch, at)
+        for row in batch:
+            _tally(tallies, row)
+    return list(tallies.values())
+
+
+def _replace(connection: Connection, tallies: list[dict[str, Any]], facts: list[dict[str, Any]]) -> None:
+    names = sorted({each["container"] for each in (*tallies, *facts)})
+    for table in (format_counts, surveys):
+        for at in range(0, len(names), _BATCH):
+            connection.execute(delete(table).where(table.c.container.in_(names[at : at + _BATCH])))
+    if tallies:
+        connection.execute(insert(format_counts), tallies)
+    if facts:
+        connection.execute(insert(surveys), facts)
 
 
 def _add_new(connection: Connection, batch: list[Row], at: datetime) -> None:
@@ -101,23 +127,10 @@ def _fitting(name: str, value: Any) -> Any:
     return value[:length] if length and isinstance(value, str) else value
 
 
-def _tally(tallies: dict[tuple[str, str, str, str], dict[str, Any]], container: str, row: Row) -> None:
-    key = (row["puid"], _fitting("mime", row["mime"]), row["verdict"], row["validity"])
-    tally = tallies.setdefault(
-        key,
-        {
-            "container": container,
-            "puid": key[0],
-            "mime": key[1],
-            "verdict": key[2],
-            "validity": key[3],
-            "name": row["name"],
-            "version": row["version"],
-            "uris": 0,
-            "size_bytes": 0,
-            "warnings": 0,
-        },
-    )
+def _tally(tallies: dict[tuple[str, ...], dict[str, Any]], row: Row) -> None:
+    key = {name: row[name] for name in ("container", "puid", "verdict", "validity")} | {"mime": _fitting("mime", row["mime"])}
+    new = {**key, "name": row["name"], "version": row["version"], "uris": 0, "size_bytes": 0, "warnings": 0}
+    tally = tallies.setdefault(tuple(key.values()), new)
     tally["uris"] += row["uris"]
     tally["size_bytes"] += row["size_bytes"] * row["uris"]
     tally["warnings"] += row["uris"] if row["warning"] else 0

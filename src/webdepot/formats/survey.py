@@ -4,7 +4,8 @@ Order for each record with a payload (responses, resources, conversions): read i
 count; bytes that an earlier survey knows take their answer from there; the rest has its content coding undone (within a limit), is
 identified, then validated behind a guard. Large payloads go through temporary files, small ones stay in memory.
 
-    row   digest, url, size_bytes, server_mime, puid, name, version, mime, basis, verdict, warning, validity, engine, uris, findings
+    row   container, digest, url, size_bytes, server_mime, puid, name, version, mime, basis, verdict, warning, validity, engine,
+          findings, uris
 
 Rows are put aside in a temporary database while the container is read, since their counts are known only at its end; it keeps memory
 flat. The functions are importable and their values pickle, so that an `Engine` runs one container per worker.
@@ -145,7 +146,7 @@ def _take(
     for each in row["findings"]:
         observed.add(Finding(**each | {"severity": Severity(each["severity"])}))
     _compare_digest(payload, record, observed)
-    shelf.put(row)
+    shelf.put({"container": record.location.container, **row})
 
 
 def _row(payload: Payload, record: Record, identifier: FormatIdentifier, checker: Guard) -> Row:
