@@ -15,12 +15,13 @@ sizes) always sees them done or not begun. Everything after the last checkpoint 
 import asyncio
 import json
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
-from webdepot.container.http import HttpHead, content_decoded, parse_head, transfer_decoded
+from webdepot.container.http import HttpHead, parse_head
 from webdepot.harvest import links, politeness, robots, scope
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.log import CrawlLog, of_refusal, of_visit
@@ -35,8 +36,10 @@ from webdepot.harvest.result import (
     reason_of,
     trouble_of,
 )
-from webdepot.harvest.robots import Basis, Robots
-from webdepot.model import Answer, Candidate, Failure, Hop, Verdict, Visit
+from webdepot.harvest.robots_desk import RobotsDesk
+from webdepot.harvest.seed_book import SeedBook
+from webdepot.harvest.turns import Turns
+from webdepot.model import Answer, Candidate, Failure, Hop, Visit
 from webdepot.ports import Fetcher, Frontier
 from webdepot.times import Clock
 from webdepot.url import Url, find_canonical, host_of
@@ -45,8 +48,6 @@ __all__ = ["CrawlProgress", "CrawlResult", "CrawlSettings", "End", "Keeper", "Ke
 
 MOST_UNCOMMITTED = 50_000
 """New addresses after which a checkpoint comes early: they are in memory until then."""
-MOST_ROBOTS = 2_000
-"""Hosts whose robots.txt is kept in memory; the others are read back from the frontier."""
 RATE_WINDOW_S = 5.0
 
 _PASSING = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.DISCONNECT})
@@ -121,37 +122,31 @@ class _Crawl:
     ) -> None:
         self.settings = settings
         self.frontier = frontier
-        self.fetcher = fetcher
         self.keeper = keeper
         self.log = log
         self.clock = clock
         self.progress = progress
         self.stop = stop
         self.loop = asyncio.get_running_loop()
-        self.agent = robots.product_token(settings.user_agent)
-        self.totals = _Totals()
-        self.seeds: dict[Url, SeedOutcome] = {}
-        self.seeds_changed = True
-        self.moved: dict[Url, Url] = {}
-        """Where seeds moved to within their domain -> the seed."""
-        self.shut_out: list[str] = []
-        self.known_robots: dict[str, Robots] = {}
-        self.turns: dict[str, asyncio.Lock] = {}
-        self.free_at_s: dict[str, float] = {}
+        self.totals = _Totals(**json.loads(frontier.recall("totals") or b"{}"))
+        self.seeds = SeedBook(settings.seeds, frontier.recall("seeds"))
+        self.turns = Turns(fetcher, settings.manners)
+        self.robots = RobotsDesk(self.turns, frontier, clock, robots.product_token(settings.user_agent))
+        self.obeys = settings.robots is RobotsPolicy.OBEY
         self.active: set[asyncio.Task[None]] = set()
         self.wake = asyncio.Event()
         self.error: BaseException | None = None
         self.uncommitted = 0
         self.is_dirty = True
+        """Something was decided since the last checkpoint."""
         self.host = ""
         self.recent: deque[tuple[float, int]] = deque()
+        self.began_s = time.monotonic()
+        self._build_rules()
 
     # --- the loop --------------------------------------------------------------------------------------------------------
 
     async def run(self) -> CrawlResult:
-        self._restore()
-        self._build_rules()
-        self.began_s = self.loop.time()
         self.frontier.add(Candidate(url=seed) for seed in self.settings.seeds)
         stopping = self.loop.create_task(self.stop.wait())
         stopping.add_done_callback(lambda _: self.wake.set())
@@ -166,27 +161,22 @@ class _Crawl:
         self._tell()
         return self._result(end)
 
-    async def _turn_until_the_end(self) -> End | None:
+    async def _turn_until_the_end(self) -> End:
         checkpoint_s = self.began_s + self.settings.checkpoint_s
         progress_s = self.began_s
-        while True:
-            now_s = self.loop.time()
-            if self.error is not None:
-                return None
+        while self.error is None:
+            now_s = time.monotonic()
             end = self._end(now_s)
             if end is not None:
                 return end
-            while len(self.active) < self._places():
-                candidate = self.frontier.take(now_s)
-                if candidate is None:
-                    break
+            while len(self.active) < self._places() and (candidate := self.frontier.take(now_s)) is not None:
                 self._start(candidate)
             due_s = self.frontier.next_due_s()
             if not self.active and (due_s is None or due_s == math.inf):
                 return End.FINISHED
             if now_s >= checkpoint_s or self.uncommitted > MOST_UNCOMMITTED:
                 self._checkpoint()
-                checkpoint_s = self.loop.time() + self.settings.checkpoint_s
+                checkpoint_s = time.monotonic() + self.settings.checkpoint_s
             if now_s >= progress_s:
                 self._tell()
                 progress_s = now_s + self.settings.progress_s
@@ -194,10 +184,11 @@ class _Crawl:
             if due_s is not None and len(self.active) < self._places():
                 until_s = min(until_s, due_s)
             await self._wait(until_s)
+        return End.STOPPED
 
     async def _wait(self, until_s: float) -> None:
         """Until something has happened, at most until then."""
-        timer = self.loop.call_at(until_s, self.wake.set)
+        timer = self.loop.call_later(max(until_s - time.monotonic(), 0.0), self.wake.set)
         await self.wake.wait()
         self.wake.clear()
         timer.cancel()
@@ -240,41 +231,25 @@ class _Crawl:
 
     async def _visit(self, candidate: Candidate) -> None:
         origin = origin_of(candidate.url)
-        known = self._robots_of(origin)
+        known = self.robots.find(origin)
         if known is None:
             await self._ask_robots(candidate, origin)
             return
         if candidate.url == f"{origin}/robots.txt":
-            self.frontier.finish(candidate, host_free_at_s=self.free_at_s.get(origin, 0.0))
+            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
             return
-        if self.settings.robots is RobotsPolicy.OBEY:
+        if self.obeys:
             verdict = known.decide(candidate.url)
             if verdict.answer is Answer.REJECT:
-                self._refuse(candidate, known, verdict.reason)
-                self.frontier.finish(candidate, host_free_at_s=self.free_at_s.get(origin, 0.0))
+                self._refuse(candidate, known.failure or Failure.ROBOTS, verdict.reason)
+                self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
                 return
-        visit, free_at_s = await self._fetch(candidate, origin)
+        visit = await self.turns.ask(candidate, crawl_delay_s=known.crawl_delay_s if self.obeys else None)
         with visit.body:
-            if not self._tried_again(candidate, visit, origin, free_at_s):
-                self._settle(candidate, visit, free_at_s)
+            if not self._tried_again(candidate, visit, origin):
+                self._settle(visit, self.turns.free_at_s(origin))
 
-    async def _fetch(self, candidate: Candidate, origin: str) -> tuple[Visit, float]:
-        """Ask once, in turn: robots.txt of one host may redirect to another that is being asked. And when it is free again."""
-        turn = self.turns.get(origin)
-        if turn is None:
-            turn = self.turns[origin] = asyncio.Lock()
-        async with turn:
-            rest_s = self.free_at_s.get(origin, 0.0) - self.loop.time()
-            if rest_s > 0:
-                await asyncio.sleep(rest_s)
-            visit = await self.fetcher.fetch(candidate)
-            known = self.known_robots.get(origin)
-            delay_s = known.crawl_delay_s if known is not None and self.settings.robots is RobotsPolicy.OBEY else None
-            free_at_s = self.loop.time() + politeness.pause_after(visit.duration_s, self.settings.manners, crawl_delay_s=delay_s)
-            self.free_at_s[origin] = free_at_s
-        return visit, free_at_s
-
-    def _tried_again(self, candidate: Candidate, visit: Visit, origin: str, free_at_s: float) -> bool:
+    def _tried_again(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
         """Send a passing failure back to the frontier; False when this was the last try, or no such failure."""
         manners = self.settings.manners
         is_passing = visit.failure in _PASSING and not visit.permanent if visit.failure else visit.status in politeness.TRANSIENT
@@ -285,20 +260,20 @@ class _Crawl:
         if visit.status in politeness.BUSY:
             asked_s = politeness.retry_after(parse_head(visit.head).get("retry-after"), self.clock(), manners)
             distance_s, of_host = (distance_s if asked_s is None else asked_s), True
-        not_before_s = max(free_at_s, self.loop.time() + distance_s)
-        if of_host:
-            free_at_s = self.free_at_s[origin] = not_before_s
+        not_before_s = time.monotonic() + distance_s
+        free_at_s = self.turns.hold(origin, not_before_s) if of_host else self.turns.free_at_s(origin)
         self.frontier.retry(candidate, host_free_at_s=free_at_s, not_before_s=not_before_s)
         self.is_dirty = True
         return True
 
-    def _settle(self, candidate: Candidate, visit: Visit, free_at_s: float) -> None:
+    def _settle(self, visit: Visit, free_at_s: float) -> None:
         """The candidate's life ends here: kept and read, or logged as failed."""
         self.is_dirty = True
+        candidate = visit.candidate
         self.host = host_of(candidate.url)
+        self.seeds.note(visit)
         if visit.failure is not None:
             self.log.write(of_visit(visit))
-            self._note_seed(candidate, visit)
             self.totals.errors += 1
             # A host that let all tries of one address fail is left alone; its others wait for the next run.
             is_dead = visit.failure in _OF_HOST and not visit.permanent
@@ -307,11 +282,9 @@ class _Crawl:
         head = parse_head(visit.head)
         kept = self.keeper.keep(visit)
         found = links.extract(candidate.url, head, visit.body, self.settings.links)
-        outlinks = self._take_in(visit, found.links)
-        self.keeper.annotate(visit, outlinks)
+        self.keeper.annotate(visit, self._take_in(candidate, found.links))
         self._count(visit, kept)
         self.log.write(of_visit(visit, mime=_mime(head), digest=kept.digest, duplicate=kept.duplicate, note=found.note))
-        self._note_seed(candidate, visit)
         self.frontier.finish(candidate, host_free_at_s=free_at_s)
 
     def _count(self, visit: Visit, kept: Kept) -> None:
@@ -322,23 +295,30 @@ class _Crawl:
         totals.errors += visit.status >= 400
         totals.good += 200 <= visit.status < 300 and visit.body_bytes > 0
 
+    def _refuse(self, candidate: Candidate, failure: Failure, reason: str) -> None:
+        """robots.txt forbids it, or the host gave no robots.txt at all."""
+        self.is_dirty = True
+        self.seeds.note_refusal(candidate, failure, reason)
+        self.totals.robots_refused += failure is Failure.ROBOTS
+        self.totals.errors += failure is not Failure.ROBOTS
+        self.log.write(of_refusal(candidate, failure, rule="robots", reason=reason, at=self.clock()))
+
     # --- links -----------------------------------------------------------------------------------------------------------
 
     def _build_rules(self) -> None:
-        settings = self.settings
-        seeds = [*settings.seeds, *self.moved]
-        kind = scope.Kind(settings.scope)
+        kind, seeds = scope.Kind(self.settings.scope), self.seeds.addresses
         self.belongs = scope.belongs(kind, seeds)
-        self.rules = scope.chain(kind, seeds, limits=settings.scope_limits, rejects=settings.rejects)
+        self.rules = scope.chain(kind, seeds, limits=self.settings.scope_limits, rejects=self.settings.rejects)
 
-    def _take_in(self, visit: Visit, found: Sequence[tuple[Url, Hop]]) -> list[Candidate]:
+    def _take_in(self, source: Candidate, found: Sequence[tuple[Url, Hop]]) -> list[Candidate]:
         """Put what belongs into the frontier; all that was found is returned."""
-        outlinks = [self._candidate(visit.candidate, url, hop) for url, hop in found]
+        outlinks = [self._candidate(source, url, hop) for url, hop in found]
         accepted = []
         for outlink in outlinks:
             verdict = scope.decide(outlink, self.rules)
-            if not verdict and outlink.path[-1] == Hop.REDIRECT and scope.is_seed_way(outlink.path):
-                verdict = self._follow_seed(visit.candidate, outlink) or verdict
+            if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
+                self._build_rules()
+                verdict = scope.decide(outlink, self.rules)
             if verdict:
                 accepted.append(outlink)
             elif outlink.path[-1] == Hop.EMBED and self.frontier.refuse(outlink):
@@ -352,188 +332,61 @@ class _Crawl:
             return outlink
         return replace(outlink, outside=source.outside + (hop is Hop.LINK or source.outside == 0))
 
-    def _follow_seed(self, source: Candidate, target: Candidate) -> Verdict | None:
-        """A seed that moved within its registrable domain takes the scope with it; one that left it is only noted."""
-        seed = self._seed_of(source)
-        if seed is None:
-            return None
-        if scope.may_move(seed, target.url):
-            self.moved[target.url] = seed
-            self.seeds_changed = True
-            self._build_rules()
-            return scope.decide(target, self.rules)
-        self._set_seed(replace(self.seeds[seed], moved_to=target.url))
-        return None
-
-    def _seed_of(self, candidate: Candidate) -> Url | None:
-        """The seed from which redirects alone led to this one."""
-        if not scope.is_seed_way(candidate.path):
-            return None
-        if candidate.url in self.seeds:
-            return candidate.url
-        return self.moved.get(candidate.url) or (self._way_back(candidate) if candidate.via else None)
-
-    def _way_back(self, candidate: Candidate) -> Url | None:
-        via = candidate.via
-        if via is None:
-            return None
-        seed = via if via in self.seeds else self.moved.get(via)
-        if seed is not None:
-            self.moved[candidate.url] = seed
-            self.seeds_changed = True
-        return seed
-
-    def _note_seed(self, candidate: Candidate, visit: Visit) -> None:
-        seed = self._seed_of(candidate)
-        if seed is not None:
-            self._set_seed(
-                replace(
-                    self.seeds[seed],
-                    status=visit.status,
-                    size_bytes=visit.body_bytes,
-                    failure=visit.failure,
-                    detail=visit.failure_detail,
-                )
-            )
-
-    def _set_seed(self, outcome: SeedOutcome) -> None:
-        self.seeds[outcome.seed] = outcome
-        self.seeds_changed = True
-
     # --- robots.txt ------------------------------------------------------------------------------------------------------
 
-    def _robots_of(self, origin: str) -> Robots | None:
-        """What is known of a host's robots.txt, unless it is too old to go by."""
-        known = self.known_robots.get(origin)
-        if known is None:
-            stored = self.frontier.recall(f"robots:{origin}")
-            if stored is None:
-                return None
-            known = robots.from_json(stored)
-            self._keep_in_memory(origin, known)
-        return known if known.is_fresh(self.clock()) else None
-
-    def _keep_in_memory(self, origin: str, known: Robots) -> None:
-        if len(self.known_robots) >= MOST_ROBOTS:
-            self.known_robots.clear()
-            self._forget_turns()
-        self.known_robots[origin] = known
-
-    def _forget_turns(self) -> None:
-        now_s = self.loop.time()
-        self.turns = {origin: turn for origin, turn in self.turns.items() if turn.locked()}
-        self.free_at_s = {origin: free_at_s for origin, free_at_s in self.free_at_s.items() if free_at_s > now_s}
-
     async def _ask_robots(self, candidate: Candidate, origin: str) -> None:
-        """Fetch robots.txt with its redirects, keep what came, and put the candidate back until the host is free again."""
-        visits: list[Visit] = []
+        """Fetch robots.txt, keep what came, and put the candidate back until the host is free again."""
+        answer = await self.robots.ask(candidate)
         try:
-            free_at_s, known = await self._follow_robots(candidate, origin, visits)
-            if known is None:
-                if self.settings.robots is RobotsPolicy.OBEY and self._tried_again(candidate, visits[-1], origin, free_at_s):
-                    return
-                known = self._read_robots(visits[-1])
-            self._settle_robots(candidate, origin, visits, known)
-            self.frontier.retry(candidate, host_free_at_s=free_at_s, counted=False)
+            if answer.meaning is None and self.obeys and self._tried_again(candidate, answer.visits[-1], origin):
+                return
+            self.is_dirty = True
+            for visit in answer.visits:
+                self._keep_robots(visit)
+            meaning = self.robots.settle(origin, answer)
+            if meaning.shuts_out(origin) and self.obeys:
+                self.seeds.note_shut_out(host_of(origin))
+            self._add_sitemaps(candidate, origin, meaning.sitemaps)
+            self.frontier.retry(candidate, host_free_at_s=self.turns.free_at_s(origin), counted=False)
         finally:
-            for visit in visits:
+            for visit in answer.visits:
                 visit.body.close()
 
-    async def _follow_robots(self, candidate: Candidate, origin: str, visits: list[Visit]) -> tuple[float, Robots | None]:
-        """When the host is free again, and the rules, if a redirect led to another host's robots.txt that is known."""
-        url, path, via = Url(f"{origin}/robots.txt"), candidate.path + Hop.PREREQUISITE, candidate.url
-        free_at_s = 0.0
-        while True:
-            asked = origin_of(url)
-            visit, asked_free_at_s = await self._fetch(Candidate(url=url, via=via, path=path), asked)
-            visits.append(visit)
-            free_at_s = asked_free_at_s if asked == origin else free_at_s
-            target = _redirect_target(visit)
-            if target is None or len(visits) > robots.MOST_REDIRECTS or any(target == earlier.candidate.url for earlier in visits):
-                return free_at_s, None
-            other = origin_of(target)
-            known = self._robots_of(other) if target == f"{other}/robots.txt" else None
-            if known is not None:
-                return free_at_s, known
-            url, path, via = target, path + Hop.REDIRECT, url
-
-    def _read_robots(self, visit: Visit) -> Robots:
+    def _keep_robots(self, visit: Visit) -> None:
         if visit.failure is not None:
-            return robots.of_failure(visit.failure, visit.failure_detail, at=self.clock(), agent=self.agent)
-        body = _decoded(visit, robots.LONGEST_BYTES)
-        return robots.of_answer(status=visit.status, body=body, at=self.clock(), agent=self.agent)
+            self.log.write(of_visit(visit))
+            return
+        kept = self.keeper.keep(visit)
+        self.keeper.annotate(visit, ())
+        self.log.write(of_visit(visit, mime=_mime(parse_head(visit.head)), digest=kept.digest, duplicate=kept.duplicate))
 
-    def _settle_robots(self, candidate: Candidate, origin: str, visits: Sequence[Visit], known: Robots) -> None:
-        self.is_dirty = True
-        for visit in visits:
-            if visit.failure is not None:
-                self.log.write(of_visit(visit))
-                continue
-            kept = self.keeper.keep(visit)
-            self.keeper.annotate(visit, ())
-            self.log.write(of_visit(visit, mime=_mime(parse_head(visit.head)), digest=kept.digest, duplicate=kept.duplicate))
-        # http://a.example/robots.txt mostly redirects to https://a.example/robots.txt: one answer for both.
-        last = visits[-1].candidate.url
-        for owner in {origin, origin_of(last) if last == f"{origin_of(last)}/robots.txt" else origin}:
-            self._keep_in_memory(owner, known)
-            # A host that did not answer is asked again by the next run.
-            if known.basis is not Basis.UNREACHABLE:
-                self.frontier.remember(f"robots:{owner}", known.to_json())
-        if known.shuts_out(origin) and self.settings.robots is RobotsPolicy.OBEY:
-            self.shut_out.append(host_of(origin))
-            self.seeds_changed = True
-        self._add_sitemaps(candidate, origin, known)
-
-    def _add_sitemaps(self, candidate: Candidate, origin: str, known: Robots) -> None:
+    def _add_sitemaps(self, candidate: Candidate, origin: str, lines: Sequence[str]) -> None:
         """Sitemap lines of hosts that belong to the harvest."""
         home = Candidate(url=Url(f"{origin}/robots.txt"), via=candidate.via, path=candidate.path)
         if not self.belongs(home):
             return
-        urls = (find_canonical(line, base=home.url) for line in known.sitemaps[: self.settings.links.links])
+        urls = (find_canonical(line, base=home.url) for line in lines[: self.settings.links.links])
         found = [self._candidate(home, url, Hop.MANIFEST) for url in urls if url is not None]
         self.uncommitted += self.frontier.add(outlink for outlink in found if scope.decide(outlink, self.rules))
-
-    def _refuse(self, candidate: Candidate, known: Robots, reason: str) -> None:
-        self.is_dirty = True
-        failure = known.failure or Failure.ROBOTS
-        seed = self._seed_of(candidate)
-        if seed is not None:
-            self._set_seed(replace(self.seeds[seed], failure=failure, detail=reason))
-        self.totals.robots_refused += failure is Failure.ROBOTS
-        self.totals.errors += failure is not Failure.ROBOTS
-        self.log.write(of_refusal(candidate, failure, rule="robots", reason=reason, at=self.clock()))
 
     # --- words and numbers -----------------------------------------------------------------------------------------------
 
     def _checkpoint(self) -> None:
         if not self.is_dirty and not self.uncommitted:
             return
-        now_s = self.loop.time()
-        totals = asdict(self.totals) | {"elapsed_s": self.totals.elapsed_s + now_s - self.began_s}
+        totals = asdict(self.totals) | {"elapsed_s": self._elapsed_s()}
         self.frontier.remember("totals", json.dumps(totals).encode())
-        if self.seeds_changed:
-            outcomes = [asdict(outcome) for outcome in self.seeds.values()]
-            state = {"seeds": outcomes, "moved": self.moved, "shut_out": self.shut_out}
-            self.frontier.remember("seeds", json.dumps(state).encode())
-            self.seeds_changed = False
+        if self.seeds.changed:
+            self.frontier.remember("seeds", self.seeds.to_json())
         marks = {**self.keeper.checkpoint(), **self.log.sync()}
         self.frontier.commit(marks)
         self.uncommitted, self.is_dirty = 0, False
 
-    def _restore(self) -> None:
-        """Go on with the numbers and seeds of an earlier run."""
-        self.totals = _Totals(**json.loads(self.frontier.recall("totals") or b"{}"))
-        stored = json.loads(self.frontier.recall("seeds") or b"{}")
-        self.moved = stored.get("moved", {})
-        self.shut_out = stored.get("shut_out", [])
-        for values in stored.get("seeds", []):
-            failure = Failure(values["failure"]) if values["failure"] else None
-            self.seeds[values["seed"]] = SeedOutcome(**values | {"failure": failure})
-        for seed in self.settings.seeds:
-            self.seeds.setdefault(seed, SeedOutcome(seed=seed))
+    def _elapsed_s(self) -> float:
+        return self.totals.elapsed_s + time.monotonic() - self.began_s
 
     def _tell(self) -> None:
-        now_s, counts = self.loop.time(), self.frontier.counts()
+        now_s, counts = time.monotonic(), self.frontier.counts()
         self.recent.append((now_s, self.totals.fetched))
         while now_s - self.recent[0][0] > RATE_WINDOW_S:
             self.recent.popleft()
@@ -548,20 +401,17 @@ class _Crawl:
                 errors=self.totals.errors,
                 robots_refused=self.totals.robots_refused,
                 host=self.host,
-                elapsed_s=self.totals.elapsed_s + now_s - self.began_s,
+                elapsed_s=self._elapsed_s(),
             )
         )
 
-    def _result(self, end: End | None) -> CrawlResult:
-        if end is None:
-            raise AssertionError("a crawl without error has an end")
+    def _result(self, end: End) -> CrawlResult:
         counts = self.frontier.counts()
         waiting = counts.waiting + counts.in_flight
-        totals = self.totals
-        seeds = tuple(self.seeds.values())
+        totals, shut_out = self.totals, tuple(self.seeds.shut_out)
         return CrawlResult(
             end=end,
-            reason=reason_of(end, self.settings, waiting=waiting, shut_out=self.shut_out),
+            reason=reason_of(end, self.settings, waiting=waiting, shut_out=shut_out),
             counts={
                 "fetched": totals.fetched,
                 "bytes": totals.bytes,
@@ -571,26 +421,11 @@ class _Crawl:
                 "waiting": waiting,
                 "seen": counts.seen,
             },
-            seeds=seeds,
-            shut_out=tuple(self.shut_out),
-            trouble=trouble_of(seeds, good_pages=totals.good) if end is End.FINISHED else None,
-            elapsed_s=totals.elapsed_s + self.loop.time() - self.began_s,
+            seeds=self.seeds.outcomes,
+            shut_out=shut_out,
+            trouble=trouble_of(self.seeds.outcomes, good_pages=totals.good) if end is End.FINISHED else None,
+            elapsed_s=self._elapsed_s(),
         )
-
-
-def _redirect_target(visit: Visit) -> Url | None:
-    if not 300 <= visit.status < 400:
-        return None
-    location = parse_head(visit.head).get("location")
-    return find_canonical(location, base=visit.candidate.url) if location else None
-
-
-def _decoded(visit: Visit, limit_bytes: int) -> bytes:
-    if visit.failure is not None:
-        return b""
-    head = parse_head(visit.head)
-    visit.body.seek(0)
-    return content_decoded(transfer_decoded(visit.body, head), head, limit_bytes=limit_bytes).read()
 
 
 def _mime(head: HttpHead) -> str:
