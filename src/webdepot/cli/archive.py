@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -58,7 +58,7 @@ def archive(
     output = call.output(json, quiet)
     _found(call, output)
     with call.archive() as opened:
-        given = {
+        given: dict[str, Any] = {
             "scope": scope and scope.value,
             "delay_s": delay,
             "workers": workers,

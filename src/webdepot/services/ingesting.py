@@ -113,6 +113,7 @@ def _task(archive: Archive, harvest: Harvest, container: Container) -> SurveyTas
         name=container.name,
         rows=folder / f"{container.name}.jsonl.gz",
         already=results.Known(archive.database.url),
+        temporary=folder,
     )
 
 

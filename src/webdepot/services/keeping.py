@@ -20,6 +20,7 @@ from webdepot.depot import holdings, package, rows
 from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
 from webdepot.errors import Conflict
 from webdepot.exchange import dublin_core, urn
+from webdepot.formats import results
 from webdepot.harvest import runs
 from webdepot.index import entry
 from webdepot.model import Capture, ContainerState, Harvest, HarvestId, HarvestState, Package
@@ -100,6 +101,8 @@ def _restore(archive: Archive, connection: Connection, facts: PackageFacts) -> N
     runs.begin(connection, dataclasses.replace(facts.harvest, target=target.id, state=HarvestState.KEPT))
     records.replace(connection, facts.harvest.id, package.iter_findings(archive.store, facts))
     records.judge(connection, facts.harvest.id, facts.verdict, at=facts.package.stored_at)
+    formats = package.iter_formats(archive.store, facts)
+    results.restore(connection, facts.harvest.id, formats, facts.surveys, at=facts.package.stored_at)
     for event in package.iter_events(archive.store, facts):
         append(connection, event)
 
@@ -112,6 +115,7 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         decisions = tuple(targets.iter_verdicts(connection, target.id))
         history = tuple(_history(connection, harvest))
         verdict = records.find_verdict(connection, harvest.id) or ingesting.NOT_CHECKED
+        surveys = results.facts_of(connection, harvest.id)
     containers = _containers(archive, harvest.id)
     rows.write_captures(folder / "captures.cdxj.gz", _iter_captures(archive, containers))
     identifier = package.id_of(harvest.id)
@@ -137,6 +141,7 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         findings=ingesting.findings_file(archive, harvest),
         logs=tuple(path for path in (folder / "crawl.log", folder / "crawl.jsonl") if path.exists()),
         verdict=verdict,
+        surveys=surveys,
         events=history,
         descriptions={"dublin_core.xml": dublin_core.to_xml(described)},
         agent=archive.agent,
@@ -164,7 +169,8 @@ def _containers(archive: Archive, harvest: HarvestId) -> tuple[ContainerSource, 
 
 def _iter_captures(archive: Archive, containers: tuple[ContainerSource, ...]) -> Iterator[Capture]:
     for container in containers:
-        yield from entry.of_container(container.path, container.name)
+        # Damage was found and counted by the check of the harvest.
+        yield from entry.of_container(container.path, container.name, on_finding=lambda _: None)
 
 
 def _history(connection: Connection, harvest: Harvest) -> Iterator[Event]:

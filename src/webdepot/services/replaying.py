@@ -12,11 +12,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from typing import BinaryIO
+from urllib.parse import unquote, urlsplit
 
 from webdepot.access import lookup, policy, rules, timeline
 from webdepot.access.lookup import Neighbours
 from webdepot.access.policy import Reader, Visible
 from webdepot.access.replay import title
+from webdepot.access.replay.body import negotiated
 from webdepot.access.timeline import Bar, Timeline
 from webdepot.archive import Archive
 from webdepot.container.http import HttpHead
@@ -30,6 +32,8 @@ from webdepot.url import key as key_of
 MOST_LISTED = 500
 """So many versions stand in a list; the calendar counts them all."""
 MOST_COUNTED = 200_000
+REVISIT_MIME = "warc/revisit"
+"""What indexes say of a revisit whose record does not tell the type of the page."""
 
 
 class NotKept(NotFound):
@@ -252,8 +256,10 @@ def _original(archive: Archive, capture: Capture) -> Capture:
 
 
 def _title(archive: Archive, capture: Capture) -> str:
-    if "html" not in capture.mime and capture.mime != "warc/revisit":
-        return ""
+    """What the banner calls it: the page's own title, or the file's name."""
+    name = unquote(urlsplit(capture.url).path.rpartition("/")[2])
+    if "html" not in capture.mime and capture.mime != REVISIT_MIME:
+        return name
     try:
         replayed = _opened(archive, capture)
     except (NotFound, CorruptData):
@@ -266,8 +272,6 @@ def _title(archive: Archive, capture: Capture) -> str:
 
 
 def _content(replayed: Replayed) -> BinaryIO:
-    from webdepot.access.replay.body import negotiated
-
     return negotiated(replayed.payload, replayed.head, "identity").stream
 
 

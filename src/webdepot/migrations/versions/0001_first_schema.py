@@ -77,6 +77,7 @@ def upgrade() -> None:
         sa.Column("verdict", sa.String(length=20), nullable=False),
         sa.Column("warning", sa.Text(), nullable=False),
         sa.Column("validity", sa.String(length=20), nullable=False),
+        sa.Column("findings", sa.JSON(), nullable=False),
         sa.Column("identified_at", Moment(), nullable=False),
         sa.PrimaryKeyConstraint("digest", "engine", name=op.f("pk_identifications")),
     )
@@ -189,6 +190,33 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_containers_original_sha256"), ["original_sha256"], unique=False)
         batch_op.create_index(batch_op.f("ix_containers_sha256"), ["sha256"], unique=False)
 
+    op.create_table(
+        "findings",
+        sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
+        sa.Column("harvest", sa.String(length=100), nullable=False),
+        sa.Column("code", sa.String(length=60), nullable=False),
+        sa.Column("severity", sa.String(length=10), nullable=False),
+        sa.Column("subject", sa.Text(), nullable=False),
+        sa.Column("message", sa.Text(), nullable=False),
+        sa.Column("place", sa.Text(), nullable=False),
+        sa.Column("action", sa.String(length=200), nullable=False),
+        sa.ForeignKeyConstraint(["harvest"], ["harvests.id"], name=op.f("fk_findings_harvest_harvests")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_findings")),
+    )
+    with op.batch_alter_table("findings", schema=None) as batch_op:
+        batch_op.create_index("ix_findings_harvest_code", ["harvest", "code"], unique=False)
+        batch_op.create_index("ix_findings_harvest_severity_id", ["harvest", "severity", "id"], unique=False)
+
+    op.create_table(
+        "judgements",
+        sa.Column("harvest", sa.String(length=100), nullable=False),
+        sa.Column("answer", sa.String(length=10), nullable=False),
+        sa.Column("rule", sa.String(length=100), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("judged_at", Moment(), nullable=False),
+        sa.ForeignKeyConstraint(["harvest"], ["harvests.id"], name=op.f("fk_judgements_harvest_harvests")),
+        sa.PrimaryKeyConstraint("harvest", name=op.f("pk_judgements")),
+    )
     op.create_table(
         "packages",
         sa.Column("id", sa.String(length=100), nullable=False),
