@@ -282,13 +282,6 @@ class Format:
     warning: str = ""
 
 
-class Validity(StrEnum):
-    VALID = "valid"
-    WELL_FORMED = "well-formed"
-    NOT_VALID = "not valid"
-    NOT_CHECKED = "not checked"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
     """The unit of the depot (AIP): one harvest with its containers, metadata and events."""

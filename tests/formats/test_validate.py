@@ -18,7 +18,8 @@ from PIL import Image
 
 from webdepot.formats import validate
 from webdepot.formats.guard import Guard
-from webdepot.model import Basis, Format, FormatVerdict, Severity, Validity
+from webdepot.formats.validity import Validity
+from webdepot.model import Basis, Format, FormatVerdict, Severity
 
 GOOD = good_files()
 

@@ -25,7 +25,8 @@ from typing import Any
 
 from webdepot.formats import validate
 from webdepot.formats.texts import finding
-from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity, Validity
+from webdepot.formats.validity import Validity
+from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity
 
 TIME_S = 5.0
 MEMORY_BYTES = 200 << 20

@@ -15,7 +15,8 @@ from typing import BinaryIO
 
 from webdepot.formats import media
 from webdepot.formats.texts import finding
-from webdepot.model import Finding, Format, FormatVerdict, Validity
+from webdepot.formats.validity import Validity
+from webdepot.model import Finding, Format, FormatVerdict
 
 Result = tuple[Validity, list[Finding]]
 Check = Callable[[BinaryIO], Result]

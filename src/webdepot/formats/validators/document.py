@@ -4,7 +4,8 @@ import re
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.model import Finding, Validity
+from webdepot.formats.validity import Validity
+from webdepot.model import Finding
 
 MOST_FINDINGS = 10
 _TAIL_BYTES = 2048

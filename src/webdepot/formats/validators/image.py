@@ -12,7 +12,8 @@ from typing import BinaryIO
 from PIL import Image, UnidentifiedImageError
 
 from webdepot.formats.texts import finding
-from webdepot.model import Finding, Validity
+from webdepot.formats.validity import Validity
+from webdepot.model import Finding
 
 MOST_PIXELS = 40_000_000
 MOST_FRAMES = 500

@@ -10,7 +10,8 @@ from typing import BinaryIO
 from lxml import etree
 
 from webdepot.formats.texts import finding
-from webdepot.model import Finding, Validity
+from webdepot.formats.validity import Validity
+from webdepot.model import Finding
 
 LONGEST_HTML_BYTES = 32 << 20
 MOST_FINDINGS = 10

@@ -10,7 +10,8 @@ from typing import BinaryIO
 
 from webdepot.formats.texts import finding
 from webdepot.formats.validators.markup import check_xml
-from webdepot.model import Finding, Validity
+from webdepot.formats.validity import Validity
+from webdepot.model import Finding
 
 MOST_UNPACKED_BYTES = 512 << 20
 MOST_MEMBERS = 100_000

@@ -8,7 +8,8 @@ import struct
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.model import Finding, Validity
+from webdepot.formats.validity import Validity
+from webdepot.model import Finding
 
 MOST_CHUNKS = 10_000
 _PCM = 1

@@ -4,7 +4,8 @@ import json
 from typing import Any, BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.model import Finding, Validity
+from webdepot.formats.validity import Validity
+from webdepot.model import Finding
 
 LONGEST_JSON_BYTES = 32 << 20
 
