@@ -1,0 +1,107 @@
+"""From captures to states: the time model of the text index, free of any engine.
+
+A *run* is a stretch of captures of one page, in order of time, that show the same words. It stands from its first capture until the first
+capture of the next run, so "as of a moment" is one comparison. What an index keeps is one document per run and collection: all capture
+times in it, so that a period means "captured then" and a histogram counts captures.
+
+    captures   A A B B A          (A, B: digest of title, headings and text)
+    runs       [A A][B B][A]      valid_from of each: its first capture; valid_to: valid_from of the next
+
+New captures may come in any order (an old container imported later splits a run), so `merged` takes the runs around the new captures apart
+and joins them again; runs farther away are not touched.
+"""
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from webdepot.ports import PageText
+
+FOREVER = 99_999_999_999_999
+"""`valid_to` of the run that still stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """The words of a state, as its latest capture has them."""
+
+    url: str
+    mime: str
+    size_bytes: int
+    title: str
+    headings: str
+    text: str
+    language: str
+    words: bytes
+    """Digest of title, headings and text: equal means the same state."""
+    payloads: frozenset[str] = field(default_factory=frozenset)
+    """Digests of the payloads that have these words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One capture of a page."""
+
+    stamp: int
+    """The 14 digits as a number."""
+    collection: str
+    content: Content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    valid_from: int
+    valid_to: int
+    seen: Sequence[Seen]
+
+    @property
+    def content(self) -> Content:
+        """The latest, with the payloads of all."""
+        last = self.seen[-1].content
+        payloads = frozenset().union(*(one.content.payloads for one in self.seen))
+        if payloads == last.payloads:
+            return last
+        return Content(
+            url=last.url,
+            mime=last.mime,
+            size_bytes=last.size_bytes,
+            title=last.title,
+            headings=last.headings,
+            text=last.text,
+            language=last.language,
+            words=last.words,
+            payloads=payloads,
+        )
+
+
+def content_of(page: PageText) -> Content:
+    hasher = hashlib.blake2b(digest_size=16)
+    for part in (page.title, page.headings, " ".join(page.text.split())):
+        hasher.update(part.encode("utf-8", "replace") + b"\0")
+    return Content(
+        url=page.url,
+        mime=page.mime,
+        size_bytes=page.size_bytes,
+        title=page.title,
+        headings=page.headings,
+        text=page.text,
+        language=page.language,
+        words=hasher.digest(),
+        payloads=frozenset([page.digest] if page.digest else []),
+    )
+
+
+def touched(starts: Sequence[int], stamps: Iterable[int]) -> slice:
+    """Which of the runs beginning at `starts` (ascending) new captures at `stamps` may change."""
+    places = [bisect_right(starts, stamp) - 1 for stamp in stamps]
+    return slice(max(min(places), 0), min(max(places) + 2, len(starts)))
+
+
+def merged(known: Iterable[Seen], new: Iterable[Seen], *, until: int) -> list[Run]:
+    """The runs of known and new captures together; `until` is where the run behind them begins. Ties: known first."""
+    ordered = sorted([*known, *new], key=lambda one: one.stamp)
+    groups = [list(group) for _, group in groupby(ordered, key=lambda one: one.content.words)]
+    ends = [group[0].stamp for group in groups[1:]] + [until]
+    return [Run(valid_from=group[0].stamp, valid_to=end, seen=group) for group, end in zip(groups, ends, strict=True)]

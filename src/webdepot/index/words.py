@@ -1,0 +1,128 @@
+"""Words as the text index compares them, and snippets that show where they stand.
+
+A word is a run of letters and digits, compared without case and accents (`Café` = `cafe`, `Straße` = `strasse`). Scripts without spaces
+between words (Chinese, Japanese, Thai …) have one word per character: a mark that nobody sees is put behind each before indexing, and
+several characters in a row are searched as a phrase.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+
+MARK = "\u200b"
+"""Zero-width space: ends a word for every engine, invisible to readers."""
+SNIPPET_CHARS = 240
+_SEARCHED_CHARS = 200_000
+_TOKEN = re.compile(r"[^\W_]+")
+# Han, Kana, Thai, Lao, Khmer, Myanmar; Hangul has spaces.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+_LETTERS = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ħ": "h", "ı": "i", "ĳ": "ij"}
+)
+
+Range = tuple[int, int]
+
+
+def prepared(text: str) -> str:
+    """Text for indexing: with the mark behind each character of an unspaced script."""
+    return _UNSPACED.sub(lambda found: found[0] + MARK, text) if _UNSPACED.search(text) else text
+
+
+def shown(text: str) -> str:
+    """Prepared text as it was."""
+    return text.replace(MARK, "") if MARK in text else text
+
+
+@lru_cache(maxsize=65_536)
+def folded(word: str) -> str:
+    """A word without case and accents."""
+    lowered = word.lower().translate(_LETTERS)
+    if lowered.isascii():
+        return lowered
+    return "".join(char for char in unicodedata.normalize("NFKD", lowered) if not unicodedata.combining(char))
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text, folded, in order."""
+    return [folded(found) for found in _TOKEN.findall(prepared(text))]
+
+
+def snippet(text: str, phrases: Sequence[Sequence[str]], is_match: Callable[[str], bool] | None = None) -> tuple[str, tuple[Range, ...]]:
+    """The stretch of a prepared text with most of the wanted in it, and where they stand in that stretch.
+
+    `phrases` are sequences of folded words (a single word is one of length one); `is_match` may accept further words (stems).
+    """
+    found = list(_occurrences(text[:_SEARCHED_CHARS], phrases, is_match))
+    start, end = _best_window(text, found)
+    cut = text[start:end]
+    marks = [(first - start, last - start) for first, last, _ in found if start <= first and last <= end]
+    return _cleaned(cut, marks, leading=start > 0, trailing=end < len(text))
+
+
+def _occurrences(text: str, phrases: Sequence[Sequence[str]], is_match: Callable[[str], bool] | None) -> Iterator[tuple[int, int, int]]:
+    """(start, end, which phrase) of every occurrence, in order."""
+    words = [(found.start(), found.end(), folded(found[0])) for found in _TOKEN.finditer(text)]
+    by_first: dict[str, list[int]] = {}
+    for number, phrase in enumerate(phrases):
+        by_first.setdefault(phrase[0], []).append(number)
+    for at, (start, end, word) in enumerate(words):
+        for number in by_first.get(word, ()):
+            phrase = phrases[number]
+            if len(phrase) == 1 or [later for _, _, later in words[at : at + len(phrase)]] == list(phrase):
+                yield start, words[at + len(phrase) - 1][1], number
+                break
+        else:
+            if is_match is not None and is_match(word):
+                yield start, end, -1
+
+
+def _best_window(text: str, found: Sequence[tuple[int, int, int]]) -> Range:
+    if not found:
+        return 0, _word_end(text, min(SNIPPET_CHARS, len(text)))
+    best, best_score, left = found[0][0], 0, 0
+    for right, (_, end, _) in enumerate(found):
+        while end - found[left][0] > SNIPPET_CHARS * 3 // 4 and left < right:
+            left += 1
+        inside = found[left : right + 1]
+        score = 10 * len({number for _, _, number in inside}) + len(inside)
+        if score > best_score:
+            best, best_score = found[left][0], score
+    start = max(best - SNIPPET_CHARS // 6, 0)
+    if start > 0:
+        space = text.find(" ", start, best)
+        start = space + 1 if space >= 0 else start
+    return start, _word_end(text, min(start + SNIPPET_CHARS, len(text)))
+
+
+def _word_end(text: str, end: int) -> int:
+    """Back to the last space, so that no word is cut, unless there is none near."""
+    if end >= len(text):
+        return len(text)
+    space = text.rfind(" ", max(end - 40, 0), end)
+    return space if space > 0 else end
+
+
+def _cleaned(cut: str, marks: Sequence[Range], *, leading: bool, trailing: bool) -> tuple[str, tuple[Range, ...]]:
+    """Line breaks as spaces, invisible marks away, dots where something was left out; the ranges moved along."""
+    prefix = "… " if leading else ""
+    moved: list[Range] = []
+    kept, at = [prefix], 0
+    length = len(prefix)
+    for start, end in _disjoint(marks):
+        before, inside = shown(cut[at:start]).replace("\n", " "), shown(cut[start:end]).replace("\n", " ")
+        kept += [before, inside]
+        moved.append((length + len(before), length + len(before) + len(inside)))
+        length, at = moved[-1][1], end
+    kept.append(shown(cut[at:]).replace("\n", " "))
+    return "".join(kept).rstrip() + (" …" if trailing else ""), tuple(moved)
+
+
+def _disjoint(marks: Sequence[Range]) -> Iterator[Range]:
+    last = 0
+    for start, end in marks:
+        if start >= last:
+            yield start, end
+            last = end
