@@ -5,7 +5,7 @@ All routes stand in the tables here.
 A route parses, calls one service function, renders. Who may call it is a column of the table and is checked in one place.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
@@ -59,6 +59,8 @@ PORTAL_PAGES = (
 )
 
 FRAME_PAGES = (
+    Page(path="/", endpoint=home.to_portal),
+    Page(path="/{page}", endpoint=home.to_portal),
     Page(path="/-/language", endpoint=home.set_language),
     Page(path="/-/banner/{address:path}", endpoint=versions.banner),
     Page(path="/{collection}/{address:path}", endpoint=versions.archived),
@@ -95,9 +97,7 @@ def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
         *_routes(REPLAY_PAGES),
     ]
     guards = [Middleware(Headers, headers=replay_headers(site.frame_url))]
-    app = Starlette(routes=routes, middleware=guards, exception_handlers=HANDLERS)
-    app.state.site = site
-    return app
+    return _starlette(site, routes, guards)
 
 
 def _app(site: Site, pages: tuple[Page, ...], headers: Mapping[str, str]) -> Starlette:
@@ -107,9 +107,15 @@ def _app(site: Site, pages: tuple[Page, ...], headers: Mapping[str, str]) -> Sta
         Middleware(Headers, headers=headers),
         Middleware(OriginGuard, own_urls=(site.portal_url,), refusal=_refusal),
     ]
-    app = Starlette(routes=[*_routes(pages[:-1]), static, *_routes(pages[-1:])], middleware=guards, exception_handlers=HANDLERS)
-    app.state.site = site
     templates()
+    return _starlette(site, [*_routes(pages[:-1]), static, *_routes(pages[-1:])], guards)
+
+
+def _starlette(site: Site, routes: Sequence[BaseRoute], guards: Sequence[Middleware]) -> Starlette:
+    app = Starlette(routes=routes, middleware=guards, exception_handlers=HANDLERS)
+    # A path with a slash more or less is another archived address, not a slip.
+    app.router.redirect_slashes = False
+    app.state.site = site
     return app
 
 

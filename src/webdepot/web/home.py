@@ -5,7 +5,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.services import reporting
 from webdepot.web import language
-from webdepot.web.site import LANGUAGE_COOKIE, local_path, render, site_of
+from webdepot.web.site import LANGUAGE_COOKIE, here, local_path, render, site_of
 
 YEAR_S = 365 * 24 * 3600
 
@@ -20,6 +20,11 @@ def about(request: Request) -> Response:
 
 def help_page(request: Request) -> Response:
     return render(request, "help.html")
+
+
+def to_portal(request: Request) -> Response:
+    """Whoever looks for the portal by the name of the frames."""
+    return RedirectResponse(site_of(request).portal_url + here(request), status_code=307)
 
 
 def set_language(request: Request) -> Response:

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, Conflict, InputError
 from webdepot.web.app import build_frame, build_portal, build_replay
+from webdepot.web.protocol import BoundedHttp
 from webdepot.web.security import HostGuard
 from webdepot.web.site import Face
 
@@ -103,7 +104,7 @@ def _run(archive: Archive, addresses: Addresses, portal: Sequence[socket.socket]
         log_level="warning",
         access_log=False,
         server_header=False,
-        http="httptools",
+        http=BoundedHttp,
         ws="none",
         timeout_graceful_shutdown=5,
         timeout_keep_alive=15,

@@ -1,0 +1,93 @@
+"""Three tables of texts with the same keys and the same gaps to fill, and the choice among them."""
+
+import re
+import tomllib
+from importlib.resources import files
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from museum import Served, ask
+
+from webdepot.web.language import CODES, choose, load
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_language_has_every_text_with_the_same_gaps(code):
+    english, other = load("en"), load(code)
+    assert set(other.texts) == set(english.texts)
+    for key, text in english.texts.items():
+        assert set(re.findall(r"{\w+}", other.texts[key])) == set(re.findall(r"{\w+}", text)), key
+    assert len(other.months) == 12 and len(other.days) == 7
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_text_that_a_template_names_exists(code):
+    texts = load(code).texts
+    for template in (files("webdepot.web") / "templates").iterdir():
+        source = template.read_text(encoding="utf-8")
+        for call, key in re.findall(r"""\b(tn?)\(["']([a-z_.0-9]+)["']\s*[,)]""", source):
+            assert (f"{key}.one" if call == "tn" else key) in texts, f"{template.name}: {key}"
+
+
+def test_no_text_is_left_unused():
+    sources = [path.read_text(encoding="utf-8") for path in (files("webdepot.web") / "templates").iterdir()]
+    sources += [path.read_text(encoding="utf-8") for path in files("webdepot.web").iterdir() if path.name.endswith(".py")]
+    everything = "\n".join(sources)
+    made = ("help.", "status.state_", "status.outcome_", "search.sort_", "errors.title_", "errors.text_", "language.")
+    unused = [
+        key for key in load("en").texts if not key.startswith(made) and key.removesuffix(".one").removesuffix(".other") not in everything
+    ]
+    assert unused == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "cookie", "accept", "expected"),
+    [
+        (None, None, None, "en"),
+        (None, None, "nl", "nl"),
+        (None, None, "fr, de;q=0.5, nl;q=0.9", "nl"),
+        (None, None, "de-AT,en;q=0.8", "de"),
+        (None, "de", "nl", "de"),
+        ("en", "de", "nl", "en"),
+        ("xx", "yy", "zz", "en"),
+        (None, None, "nl;q=0, de", "de"),
+    ],
+)
+def test_choice(asked, cookie, accept, expected):
+    assert choose(asked=asked, cookie=cookie, accept=accept).code == expected
+
+
+@given(st.text())
+def test_any_header_gives_a_language(accept):
+    assert choose(asked=None, cookie=None, accept=accept).code in CODES
+
+
+def test_numbers_sizes_and_dates_are_said_the_languages_way():
+    assert load("en").number(1234567) == "1,234,567"
+    assert load("de").number(1234567) == "1.234.567"
+    assert load("nl").size(1536000) == "1,5\u00a0MB"
+    assert load("en").size(999) == "999\u00a0B"
+    assert load("de").moment("20190304050607") == "4. März 2019, 05:06"
+    assert load("nl").date("20190304050607") == "4 maart 2019"
+    assert load("en").count("common.harvests", 1) == "1 harvest"
+    assert load("en").count("common.harvests", 2000) == "2,000 harvests"
+
+
+def test_pages_speak_the_language_of_the_browser_the_cookie_and_the_link(served: Served):
+    assert 'lang="de"' in ask(f"{served.portal}/", headers={"Accept-Language": "de"}).text
+    assert 'lang="nl"' in ask(f"{served.portal}/", headers={"Accept-Language": "de", "Cookie": "language=nl"}).text
+    assert 'lang="en"' in ask(f"{served.portal}/?lang=en", headers={"Accept-Language": "de", "Cookie": "language=nl"}).text
+    chosen = ask(f"{served.portal}/-/language?lang=nl&to=/about")
+    assert (chosen.status, chosen.headers["Location"]) == (303, "/about")
+    assert "language=nl" in chosen.headers["Set-Cookie"] and "HttpOnly" in chosen.headers["Set-Cookie"]
+
+
+@pytest.mark.parametrize("to", ["//evil.example/", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", ""])
+def test_a_language_link_never_leads_to_another_site(served: Served, to):
+    assert ask(f"{served.portal}/-/language?lang=nl&to={to}").headers["Location"] == "/"
+
+
+def test_tables_are_valid_toml():
+    for code in CODES:
+        tomllib.loads((files("webdepot.web") / "texts" / f"{code}.toml").read_text(encoding="utf-8"))
