@@ -43,7 +43,7 @@ def decode(data: bytes, content_type: str) -> tuple[str, str]:
         return data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError as error:
         # A limit may have cut the last letter in two.
-        if error.start >= len(data) - 3:
+        if error.reason == "unexpected end of data":
             return data.decode("utf-8", "replace"), "utf-8"
         return data.decode("cp1252", "replace"), "cp1252"
 

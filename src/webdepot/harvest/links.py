@@ -114,7 +114,6 @@ def _query_in(raw: str, encoding: str) -> str:
 
 # --- headers -----------------------------------------------------------------------------------------------------------
 
-_REFRESH = re.compile(r"\s*[\d.]*\s*[;,]?\s*(?:url\s*=\s*)?[\"']?\s*([^\"']+)", re.IGNORECASE)
 _LINK_VALUE = re.compile(r"<([^>]*)>((?:\s*;\s*[\w!#$&+.^`|~*-]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s\",;]*))?)*)")
 _REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s\",;]+))", re.IGNORECASE)
 
@@ -126,9 +125,7 @@ def _of_headers(head: HttpHead) -> Iterator[Reference]:
                 # Python reads headers as Latin-1; servers send raw UTF-8 here.
                 yield _utf8(value), Hop.REDIRECT if 300 <= head.status < 400 else Hop.LINK
             case "refresh":
-                found = _REFRESH.match(value)
-                if found and "=" in value:
-                    yield found[1].strip(), Hop.REDIRECT
+                yield _utf8(links_html.refresh_target(value)), Hop.REDIRECT
             case "content-location":
                 yield _utf8(value), Hop.LINK
             case "link":

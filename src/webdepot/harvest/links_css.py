@@ -15,7 +15,7 @@ _TOKEN = re.compile(
     rf"""/\*.*?(?:\*/|\Z)
     |@namespace\b[^;]*
     |@import\s*(?:{_STRING})
-    |\b(?:url|src)\(\s*(?:{_STRING}|((?:[^"'()\s\\]|\\.)*))\s*\)
+    |\b(?:url|src)\(\s*(?:{_STRING}|((?:[^"'()\s\\]|\\[0-9a-f]{{1,6}}+\s?|\\.)*+))\s*\)
     |\b(?:-webkit-)?image-set\(((?:[^()"';]|"[^"\n]*"|'[^'\n]*'|\([^()]*\))*)\)
     |{_STRING}""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,

@@ -61,7 +61,9 @@ _META_PARTS = re.compile(
 )
 _META_LINKS = re.compile(r"(?i)og:url\Z|(?:al:web:url|twitter:url)\Z|url\Z")
 _PLAYER_PARAMETERS = _words("data filename flashvars-src movie src url")
-_CONDITIONAL = re.compile(r"<!--\[if[^\]>]*\]>(.*?)<!\[endif\]-->", re.DOTALL | re.IGNORECASE)
+_CONDITION = re.compile(r"<!--\[if[^\]>]{0,200}\]>", re.IGNORECASE)
+_CONDITION_END = "<![endif]-->"
+_REFRESH = re.compile(r"[\s\d.]*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|([^\"'\s].*))", re.IGNORECASE | re.DOTALL)
 _SRCSET = re.compile(r"\s*,*\s*(\S*[^\s,])(?:\s+[^,(]*(?:\([^)]*\)[^,(]*)*)?")
 MOST_NESTED = 3
 
@@ -81,9 +83,26 @@ def references(text: str, *, guess: bool = False, nested: int = 0) -> tuple[str,
         else:
             found.extend(_more(element, guess=guess, nested=nested))
     if "<!--[if" in text and nested < MOST_NESTED:
-        for inner in _CONDITIONAL.findall(text):
+        for inner in _conditional_parts(text):
             found.extend(references(inner, guess=guess, nested=nested + 1)[1])
     return base, found
+
+
+def refresh_target(content: str) -> str:
+    """The address in `5; url=/next.html`, of a header or a meta element (HTML, 4.2.5.3); empty where there is none."""
+    found = _REFRESH.match(content[:4096])
+    return (found[1] or found[2] or found[3] or "").strip() if found else ""
+
+
+def _conditional_parts(text: str) -> Iterator[str]:
+    """What Internet Explorer saw: `<!--[if IE]>…<![endif]-->`."""
+    at = 0
+    while begin := _CONDITION.search(text, at):
+        end = text.find(_CONDITION_END, begin.end())
+        if end < 0:
+            return
+        yield text[begin.end() : end]
+        at = end
 
 
 def _hop(element: turbohtml.Element, attribute: str | None) -> Hop | None:
@@ -96,7 +115,7 @@ def _hop(element: turbohtml.Element, attribute: str | None) -> Hop | None:
     if tag == "link" and attribute == "href":
         return _rel_hop((element.attr("rel") or "").lower().split(), has_item=element.attr("itemprop") is not None)
     if tag == "meta":
-        return Hop.REDIRECT
+        return None  # `_of_meta` knows more ways to write a refresh
     if attribute == "cite" and tag in _CITING:
         return Hop.LINK
     if attribute in ("profile", "usemap", "codebase", "classid", "archive", "code", "data") and tag in ("applet", "object", "head", "img"):
@@ -164,6 +183,9 @@ def _lazy_addresses(value: str) -> list[str]:
 
 
 def _of_meta(element: turbohtml.Element) -> Iterator[Reference]:
+    if (element.attr("http-equiv") or "").strip().lower() == "refresh":
+        yield refresh_target(element.attr("content") or ""), Hop.REDIRECT
+        return
     name = element.attr("property") or element.attr("name") or element.attr("itemprop") or ""
     content = (element.attr("content") or "").strip()
     if not content or not links_data.could_be_address(content):
