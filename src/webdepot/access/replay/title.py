@@ -4,7 +4,7 @@ import html
 import re
 from typing import BinaryIO
 
-from resiliparse.parse.encoding import bytes_to_str, detect_encoding
+from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encoding_to_html5
 
 READ_BYTES = 1 << 16
 LONGEST = 300
@@ -17,7 +17,8 @@ def of_html(content: BinaryIO, content_type: str) -> str:
     """The first `<title>` in one line of plain text; empty where there is none."""
     data = content.read(READ_BYTES)
     found = _CHARSET.search(content_type) or _CHARSET.search(data[:2048].decode("latin-1"))
-    encoding = found[1] if found else detect_encoding(data)
+    # The names browsers know (https://encoding.spec.whatwg.org); any other name is no help.
+    encoding = (map_encoding_to_html5(found[1], fallback_utf8=False) if found else None) or detect_encoding(data)
     text = bytes_to_str(data, encoding, fallback_encodings=("utf-8", "windows-1252"), errors="replace")
     title = _TITLE.search(text)
     return _SPACES.sub(" ", html.unescape(title[1])).strip()[:LONGEST] if title else ""

@@ -1,0 +1,92 @@
+"""Nearest version and neighbours, on the real index, against sorting everything."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from webdepot.access import lookup
+from webdepot.access.policy import OPEN
+from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.model import Answer, Capture, Location, RecordKind, Verdict
+from webdepot.times import from_timestamp
+from webdepot.url import key as key_of
+
+URL = "http://www.example.org/"
+CLOSED = Verdict(answer=Answer.REJECT, rule="test", reason="closed")
+stamps = st.dates().map(lambda day: f"{day.year:04d}{day.month:02d}{day.day:02d}000000")
+
+
+def capture(stamp: str, url: str = URL, *, status: int = 200, redirect: str = "", mime: str = "text/html", offset: int = 0) -> Capture:
+    return Capture(
+        key=key_of(url),
+        timestamp=stamp,
+        url=url,
+        kind=RecordKind.RESPONSE,
+        status=status,
+        mime=mime,
+        digest="",
+        location=Location(container="a.warc.gz", offset=offset, length=10),
+        redirect=redirect,
+    )
+
+
+@pytest.fixture
+def index(tmp_path: Path):
+    made = SqliteCaptureIndex(tmp_path / "captures.db")
+    yield made
+    made.close()
+
+
+def everything(_capture: Capture) -> Verdict:
+    return OPEN
+
+
+@given(st.sets(stamps, min_size=1, max_size=12), stamps)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
+def test_captures_come_in_order_of_distance(index, given_stamps, wanted):
+    index.add("a.warc.gz", [capture(stamp, offset=at) for at, stamp in enumerate(sorted(given_stamps))], collection="c")
+    found = [one.timestamp for one in lookup.iter_by_distance(index, key_of(URL), wanted)]
+
+    def distance(stamp: str) -> tuple[float, str]:
+        return abs((from_timestamp(stamp) - from_timestamp(wanted)).total_seconds()), stamp
+
+    assert found == sorted(given_stamps, key=distance)
+
+
+def test_what_a_reader_may_not_see_is_stepped_over(index):
+    index.add("a.warc.gz", [capture(f"20{year}0101000000") for year in (10, 11, 12, 13, 14)], collection="c")
+
+    def visible(one: Capture) -> Verdict:
+        return CLOSED if one.timestamp[:4] in ("2010", "2012", "2014") else OPEN
+
+    key = key_of(URL)
+    found = lookup.find_closest(index, key, "20120101000000", visible=visible)
+    assert found is not None and found.timestamp[:4] == "2011"
+    steps = lookup.neighbours(index, found, visible=visible)
+    assert [step and step.timestamp[:4] for step in (steps.first, steps.previous, steps.next, steps.last)] == ["2011", None, "2013", "2013"]
+    assert lookup.find_closest(index, key, "2012", visible=lambda one: CLOSED) is None
+
+
+def test_redirects_to_the_same_page_lead_to_the_next_nearest(index):
+    turning = capture("20120101000000", status=301, redirect="https://example.org/")
+    index.add("a.warc.gz", [turning, capture("20130101000000")], collection="c")
+    found = lookup.find_closest(index, key_of(URL), "20120101000000", visible=everything)
+    assert found is not None and found.timestamp == "20130101000000"
+    assert not lookup.redirects_to_itself(capture("2012", status=301, redirect="https://example.org/other"))
+    assert not lookup.redirects_to_itself(capture("2012", status=200, redirect="https://example.org/"))
+
+
+def test_pages_of_the_same_host_are_near_by(index):
+    pages = [capture("20120101000000", f"http://www.example.org/{name}") for name in "abc"]
+    picture = capture("20120101000000", "http://www.example.org/b.png", mime="image/png")
+    other = capture("20120101000000", "http://www.examples.org/b")
+    index.add("a.warc.gz", [*pages, picture, other], collection="c")
+    found = lookup.near_by(index, key_of("http://example.org/bb"), visible=everything)
+    assert [one.url for one in found] == [f"http://www.example.org/{name}" for name in "cab"]
+    assert len(lookup.near_by(index, key_of("http://example.org/bb"), visible=everything, limit=1)) == 1
+
+
+def test_timestamps_that_are_no_dates_count_as_the_earliest():
+    assert lookup.moment_of("99999999999999").year == 1
