@@ -130,6 +130,11 @@ def domain_of(url: str) -> str:
     return _suffixes().privatesuffix(name) or name
 
 
+def is_known_host(name: str) -> bool:
+    """Whether a bare host name lies below a top-level domain that exists: `kb.nl` does, `index.html` does not."""
+    return bool(_suffixes().privatesuffix(name.lower().rstrip("."), accept_unknown=False))
+
+
 # --- the key ----------------------------------------------------------------------------------------------------------
 
 

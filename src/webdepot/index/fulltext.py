@@ -28,7 +28,6 @@ from typing import Any
 import tantivy
 from tantivy import Occur, Query
 
-from webdepot import times
 from webdepot.errors import Conflict
 from webdepot.index import fulltext_schema as schema
 from webdepot.index import states
