@@ -117,7 +117,7 @@ def make_home(home: Path, *warcs: Path, collection: str = "museums", settings: s
         for warc in warcs:
             taken = importing.take(archive, [warc], collection=collection, watch=unwatched)
             assert taken.harvest is not None
-            searching.index_harvest(archive, taken.harvest, watch=unwatched)
+            searching.index_harvest(archive, taken.harvest.id)
     return home
 
 

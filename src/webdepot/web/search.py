@@ -1,6 +1,5 @@
 """Search by words; what looks like an address and is in the archive leads to its versions at once."""
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlencode
@@ -8,6 +7,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from webdepot.access import query
 from webdepot.errors import InputError, WebdepotError
 from webdepot.model import EVERYTHING
 from webdepot.ports import Sort
@@ -20,7 +20,6 @@ from webdepot.web.site import language_of, reader_of, render, site_of
 PAGE_HITS = 10
 MOST_PAGES = 100
 LONGEST_QUERY = 1000
-_LIKE_ADDRESS = re.compile(r"(?:https?://\S+|(?:[\w-]+\.)+[a-z][\w-]{1,}(?::\d{1,5})?(?:/\S*)?)\Z", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ class Asked:
 
 def search(request: Request) -> Response:
     asked = read(request)
-    found_at = _versions_of(request, asked) if _LIKE_ADDRESS.match(asked.query) and "words" not in request.query_params else None
+    found_at = _versions_of(request, asked) if query.is_address(asked.query) else None
     if found_at:
         return RedirectResponse(found_at, status_code=303)
     archive, spoken = site_of(request).archive, language_of(request)
@@ -86,7 +85,7 @@ def search(request: Request) -> Response:
         all_years=asked.link(**{"from": None, "to": None}),
         previous_page=asked.link(page=asked.number - 1) if asked.number > 1 else "",
         next_page=asked.link(page=asked.number + 1) if asked.number < pages else "",
-        as_address=f"/versions?{urlencode({'url': asked.query})}" if _LIKE_ADDRESS.match(asked.query) else "",
+        as_address=f"/versions?{urlencode({'url': asked.query})}" if query.is_address(asked.query) else "",
         site_query=_site_query(asked),
     )
 
@@ -94,8 +93,8 @@ def search(request: Request) -> Response:
 def read(request: Request) -> Asked:
     """The parameters; what is no sensible value is an InputError only where ignoring it would mislead."""
     given = request.query_params
-    query = " ".join(given.get("q", "").split())
-    if len(query) > LONGEST_QUERY:
+    words = " ".join(given.get("q", "").split())
+    if len(words) > LONGEST_QUERY:
         raise InputError(f"The query is longer than {LONGEST_QUERY} characters.")
     collection = given.get("collection") or EVERYTHING
     if not address.COLLECTION.match(collection):
@@ -103,7 +102,7 @@ def read(request: Request) -> Asked:
     sort = given.get("sort", "")
     number = given.get("page", "1")
     return Asked(
-        query=query,
+        query=words,
         collection=collection,
         sort=Sort(sort) if sort in set(Sort) else Sort.RELEVANCE,
         from_year=_year(given.get("from")),
@@ -115,7 +114,7 @@ def read(request: Request) -> Asked:
 def with_period(asked: Asked) -> str:
     """The years of the form as words of the query language."""
     after = f" after:{asked.from_year:04d}" if asked.from_year else ""
-    before = f" before:{asked.to_year + 1:04d}" if asked.to_year else ""
+    before = f" before:{asked.to_year:04d}" if asked.to_year else ""
     return asked.query + after + before
 
 
