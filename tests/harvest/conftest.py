@@ -1,93 +1,11 @@
-"""A web server on loopback that can behave as badly as we like, and remembers who asked what and when."""
+"""Fixtures of the harvest room."""
 
 import asyncio
 import threading
-import time
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 import pytest
-
-Answer = Callable[[asyncio.StreamWriter, "Asked"], Awaitable[None]]
-
-
-@dataclass
-class Asked:
-    """One request as the server saw it; times are `time.monotonic()`."""
-
-    raw: bytes
-    host: str
-    target: str
-    began_s: float
-    ended_s: float = 0.0
-
-    @property
-    def path(self) -> str:
-        return self.target.partition("?")[0]
-
-
-@dataclass
-class Site:
-    """Answers by `host/path`, else by path, else 404. May be filled while it runs."""
-
-    port: int = 0
-    log: list[Asked] = field(default_factory=list)
-    answers: dict[str, Answer] = field(default_factory=dict)
-    fallback: Callable[[Asked], bytes | None] = lambda asked: None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def page(self, path: str, body: bytes | str = b"", *, status: str = "200 OK", mime: str = "text/html", **headers: str) -> None:
-        """A well-behaved answer; keyword `Retry_After` becomes a header."""
-        self.raw(path, whole(body, status=status, mime=mime, **headers), close=False)
-
-    def raw(self, path: str, data: bytes, *, close: bool = True) -> None:
-        """Exact bytes, then the connection is closed unless told otherwise."""
-
-        async def answer(writer: asyncio.StreamWriter, asked: Asked) -> None:
-            writer.write(data)
-            await writer.drain()
-            if close:
-                writer.close()
-
-        self.answers[path] = answer
-
-    def paths(self, host: str = "") -> list[str]:
-        return [asked.target for asked in self.log if not host or asked.host == host]
-
-
-def whole(body: bytes | str, *, status: str = "200 OK", mime: str = "text/html", **headers: str) -> bytes:
-    data = body.encode() if isinstance(body, str) else body
-    lines = [f"HTTP/1.1 {status}", f"Content-Type: {mime}", f"Content-Length: {len(data)}"]
-    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-    return "\r\n".join([*lines, "", ""]).encode("latin-1") + data
-
-
-async def _serve(site: Site, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while True:
-            raw = await reader.readuntil(b"\r\n\r\n")
-            began_s = time.monotonic()
-            lines = raw.decode("latin-1").split("\r\n")
-            host = next((line[5:].strip().partition(":")[0] for line in lines if line.lower().startswith("host:")), "")
-            asked = Asked(raw=raw, host=host, target=lines[0].split(" ")[1], began_s=began_s)
-            site.log.append(asked)
-            answer = site.answers.get(f"{host}{asked.target}") or site.answers.get(f"{host}{asked.path}")
-            answer = answer or site.answers.get(asked.target) or site.answers.get(asked.path)
-            if answer is not None:
-                await answer(writer, asked)
-            else:
-                writer.write(site.fallback(asked) or whole("not here", status="404 Not Found", mime="text/plain"))
-                await writer.drain()
-            asked.ended_s = time.monotonic()
-            if writer.is_closing():
-                return
-    except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-        pass
-    finally:
-        writer.close()
+from harvest_site import Site, serve
 
 
 @pytest.fixture
@@ -106,7 +24,7 @@ def site() -> Iterator[Site]:
             assert task is not None
             connections.add(task)
             try:
-                await _serve(running, reader, writer)
+                await serve(running, reader, writer)
             finally:
                 connections.discard(task)
 

@@ -100,7 +100,11 @@ class CurlFetcher:
         transfer = self._idle.pop() if self._idle else _Transfer(self._limits, self._ca_file, self._spool_folder)
         transfer.prepare(f"{scheme}://{authority}/", target, headers, _route_options(route, host, port))
         transfer.may_connect = _anywhere if route.connect_to else self._router.allows
-        number, message = await self._loop.perform(transfer.curl)
+        try:
+            number, message = await self._loop.perform(transfer.curl)
+        except BaseException:  # cancelled: the crawl was stopped
+            transfer.discard()
+            raise
         visit = transfer.visit(candidate, request, number, message, at=at)
         self._idle.append(transfer)
         return visit
@@ -215,6 +219,13 @@ class _Transfer:
             failure=failure,
             failure_detail=detail,
         )
+
+    def discard(self) -> None:
+        """Let go of everything; not to be used again."""
+        while self._opened:
+            self._opened.pop().close()
+        self._body.close()
+        self.curl.close()
 
     def _failure(self, number: int, message: str) -> tuple[Failure, str]:
         if self._stopped == "head":
