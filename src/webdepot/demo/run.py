@@ -5,7 +5,6 @@
 3. Skip what is there already, go on with what a killed run left, say at the end what to look at.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,7 +12,6 @@ from pathlib import Path
 
 from webdepot import config as configuration
 from webdepot.archive import Archive
-from webdepot.config import Config
 from webdepot.demo import site
 from webdepot.demo.resource import Edition
 from webdepot.demo.server import DemoSite
@@ -22,7 +20,7 @@ from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.services import archiving, founding, harvesting, searching
 from webdepot.services.archiving import ArchiveReport
 from webdepot.services.harvesting import HarvestOptions
-from webdepot.times import Clock
+from webdepot.times import utc_now
 
 COLLECTION = "museum"
 _SETTINGS = f"""\
@@ -50,38 +48,47 @@ def run(home: Path, report: Callable[[str], None], *, editions: Sequence[Edition
     config = configuration.read(home)
     if not config.archive.demo:
         raise Conflict(f"{home} is an archive of your own, not the demonstration. Name another folder: webdepot --home DIR demo")
+    clock = DemoClock()
     with DemoSite() as demo:
         config = replace(config, harvest=replace(config.harvest, connect_to=demo.connect_to))
-        for edition in editions:
-            _take(config, edition, demo, report)
+        with Archive(config, clock=clock) as archive:
+            for edition in editions:
+                found = _find(archive, edition)
+                if found is not None and found.state is HarvestState.KEPT:
+                    report(f"  {edition.name}  is there already")
+                    continue
+                report(f"  {edition.name}  {edition.label} …")
+                demo.show(edition)
+                clock.set(edition.date)
+                report(_summary(_take(archive, found)))
+            # A run that was killed between keeping and indexing left containers that no index knows.
+            searching.update(archive)
     report(_farewell())
 
 
-def clock_from(start: datetime) -> Clock:
-    """A clock that shows `start` now and runs on from there."""
-    began = time.monotonic()
-    return lambda: start + timedelta(seconds=time.monotonic() - began)
+class DemoClock:
+    """A clock that can be set, and runs on from there; until then it is right."""
+
+    def __init__(self) -> None:
+        self._ahead = timedelta(0)
+
+    def set(self, moment: datetime) -> None:
+        self._ahead = moment - utc_now()
+
+    def __call__(self) -> datetime:
+        return utc_now() + self._ahead
 
 
-def _take(config: Config, edition: Edition, demo: DemoSite, report: Callable[[str], None]) -> None:
-    """Archive one edition, unless it is there."""
-    with Archive(config, clock=clock_from(edition.date)) as archive:
-        found = _find(archive, edition)
-        if found is not None and found.state is HarvestState.KEPT:
-            # A run that was killed between keeping and indexing left containers that no index knows.
-            searching.update(archive)
-            report(f"  {edition.name}  is there already")
-            return
-        demo.show(edition)
-        report(f"  {edition.name}  {edition.label} …")
-        if found is None:
-            options = replace(HarvestOptions.from_config(config), collection=COLLECTION)
-            done = archiving.archive_site(archive, [site.SEED], options)
-        else:
-            done = archiving.resume(archive, found.id)
-    report(_summary(done))
+def _take(archive: Archive, found: Harvest | None) -> ArchiveReport:
+    """Archive what is served now, or go on with what a killed run left of it."""
+    if found is None:
+        options = replace(HarvestOptions.from_config(archive.config), collection=COLLECTION)
+        done = archiving.archive_site(archive, [site.SEED], options)
+    else:
+        done = archiving.resume(archive, found.id)
     if done.harvest.state is HarvestState.STOPPED:
         raise KeyboardInterrupt
+    return done
 
 
 def _find(archive: Archive, edition: Edition) -> Harvest | None:
