@@ -20,7 +20,7 @@ import pickle
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -303,7 +303,7 @@ class _Adding:
                 # Kept whole in a stored field: nothing about it is searched but the digest it waits for.
                 self.document({"kind": "waiting", "name": page.digest, "url": json.dumps(asdict(page)).encode("ascii")})
                 continue
-            yield Seen(int(page.timestamp), page.collection, content)
+            yield Seen(int(page.timestamp), page.collection, replace(content, url=page.url))
 
     def _content_with(self, payload: str) -> Content | None:
         hits = self._searcher.search(self._make.term("payload", payload), 1, count=False).hits

@@ -14,7 +14,7 @@ and joins them again; runs farther away are not touched.
 import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from webdepot.ports import PageText
@@ -61,19 +61,7 @@ class Run:
         """The latest, with the payloads of all."""
         last = self.seen[-1].content
         payloads = frozenset().union(*(one.content.payloads for one in self.seen))
-        if payloads == last.payloads:
-            return last
-        return Content(
-            url=last.url,
-            mime=last.mime,
-            size_bytes=last.size_bytes,
-            title=last.title,
-            headings=last.headings,
-            text=last.text,
-            language=last.language,
-            words=last.words,
-            payloads=payloads,
-        )
+        return last if payloads == last.payloads else replace(last, payloads=payloads)
 
 
 def content_of(page: PageText) -> Content:
