@@ -11,6 +11,8 @@ import pytest
 from webdepot.archive import Archive
 from webdepot.services import founding
 
+pytest_plugins = ["s3_servers"]
+
 _real_connect = socket.socket.connect
 
 

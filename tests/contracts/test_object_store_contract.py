@@ -1,4 +1,4 @@
-"""What every object store of the depot must do. A store over S3 joins by adding a fixture parameter."""
+"""What every object store of the depot must do: a folder, a real S3 server, and one that knows no conditional writes."""
 
 import io
 import threading
@@ -7,14 +7,29 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from webdepot.depot import s3
 from webdepot.depot.folder import FolderStore
+from webdepot.depot.s3 import BucketAddress, S3Store
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.ports import ObjectStore
 
 
-@pytest.fixture(params=["folder"])
+@pytest.fixture(params=["folder", "seaweed", "rclone"])
 def store(request, tmp_path) -> ObjectStore:
-    return {"folder": lambda: FolderStore(tmp_path / "store")}[request.param]()
+    if request.param == "folder":
+        return FolderStore(tmp_path / "store")
+    return bucket_of(request.getfixturevalue(request.param))
+
+
+@pytest.fixture(params=["folder", "seaweed"])
+def strict_store(request, tmp_path) -> ObjectStore:
+    """Those that keep two writers apart."""
+    return FolderStore(tmp_path / "store") if request.param == "folder" else bucket_of(request.getfixturevalue(request.param))
+
+
+def bucket_of(server) -> S3Store:
+    address = BucketAddress(bucket=server.bucket, prefix=server.new_prefix(), endpoint=server.endpoint)
+    return S3Store(address, access_key=server.access_key, secret_key=server.secret_key)
 
 
 def read(store: ObjectStore, key: str, **part) -> bytes:
@@ -56,7 +71,8 @@ def test_overwriting_when_asked(store):
     assert list(store.keys()) == ["k"]
 
 
-def test_only_one_of_many_writers_creates(store):
+def test_only_one_of_many_writers_creates(strict_store):
+    store = strict_store
     won, barrier = [], threading.Barrier(8)
 
     def write(number: int) -> None:
@@ -146,3 +162,36 @@ def test_any_names_and_bytes(store, content):
         assert read(store, key) == data
         store.delete(key)
     assert list(store.keys()) == []
+
+
+def test_an_object_of_many_parts(store):
+    data = bytes(range(256)) * 4 * 40_000  # 41 MB: three parts, the last one short
+    assert store.put("big", io.BytesIO(data)) == len(data)
+    assert store.size("big") == len(data)
+    assert read(store, "big") == data
+    assert read(store, "big", offset=20_000_001, length=3) == data[20_000_001:20_000_004]
+    with pytest.raises(Conflict):
+        store.put("big", io.BytesIO(b"other"))
+
+
+def test_a_source_that_fails_in_a_later_part_leaves_nothing(store):
+    class Failing(io.RawIOBase):
+        given = 0
+
+        def read(self, size=-1):
+            if self.given > 20 << 20:
+                raise OSError(5, "input/output error")
+            self.given += size
+            return b"x" * size
+
+    with pytest.raises(OSError, match="input/output"):
+        store.put("broken", Failing())
+    assert store.size("broken") is None
+    assert list(store.keys()) == []
+
+
+def test_which_servers_refuse_to_overwrite_is_found_out(seaweed, rclone):
+    kept, careless = bucket_of(seaweed), bucket_of(rclone)
+    assert s3.refuses_overwriting(kept)
+    assert not s3.refuses_overwriting(careless)
+    assert [*kept.keys(), *careless.keys()] == []

@@ -18,11 +18,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from webdepot.depot.keys import UNFINISHED, steps_of
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import Conflict, InputError, NoSpace, NotFound
 
-UNFINISHED = ".part-"
-LONGEST_STEP_BYTES = 255
 _NO_ROOM = {errno.ENOSPC: "is full", errno.EDQUOT: "has used up its quota", errno.EFBIG: "does not take files of that size"}
 _NO_WRITING = {errno.EROFS: "is read-only", errno.EACCES: "may not be written by this user", errno.EPERM: "may not be written by this user"}
 _NO_NAMELESS = {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}
@@ -79,10 +78,7 @@ class FolderStore:
         return self._path(key)
 
     def _path(self, key: str) -> Path:
-        steps = key.split("/")
-        if any(_is_bad(step) for step in steps):
-            raise InputError(f"{key[:300]!r} is no name in the depot: a relative path without '.', '..' or empty steps is needed.")
-        return self.root.joinpath(*steps)
+        return self.root.joinpath(*steps_of(key))
 
     def _refuse_links(self, folder: Path, key: str) -> None:
         if not folder.resolve().is_relative_to(self.root.resolve()):
@@ -117,12 +113,6 @@ class _Part(io.RawIOBase):
     def close(self) -> None:
         self._stream.close()
         super().close()
-
-
-def _is_bad(step: str) -> bool:
-    if step in ("", ".", "..") or step.startswith(UNFINISHED) or "\\" in step:
-        return True
-    return any(ord(char) < 0x20 or 0xD800 <= ord(char) <= 0xDFFF for char in step) or len(step.encode()) > LONGEST_STEP_BYTES
 
 
 def _write(path: Path, source: BinaryIO, key: str, *, overwrite: bool) -> int:
