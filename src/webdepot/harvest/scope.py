@@ -13,7 +13,7 @@ overrule an earlier one, and the verdict names the rule that decided and its rea
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -24,6 +24,8 @@ from webdepot.url import domain_of, host_of, key
 Rule = Callable[[Candidate], Verdict]
 
 _PASS = Verdict(answer=Answer.PASS, rule="", reason="")
+_OUTSIDE = Verdict(answer=Answer.REJECT, rule="outside", reason="it does not belong to a seed")
+_NO_RULE = Verdict(answer=Answer.REJECT, rule="no rule", reason="no rule spoke for it")
 _PARTS = Hop.EMBED + Hop.REDIRECT + Hop.SPECULATIVE
 
 
@@ -49,14 +51,13 @@ class ScopeLimits:
     query_letters: int = 1024
 
 
-def decide(candidate: Candidate, rules: Iterable[Rule]) -> Verdict:
-    """The last answer that is not pass; with none, reject."""
-    decided = None
-    for rule in rules:
+def decide(candidate: Candidate, rules: Sequence[Rule]) -> Verdict:
+    """The last answer that is not pass; with none, reject. Asked from the end, which is the same and quicker."""
+    for rule in reversed(rules):
         verdict = rule(candidate)
         if verdict.answer is not Answer.PASS:
-            decided = verdict
-    return decided or _rejected("no rule", "no rule spoke for it")
+            return verdict
+    return _NO_RULE
 
 
 def chain(kind: Kind, seeds: Sequence[str], *, limits: ScopeLimits, rejects: Sequence[str] = ()) -> tuple[Rule, ...]:
@@ -82,7 +83,7 @@ def chain(kind: Kind, seeds: Sequence[str], *, limits: ScopeLimits, rejects: Seq
 
 
 def everything_is_outside(candidate: Candidate) -> Verdict:
-    return _rejected("outside", "it does not belong to a seed")
+    return _OUTSIDE
 
 
 def belongs(kind: Kind, seeds: Sequence[str]) -> Rule:
@@ -101,11 +102,10 @@ def belongs(kind: Kind, seeds: Sequence[str]) -> Rule:
 
 def same_host(seeds: Sequence[str]) -> Rule:
     """The host of a seed, by http or https, with or without `www.`."""
-    hosts = {_bare_host(seed): seed for seed in seeds}
+    verdicts = {host: _accepted("host", f"{host} is a seed's host") for host in map(_bare_host, seeds)}
 
     def rule(candidate: Candidate) -> Verdict:
-        host = _bare_host(candidate.url)
-        return _accepted("host", f"{host} is a seed's host") if host in hosts else _PASS
+        return verdicts.get(_bare_host(candidate.url), _PASS)
 
     return rule
 

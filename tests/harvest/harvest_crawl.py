@@ -1,0 +1,114 @@
+"""A crawl with a keeper that appends to a real file; also a program of its own, so that it can be killed."""
+
+import asyncio
+import base64
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from webdepot.harvest import crawl, curl_loop, log
+from webdepot.harvest.addresses import Router
+from webdepot.harvest.crawl import CrawlProgress, CrawlResult, CrawlSettings, Kept
+from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
+from webdepot.harvest.frontier import LmdbFrontier
+from webdepot.harvest.log import CrawlLog
+from webdepot.harvest.politeness import Manners
+from webdepot.model import Candidate, Visit
+from webdepot.times import utc_now
+from webdepot.url import Url
+
+KEPT_NAME = "kept.jsonl.open"
+QUICK = Manners(delay_s=0.0, delay_factor=0.0, retry_delay_s=0.02, retry_factor=2.0)
+
+
+class FileKeeper:
+    """One JSON line for each visit; durable at a checkpoint, cut back to it when it is opened."""
+
+    def __init__(self, folder: Path, marks: Mapping[str, int]) -> None:
+        path = folder / KEPT_NAME
+        path.touch()
+        os.truncate(path, marks.get(KEPT_NAME, 0))
+        self._file = path.open("ab")
+        self.outlinks: dict[str, list[Candidate]] = {}
+
+    def keep(self, visit: Visit) -> Kept:
+        visit.body.seek(0)
+        body = visit.body.read()
+        digest = "sha1:" + base64.b32encode(hashlib.sha1(body).digest()).decode()
+        self._file.write(json.dumps({"url": visit.candidate.url, "status": visit.status, "digest": digest}).encode() + b"\n")
+        return Kept(digest=digest, size_bytes=len(body), duplicate=False)
+
+    def annotate(self, visit: Visit, outlinks: Sequence[Candidate]) -> None:
+        self.outlinks[visit.candidate.url] = list(outlinks)
+
+    def checkpoint(self) -> Mapping[str, int]:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return {KEPT_NAME: self._file.tell()}
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def run(
+    folder: Path,
+    seeds: Sequence[str],
+    *,
+    connect_to: Mapping[str, str] | None = None,
+    allow_private: bool = True,
+    limits: FetchLimits | None = None,
+    router: Router | None = None,
+    keeper_of: Callable[[Path, Mapping[str, int]], FileKeeper] = FileKeeper,
+    on_progress: Callable[[CrawlProgress, asyncio.Event], None] = lambda progress, stop: None,
+    **settings: object,
+) -> CrawlResult:
+    """Open everything in a folder, as a service would, crawl, and close it again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    frontier = LmdbFrontier(folder / "frontier")
+    log.cut(folder, frontier.marks())
+    keeper = keeper_of(folder, frontier.marks())
+    crawl_log = CrawlLog(folder)
+    given = CrawlSettings(**{"seeds": tuple(map(Url, seeds)), "user_agent": "Webdepot/1 (test)", "manners": QUICK, **settings})  # type: ignore[arg-type]
+
+    async def main() -> CrawlResult:
+        stop = asyncio.Event()
+        fetcher = CurlFetcher(
+            user_agent=given.user_agent,
+            limits=limits or FetchLimits(timeout_s=10.0),
+            router=router or Router(allow_private=allow_private, connect_to=connect_to or {}),
+        )
+        try:
+            return await crawl.run(
+                given,
+                frontier=frontier,
+                fetcher=fetcher,
+                keeper=keeper,
+                log=crawl_log,
+                clock=utc_now,
+                progress=lambda progress: on_progress(progress, stop),
+                stop=stop,
+            )
+        finally:
+            await fetcher.close()
+
+    try:
+        return curl_loop.run(main())
+    finally:
+        crawl_log.close()
+        keeper.close()
+        frontier.close()
+
+
+def kept(folder: Path) -> list[str]:
+    return [json.loads(line)["url"] for line in (folder / KEPT_NAME).read_bytes().splitlines()]
+
+
+def lines(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / log.JSON_NAME).read_text().splitlines()]
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), [sys.argv[2]], checkpoint_s=0.02, manners=Manners(delay_s=0.0, delay_factor=0.0))

@@ -1,0 +1,593 @@
+"""Whole crawls against real servers: complete, once, polite, recoverable, and with a reason in words at the end."""
+
+import asyncio
+import json
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+
+import harvest_crawl
+import pytest
+from harvest_crawl import KEPT_NAME, QUICK, FileKeeper, kept, lines, run
+from harvest_site import Asked, Site, whole
+
+from webdepot.errors import InputError, NoSpace
+from webdepot.harvest.addresses import Router
+from webdepot.harvest.crawl import CrawlProgress, End, Kept, RobotsPolicy, Trouble
+from webdepot.harvest.fetch_http import FetchLimits
+from webdepot.harvest.frontier import LmdbFrontier
+from webdepot.harvest.links import LinkLimits
+from webdepot.harvest.politeness import Manners
+from webdepot.harvest.scope import Kind, ScopeLimits
+from webdepot.model import Visit
+
+
+def of(site: Site, *paths: str) -> list[str]:
+    return [site.url + path for path in paths]
+
+
+def fill(site: Site, pages: int, *, links: int = 5) -> list[str]:
+    """A site where every page can be reached from the first; the paths of all pages."""
+    rng = random.Random(pages)
+    targets = {number: [number * 2 + 1, number * 2 + 2, *(rng.randrange(pages) for _ in range(links))] for number in range(pages)}
+    for number in range(pages):
+        anchors = "".join(f'<a href="/{target}">x</a>' for target in targets[number] if target < pages)
+        site.page(f"/{number}", f"<img src=/i{number % 7}.png>{anchors}")
+    for number in range(7):
+        site.page(f"/i{number}.png", b"png", mime="image/png")
+    return [f"/{number}" for number in range(pages)] + [f"/i{number}.png" for number in range(min(7, pages))]
+
+
+# --- complete and once -------------------------------------------------------------------------------------------------
+
+
+def test_everything_in_scope_is_fetched_once_and_nothing_else(site: Site, tmp_path: Path) -> None:
+    paths = fill(site, 120)
+    site.page("/0", "<a href=/1><a href=/2><a href=http://other.example/><a href=/robots.txt><a href=/gone><img src=/i0.png>")
+    result = run(tmp_path, [f"{site.url}/0"])
+    expected = sorted(of(site, *paths, "/gone", "/robots.txt"))
+    assert sorted(kept(tmp_path)) == expected
+    assert sorted(of(site, *site.paths())) == expected
+    assert (result.end, result.trouble, result.waiting) == (End.FINISHED, None, 0)
+    assert result.counts["fetched"] == len(expected) - 1  # robots.txt is not counted
+    assert result.counts["errors"] == 1
+    assert result.explain() == "All addresses in scope were fetched."
+
+
+def test_robots_txt_comes_first_and_is_kept_and_logged(site: Site, tmp_path: Path) -> None:
+    site.page("/robots.txt", "User-agent: *\nDisallow: /no\n", mime="text/plain")
+    site.page("/", "x")
+    run(tmp_path, [f"{site.url}/"])
+    assert site.paths() == ["/robots.txt", "/"]
+    assert kept(tmp_path) == of(site, "/robots.txt", "/")
+    assert [(line["path"], line["status"]) for line in lines(tmp_path)] == [("P", 200), ("", 200)]
+
+
+def test_embedded_parts_come_from_other_hosts_after_their_robots_txt(site: Site, tmp_path: Path) -> None:
+    hosts = ("www.example.org", "cdn.example", "shut.example")
+    site.page("www.example.org/", "<img src=http://cdn.example/x.png><img src=http://shut.example/y.png><a href=http://cdn.example/page>")
+    site.page("cdn.example/x.png", b"png", mime="image/png")
+    site.page("shut.example/robots.txt", "User-agent: *\nDisallow: /", mime="text/plain")
+    result = run(tmp_path, ["http://www.example.org/"], connect_to=dict.fromkeys(hosts, f"127.0.0.1:{site.port}"), allow_private=False)
+    assert site.paths("cdn.example") == ["/robots.txt", "/x.png"]
+    assert site.paths("shut.example") == ["/robots.txt"]
+    assert result.counts["robots_refused"] == 1
+
+
+def test_outlinks_are_told_to_the_keeper_with_their_hops(site: Site, tmp_path: Path) -> None:
+    site.page("/", "<a href=/x><img src=/y.png><a href=http://other.example/>")
+    keepers: list[FileKeeper] = []
+
+    def keeper_of(folder: Path, marks: Mapping[str, int]) -> FileKeeper:
+        keepers.append(FileKeeper(folder, marks))
+        return keepers[0]
+
+    run(tmp_path, [f"{site.url}/"], keeper_of=keeper_of)
+    outlinks = keepers[0].outlinks[f"{site.url}/"]
+    assert [(outlink.url, outlink.path) for outlink in outlinks] == [
+        (f"{site.url}/x", "L"),
+        (f"{site.url}/y.png", "E"),
+        ("http://other.example/", "L"),
+    ]
+    assert all(outlink.via == f"{site.url}/" for outlink in outlinks)
+
+
+def test_sitemaps_of_robots_txt_are_read(site: Site, tmp_path: Path) -> None:
+    site.page("/robots.txt", "Sitemap: /map.xml", mime="text/plain")
+    site.page("/map.xml", f"<urlset><url><loc>{site.url}/hidden</loc></url></urlset>", mime="application/xml")
+    site.page("/", "nothing here")
+    run(tmp_path, [f"{site.url}/"])
+    assert "/hidden" in site.paths()
+
+
+def test_hops_outside_the_scope(site: Site, tmp_path: Path) -> None:
+    hosts = ("a.example", "b.example", "c.example", "d.example")
+    for host, following in pairwise(hosts):
+        site.page(f"{host}/", f"<a href=http://{following}/><a href=/deeper>")
+    places = dict.fromkeys(hosts, f"127.0.0.1:{site.port}")
+    run(tmp_path, ["http://a.example/"], connect_to=places, scope_limits=ScopeLimits(hops_outside=2))
+    asked = {f"{one.host}{one.target}" for one in site.log if one.target != "/robots.txt"}
+    assert asked == {"a.example/", "a.example/deeper", "b.example/", "b.example/deeper", "c.example/"}
+
+
+def test_rejected_embeds_are_logged_once(site: Site, tmp_path: Path) -> None:
+    site.page("/", "<img src=/film.avi><a href=/2>")
+    site.page("/2", "<img src=/film.avi><a href=/other.avi>")
+    run(tmp_path, [f"{site.url}/"], rejects=(r"\.avi$",))
+    refused = [line for line in lines(tmp_path) if line["status"] == -5000]
+    assert [(line["url"], line["rule"]) for line in refused] == [(f"{site.url}/film.avi", "reject")]
+    assert not any(path.endswith(".avi") for path in site.paths())
+
+
+def test_a_wrong_expression_is_told_before_anything_is_asked(site: Site, tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        run(tmp_path, [f"{site.url}/"], rejects=("(",))
+    assert site.log == []
+
+
+# --- robots.txt --------------------------------------------------------------------------------------------------------
+
+
+def test_a_site_that_shuts_everybody_out_ends_at_once_and_says_so(site: Site, tmp_path: Path) -> None:
+    site.page("/robots.txt", "User-agent: *\nDisallow: /", mime="text/plain")
+    result = run(tmp_path, of(site, "/", "/other"))
+    assert site.paths() == ["/robots.txt"]
+    assert (result.end, result.trouble) == (End.FINISHED, Trouble.ROBOTS)
+    assert result.shut_out == (f"127.0.0.1:{site.port}",)
+    assert "shuts everybody out" in result.reason
+    assert "Disallow: /" in result.explain()
+    refused = [line for line in lines(tmp_path) if line["status"] == -9998]
+    assert sorted(str(line["url"]) for line in refused) == sorted(of(site, "/", "/other"))
+
+
+def test_robots_txt_can_be_ignored_but_is_still_kept(site: Site, tmp_path: Path) -> None:
+    site.page("/robots.txt", "User-agent: *\nDisallow: /", mime="text/plain")
+    site.page("/", "x")
+    result = run(tmp_path, of(site, "/"), robots=RobotsPolicy.IGNORE)
+    assert site.paths() == ["/robots.txt", "/"]
+    assert (result.trouble, result.shut_out) == (None, ())
+
+
+def test_robots_txt_with_an_error_of_the_server_forbids_all(site: Site, tmp_path: Path) -> None:
+    site.page("/robots.txt", "down", status="503 Service Unavailable")
+    result = run(tmp_path, of(site, "/"))
+    assert site.paths() == ["/robots.txt"] * 5
+    assert result.trouble is Trouble.ROBOTS
+    assert "robots.txt answers 503" in result.explain()
+
+
+def test_redirects_of_robots_txt_are_followed_and_count_for_both_hosts(site: Site, tmp_path: Path) -> None:
+    places = dict.fromkeys(("a.example", "www.a.example"), f"127.0.0.1:{site.port}")
+    site.page("a.example/robots.txt", status="301 Moved", Location="http://www.a.example/robots.txt")
+    site.page("a.example/", status="301 Moved", Location="http://www.a.example/")
+    site.page("www.a.example/robots.txt", "User-agent: *\nDisallow: /no", mime="text/plain")
+    site.page("www.a.example/", "<a href=/no><a href=http://a.example/no><a href=/yes>")
+    run(tmp_path, ["http://a.example/"], connect_to=places)
+    assert sorted(f"{asked.host}{asked.target}" for asked in site.log) == [
+        *("a.example/", "a.example/robots.txt", "www.a.example/", "www.a.example/robots.txt", "www.a.example/yes")
+    ]
+
+
+def test_robots_txt_that_redirects_for_ever_means_no_rules(site: Site, tmp_path: Path) -> None:
+    site.fallback = lambda asked: (
+        whole("", status="302 Found", Location=f"{asked.path}x") if asked.path.startswith("/robots.txt") else whole("page")
+    )
+    result = run(tmp_path, of(site, "/"))
+    assert [path for path in site.paths() if "robots" in path] == [f"/robots.txt{'x' * number}" for number in range(6)]
+    assert result.trouble is None
+
+
+def test_a_hundred_robots_rules_hold_for_each_page(site: Site, tmp_path: Path) -> None:
+    site.page("/robots.txt", "User-agent: *\n" + "".join(f"Disallow: /d{number}/\n" for number in range(100)), mime="text/plain")
+    site.page("/", "".join(f"<a href=/d{number}/x><a href=/ok{number}>" for number in range(100)))
+    result = run(tmp_path, of(site, "/"))
+    assert result.counts["robots_refused"] == 100
+    assert not any(path.startswith("/d") for path in site.paths())
+    assert sum(path.startswith("/ok") for path in site.paths()) == 100
+
+
+# --- politeness, from the server's log ---------------------------------------------------------------------------------
+
+
+def overlaps(log: list[Asked]) -> bool:
+    return any(later.began_s < earlier.ended_s for earlier, later in pairwise(sorted(log, key=lambda asked: asked.began_s)))
+
+
+def test_one_request_at_a_time_and_the_pause_kept_for_each_host(site: Site, tmp_path: Path) -> None:
+    hosts = [f"h{number}.example" for number in range(6)]
+
+    async def slow(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        await asyncio.sleep(0.02)
+        writer.write(whole("".join(f"<a href=http://{host}/{number}>" for host in hosts for number in range(5))))
+        await writer.drain()
+
+    for host in hosts:
+        for number in range(5):
+            site.answers[f"{host}/{number}"] = slow
+    places = dict.fromkeys(hosts, f"127.0.0.1:{site.port}")
+    run(tmp_path, ["http://h0.example/0"], connect_to=places, scope=Kind.ANY, workers=10, manners=Manners(delay_s=0.05, delay_factor=0.0))
+    by_host = {host: [asked for asked in site.log if asked.host == host] for host in hosts}
+    assert [len(log) for log in by_host.values()] == [6] * 6
+    for log in by_host.values():
+        assert not overlaps(log)
+        assert min(later.began_s - earlier.ended_s for earlier, later in pairwise(log)) >= 0.05
+    assert overlaps(site.log), "different hosts are asked at the same time"
+
+
+def test_the_pause_grows_with_the_time_of_the_answer_and_with_crawl_delay(site: Site, tmp_path: Path) -> None:
+    async def slow(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        await asyncio.sleep(0.1)
+        writer.write(whole("<a href=/after>"))
+        await writer.drain()
+
+    site.answers["/"] = slow
+    run(tmp_path / "factor", of(site, "/"), manners=Manners(delay_s=0.0, delay_factor=2.0))
+    page, after = (next(asked for asked in site.log if asked.target == target) for target in ("/", "/after"))
+    assert after.began_s - page.ended_s >= 0.2
+    site.log.clear()
+    site.page("/robots.txt", "User-agent: *\nCrawl-delay: 0.3", mime="text/plain")
+    run(tmp_path / "delay", of(site, "/"), manners=Manners(delay_s=0.0, delay_factor=0.0))
+    page, after = (next(asked for asked in site.log if asked.target == target) for target in ("/", "/after"))
+    assert after.began_s - page.ended_s >= 0.3
+
+
+def test_too_many_requests_is_heeded_for_the_whole_host(site: Site, tmp_path: Path) -> None:
+    answers = iter([whole("busy", status="429 Too Many Requests", Retry_After="1"), whole("<p>fine")])
+
+    async def busy(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        writer.write(next(answers))
+
+    site.answers["/busy"] = busy
+    site.page("/", "<img src=/busy><a href=/other>")
+    site.page("/other", "x")
+    result = run(tmp_path, of(site, "/"))
+    times = {index: asked.began_s for index, asked in enumerate(site.log)}
+    assert site.paths() == ["/robots.txt", "/", "/busy", "/busy", "/other"]
+    assert times[3] - site.log[2].ended_s >= 1.0
+    assert (result.counts["errors"], kept(tmp_path).count(f"{site.url}/busy")) == (0, 1)
+
+
+def test_at_most_five_tries_with_growing_distance_and_the_others_go_on(site: Site, tmp_path: Path) -> None:
+    site.page("/broken", "oops", status="500 Internal Server Error")
+    site.page("/", "<img src=/broken>" + "".join(f"<a href=/{number}>" for number in range(5)))
+    run(tmp_path, of(site, "/"), manners=Manners(delay_s=0.0, delay_factor=0.0, retry_delay_s=0.05, retry_factor=2.0))
+    tries = [asked.began_s for asked in site.log if asked.target == "/broken"]
+    assert len(tries) == 5
+    gaps = [later - earlier for earlier, later in pairwise(tries)]
+    assert all(gap >= distance for gap, distance in zip(gaps, (0.05, 0.1, 0.2, 0.4), strict=True))
+    assert site.paths()[-1] == "/broken", "the other pages did not wait for it"
+    line = next(line for line in lines(tmp_path) if line["url"] == f"{site.url}/broken")
+    assert (line["status"], line["tries"]) == (500, 5)
+    assert kept(tmp_path).count(f"{site.url}/broken") == 1
+
+
+def test_a_lost_connection_is_tried_again(site: Site, tmp_path: Path) -> None:
+    answers = iter([b"", b"", whole("<p>at last")])
+
+    async def flaky(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        data = next(answers)
+        writer.write(data)
+        if not data:
+            writer.close()
+
+    site.answers["/"] = flaky
+    result = run(tmp_path, of(site, "/"))
+    assert result.counts == {**result.counts, "fetched": 1, "errors": 0}
+
+
+# --- hostile sites -----------------------------------------------------------------------------------------------------
+
+
+def test_redirect_loops_and_endless_redirects_end(site: Site, tmp_path: Path) -> None:
+    site.page("/", "<a href=/loop1><a href=/far/0>")
+    site.page("/loop1", status="302 Found", Location="/loop2")
+    site.page("/loop2", status="302 Found", Location="/loop1")
+    site.fallback = lambda asked: (
+        whole("", status="302 Found", Location=f"/far/{int(asked.path[5:]) + 1}") if asked.path.startswith("/far/") else None
+    )
+    run(tmp_path, of(site, "/"))
+    assert Counter(site.paths())["/loop1"] == Counter(site.paths())["/loop2"] == 1
+    assert sum(path.startswith("/far/") for path in site.paths()) == 11
+
+
+def test_an_endless_calendar_ends_with_the_hops(site: Site, tmp_path: Path) -> None:
+    site.fallback = lambda asked: whole(f"<a href=/day?n={int(asked.target.partition('=')[2] or 0) + 1}>next</a>")
+    result = run(tmp_path, of(site, "/day"), scope_limits=ScopeLimits(hops=30))
+    assert result.end is End.FINISHED
+    assert result.counts["fetched"] == 31
+
+
+def test_relative_links_gone_wrong_end_with_repeating_segments(site: Site, tmp_path: Path) -> None:
+    site.fallback = lambda asked: whole("<a href='a/b/'>deeper</a>")
+    result = run(tmp_path, of(site, "/"))
+    assert result.end is End.FINISHED
+    assert result.counts["fetched"] <= 8
+
+
+def test_a_site_of_every_nastiness_does_not_end_the_crawl(site: Site, tmp_path: Path) -> None:
+    async def drip(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+        for _ in range(100):
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    nasty = {
+        "/no-http": b"what?\r\n\r\n",
+        "/status": b"HTTP/1.1 nonsense\r\n\r\n",
+        "/flood": b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 50_000 + b"\r\n",
+        "/chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n<a href=/found-in-lie>",
+        "/short": b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 999\r\n\r\n<a href=/found-in-part>",
+        "/latin1": b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=iso-8859-1\r\n\r\n<a href='/caf\xe9'>",
+        "/location": b"HTTP/1.1 302 Found\r\nLocation: http://[::bad\r\nContent-Length: 0\r\n\r\n",
+    }
+    for path, data in nasty.items():
+        site.raw(path, data)
+    site.answers["/drip"] = drip
+    site.page("/huge", "<p>" + "x" * 300_000)
+    links = [*nasty, "/drip", "/huge", "/ok", "http://127.0.0.2:1/private", "javascript:x", "data:,x", "http://user:secret@[bad/"]
+    site.page("www.example.org/", "".join(f"<a href='{link}'>" for link in links))
+    result = run(
+        tmp_path,
+        ["http://www.example.org/"],
+        scope=Kind.ANY,
+        connect_to={"www.example.org": f"127.0.0.1:{site.port}"},
+        allow_private=False,
+        limits=FetchLimits(timeout_s=0.5, body_bytes=200_000),
+        links=LinkLimits(page_bytes=50_000),
+    )
+    assert (result.end, result.trouble) == (End.FINISHED, None)
+    by_url = {str(line["url"]).removeprefix("http://www.example.org"): line for line in lines(tmp_path)}
+    assert {path: by_url[path]["status"] for path in ("/no-http", "/status", "/flood")} == dict.fromkeys(
+        ["/no-http", "/status", "/flood"], -5
+    )
+    assert by_url["/short"]["note"] == "discTrunc"
+    assert by_url["/drip"]["note"] == "timeTrunc"
+    assert by_url["/huge"]["note"] == "lenTrunc,linksCutAtByte:50000"
+    assert by_url["http://127.0.0.2:1/private"]["status"] == -5001
+    assert {"/found-in-part", "/caf%C3%A9", "/ok"} <= set(site.paths())
+
+
+# --- limits, stops, crashes --------------------------------------------------------------------------------------------
+
+
+def test_the_limit_of_pages_is_exact_and_the_rest_waits(site: Site, tmp_path: Path) -> None:
+    paths = fill(site, 60)
+    result = run(tmp_path, [f"{site.url}/0"], limit_pages=20, workers=8)
+    assert result.end is End.LIMIT_PAGES
+    assert (result.counts["fetched"], len(kept(tmp_path))) == (20, 21)
+    assert result.reason == f"The limit of 20 pages was reached. {result.waiting} addresses were left waiting."
+    assert result.waiting > 0
+    again = run(tmp_path, [f"{site.url}/0"])
+    assert again.end is End.FINISHED
+    assert sorted(kept(tmp_path)) == sorted(of(site, *paths, "/robots.txt"))
+    assert max(Counter(site.paths()).values()) == 1
+
+
+def test_the_limit_of_bytes(site: Site, tmp_path: Path) -> None:
+    fill(site, 60)
+    result = run(tmp_path, [f"{site.url}/0"], limit_bytes=2000, workers=1)
+    assert result.end is End.LIMIT_BYTES
+    assert 2000 <= result.counts["bytes"] < 3000
+
+
+def test_the_limit_of_time_counts_over_all_runs(site: Site, tmp_path: Path) -> None:
+    site.fallback = lambda asked: whole(f"<a href=/{int(asked.path[1:] or 0) + 1}>") if asked.path[1:].isdigit() else None
+    result = run(tmp_path, of(site, "/0"), limit_time_s=0.4, manners=Manners(delay_s=0.05, delay_factor=0.0))
+    assert result.end is End.LIMIT_TIME
+    asked = len(site.log)
+    assert run(tmp_path, of(site, "/0"), limit_time_s=0.4).end is End.LIMIT_TIME
+    assert len(site.log) <= asked + 1
+
+
+def test_stop_is_tidy_and_resuming_fetches_nothing_twice(site: Site, tmp_path: Path) -> None:
+    paths = fill(site, 80)
+
+    def stop_after_some(progress: CrawlProgress, stop: asyncio.Event) -> None:
+        if progress.fetched >= 10:
+            stop.set()
+
+    result = run(tmp_path, [f"{site.url}/0"], on_progress=stop_after_some, progress_s=0.0)
+    assert result.end is End.STOPPED
+    assert 10 <= result.counts["fetched"] < 80
+    assert "left waiting" in result.reason
+    before = result.counts["fetched"]
+    result = run(tmp_path, [f"{site.url}/0"])
+    assert result.counts["fetched"] == len(paths) > before
+    assert Counter(kept(tmp_path)) == Counter(of(site, *paths, "/robots.txt"))
+    assert Counter(str(line["url"]) for line in lines(tmp_path)) == Counter(of(site, *paths, "/robots.txt"))
+
+
+@pytest.mark.timeout(30)
+def test_a_stop_does_not_wait_for_a_server_that_is_silent(site: Site, tmp_path: Path) -> None:
+    async def silence(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        await asyncio.sleep(60)
+
+    site.answers["/"] = silence
+
+    def stop_when_asked(progress: CrawlProgress, stop: asyncio.Event) -> None:
+        if "/" in site.paths():
+            stop.set()
+
+    result = run(tmp_path, of(site, "/"), on_progress=stop_when_asked, progress_s=0.01, limits=FetchLimits(timeout_s=60))
+    assert (result.end, result.waiting) == (End.STOPPED, 1)
+
+
+def test_killed_at_any_moment_and_resumed_every_url_is_kept_exactly_once(site: Site, tmp_path: Path) -> None:
+    paths = fill(site, 400)
+    program = [sys.executable, str(Path(harvest_crawl.__file__)), str(tmp_path), f"{site.url}/0"]
+    rng = random.Random(7)
+    kills = 0
+    for _ in range(6):
+        process = subprocess.Popen(program)
+        wanted = len(site.log) + rng.randrange(5, 70)
+        while process.poll() is None and len(site.log) < wanted:
+            time.sleep(0.002)
+        if process.poll() is None:
+            kills += 1
+            process.send_signal(signal.SIGKILL)
+        process.wait()
+    result = run(tmp_path, [f"{site.url}/0"])
+    assert kills >= 4
+    assert (result.end, result.waiting) == (End.FINISHED, 0)
+    expected = Counter(of(site, *paths, "/robots.txt"))
+    assert Counter(kept(tmp_path)) == expected
+    assert Counter(str(line["url"]) for line in lines(tmp_path)) == expected
+    assert result.counts["fetched"] == len(paths)
+
+
+def test_a_full_disk_ends_the_crawl_and_the_last_checkpoint_stands(site: Site, tmp_path: Path) -> None:
+    paths = fill(site, 60)
+
+    class Full(FileKeeper):
+        count = 0
+
+        def keep(self, visit: Visit) -> Kept:
+            self.count += 1
+            if self.count > 30:
+                raise NoSpace("the disk is full")
+            return super().keep(visit)
+
+    with pytest.raises(NoSpace, match="the disk is full"):
+        run(tmp_path, [f"{site.url}/0"], keeper_of=Full, checkpoint_s=0.0)
+    frontier = LmdbFrontier(tmp_path / "frontier")
+    assert frontier.marks()[KEPT_NAME] > 0
+    frontier.close()
+    run(tmp_path, [f"{site.url}/0"])
+    assert Counter(kept(tmp_path)) == Counter(of(site, *paths, "/robots.txt"))
+
+
+def test_a_server_that_dies_leaves_its_rest_waiting_and_is_finished_later(site: Site, tmp_path: Path) -> None:
+    paths = fill(site, 40)
+    alive = dict(site.answers)
+
+    async def dead(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        await asyncio.sleep(60)
+
+    def die(progress: CrawlProgress, stop: asyncio.Event) -> None:
+        if progress.fetched >= 10 and site.answers.get("/0") is not dead:
+            site.answers.update(dict.fromkeys(paths, dead))
+
+    limits = FetchLimits(timeout_s=0.1)
+    result = run(tmp_path, [f"{site.url}/0"], on_progress=die, progress_s=0.0, limits=limits, manners=QUICK)
+    assert result.end is End.FINISHED
+    assert result.waiting > 0
+    assert "stopped answering" in result.reason
+    site.answers.update(alive)
+    lost = [str(line["url"]) for line in lines(tmp_path) if line["status"] == -4]
+    assert len(lost) == 1
+    result = run(tmp_path, [f"{site.url}/0"])
+    assert result.waiting == 0
+    assert max(Counter(kept(tmp_path)).values()) == 1
+
+
+# --- why nothing came --------------------------------------------------------------------------------------------------
+
+
+def closed_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def test_a_host_that_does_not_exist(tmp_path: Path) -> None:
+    async def look_up(host: str) -> list[str]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    result = run(tmp_path, ["http://nowhere.example/"], router=Router(look_up=look_up))
+    assert (result.end, result.trouble) == (End.FINISHED, Trouble.NO_SUCH_HOST)
+    assert "there is no host nowhere.example" in result.explain()
+    assert "spelling" in result.explain()
+
+
+def test_a_host_that_does_not_answer(tmp_path: Path) -> None:
+    result = run(tmp_path, [f"http://127.0.0.1:{closed_port()}/"])
+    assert result.trouble is Trouble.UNREACHABLE
+    assert "could not be reached" in result.explain()
+    assert [line["status"] for line in lines(tmp_path)] == [-2, -2]
+
+
+def test_a_private_address(site: Site, tmp_path: Path) -> None:
+    result = run(tmp_path, of(site, "/"), allow_private=False)
+    assert result.trouble is Trouble.PRIVATE_ADDRESS
+    assert "--allow-private" in result.explain()
+    assert site.log == []
+
+
+def test_a_site_that_only_redirects_elsewhere(site: Site, tmp_path: Path) -> None:
+    site.page("/", status="301 Moved", Location="http://elsewhere.example/")
+    result = run(tmp_path, of(site, "/"))
+    assert result.trouble is Trouble.MOVED_AWAY
+    assert "only redirects to http://elsewhere.example/" in result.explain()
+
+
+def test_a_site_that_redirects_in_a_circle(site: Site, tmp_path: Path) -> None:
+    site.page("/", status="302 Found", Location="/b")
+    site.page("/b", status="302 Found", Location="/")
+    result = run(tmp_path, of(site, "/"))
+    assert result.trouble is Trouble.ONLY_REDIRECTS
+    assert "never arrives" in result.explain()
+
+
+def test_a_seed_that_moves_within_its_domain_takes_the_scope_with_it(site: Site, tmp_path: Path) -> None:
+    places = dict.fromkeys(("example.org", "new.example.org"), f"127.0.0.1:{site.port}")
+    site.page("example.org/", status="301 Moved", Location="http://new.example.org/start")
+    site.page("new.example.org/start", "<a href=/next>")
+    site.page("new.example.org/next", "end")
+    result = run(tmp_path, ["http://example.org/"], connect_to=places)
+    assert site.paths("new.example.org") == ["/robots.txt", "/start", "/next"]
+    assert (result.trouble, result.seeds[0].status) == (None, 200)
+
+
+def test_an_empty_site(site: Site, tmp_path: Path) -> None:
+    site.page("/", b"")
+    result = run(tmp_path, of(site, "/"))
+    assert result.trouble is Trouble.EMPTY
+    assert "is an empty page" in result.explain()
+
+
+def test_a_site_of_errors(site: Site, tmp_path: Path) -> None:
+    result = run(tmp_path, of(site, "/not-here"))
+    assert result.trouble is Trouble.ERROR_ANSWERS
+    assert "answers 404" in result.explain()
+
+
+def test_several_troubles_are_all_told(site: Site, tmp_path: Path) -> None:
+    result = run(tmp_path, [f"{site.url}/not-here", f"http://127.0.0.1:{closed_port()}/"])
+    assert result.trouble is Trouble.SEVERAL
+    assert "answers 404" in result.explain()
+    assert "could not be reached" in result.explain()
+
+
+def test_one_good_seed_is_enough(site: Site, tmp_path: Path) -> None:
+    site.page("/", "fine")
+    result = run(tmp_path, [f"{site.url}/", f"http://127.0.0.1:{closed_port()}/"])
+    assert result.trouble is None
+    assert [outcome.trouble for outcome in result.seeds] == [None, Trouble.UNREACHABLE]
+
+
+def test_progress_tells_what_goes_on(site: Site, tmp_path: Path) -> None:
+    fill(site, 40)
+    told: list[CrawlProgress] = []
+    run(tmp_path, [f"{site.url}/0"], on_progress=lambda progress, stop: told.append(progress), progress_s=0.0)
+    assert told[-1].fetched == 47
+    assert told[-1].waiting == 0
+    assert told[-1].host == f"127.0.0.1:{site.port}"
+    assert told[-1].size_bytes == sum(int(str(line["size"])) for line in lines(tmp_path) if line["path"] != "P")
+    assert [progress.fetched for progress in told] == sorted(progress.fetched for progress in told)
+    assert max(progress.rate for progress in told) > 0
+
+
+def test_the_notes_of_a_harvest_can_be_read_by_people(site: Site, tmp_path: Path) -> None:
+    site.page("/", "x")
+    run(tmp_path, of(site, "/"))
+    frontier = LmdbFrontier(tmp_path / "frontier")
+    assert json.loads(frontier.recall("totals") or b"")["fetched"] == 1
+    frontier.close()
