@@ -10,7 +10,10 @@ Answer = Callable[[asyncio.StreamWriter, "Asked"], Awaitable[None]]
 
 @dataclass
 class Asked:
-    """One request as the server saw it; times are `time.monotonic()`."""
+    """One request as the server saw it; times are `time.monotonic()`.
+
+    It has ended when the last of the answer is about to be sent: measured later, the client might have it already.
+    """
 
     raw: bytes
     host: str
@@ -44,6 +47,7 @@ class Site:
         """Exact bytes, then the connection is closed unless told otherwise."""
 
         async def answer(writer: asyncio.StreamWriter, asked: Asked) -> None:
+            asked.ended_s = time.monotonic()
             writer.write(data)
             await writer.drain()
             if close:
@@ -76,9 +80,10 @@ async def serve(site: Site, reader: asyncio.StreamReader, writer: asyncio.Stream
             if answer is not None:
                 await answer(writer, asked)
             else:
+                asked.ended_s = time.monotonic()
                 writer.write(site.fallback(asked) or whole("not here", status="404 Not Found", mime="text/plain"))
                 await writer.drain()
-            asked.ended_s = time.monotonic()
+            asked.ended_s = asked.ended_s or time.monotonic()
             if writer.is_closing():
                 return
     except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):

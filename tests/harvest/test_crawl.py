@@ -205,6 +205,7 @@ def test_one_request_at_a_time_and_the_pause_kept_for_each_host(site: Site, tmp_
 
     async def slow(writer: asyncio.StreamWriter, asked: Asked) -> None:
         await asyncio.sleep(0.02)
+        asked.ended_s = time.monotonic()
         writer.write(whole("".join(f"<a href=http://{host}/{number}>" for host in hosts for number in range(5))))
         await writer.drain()
 
@@ -224,6 +225,7 @@ def test_one_request_at_a_time_and_the_pause_kept_for_each_host(site: Site, tmp_
 def test_the_pause_grows_with_the_time_of_the_answer_and_with_crawl_delay(site: Site, tmp_path: Path) -> None:
     async def slow(writer: asyncio.StreamWriter, asked: Asked) -> None:
         await asyncio.sleep(0.1)
+        asked.ended_s = time.monotonic()
         writer.write(whole("<a href=/after>"))
         await writer.drain()
 
@@ -242,6 +244,7 @@ def test_too_many_requests_is_heeded_for_the_whole_host(site: Site, tmp_path: Pa
     answers = iter([whole("busy", status="429 Too Many Requests", Retry_After="1"), whole("<p>fine")])
 
     async def busy(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        asked.ended_s = time.monotonic()
         writer.write(next(answers))
 
     site.answers["/busy"] = busy
