@@ -108,6 +108,9 @@ def _with_scheme(typed: str) -> str:
     if not text:
         raise InputError("The address is empty. Write it like https://www.example.org/")
     if not _SCHEME.match(text) or _HOST_AND_PORT.match(text):
+        before, mark, _ = text.partition("://")
+        if mark and not set(before) & set("/?#"):
+            raise InputError(f"{before[:50]!r} is no scheme. Write the address like https://www.example.org/")
         return "http://" + text.lstrip("/")
     return text
 

@@ -6,7 +6,6 @@ import typer
 
 from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.serve import serve
-from webdepot.demo.run import run
 
 
 def demo(
@@ -18,6 +17,9 @@ def demo(
     quiet: Quiet = False,
 ) -> None:
     """Archive a sample site in several editions (the dates are invented) and open the portal. A second run reuses it."""
+    # The sample site draws its pictures with a library that no other command needs.
+    from webdepot.demo.run import run
+
     call = call_of(context)
     run(call.home, call.output(json, quiet).say)
     if not no_serve:

@@ -26,7 +26,7 @@ class Output:
             sys.stdout.write(json.dumps(fields, ensure_ascii=False, default=_plain) + "\n")
             sys.stdout.flush()
         else:
-            Console(highlight=False, soft_wrap=True).print(words)
+            Console(highlight=False, emoji=False, soft_wrap=True).print(words)
 
     def say(self, words: str) -> None:
         """A remark beside the result, on stderr; silent with --quiet."""
@@ -39,7 +39,7 @@ class Output:
 
     @property
     def console(self) -> Console:
-        return Console(stderr=True, highlight=False, soft_wrap=True)
+        return Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 
     @property
     def shows_progress(self) -> bool:

@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from webdepot.cli.call import Json, Quiet, call_of
-from webdepot.web.serve import serve as serve_archive
 
 
 def serve(
@@ -17,6 +16,9 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Serve the portal and, on a host name of its own, the archived pages. Stops on Ctrl-C."""
+    # The web server takes half a second to import, which no other command should wait for.
+    from webdepot.web.serve import serve as serve_archive
+
     call = call_of(context)
     output = call.output(json, quiet)
 

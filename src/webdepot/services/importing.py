@@ -47,24 +47,42 @@ def take(archive: Archive, paths: Sequence[Path], *, collection: str, watch: Wat
     if not files:
         names = ", ".join(str(path) for path in paths)
         raise InputError(f"There is no WARC or ARC file in {names}. Files are known by these endings: {', '.join(SUFFIXES)}")
+    readable, skipped = [], []
+    for path in files:
+        refusal = _refusal(path)
+        if refusal:
+            skipped.append(f"{path}: {refusal}")
+        else:
+            readable.append(path)
+    if not readable:
+        return Intake(harvest=None, known=(), skipped=skipped)
     harvest = _begin(archive, collection)
-    taken, known, skipped = 0, [], []
+    known = []
     with harvesting.locked(harvesting.folder_of(archive, harvest)):
-        for number, path in enumerate(files, start=1):
-            watch(Progress(phase=Phase.IMPORT, done=number, total=len(files), note=path.name))
+        for number, path in enumerate(readable, start=1):
+            watch(Progress(phase=Phase.IMPORT, done=number, total=len(readable), note=path.name))
             try:
-                is_new = _take_one(archive, harvest, path)
-            except (InputError, FileNotFoundError, PermissionError, IsADirectoryError) as error:
+                if not _take_one(archive, harvest, path):
+                    known.append(str(path))
+            except (InputError, FileNotFoundError, PermissionError) as error:
                 skipped.append(f"{path}: {error.strerror if isinstance(error, OSError) else error}")
-                continue
-            taken += is_new
-            if not is_new:
-                known.append(str(path))
         with archive.database.reading() as connection:
             is_empty = not shelf.of_harvest(connection, harvest.id)
         if is_empty:
             _end(archive, harvest, HarvestState.FAILED, "nothing new was in the files")
     return Intake(harvest=None if is_empty else finish(archive, harvest), known=known, skipped=skipped)
+
+
+def _refusal(path: Path) -> str:
+    """Why a file is no container, by its first bytes; empty when it is one."""
+    try:
+        with path.open("rb") as stream:
+            detect(stream, path.name)
+    except InputError as error:
+        return str(error)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def finish(archive: Archive, harvest: Harvest) -> Harvest:
