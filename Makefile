@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 DEMO := demo-home
 
 help:
-	@echo "make run          archive a sample site in four editions and open the portal at http://127.0.0.1:8080"
+	@echo "make run          archive a sample site in five editions and open the portal at http://127.0.0.1:8080"
 	@echo "make test         style, types, documentation and all tests"
 	@echo "make install      make .venv with everything; the program is .venv/bin/webdepot"
 	@echo "make check        ruff, mypy --strict and the generated documentation"

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from webdepot.cli.call import Json, Quiet, call_of
+from webdepot.cli.output import plain
 from webdepot.cli.serve import serve
 
 
@@ -21,6 +22,7 @@ def demo(
     from webdepot.demo.run import run
 
     call = call_of(context)
-    run(call.home, call.output(json, quiet).say)
+    output = call.output(json, quiet)
+    run(call.home, lambda words: output.say(plain(words)))
     if not no_serve:
         serve(context, port=port, replay_port=replay_port, json=json, quiet=quiet)

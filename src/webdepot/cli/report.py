@@ -37,7 +37,7 @@ def tell(output: Output, report: ArchiveReport) -> None:
     )
     mark = "[green]✓[/green]" if report.verdict else "[yellow]![/yellow]"
     lines.append(f"  Quality     {mark} {plain(report.verdict.reason)}")
-    lines += [f"              {plain(finding.message)}" for finding in report.findings[:5]]
+    lines += [f"              [dim]{plain(finding.subject)}[/dim]  {plain(finding.message)}" for finding in report.findings[:5]]
     lines.append(
         f"  Formats     {formats.recognised:,} recognised, {formats.uncertain:,} uncertain, {formats.not_recognised:,} not recognised"
     )

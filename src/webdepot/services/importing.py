@@ -143,11 +143,10 @@ def _take_one(archive: Archive, harvest: Harvest, path: Path) -> bool:
     if not records:
         partial.unlink()
         raise InputError("no whole record is in it. " + (findings[0].message if findings else ""))
-    name = path.name
+    name, sha256 = path.name, given
     if form.compression is Compression.WHOLE or not readable:
-        name, records = _rewritten(partial, path.name, findings)
+        name, sha256, records = _rewritten(partial, path.name, findings)
     name = _free_name(archive, name, given)
-    sha256 = digest.of_file(partial).value.hex() if name != path.name else given
     partial.rename(folder / name)
     _fsync_folder(folder)
     _record(archive, harvest, folder / name, sha256=sha256, original=given, records=records, findings=findings)
@@ -181,8 +180,8 @@ def _read_through(path: Path, name: str, findings: list[Finding]) -> tuple[int, 
     return records, readable
 
 
-def _rewritten(partial: Path, name: str, findings: list[Finding]) -> tuple[str, int]:
-    """Record by record instead of in one piece, in place of the copy; the new name and the number of records."""
+def _rewritten(partial: Path, name: str, findings: list[Finding]) -> tuple[str, str, int]:
+    """Record by record instead of in one piece, in place of the copy; the new name, checksum and number of records."""
     target = partial.with_name(".rewritten")
     with partial.open("rb") as stream:
         result = rewrite.record_wise(stream, target, name=name)
@@ -196,7 +195,7 @@ def _rewritten(partial: Path, name: str, findings: list[Finding]) -> tuple[str, 
         )
     )
     stem = name.removesuffix(".gz")
-    return f"{stem}.gz", result.records
+    return f"{stem}.gz", result.sha256, result.records
 
 
 def _free_name(archive: Archive, name: str, sha256: str) -> str:
