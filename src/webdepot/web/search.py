@@ -53,22 +53,27 @@ def search(request: Request) -> Response:
     if found_at:
         return RedirectResponse(found_at, status_code=303)
     archive, spoken = site_of(request).archive, language_of(request)
-    page = None
+    page, wrong = None, ""
     if asked.query:
-        page = searching.search(
-            archive,
-            with_period(asked),
-            reader=reader_of(request),
-            collection=asked.collection,
-            sort=asked.sort,
-            offset=(asked.number - 1) * PAGE_HITS,
-            limit=PAGE_HITS,
-        )
+        try:
+            page = searching.search(
+                archive,
+                with_period(asked),
+                reader=reader_of(request),
+                collection=asked.collection,
+                sort=asked.sort,
+                offset=(asked.number - 1) * PAGE_HITS,
+                limit=PAGE_HITS,
+            )
+        except InputError as error:
+            wrong = str(error)
     pages = min(-(-page.pages // PAGE_HITS), MOST_PAGES) if page else 0
     current = asked.from_year if asked.from_year == asked.to_year else None
     return render(
         request,
         "search.html",
+        status=400 if wrong else 200,
+        wrong=wrong,
         query=asked.query,
         collection=asked.collection,
         collections=[found.name for found in reporting.collections(archive)],

@@ -1,0 +1,307 @@
+"""Replay in a real browser: a page is rebuilt, followed and stepped through in time; hostile pages get nowhere; nothing leaves.
+
+All traffic of the browser that is not for loopback goes to a proxy that notes and refuses it.
+"""
+
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from museum import EDITIONS, PASSWORD, SITE, Served
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+pytestmark = pytest.mark.browser
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+
+
+class Leaks(socketserver.ThreadingTCPServer):
+    """A proxy that refuses everything and remembers what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        super().__init__(("127.0.0.1", 0), _Refusing)
+
+
+class _Refusing(socketserver.StreamRequestHandler):
+    server: Leaks
+
+    def handle(self) -> None:
+        line = self.rfile.readline(4096).decode("latin-1").strip()
+        if line:
+            self.server.asked.append(line)
+            self.wfile.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+@pytest.fixture(scope="module")
+def leaks() -> Iterator[Leaks]:
+    with Leaks() as proxy:
+        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield proxy
+        proxy.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser(leaks: Leaks) -> Iterator[Browser]:
+    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium",
+            args=["--no-sandbox", *quiet],
+            proxy={"server": f"http://127.0.0.1:{leaks.server_address[1]}", "bypass": "127.0.0.1,localhost"},
+        )
+        yield launched
+        launched.close()
+
+
+@contextmanager
+def new_page(browser: Browser, **given) -> Iterator[Page]:
+    context: BrowserContext = browser.new_context(viewport={"width": 1280, "height": 800}, **given)
+    try:
+        yield context.new_page()
+    finally:
+        context.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    with new_page(browser) as made:
+        yield made
+
+
+def open_edition(page: Page, served: Served, number: int):
+    page.goto(f"{served.portal}/all/{EDITIONS[number]}/{SITE}/")
+    inside = page.frame_locator("#frame")
+    expect(inside.locator("#fetched")).to_have_text(f"fetched {EDITIONS[number]}", timeout=20_000)
+    return inside
+
+
+def test_a_page_is_rebuilt_with_picture_style_and_fetched_data(page: Page, served: Served, leaks: Leaks):
+    inside = open_edition(page, served, 1)
+    expect(inside.locator("h1")).to_have_text("Museum of clocks, edition 2")
+    assert inside.locator("h1").evaluate("element => getComputedStyle(element).color") == "rgb(2, 100, 50)"
+    assert inside.locator("#picture").evaluate("picture => picture.naturalWidth") == 2
+    expect(page.locator(".page-title")).to_have_text("Museum of clocks 2012")
+    assert not [line for line in leaks.asked if "example" in line]
+
+
+def test_the_banner_follows_links_inside_the_page_and_the_way_back(page: Page, served: Served):
+    inside = open_edition(page, served, 1)
+    inside.locator("#news").click()
+    expect(page.locator(".page-title")).to_have_text("News of 2012")
+    expect(page.locator(".page-address")).to_have_text(f"{SITE}/news.html")
+    assert page.url == f"{served.frame}/all/{EDITIONS[1]}/{SITE}/news.html"
+    expect(page).to_have_title("News of 2012 · 1 June 2012, 12:00 · Archive of Clocks")
+    page.locator(".step.next").click()
+    expect(page.locator(".when strong")).to_have_text("1 June 2012, 18:00")
+    page.go_back()
+    page.go_back()
+    expect(page.locator(".page-title")).to_have_text("Museum of clocks 2012")
+
+
+def test_stepping_in_time_by_links_and_by_keyboard(page: Page, served: Served):
+    inside = open_edition(page, served, 1)
+    page.get_by_role("link", name="Latest").click()
+    expect(inside.locator("h1")).to_have_text("Museum of clocks, edition 4")
+    expect(page.locator(".step.next.off")).to_have_count(1)
+    page.get_by_role("link", name="First").click()
+    expect(inside.locator("h1")).to_have_text("Museum of clocks, edition 1")
+    handle = page.get_by_role("slider", name="Version")
+    handle.focus()
+    page.keyboard.press("ArrowRight")
+    expect(inside.locator("h1")).to_have_text("Museum of clocks, edition 2")
+    expect(handle).to_be_focused()
+    page.keyboard.press("End")
+    expect(inside.locator("h1")).to_have_text("Museum of clocks, edition 4")
+
+
+def test_a_link_to_what_is_not_kept_says_so_in_page_and_banner(page: Page, served: Served):
+    inside = open_edition(page, served, 1)
+    inside.locator("#gone").click()
+    expect(inside.locator("h1")).to_have_text("Not in the archive")
+    expect(page.locator(".page-title")).to_have_text("This address is not in the archive")
+    assert page.url == f"{served.frame}/all/{EDITIONS[1]}/{SITE}/gone.html"
+
+
+def test_a_link_to_another_window_stays_in_the_frame(page: Page, served: Served, leaks: Leaks):
+    inside = open_edition(page, served, 1)
+    inside.locator("#outside").click()
+    expect(inside.locator("h1")).to_have_text("Not in the archive")
+    assert len(page.context.pages) == 1
+    assert not [line for line in leaks.asked if "outside" in line]
+
+
+def test_a_document_opens_in_the_browsers_own_viewer(page: Page, served: Served):
+    inside = open_edition(page, served, 3)
+    inside.locator("#leaflet").click()
+    expect(page.locator(".page-title")).to_have_text("leaflet.pdf")
+    expect(page.locator("#frame")).not_to_have_attribute("sandbox", "")
+    assert page.url == f"{served.frame}/all/{EDITIONS[3]}/{SITE}/leaflet.pdf"
+
+
+def test_the_language_of_the_portal_is_the_frames_too(page: Page, served: Served):
+    page.goto(f"{served.portal}/")
+    page.get_by_role("link", name="Nederlands").click()
+    open_edition(page, served, 1)
+    expect(page.get_by_role("link", name="Alle versies")).to_be_visible()
+    expect(page.locator(".when")).to_contain_text("1 juni 2012")
+
+
+def test_without_scripts_pages_work_and_replay_says_why_it_does_not(browser: Browser, served: Served):
+    with new_page(browser, java_script_enabled=False) as page:
+        page.goto(f"{served.portal}/")
+        page.get_by_role("searchbox").fill("clock")
+        page.get_by_role("button", name="Search").click()
+        page.get_by_role("link", name="Museum of clocks").first.click()
+        expect(page.locator(".no-script")).to_be_visible()
+        expect(page.locator(".no-script a")).to_have_attribute("href", f"{served.replay}/all/{EDITIONS[0]}id_/{SITE}/")
+        page.get_by_role("link", name="Latest").click()
+        expect(page.locator(".when")).to_contain_text("2019")
+
+
+HOSTILE = """
+async ({ portal, stamp, site }) => {
+  // What an archived script could do at most: the rewriting script guards the usual ways, so take the natives of a fresh frame.
+  const live = "http://live.example.net/";
+  const frame = document.createElement("iframe");
+  document.documentElement.append(frame);
+  const bare = frame.contentWindow;
+  const page = bare.document;
+  const root = page.documentElement;
+  const register = Object.getPrototypeOf(navigator.serviceWorker).register;
+  const event = (made) => new Promise((yes, no) => {
+    made.onopen = made.onload = () => yes("came");
+    made.onerror = () => no(new Error("nothing"));
+  });
+  const image = () => {
+    const made = new bare.Image();
+    const came = event(made);
+    made.src = live + "image.png";
+    return came;
+  };
+  const form = () => {
+    const made = page.createElement("form");
+    made.action = live + "form";
+    root.append(made);
+    bare.HTMLFormElement.prototype.submit.call(made);
+  };
+  const insert = (html) => root.insertAdjacentHTML("beforeend", html);
+  const attempts = {
+    "cookie": () => Object.getOwnPropertyDescriptor(bare.Document.prototype, "cookie").get.call(document),
+    "frame's document": () => Object.getOwnPropertyDescriptor(bare, "parent").get.call(window).document.title,
+    "portal page": () => bare.fetch(portal + "/status", { credentials: "include" }).then((answer) => answer.text()),
+    "portal form": () => bare.fetch(portal + "/sign-out", { method: "POST", credentials: "include", mode: "no-cors" }),
+    "archived worker": () => register.call(navigator.serviceWorker, `/all/${stamp}id_/${site}/app.js`),
+    "portal worker": () => register.call(navigator.serviceWorker, portal + "/-/static/frame.js"),
+    "fetch": () => bare.fetch(live + "fetch", { mode: "no-cors" }),
+    "socket": () => event(new bare.WebSocket("ws://live.example.net/socket")),
+    "events": () => event(new bare.EventSource(live + "events")),
+    "image": image,
+    "beacon": () => bare.navigator.sendBeacon(live + "beacon", "x"),
+    "form": form,
+    "popup": () => bare.eval("open('http://live.example.net/popup')"),
+    "prefetch": () => insert(`<link rel="prefetch" href="${live}prefetch"><link rel="stylesheet" href="${live}sheet.css">`),
+    "style": () => insert(`<style>@import url(${live}style.css); html { background: url(${live}back.png) }</style>`),
+    "frame": () => insert(`<iframe src="${live}frame"></iframe><object data="${live}object"></object>`),
+    "refresh": () => insert(`<iframe srcdoc="<meta http-equiv=refresh content='0; url=${live}refresh'>"></iframe>`),
+    "media": () => insert(`<video src="${live}video.mp4" autoplay></video>`),
+    "teach the worker": () => navigator.serviceWorker.controller.postMessage({
+      msg_type: "addColl", name: "evil", type: "live", file: { sourceUrl: "proxy:" }, extraConfig: { prefix: live, isLive: true },
+    }),
+    "through the worker": async () => {
+      for (let tries = 0; tries < 20; tries += 1) {
+        const answer = await bare.fetch(`/evil/${stamp}mp_/${live}through-worker`);
+        if (answer.ok) return "came";
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      throw new Error("nothing");
+    },
+  };
+  const told = {};
+  for (const [name, attempt] of Object.entries(attempts)) {
+    try { told[name] = String(await attempt()); } catch (error) { told[name] = "refused"; }
+  }
+  return told;
+}
+"""
+
+
+def test_a_hostile_page_reaches_neither_the_reader_nor_the_portal_nor_the_live_web(page: Page, served: Served, leaks: Leaks):
+    page.goto(f"{served.portal}/sign-in?to=/status")
+    page.get_by_label("Name").fill("administrator")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.locator("main button").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Status of the archive")
+    open_edition(page, served, 1)
+    archived = page.frames[1]
+    assert archived.url.startswith(f"{served.replay}/all/{EDITIONS[1]}mp_/")
+    told = archived.evaluate(HOSTILE, {"portal": served.portal, "stamp": EDITIONS[1], "site": SITE})
+    assert "session" not in told["cookie"]
+    # The other attempts are turned into requests to the archive or blocked; the proxy below tells whether one came through.
+    for attempt in ("frame's document", "portal page", "portal form", "archived worker", "portal worker", "through the worker"):
+        assert told[attempt] == "refused", f"{attempt}: {told[attempt]}"
+    archived.evaluate("() => { try { window['to' + 'p']['loca' + 'tion'] = 'http://live.example.net/top'; } catch (error) {} }")
+    assert page.url.startswith(served.frame), "the top frame was moved"
+    assert len(page.context.pages) == 1
+    assert not [cookie for cookie in page.context.cookies(served.replay) if cookie["name"] == "session"]
+    page.goto(f"{served.portal}/status")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Status of the archive")
+    assert not [line for line in leaks.asked if "live.example.net" in line], leaks.asked
+
+
+def test_the_banner_counts_what_was_blocked(page: Page, served: Served, leaks: Leaks):
+    open_edition(page, served, 1)
+    page.frames[1].evaluate(
+        """() => {
+          const sheet = new CSSStyleSheet();
+          sheet.replaceSync("body { background: url(http://live.example.net/sheet.png) }");
+          document.adoptedStyleSheets = [sheet];
+        }"""
+    )
+    expect(page.locator(".blocked")).to_have_text("1 request to the live web blocked")
+    assert not [line for line in leaks.asked if "live.example.net" in line], leaks.asked
+
+
+def test_a_page_that_sends_its_own_frame_to_the_live_web_is_held(page: Page, served: Served, leaks: Leaks):
+    open_edition(page, served, 1)
+    page.frames[1].evaluate(
+        """() => {
+          const frame = document.createElement("iframe");
+          document.documentElement.append(frame);
+          frame.contentWindow.eval("parent['loca' + 'tion'] = 'http://live.example.net/self'");
+        }"""
+    )
+    page.wait_for_timeout(500)
+    assert page.url.startswith(served.frame)
+    assert not [line for line in leaks.asked if "live.example.net" in line], leaks.asked
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_barriers(browser: Browser, served: Served, scheme):
+    paths = ["/", "/search?q=clock", "/search?q=typ:x", f"/all/2012*/{SITE}/", "/about", "/help", "/sign-in", f"/all/2012/{SITE}/nowhere"]
+    with new_page(browser, color_scheme=scheme, bypass_csp=True) as page:
+        for address in [*(served.portal + path for path in paths), f"{served.frame}/all/{EDITIONS[1]}/{SITE}/"]:
+            page.goto(address)
+            page.add_script_tag(path=AXE)
+            found = page.evaluate("axe.run(document, { iframes: false, resultTypes: ['violations'] })")
+            serious = [
+                (violation["id"], violation["nodes"][0]["html"])
+                for violation in found["violations"]
+                if violation["impact"] in ("serious", "critical")
+            ]
+            assert serious == [], address
+
+
+def test_every_page_fits_a_phone(browser: Browser, served: Served):
+    with new_page(browser) as page:
+        page.set_viewport_size({"width": 360, "height": 700})
+        for path in ("/", "/search?q=clock", f"/all/*/{SITE}/", "/about", "/help", "/sign-in", "/nothing"):
+            page.goto(served.portal + path)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
