@@ -48,6 +48,7 @@ __all__ = ["CrawlProgress", "CrawlResult", "CrawlSettings", "End", "Keeper", "Ke
 
 MOST_UNCOMMITTED = 50_000
 """New addresses after which a checkpoint comes early: they are in memory until then."""
+MOST_REMEMBERED = 50_000
 RATE_WINDOW_S = 5.0
 
 _PASSING = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.DISCONNECT})
@@ -139,6 +140,8 @@ class _Crawl:
         self.uncommitted = 0
         self.is_dirty = True
         """Something was decided since the last checkpoint."""
+        self.lately_added: set[Url] = set()
+        """Addresses the frontier has already: most links of a page were on the last one, too."""
         self.host = ""
         self.recent: deque[tuple[float, int]] = deque()
         self.began_s = time.monotonic()
@@ -315,6 +318,8 @@ class _Crawl:
         outlinks = [self._candidate(source, url, hop) for url, hop in found]
         accepted = []
         for outlink in outlinks:
+            if outlink.url in self.lately_added:
+                continue
             verdict = scope.decide(outlink, self.rules)
             if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
                 self._build_rules()
@@ -323,6 +328,9 @@ class _Crawl:
                 accepted.append(outlink)
             elif outlink.path[-1] == Hop.EMBED and self.frontier.refuse(outlink):
                 self.log.write(of_refusal(outlink, Failure.SCOPE, rule=verdict.rule, reason=verdict.reason, at=self.clock()))
+        if len(self.lately_added) > MOST_REMEMBERED:
+            self.lately_added.clear()
+        self.lately_added.update(outlink.url for outlink in accepted)
         self.uncommitted += self.frontier.add(accepted)
         return outlinks
 

@@ -14,6 +14,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from io import BytesIO
 from typing import BinaryIO
 from urllib.parse import quote
@@ -88,7 +89,7 @@ class _Joined:
                 continue
             if not raw.isascii():
                 raw = _query_in(raw, encoding)
-            address = find_canonical(raw, base)
+            address = _joined(raw, base)
             if address is None:
                 continue
             known = self.links.get(address)
@@ -98,6 +99,17 @@ class _Joined:
             if known is None or _RANK[hop] < _RANK[known]:
                 self.links[address] = hop
 
+
+def _joined(raw: str, base: str) -> Url | None:
+    """The address a reference means. Pages of a site repeat their links, and most depend on the host alone."""
+    if raw[0] == "/":
+        return _join_kept(raw, base[: base.find("/", 8) + 1])
+    if raw.startswith(("http://", "https://")):
+        return _join_kept(raw, None)
+    return find_canonical(raw, base)
+
+
+_join_kept = lru_cache(maxsize=50_000)(find_canonical)
 
 _RANK = {hop: rank for rank, hop in enumerate((Hop.REDIRECT, Hop.EMBED, Hop.LINK, Hop.MANIFEST, Hop.PREREQUISITE, Hop.SPECULATIVE))}
 

@@ -41,19 +41,14 @@ _LAZY = _words(
 _LAZY_SETS = ["data-srcset", "data-lazy-srcset", "data-original-set", "data-bgset"]
 _LAZY_LINKS = ["data-href", "data-link", "data-url", "data-permalink"]
 _HANDLERS = ["onclick", "onmousedown", "onchange", "onload"]
-_MORE = ",".join(
-    [
-        *(f"[{name}]" for name in (*sorted(_LAZY), *_LAZY_SETS, *_LAZY_LINKS, *_HANDLERS)),
-        "base[href]",
-        "meta[content]",
-        "script",
-        "param[value]",
-        "object",
-        "applet",
-        "html[manifest]",
-        "a[href^='javascript:' i]",
-        "iframe[srcdoc]",
-    ]
+_MORE = "base[href],meta[content],script,html[manifest]"
+_MORE_IF = (
+    # A selector is only asked when a word of it stands on the page: to ask all of them costs more than parsing.
+    (("data-", "lowsrc", "dynsrc"), ",".join(f"[{name}]" for name in (*sorted(_LAZY), *_LAZY_SETS, *_LAZY_LINKS))),
+    (tuple(_HANDLERS), ",".join(f"[{name}]" for name in _HANDLERS)),
+    (("<object", "<applet", "<param"), "object,applet,param[value]"),
+    (("javascript:",), "a[href^='javascript:' i]"),
+    (("srcdoc",), "iframe[srcdoc]"),
 )
 _META_PARTS = re.compile(
     r"(?i)(?:og|twitter):(?:image|video|audio|player)(?::(?:url|secure_url|src|stream))?\Z|msapplication-(?:tileimage|config|square\w*logo|wide\w*logo)\Z"
@@ -77,7 +72,7 @@ def references(text: str, *, guess: bool = False, nested: int = 0) -> tuple[str,
         hop = _hop(element, attribute)
         if hop is not None:
             found.append((url, hop))
-    for element in document.select(_MORE):
+    for element in document.select(_selector(text)):
         if element.tag == "base":
             base = base or element.attr("href") or ""
         else:
@@ -86,6 +81,11 @@ def references(text: str, *, guess: bool = False, nested: int = 0) -> tuple[str,
         for inner in _conditional_parts(text):
             found.extend(references(inner, guess=guess, nested=nested + 1)[1])
     return base, found
+
+
+def _selector(text: str) -> str:
+    lowered = text.lower()
+    return ",".join([_MORE, *(selector for words, selector in _MORE_IF if any(word in lowered for word in words))])
 
 
 def refresh_target(content: str) -> str:

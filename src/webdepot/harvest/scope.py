@@ -25,8 +25,11 @@ Rule = Callable[[Candidate], Verdict]
 
 _PASS = Verdict(answer=Answer.PASS, rule="", reason="")
 _OUTSIDE = Verdict(answer=Answer.REJECT, rule="outside", reason="it does not belong to a seed")
+_ANYTHING = Verdict(answer=Answer.ACCEPT, rule="any", reason="everything belongs")
+_PART = Verdict(answer=Answer.ACCEPT, rule="embedded", reason="it is part of a page")
 _NO_RULE = Verdict(answer=Answer.REJECT, rule="no rule", reason="no rule spoke for it")
-_PARTS = Hop.EMBED + Hop.REDIRECT + Hop.SPECULATIVE
+_ENDS_OF_PARTS = (Hop.EMBED, Hop.REDIRECT, Hop.SPECULATIVE)
+_PARTS = "".join(_ENDS_OF_PARTS)
 
 
 class Kind(StrEnum):
@@ -135,7 +138,7 @@ def surt_prefix(prefixes: Sequence[str]) -> Rule:
 
 
 def anything(candidate: Candidate) -> Verdict:
-    return _accepted("any", "everything belongs")
+    return _ANYTHING
 
 
 def few_hops_outside(most: int) -> Rule:
@@ -152,11 +155,12 @@ def embedded(most: int) -> Rule:
 
     def rule(candidate: Candidate) -> Verdict:
         path = candidate.path
-        tail = path[len(path.rstrip(_PARTS)) :]
-        if Hop.EMBED not in tail:
+        if not path.endswith(_ENDS_OF_PARTS):
             return _PASS
-        depth = tail.count(Hop.EMBED)
-        return _accepted("embedded", "it is part of a page") if depth <= most else _rejected("embedded", f"embedded {depth} deep")
+        depth = path[len(path.rstrip(_PARTS)) :].count(Hop.EMBED)
+        if depth == 0:
+            return _PASS
+        return _PART if depth <= most else _rejected("embedded", f"embedded {depth} deep")
 
     return rule
 
@@ -173,6 +177,8 @@ def too_many_hops(most: int) -> Rule:
 
 def too_many_redirects(most: int) -> Rule:
     def rule(candidate: Candidate) -> Verdict:
+        if not candidate.path.endswith(Hop.REDIRECT):
+            return _PASS
         row = len(candidate.path) - len(candidate.path.rstrip(Hop.REDIRECT))
         return _rejected("redirects", f"{row} redirects in a row") if row > most else _PASS
 
@@ -181,6 +187,8 @@ def too_many_redirects(most: int) -> Rule:
 
 def too_deep(most: int) -> Rule:
     def rule(candidate: Candidate) -> Verdict:
+        if candidate.url.count("/") <= most + 2:  # the two of `://`: nearly all addresses end here
+            return _PASS
         depth = _path(candidate.url).count("/")
         return _rejected("path depth", f"{depth} path segments") if depth > most else _PASS
 
@@ -191,9 +199,9 @@ def repeating(most: int) -> Rule:
     """`/a/b/a/b/a/b/a/b`: relative links gone wrong."""
 
     def rule(candidate: Candidate) -> Verdict:
-        path = _path(candidate.url)
-        if path.count("/") <= most:
+        if candidate.url.count("/") <= most + 2:
             return _PASS
+        path = _path(candidate.url)
         segment, times = max(Counter(filter(None, path.split("/"))).items(), key=lambda item: item[1], default=("", 0))
         return _rejected("repeating", f"the segment {segment!r} stands there {times} times") if times > most else _PASS
 
