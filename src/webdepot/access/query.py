@@ -138,7 +138,7 @@ def _terms(text: str, original: str) -> Iterator[_Term]:
         at = end + is_phrase
         if field in _FIELDS and not value:
             raise _wrong(original, start, f"After {field}: something must follow, without a space.")
-        if any(map(str.isalnum, value)):
+        if field in _FIELDS or any(map(str.isalnum, value)):
             yield _Term(value, start, is_phrase, is_minus, field if field in _FIELDS else "")
 
 

@@ -56,6 +56,8 @@ class ProcessEngine:
 
     def _submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
         if self._pool is None:
+            # The fork server imports the module once and its children have it; without effect where the server runs already.
+            multiprocessing.set_forkserver_preload([getattr(function, "__module__", __name__)])
             self._pool = _pool(self._workers)
         try:
             return self._pool.submit(function, item)

@@ -56,7 +56,9 @@ def parse(text: str) -> Capture:
     if len(text) > LONGEST_LINE:
         raise ValueError("line too long")
     key, timestamp, fields_text = text.rstrip("\r\n").split(" ", 2)
-    fields: dict[str, Any] = json.loads(fields_text)
+    fields: Any = json.loads(fields_text)
+    if not isinstance(fields, dict):
+        raise ValueError("no fields")
     if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) == 14):
         raise ValueError("no timestamp")
     mime = _text(fields.get("mime")) or "unk"

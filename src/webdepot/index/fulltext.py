@@ -39,6 +39,7 @@ EXACT_UP_TO = 2000
 """So many matching states are counted page by page; beyond it the number of pages is an estimate."""
 _MOST_FETCHED = 200_000
 _MOST_PARTLY = 2000
+_AS_GOOD = 0.999
 _REBUILD = "The containers are not touched. Make the index anew: webdepot index rebuild"
 
 
@@ -148,10 +149,9 @@ class TantivyTextIndex:
         limit = max(min(total, EXACT_UP_TO), wanted * 10)
         while True:
             hits = self._search(searcher, asked, query.sort, limit)
-            first: dict[Any, tuple[float, Any]] = {}
-            numbers = searcher.fast_field_values("page", [address for _, address in hits])
-            for number, (score, address) in zip(numbers, hits, strict=True):
-                first.setdefault(number, (score, address))
+            first = _best_of_each(
+                hits, *(searcher.fast_field_values(name, [address for _, address in hits]) for name in ("page", "last_seen"))
+            )
             is_all = len(hits) >= total or len(hits) < limit
             if len(first) >= wanted or is_all or limit >= _MOST_FETCHED:
                 break
@@ -326,6 +326,16 @@ def _all(searcher: tantivy.Searcher, asked: Query) -> list[Any]:
     """Addresses of all documents; their number first, since Tantivy makes room for as many as are asked for."""
     count = _count(searcher, asked)
     return [address for _, address in searcher.search(asked, count, count=False).hits] if count else []
+
+
+def _best_of_each(hits: Sequence[tuple[float, Any]], pages: Sequence[Any], last_seen: Sequence[Any]) -> dict[Any, tuple[float, Any]]:
+    """By page, in the order of their first hits, the best state; of equally good ones (the same words at two times) the later."""
+    best: dict[Any, tuple[float, Any]] = {}
+    seen: dict[Any, int] = {}
+    for (score, address), page, last in zip(hits, pages, last_seen, strict=True):
+        if page not in best or (score and score >= best[page][0] * _AS_GOOD and last > seen[page]):
+            best[page], seen[page] = (max(score, best[page][0]) if page in best else score, address), last
+    return best
 
 
 def _with_words(waiting: PageText, content: Content) -> PageText:

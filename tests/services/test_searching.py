@@ -1,0 +1,202 @@
+"""Search as readers meet it: real containers, both indexes, rules of access, rebuilding."""
+
+import io
+import shutil
+from datetime import UTC, datetime
+
+import pytest
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+from webdepot.access import rules
+from webdepot.access.policy import ANYONE, AccessPoint, Reader, Rule, RuleAnswer
+from webdepot.archive import Archive
+from webdepot.container import shelf
+from webdepot.digest import sha1
+from webdepot.errors import Conflict, CorruptData, InputError, NotFound
+from webdepot.ports import Sort
+from webdepot.services import founding, importing, replaying, searching
+from webdepot.services.progress import unwatched
+
+STAFF = Reader.staff("test")
+
+
+def container(path, *records):
+    """A WARC of (url, date, body) responses; a body of None is a revisit of the URL's earlier bytes."""
+    bodies: dict = {}
+    with path.open("wb") as stream:
+        writer = WARCWriter(stream, gzip=True)
+        for url, date, body in records:
+            head = StatusAndHeaders("200 OK", [("Content-Type", "text/html; charset=utf-8")], protocol="HTTP/1.1")
+            said = {"WARC-Date": date}
+            if body is None:
+                writer.write_record(
+                    writer.create_revisit_record(url, str(sha1(bodies[url])), url, date, http_headers=head, warc_headers_dict=said)
+                )
+            else:
+                bodies[url] = body.encode()
+                writer.write_record(
+                    writer.create_warc_record(
+                        url, "response", payload=io.BytesIO(bodies[url]), length=len(bodies[url]), http_headers=head, warc_headers_dict=said
+                    )
+                )
+    return path
+
+
+FIRST = (
+    ("http://example.org/", "2010-01-01T00:00:00Z", "<title>Home</title><p>The old lighthouse stands on the coast."),
+    ("http://example.org/", "2011-01-01T00:00:00Z", None),
+    ("http://example.org/", "2012-01-01T00:00:00Z", "<title>Home</title><p>The harbour is open."),
+    ("http://example.org/news", "2011-06-01T00:00:00Z", "<title>News</title><p>A lighthouse was sold."),
+)
+SECOND = (
+    ("https://www.example.org/", "2013-01-01T00:00:00Z", "<title>Home</title><p>The old lighthouse stands on the coast."),
+    ("http://other.org/", "2013-01-01T00:00:00Z", "<title>Other</title><p>Nothing of that kind."),
+)
+
+
+def taken(archive, path, collection):
+    """A container in the archive and its indexes; what else an import does is not needed here."""
+    return searching.index_harvest(archive, importing.take(archive, [path], collection=collection, watch=unwatched).harvest.id)
+
+
+@pytest.fixture(scope="module")
+def filled_home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("filled")
+    founding.found(folder / "home")
+    (folder / "home" / "webdepot.toml").write_text("[index]\nworkers = 1\n")
+    with Archive.open(folder / "home", agent="test") as archive:
+        taken(archive, container(folder / "first.warc.gz", *FIRST), "one")
+        taken(archive, container(folder / "second.warc.gz", *SECOND), "two")
+    return folder / "home"
+
+
+@pytest.fixture
+def filled(filled_home, tmp_path):
+    shutil.copytree(filled_home, tmp_path / "home")
+    with Archive.open(tmp_path / "home", agent="test") as archive:
+        yield archive
+
+
+def found(archive, text, **asked):
+    return searching.search(archive, text, **{"reader": ANYONE, **asked})
+
+
+def test_a_page_is_found_once_with_all_its_versions(filled):
+    page = found(filled, "lighthouse")
+    assert (page.pages, page.exact, dict(page.years)) == (2, True, {2010: 1, 2011: 2, 2013: 1})
+    home = next(hit for hit in page.hits if hit.key == "org,example)/")
+    assert (home.title, home.mime, home.versions) == ("Home", "text/html", 4)
+    assert [home.snippet[start:end] for start, end in home.marks] == ["lighthouse"]
+    assert home.versions == replaying.look_up(filled, home.url, reader=ANYONE).timeline.total
+
+
+def test_time_collection_and_order(filled):
+    assert [hit.timestamp for hit in found(filled, "lighthouse as-of:2012-06 site:example.org").hits] == ["20110601000000"]
+    assert [hit.timestamp for hit in found(filled, "lighthouse after:2013").hits] == ["20130101000000"]
+    assert [hit.url for hit in found(filled, "lighthouse", collection="two").hits] == ["https://www.example.org/"]
+    assert found(filled, "lighthouse", collection="two").hits[0].versions == 1
+    assert [hit.timestamp for hit in found(filled, "lighthouse", sort=Sort.OLDEST).hits] == ["20100101000000", "20110601000000"]
+    first, second = (found(filled, "lighthouse", limit=1, offset=offset).hits for offset in (0, 1))
+    assert first[0].key != second[0].key
+
+
+def test_a_wrong_query_is_the_readers_error(filled):
+    with pytest.raises(InputError, match="never closed"):
+        found(filled, '"open')
+
+
+def closing(archive, prefix, **said):
+    with archive.database.transaction() as connection:
+        rules.add(
+            connection,
+            Rule(**{"id": 0, "prefix": prefix, "answer": RuleAnswer.HIDE, "created_at": datetime(2020, 1, 1, tzinfo=UTC), **said}),
+        )
+
+
+def test_closed_pages_are_neither_shown_nor_counted(filled):
+    closing(filled, "org,example)/news")
+    page = found(filled, "lighthouse")
+    assert ([hit.key for hit in page.hits], page.pages, dict(page.years)) == (["org,example)/"], 1, {2010: 1, 2011: 1, 2013: 1})
+    closing(filled, "org,example)", answer=RuleAnswer.REFUSE, access_point=AccessPoint.PUBLIC)
+    assert (found(filled, "lighthouse").pages, found(filled, "lighthouse", reader=STAFF).pages) == (0, 1)
+
+
+def test_captures_closed_for_a_time_are_not_counted_as_versions(filled):
+    closing(filled, "org,example)/", captured_to="20111231235959")
+    page = found(filled, "lighthouse")
+    assert [(hit.key, hit.timestamp, hit.versions) for hit in page.hits] == [("org,example)/", "20130101000000", 2)]
+    assert dict(page.years) == {2013: 1}
+
+
+def test_indexing_again_changes_nothing(filled):
+    before = found(filled, "lighthouse")
+    done = searching.update(filled)
+    assert (done.captures, done.pages, dict(done.failed)) == (0, 0, {})
+    assert found(filled, "lighthouse") == before
+
+
+def test_a_rebuild_gives_the_same_answers(filled):
+    before, versions = answer(filled), list(filled.captures.scan("", "~"))
+    done = searching.rebuild(filled)
+    assert (done.captures, done.pages) == (6, 6)
+    assert answer(filled) == before
+    assert list(filled.captures.scan("", "~")) == versions
+
+
+def answer(archive):
+    """What does not depend on how often the index was written: scores do."""
+    page = found(archive, "lighthouse")
+    return page.pages, dict(page.years), {(hit.key, hit.timestamp, hit.snippet, hit.versions) for hit in page.hits}
+
+
+@pytest.mark.parametrize("damage", ["captures.db", "text/meta.json"])
+def test_damaged_indexes_are_refused_until_they_are_rebuilt(filled, damage):
+    home, expected = filled.home, answer(filled)
+    filled.close()
+    for name in ("captures.db-wal", "captures.db-shm"):
+        (home / "index" / name).unlink(missing_ok=True)
+    (home / "index" / damage).write_bytes(b"damaged" * 1000)
+    with Archive.open(home, agent="test") as archive:
+        with pytest.raises((Conflict, CorruptData), match="webdepot index rebuild"):
+            found(archive, "lighthouse")
+        assert searching.rebuild(archive).captures == 6
+        assert answer(archive) == expected
+
+
+def test_a_container_that_is_gone_is_told_and_stops_no_other(filled, tmp_path):
+    name = sorted(name for name, _ in filled.captures.containers())[0]
+    filled.container_path(name).unlink()
+    done = searching.rebuild(filled)
+    assert list(done.failed) == [name]
+    assert done.captures in (2, 4)
+
+
+def test_what_lies_behind_a_killed_run_is_swept_up(filled):
+    left = filled.index_folder / "extracting-999999999-abc"
+    left.mkdir()
+    (left / "x.cdxj").write_text("x")
+    searching.update(filled)
+    assert not left.exists()
+    assert not list(filled.index_folder.glob("extracting-*"))
+
+
+def test_one_container_by_name(filled):
+    name = sorted(name for name, _ in filled.captures.containers())[0]
+    filled.captures.remove(name)
+    assert searching.index_container(filled, name).captures in (2, 4)
+    with pytest.raises(NotFound):
+        searching.index_container(filled, "unknown.warc.gz")
+
+
+def test_damage_in_a_container_is_told(archive, tmp_path):
+    path = container(tmp_path / "bad.warc.gz", *FIRST)
+    harvest = importing.take(archive, [path], collection="one", watch=unwatched).harvest
+    with archive.database.reading() as connection:
+        (kept,) = shelf.of_harvest(connection, harvest.id)
+    inside = archive.container_path(kept.name)
+    inside.write_bytes(inside.read_bytes()[:-20])
+    done = searching.index_harvest(archive, harvest.id)
+    assert done.captures == 3
+    assert len(done.findings) == 1
+    assert found(archive, "lighthouse").pages == 1
