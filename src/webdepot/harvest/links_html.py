@@ -40,13 +40,13 @@ _LAZY = _words(
 )
 _LAZY_SETS = ["data-srcset", "data-lazy-srcset", "data-original-set", "data-bgset"]
 _LAZY_LINKS = ["data-href", "data-link", "data-url", "data-permalink"]
-_HANDLERS = ["onclick", "onmousedown", "onchange", "onload"]
-_MORE = "base[href],meta[content],script,html[manifest]"
+_HANDLERS = ["onclick", "onchange"]
+_MORE = "base[href],meta[content],script,html[manifest],img[lowsrc],img[dynsrc]"
 _MORE_IF = (
     # A selector is only asked when a word of it stands on the page: to ask all of them costs more than parsing.
-    (("data-", "lowsrc", "dynsrc"), ",".join(f"[{name}]" for name in (*sorted(_LAZY), *_LAZY_SETS, *_LAZY_LINKS))),
+    (("data-",), ",".join(f"[{name}]" for name in (*sorted(_LAZY), *_LAZY_SETS, *_LAZY_LINKS))),
     (tuple(_HANDLERS), ",".join(f"[{name}]" for name in _HANDLERS)),
-    (("<object", "<applet", "<param"), "object,applet,param[value]"),
+    (("<object", "<applet"), "object,applet,param[value]"),
     (("javascript:",), "a[href^='javascript:' i]"),
     (("srcdoc",), "iframe[srcdoc]"),
 )

@@ -54,6 +54,7 @@ class LogLine:
 
 
 _NAMES = tuple(field.name for field in fields(LogLine))
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make a new encoder for each line
 
 
 class CrawlLog:
@@ -116,7 +117,7 @@ def as_json(line: LogLine) -> str:
     values = {name: getattr(line, name) for name in _NAMES}
     values["at"] = _milliseconds(line.at)
     values["duration_s"] = round(line.duration_s, 3)
-    return json.dumps(values, ensure_ascii=False) + "\n"
+    return _encode(values) + "\n"
 
 
 def of_visit(visit: Visit, *, mime: str = "unknown", digest: str = "", duplicate: bool = False, note: str = "") -> LogLine:
@@ -161,12 +162,14 @@ def of_refusal(candidate: Candidate, failure: Failure, *, rule: str, reason: str
 
 def _column(text: str) -> str:
     """One column: never empty, never with a blank in it."""
+    if text.isascii() and text.isprintable() and " " not in text:
+        return text or "-"
     return "_".join(text.split()) or "-"
 
 
 def _milliseconds(moment: datetime) -> str:
     # strftime takes ten times as long, and there are two of them for each page.
-    utc = moment.astimezone(UTC)
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
     return f"{utc.year:04d}-{utc.month:02d}-{utc.day:02d}T{utc.hour:02d}:{utc.minute:02d}:{utc.second:02d}.{utc.microsecond // 1000:03d}Z"
 
 
