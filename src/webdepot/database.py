@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Dialect, Engine, MetaData, String, TypeDecorator, create_engine, event, inspect
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
-from webdepot.errors import Conflict
+from webdepot.errors import Conflict, NoSpace, WebdepotError
 from webdepot.times import from_iso
 
 if TYPE_CHECKING:
@@ -62,13 +63,13 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
         """All of it or nothing; durable when the block ends."""
-        with self.engine.begin() as connection:
+        with _in_words(self.url), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A consistent view without a write lock."""
-        with self.engine.connect().execution_options(webdepot_reading=True) as connection:
+        with _in_words(self.url), self.engine.connect().execution_options(webdepot_reading=True) as connection:
             yield connection
 
     def upgrade(self) -> None:
@@ -80,7 +81,7 @@ class Database:
                 f"The database {self.engine.url.render_as_string()} was written by a newer version of Webdepot (schema {current}). "
                 "Nothing was changed. Install that version or a later one: pip install --upgrade webdepot"
             )
-        if current != known[-1]:
+        if known and current != known[-1]:
             # Alembic takes a third of a second to import: only where there is something to do.
             import alembic.command
 
@@ -88,13 +89,37 @@ class Database:
 
     def revision(self) -> str | None:
         """The number of the migration that the database stands at; None for an empty one."""
-        if not inspect(self.engine).has_table("alembic_version"):
-            return None
-        with self.engine.connect() as connection:
+        with self.reading() as connection:
+            if not inspect(connection).has_table("alembic_version"):
+                return None
             return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
 
     def close(self) -> None:
         self.engine.dispose()
+
+
+@contextmanager
+def _in_words(url: str) -> Iterator[None]:
+    """What SQLite says of the disk, as our own errors; anything else is a fault in the program and passes."""
+    try:
+        yield
+    except OperationalError as error:
+        explained = explain(str(error.orig), url)
+        if explained is None:
+            raise
+        raise explained from error
+
+
+def explain(message: str, where: str) -> WebdepotError | None:
+    """The error for a person behind a message of SQLite; None when it is no matter of the disk."""
+    remedy = "What was acknowledged is safe. Make room or give write permission, then run the same command again."
+    if "disk is full" in message:
+        return NoSpace(f"The disk is full: {where}. {remedy}")
+    if "readonly" in message or "unable to open database file" in message or "disk I/O error" in message:
+        return NoSpace(f"The database cannot be written; the disk is full or read-only: {where}. {remedy}")
+    if "database is locked" in message:
+        return Conflict(f"Another process keeps {where} locked. Wait for it, or stop it, and try again.")
+    return None
 
 
 def _alembic(engine: Engine) -> "AlembicConfig":

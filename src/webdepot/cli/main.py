@@ -6,6 +6,7 @@ Exit codes: 0 done · 1 failed, findings, or not found · 2 wrong usage, input o
 """
 
 import errno
+import sqlite3
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -16,6 +17,7 @@ from webdepot.archive import VERSION
 from webdepot.cli import account, archive, config, demo, harvest, home, index, search, serve
 from webdepot.cli.call import Call, Json, Quiet, default_home
 from webdepot.cli.output import Output, plain
+from webdepot.database import explain
 from webdepot.errors import NoSpace, WebdepotError
 
 EXIT_INTERRUPTED = 130
@@ -71,6 +73,11 @@ def main() -> None:
         build_app()()
     except WebdepotError as error:
         _fail(str(error), error.exit_status)
+    except sqlite3.OperationalError as error:
+        explained = explain(str(error), "an index in the home of the archive")
+        if explained is None:
+            raise
+        _fail(str(explained), explained.exit_status)
     except KeyboardInterrupt:
         _fail("Interrupted. What was acknowledged is safe; run the same command again to go on.", EXIT_INTERRUPTED)
     except OSError as error:
