@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from webdepot.container import arc, warc
 from webdepot.container.flat import Window, file_pieces
-from webdepot.container.grammar import Grammar, Kind
+from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Kind
 from webdepot.container.members import MAGIC, MemberReader
 from webdepot.container.pieces import limited
 from webdepot.errors import CorruptData, InputError
@@ -78,30 +78,31 @@ def grammar_of(begin: bytes) -> Grammar | None:
 
 
 def _gzip_form(reader: MemberReader) -> ContainerForm | None:
-    member = reader.read(0)
-    data = member.data.lstrip(b"\r\n")
+    begin = reader.salvaged(0, LONGEST_HEADER_BYTES)
+    data = begin.lstrip(b"\r\n")
     grammar = grammar_of(data)
     if grammar is None:
         return None
     header_end = grammar.header_end(data, 0)
     length = grammar.parse(data[:header_end]).length if header_end > 0 else -1
-    is_whole = length >= 0 and _goes_on(reader, grammar, len(member.data) - len(data) + header_end + length)
+    is_whole = length >= 0 and _goes_on(reader, grammar, len(begin) - len(data) + header_end + length)
     return ContainerForm(kind=grammar.kind, compression=Compression.WHOLE if is_whole else Compression.RECORD)
 
 
 def _goes_on(reader: MemberReader, grammar: Grammar, block_end: int) -> bool:
     """Whether the first member holds more than its first record, or less."""
-    seen, tail, end = 0, b"", [-1]
+    seen, tail = 0, b""
+    end: list[int] = []
     try:
-        for piece in reader.iter_unpacked(0, end):
+        for piece in reader.iter_salvaged(0, end):
             tail = (tail + piece[max(0, block_end - seen) :])[: 1 << 10] if seen + len(piece) > block_end else tail
             seen += len(piece)
             if len(tail.lstrip(b"\r\n")) > 1 << 8:
                 break
     except CorruptData:
         pass
-    if seen < block_end and reader.is_member(end[-1]):
-        following = reader.read(end[-1])
+    if seen < block_end and end and reader.is_member(end[0]):
+        following = reader.read(end[0])
         return not following.torn and not grammar.start.match(following.data)
     return grammar.start.match(tail.lstrip(b"\r\n")) is not None
 

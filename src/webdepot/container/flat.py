@@ -12,7 +12,7 @@ from functools import partial
 from typing import BinaryIO
 
 from webdepot.container.damage import BAD_HEADER, BAD_LENGTH, Reporter
-from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Header
+from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Header, behind_line_ends
 from webdepot.container.members import IN_MEMORY_BYTES
 from webdepot.container.pieces import limited, stream_of
 from webdepot.container.record import Record
@@ -23,6 +23,7 @@ _READ_BYTES = 1 << 20
 _HEADER_BYTES = 1 << 13
 _BETWEEN_BYTES = 1 << 12
 """Line ends between two records that we look across to see whether a length is right."""
+_SHORTEST_START_BYTES = 20
 # A found record start may be cut by the end of the window; this much is kept and searched again.
 _OVERLAP_BYTES = 1 << 17
 
@@ -93,25 +94,26 @@ def _problem_of(window: "Window", grammar: Grammar, header: Header, header_end: 
             return "the file ends inside it, or its length is wrong"
         behind = window.peek(end, _BETWEEN_BYTES)
     else:
-        return None
-    behind = behind.lstrip(b"\r\n")
-    return None if not behind or grammar.start.match(behind) else "its length is wrong: no record begins behind it"
+        return "its length is wrong" if window.size_bytes is not None and end > window.size_bytes else None
+    following = behind_line_ends(behind)
+    is_right = following is not None and (_is_cut_start(following) or grammar.start.match(following))
+    return None if is_right else "its length is wrong: no record begins behind it"
+
+
+def _is_cut_start(following: bytes) -> bool:
+    """Whether the data ends here, or so soon that the beginning of a next record cannot be told from anything else."""
+    return len(following) < _SHORTEST_START_BYTES and b"\n" not in following
 
 
 def _record(window: "Window", header: Header, at: int, header_end: int, location: Location) -> Record:
-    assert header.fields is not None and header.date is not None  # noqa: S101 - a header without a problem has both
     end = header_end + header.length
     is_held = header.length <= IN_MEMORY_BYTES
-    return Record(
-        kind=header.kind,
-        url=header.url,
-        date=header.date,
-        fields=header.fields,
-        header=window.data[at - window.start : header_end - window.start],
-        location=location,
-        size_bytes=header.length,
-        block=window.data[header_end - window.start : end - window.start] if is_held else None,
-        open_block=None if is_held else partial(window.open, header_end, end),
+    return header.record(
+        window.data[at - window.start : header_end - window.start],
+        location,
+        window.data if is_held else None,
+        header_end - window.start if is_held else 0,
+        None if is_held else partial(window.open, header_end, end),
     )
 
 
@@ -127,14 +129,19 @@ def file_pieces(stream: BinaryIO, offset: int) -> Iterator[bytes]:
 
 
 class Window:
-    """The part of a long row of bytes that is held now. Positions count from the beginning of the row."""
+    """The part of a long row of bytes that is held now. Positions count from the beginning of the row.
 
-    def __init__(self, pieces_from: PiecesFrom, *, can_seek: bool) -> None:
+    `pieces_from(position)` gives the bytes from there on; only with `can_seek` is it asked for another position than 0.
+    """
+
+    def __init__(self, pieces_from: PiecesFrom, *, can_seek: bool, size_bytes: int | None = None) -> None:
         self.data = b""
         self.start = 0
         self.broken = ""
         """Why the pieces ended before their time."""
         self.can_seek = can_seek
+        self.size_bytes = size_bytes
+        """Of the whole row, where it is known."""
         self._pieces_from = pieces_from
         self._pieces = pieces_from(0)
 
@@ -179,6 +186,8 @@ class Window:
             self.need(at + _READ_BYTES)
             # One byte earlier, for the line end that the pattern wants before a record.
             found = pattern.search(self.data, max(0, at - 1 - self.start))
+            if found and self.start + found.start("record") < at:
+                found = pattern.search(self.data, found.end() - 1)
             if found:
                 # A match at the very end may be longer once more is read, or none.
                 if found.end() == len(self.data) and self.need(self.end + 1):

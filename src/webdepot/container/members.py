@@ -4,10 +4,11 @@ Reading knows where each member begins and ends on disk and whether it is whole 
 one member from any number of pieces. Both go through ISA-L, about three times as fast as zlib.
 """
 
+import contextlib
 import re
+import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from isal import isal_zlib
 
@@ -27,8 +28,7 @@ _INPUT_BYTES = 1 << 14
 _TRIAL_BYTES = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(NamedTuple):
     """What one member unpacks to, or its beginning, and where it ends."""
 
     data: bytes
@@ -50,6 +50,16 @@ def gzip_member(pieces: Iterable[bytes]) -> Iterator[bytes]:
         if packed := packer.compress(piece):
             yield packed
     yield packer.flush()
+
+
+def _until_damage(unpacker: "zlib._Decompress", piece: bytes) -> bytes:
+    data = bytearray()
+    try:
+        for at in range(len(piece)):
+            data += unpacker.decompress(piece[at : at + 1])
+    except zlib.error:
+        return bytes(data)
+    return bytes(data)
 
 
 class MemberReader:
@@ -77,27 +87,29 @@ class MemberReader:
     def read(self, offset: int) -> Member:
         """The member that begins there, whole, if it is not larger than `IN_MEMORY_BYTES`."""
         unpacker = isal_zlib.decompressobj(wbits=_GZIP)
-        parts: list[bytes] = []
-        size, at, step = 0, offset, _INPUT_BYTES
-        while True:
-            piece = self._input(at, step)
-            try:
-                data = unpacker.decompress(piece, IN_MEMORY_BYTES)
-            except isal_zlib.error as error:  # type: ignore[misc]  # its stub takes the class for an instance
-                return Member(b"".join(parts), -1, f"its gzip data is damaged ({error})")
+        piece = self._input(offset, _INPUT_BYTES)
+        try:
+            # No limit here: so little input cannot become more than 17 MB, and a limit costs time.
+            data = unpacker.decompress(piece)
+            if unpacker.eof:  # most members
+                return Member(data, offset + len(piece) - len(unpacker.unused_data))
+            return self._read_on(offset + len(piece), data, unpacker)
+        except isal_zlib.error as error:  # type: ignore[misc]  # its stub takes the class for an instance
+            return Member(b"", -1, f"its gzip data is damaged ({error})")
+
+    def _read_on(self, at: int, data: bytes, unpacker: isal_zlib.Decompress) -> Member:
+        parts, size = [data], len(data)
+        while size < IN_MEMORY_BYTES:
+            piece = self._input(at, _BLOCK_BYTES // 8)
+            data = unpacker.decompress(piece, IN_MEMORY_BYTES)
             at += len(piece) - len(unpacker.unconsumed_tail)
+            parts.append(data)
+            size += len(data)
             if unpacker.eof:
-                if not parts:
-                    return Member(data, at - len(unpacker.unused_data))
-                parts.append(data)
                 return Member(b"".join(parts), at - len(unpacker.unused_data))
             if not piece and not data:
                 return Member(b"".join(parts), -1, "the file ends inside it")
-            parts.append(data)
-            size += len(data)
-            if size >= IN_MEMORY_BYTES:
-                return Member(b"".join(parts), -1)
-            step = _BLOCK_BYTES // 8
+        return Member(b"".join(parts), -1)
 
     def iter_unpacked(self, offset: int, end: list[int] | None = None) -> Iterator[bytes]:
         """What the member holds, in pieces; CorruptData where it breaks. Its end on disk is appended to `end`."""
@@ -116,6 +128,35 @@ class MemberReader:
                 yield data
         if end is not None:
             end.append(at - len(unpacker.unused_data))
+
+    def iter_salvaged(self, offset: int, end: list[int]) -> Iterator[bytes]:
+        """As `iter_unpacked`, but up to the very byte where it breaks: zlib is slower, but its state can be copied."""
+        unpacker = zlib.decompressobj(wbits=_GZIP)
+        at = offset
+        while not unpacker.eof:
+            piece = bytes(self._input(at, _INPUT_BYTES))
+            before = unpacker.copy()
+            try:
+                data = unpacker.decompress(piece, _BLOCK_BYTES)
+            except zlib.error as error:
+                yield _until_damage(before, piece)
+                raise CorruptData(f"The gzip data behind byte {offset} is damaged: {error}.", where=f"byte {offset}") from error
+            if not piece and not data:
+                raise CorruptData(f"The file ends inside the gzip data that begins at byte {offset}.", where=f"byte {offset}")
+            at += len(piece) - len(unpacker.unconsumed_tail)
+            if data:
+                yield data
+        end.append(at - len(unpacker.unused_data))
+
+    def salvaged(self, offset: int, size_bytes: int) -> bytes:
+        """The first bytes of what a member holds, fewer where it ends or breaks before."""
+        data = b""
+        with contextlib.suppress(CorruptData):
+            for piece in self.iter_salvaged(offset, []):
+                data += piece
+                if len(data) >= size_bytes:
+                    break
+        return data[:size_bytes]
 
     def find_member(self, offset: int, starts: re.Pattern[bytes], *, until: int | None = None) -> int | None:
         """The next member from that byte on (and before `until`) whose content begins with the pattern."""

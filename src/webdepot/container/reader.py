@@ -18,7 +18,7 @@ from typing import BinaryIO
 from webdepot.container.damage import BAD_HEADER, TORN, OnFinding, Reporter
 from webdepot.container.detect import GRAMMARS, Compression, ContainerForm, detect, grammar_of
 from webdepot.container.flat import Window, file_pieces, iter_flat
-from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Header, Kind
+from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Header, Kind, behind_line_ends
 from webdepot.container.members import IN_MEMORY_BYTES, Member, MemberReader
 from webdepot.container.pieces import limited, skipped, stream_of
 from webdepot.container.record import Fields, Record
@@ -27,6 +27,8 @@ from webdepot.model import Location
 
 __all__ = ["Compression", "ContainerForm", "Fields", "Kind", "Record", "detect", "iter_records", "read_record"]
 
+_BETWEEN_BYTES = 1 << 12
+_SEEKABLE_BYTES = 256 << 20
 _GRAMMAR_OF = {grammar.kind: grammar for grammar in GRAMMARS}
 
 
@@ -61,18 +63,18 @@ def read_record(stream: BinaryIO, location: Location) -> Record:
 
 def _iter_members(stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporter) -> Iterator[Record]:
     reader = MemberReader(stream)
-    header_end_of, parse, terminator_bytes = grammar.header_end, grammar.parse, len(grammar.terminator)
+    begins, header_end_of, parse, terminator = grammar.start.match, grammar.header_end, grammar.parse, grammar.terminator
     at: int | None = 0
     while at is not None:
         member = reader.read(at)
-        data = member.data
-        if member.end > 0 and (header_end := header_end_of(data, 0)) > 0 and grammar.start.match(data):
+        data, end, torn = member
+        if end > 0 and begins(data) and (header_end := header_end_of(data, 0)) > 0:
             header = parse(data[:header_end])
-            if not header.problem and len(data) == header_end + header.length + terminator_bytes and data.endswith(grammar.terminator):
-                yield _member_record(data, header, header_end, _location(name, at, member.end - at))
-                at = member.end
+            if not header.problem and header_end + header.length + len(terminator) == len(data) and data.endswith(terminator):
+                yield header.record(data[:header_end], Location(container=name, offset=at, length=end - at), data, header_end)
+                at = end
                 continue
-        if member.torn:
+        if torn:
             at = _next_after_damage(reader, grammar, member, at, reporter)
         else:
             at = yield from _iter_odd_member(reader, grammar, member, at, name, reporter)
@@ -104,22 +106,29 @@ def _iter_odd_member(
             return _next_after_damage(reader, grammar, Member(b"", -1, str(error).rstrip(".")), at, reporter)
     else:
         tail = member.data[block_end:]
-    if header.length >= 0 and block_end <= total and not tail.strip(b"\r\n"):
+    if header.length >= 0 and block_end <= total and behind_line_ends(tail) == b"":
         if header.problem:
             reporter.skipped(BAD_HEADER, at, header.problem, end)
         elif member.end >= 0:
-            yield _member_record(member.data, header, header_end, _location(name, at, end - at))
+            yield header.record(member.data[:header_end], _location(name, at, end - at), member.data, header_end)
         else:
             yield _large_record(reader, member.data, header, header_end, _location(name, at, end - at))
         return end
     count = 0
-    window = Window(lambda _: iter((member.data,)) if member.end >= 0 else reader.iter_unpacked(at), can_seek=False)
+    window = _window_of_member(reader, member, at, total)
     for record in iter_flat(window, grammar, reporter, lambda *_: _location(name, at, 0), place=lambda _: at):
         count += 1
         yield record
     if count:
         reporter.not_random(at)
     return end
+
+
+def _window_of_member(reader: MemberReader, member: Member, at: int, total: int) -> Window:
+    if member.end >= 0:
+        return Window(lambda position: iter((member.data[position:],)), can_seek=True)
+    # To go back means to unpack again from the beginning, so that is done in members of bounded size only.
+    return Window(lambda position: skipped(reader.iter_unpacked(at), position), can_seek=total <= _SEEKABLE_BYTES, size_bytes=total)
 
 
 def _passed_over(reader: MemberReader, at: int, block_end: int) -> tuple[int, bytes, int]:
@@ -138,31 +147,13 @@ def _header_of(grammar: Grammar, data: bytes) -> tuple[Header, int]:
     return (grammar.parse(data[:end]), end) if end > 0 else (Header(problem="it has no header"), 0)
 
 
-def _member_record(data: bytes, header: Header, header_end: int, location: Location) -> Record:
-    return Record(
-        kind=header.kind,
-        url=header.url,
-        date=header.date,  # type: ignore[arg-type]  # a header without a problem has date and fields
-        fields=header.fields,  # type: ignore[arg-type]
-        header=data[:header_end],
-        location=location,
-        size_bytes=header.length,
-        block=data[header_end : header_end + header.length],
-    )
-
-
 def _large_record(reader: MemberReader, data: bytes, header: Header, header_end: int, location: Location) -> Record:
-    return Record(
-        kind=header.kind,
-        url=header.url,
-        date=header.date,  # type: ignore[arg-type]
-        fields=header.fields,  # type: ignore[arg-type]
-        header=data[:header_end],
-        location=location,
-        size_bytes=header.length,
-        block=None,
-        open_block=lambda: stream_of(limited(skipped(reader.iter_unpacked(location.offset), header_end), header.length)),
-    )
+    """A record whose member is unpacked again when its block is asked for."""
+
+    def open_block() -> BinaryIO:
+        return stream_of(limited(skipped(reader.iter_unpacked(location.offset), header_end), header.length))
+
+    return header.record(data[:header_end], location, None, open_block=open_block)
 
 
 # --- gzip without regard to records --------------------------------------------------------------------------------------
@@ -182,7 +173,7 @@ def _unpacked_members(reader: MemberReader, reached: list[int], _: int) -> Itera
     """What all members from `reached` on unpack to."""
     while reader.is_member(reached[-1]):
         end: list[int] = []
-        yield from reader.iter_unpacked(reached[-1], end)
+        yield from reader.iter_salvaged(reached[-1], end)
         reached[:] = end
 
 
@@ -199,11 +190,11 @@ def _read_member(reader: MemberReader, location: Location) -> Record:
         raise _not_there(location, header.problem)
     if member.end < 0:
         return _large_record(reader, member.data, header, header_end, location)
-    if member.end - location.offset != location.length or member.data[header_end + header.length :].strip(b"\r\n"):
+    if member.end - location.offset != location.length or behind_line_ends(member.data[header_end + header.length :]):
         raise _not_there(location, "the gzip member there is not this one record")
     if header_end + header.length > len(member.data):
         raise _not_there(location, "it is shorter than its header says")
-    return _member_record(member.data, header, header_end, location)
+    return header.record(member.data[:header_end], location, member.data, header_end)
 
 
 def _read_plain(stream: BinaryIO, reader: MemberReader, location: Location) -> Record:
@@ -213,19 +204,15 @@ def _read_plain(stream: BinaryIO, reader: MemberReader, location: Location) -> R
     if header.problem:
         raise _not_there(location, header.problem)
     start = location.offset + header_end
-    if header_end + header.length > location.length or not reader.reaches(start + header.length):
+    end = start + header.length
+    if end > location.offset + location.length or not reader.reaches(end):
         raise _not_there(location, "it is shorter than its header says")
-    is_held = header.length <= IN_MEMORY_BYTES
-    return Record(
-        kind=header.kind,
-        url=header.url,
-        date=header.date,  # type: ignore[arg-type]
-        fields=header.fields,  # type: ignore[arg-type]
-        header=begin[:header_end],
-        location=location,
-        size_bytes=header.length,
-        block=reader.bytes_at(start, header.length) if is_held else None,
-        open_block=None if is_held else lambda: stream_of(limited(file_pieces(stream, start), header.length)),
+    if behind_line_ends(reader.bytes_at(end, min(location.offset + location.length - end, _BETWEEN_BYTES))) != b"":
+        raise _not_there(location, "it is longer than its header says")
+    if header.length <= IN_MEMORY_BYTES:
+        return header.record(begin[:header_end], location, reader.bytes_at(start, header.length))
+    return header.record(
+        begin[:header_end], location, None, open_block=lambda: stream_of(limited(file_pieces(stream, start), header.length))
     )
 
 

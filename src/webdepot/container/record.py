@@ -8,13 +8,13 @@
 A record that comes from an iterator is valid until the next one is taken.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from io import BytesIO
 from typing import BinaryIO
 
 from webdepot.container.http import HttpHead, content_decoded, parse_head, transfer_decoded
-from webdepot.container.pieces import stream_of
+from webdepot.container.pieces import iter_pieces, stream_of
 from webdepot.model import Location, RecordKind
 
 LONGEST_HEAD_BYTES = 1 << 20
@@ -25,24 +25,33 @@ _FIRST_READ_BYTES = 8192
 
 
 class Fields:
-    """The named fields of a record header; names in any case, the first of several wins."""
+    """The named fields of a record header; names in any case, the first of several wins. Read when first asked for."""
 
-    __slots__ = ("_by_name", "pairs")
+    __slots__ = ("_by_name", "_pairs", "_read")
 
-    def __init__(self, pairs: list[tuple[str, str]]) -> None:
-        self.pairs = pairs
+    def __init__(self, read: Callable[[], Sequence[tuple[str, str]]]) -> None:
+        self._read = read
+        self._pairs: Sequence[tuple[str, str]] | None = None
+        self._by_name: dict[str, str] | None = None
+
+    @property
+    def pairs(self) -> Sequence[tuple[str, str]]:
         """In their order, as spelled."""
-        self._by_name = {name.lower(): value for name, value in reversed(pairs)}
+        if self._pairs is None:
+            self._pairs = self._read()
+        return self._pairs
 
-    def get(self, name: str, default: str | None = None) -> str | None:
-        return self._by_name.get(name.lower(), default)
+    def get(self, name: str) -> str | None:
+        if self._by_name is None:
+            self._by_name = {key.lower(): value for key, value in reversed(self.pairs)}
+        return self._by_name.get(name.lower())
 
     def get_all(self, name: str) -> list[str]:
         wanted = name.lower()
         return [value for key, value in self.pairs if key.lower() == wanted]
 
     def __contains__(self, name: str) -> bool:
-        return name.lower() in self._by_name
+        return self.get(name) is not None
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return iter(self.pairs)
@@ -52,15 +61,19 @@ class Fields:
 
 
 class Record:
-    """A record with its header read and its block still to be read."""
+    """A record with its header read and its block still to be read.
+
+    The block is a range of `data` where it is held in memory, else `open_block` gives it.
+    """
 
     __slots__ = (
-        "_block",
-        "_body",
+        "_body_start",
+        "_data",
+        "_end",
         "_head",
-        "_head_bytes",
         "_open",
-        "_split",
+        "_start",
+        "_stream",
         "date",
         "fields",
         "header",
@@ -72,7 +85,6 @@ class Record:
 
     def __init__(
         self,
-        *,
         kind: RecordKind,
         url: str,
         date: datetime,
@@ -80,7 +92,8 @@ class Record:
         header: bytes,
         location: Location,
         size_bytes: int,
-        block: bytes | None,
+        data: bytes | None,
+        start: int = 0,
         open_block: Callable[[], BinaryIO] | None = None,
     ) -> None:
         self.kind = kind
@@ -94,105 +107,105 @@ class Record:
         self.location = location
         self.size_bytes = size_bytes
         """Of the block."""
-        self._block = block
+        self._data = data
+        self._start = start
+        self._end = start + size_bytes
         self._open = open_block
         self._head: HttpHead | None = None
-        self._head_bytes = 0
-        self._body: BinaryIO | None = None
-        self._split = False
+        self._body_start = -1
+        """Where the body begins in `data`, or in the block; -1 before somebody looked."""
+        self._stream: BinaryIO | None = None
+        """Of a block that is not held: its body."""
 
     @property
     def head(self) -> HttpHead | None:
         """Status line (or request line) and headers; None where the block is no HTTP message."""
-        if not self._split:
-            self._split_block()
+        if self._body_start < 0:
+            self._split()
+        if self._head is None and self._data is not None and self._body_start > self._start:
+            self._head = parse_head(self._data[self._start : self._body_start])
         return self._head
 
     @property
     def content_type(self) -> str:
         """What the payload is said to be: the HTTP header where there is a head, else the record's own field; may be empty."""
         head = self.head
-        if head is None:
-            return self.fields.get("content-type") or ""
-        return head.get("content-type") or ""
+        return (self.fields.get("Content-Type") if head is None else head.get("Content-Type")) or ""
 
     @property
     def payload_digest(self) -> str:
         """As stated in the record (not checked), or empty."""
-        return self.fields.get("warc-payload-digest") or ""
+        return self.fields.get("WARC-Payload-Digest") or ""
 
     @property
     def payload_bytes(self) -> int | None:
         """The length of `payload`, where it is known without reading: not under a transfer coding."""
         head = self.head
-        if head is not None and head.get("transfer-encoding"):
+        if head is not None and head.get("Transfer-Encoding"):
             return None
-        return self.size_bytes - self._head_bytes
+        return self._end - self._body_start
 
     def block(self) -> BinaryIO:
         """The block as it stands. Either this or `payload`, once."""
-        if self._block is not None:
-            return BytesIO(self._block)
+        if self._data is not None:
+            return BytesIO(self._data[self._start : self._end])
         assert self._open is not None  # noqa: S101 - a record has one of the two
         return self._open()
 
     def payload(self) -> BinaryIO:
         """The HTTP body without its transfer coding, or the block of a record without a head. Once."""
-        if not self._split:
-            self._split_block()
-        body, self._body = self._body, None
-        if body is None:
-            return BytesIO()
-        return body if self._head is None else transfer_decoded(body, self._head)
+        if self._body_start < 0:
+            self._split()
+        if self._data is None:
+            body, self._stream = self._stream or BytesIO(), None
+        else:
+            body = BytesIO(self._data[self._body_start : self._end])
+            # Nearly no head has a transfer coding, so the head is not parsed for it.
+            if self._head is None and b"transfer-" not in self._data[self._start : self._body_start].lower():
+                return body
+        head = self.head
+        return body if head is None else transfer_decoded(body, head)
 
     def content(self, limit_bytes: int) -> BinaryIO:
         """The payload without its content coding, at most that many bytes. Once, instead of `payload`."""
         payload = self.payload()
-        head = self._head or HttpHead(version="", status=0, reason="", headers=())
+        head = self.head or HttpHead(version="", status=0, reason="", headers=())
         return content_decoded(payload, head, limit_bytes=limit_bytes)
 
-    def _split_block(self) -> None:
-        self._split = True
-        if self._block is not None:
-            end = _head_end(self._block) if self._may_have_head(self._block) else 0
-            self._head = parse_head(self._block[:end]) if end else None
-            self._head_bytes = end
-            self._body = BytesIO(self._block[end:] if end else self._block)
+    def _split(self) -> None:
+        """Find where the body begins; open the block where it is not held."""
+        if self._data is not None:
+            has_head = self._has_head(self._data[self._start : self._start + 5])
+            self._body_start = _head_end(self._data, self._start, self._end) if has_head else self._start
             return
         stream = self.block()
-        begin = stream.read(_FIRST_READ_BYTES)
-        end = 0
-        if self._may_have_head(begin):
-            while (
-                not (end := _head_end(begin, is_all=False)) and len(begin) < LONGEST_HEAD_BYTES and (more := stream.read(_FIRST_READ_BYTES))
-            ):
+        begin, end = stream.read(_FIRST_READ_BYTES), 0
+        if self._has_head(begin):
+            while (end := _head_end(begin, 0, len(begin))) == len(begin) < LONGEST_HEAD_BYTES and (more := stream.read(_FIRST_READ_BYTES)):
                 begin += more
-            end = end or _head_end(begin)
             self._head = parse_head(begin[:end])
-        self._head_bytes = end
-        self._body = stream_of(_joined(begin[end:], stream))
+        self._body_start = end
+        self._stream = stream_of(_chained(begin[end:], stream))
 
-    def _may_have_head(self, begin: bytes) -> bool:
-        if self.kind not in _WITH_HEAD:
+    def _has_head(self, begin: bytes) -> bool:
+        if self.kind not in _WITH_HEAD or not begin:
             return False
-        stated = self.fields.get("content-type")
-        if stated is not None and stated[:16].lower() == "application/http":
-            return bool(begin)
-        return begin[:5] == b"HTTP/" and stated is None
+        if b"\nContent-Type: application/http" in self.header:  # as nearly all have it: spares reading the fields
+            return True
+        stated = self.fields.get("Content-Type")
+        return begin.startswith(b"HTTP/") if stated is None else stated.lower().startswith("application/http")
 
 
-def _head_end(block: bytes, *, is_all: bool = True) -> int:
-    """Behind the empty line of an HTTP head. Without one the whole block is head, if all of it is here (else 0: read on)."""
-    crlf = block.find(b"\r\n\r\n", 0, LONGEST_HEAD_BYTES)
-    lf = block.find(b"\n\n", 0, crlf if crlf >= 0 else LONGEST_HEAD_BYTES)
+def _head_end(data: bytes, start: int, end: int) -> int:
+    """Behind the empty line of an HTTP head; without one, all of it is head, up to a limit."""
+    end = min(end, start + LONGEST_HEAD_BYTES)
+    crlf = data.find(b"\r\n\r\n", start, end)
+    lf = data.find(b"\n\n", start, end if crlf < 0 else crlf)
     if lf >= 0:
         return lf + 2
-    if crlf >= 0:
-        return crlf + 4
-    return min(len(block), LONGEST_HEAD_BYTES) if is_all else 0
+    return crlf + 4 if crlf >= 0 else end
 
 
-def _joined(begin: bytes, stream: BinaryIO) -> Iterator[bytes]:
+def _chained(begin: bytes, stream: BinaryIO) -> Iterator[bytes]:
     yield begin
-    while piece := stream.read(1 << 16):
-        yield piece
+    yield from iter_pieces(stream)

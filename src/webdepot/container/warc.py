@@ -11,7 +11,7 @@ WARC 1.0's grammar), values are UTF-8 or else Latin-1. A header without type, da
 """
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 
 from webdepot import times
 from webdepot.container.grammar import Grammar, Header, Kind
@@ -19,6 +19,7 @@ from webdepot.container.record import Fields
 from webdepot.model import RecordKind
 
 _KINDS = {kind.value: kind for kind in RecordKind}
+_FOLDS = (" ", "\t")
 _WITHOUT_ADDRESS = frozenset({RecordKind.WARCINFO, RecordKind.METADATA, RecordKind.UNKNOWN})
 
 
@@ -33,21 +34,36 @@ def _header_end(data: bytes, at: int) -> int:
 
 def parse(data: bytes) -> Header:
     """Read a whole header, version line and empty line included."""
-    fields = Fields(_pairs(data))
-    length = _length(fields.get("content-length"))
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    fields = Fields(lambda: _pairs(text))
+    length = _length(_value(text, "\nContent-Length: ") or fields.get("Content-Length"))
     if length < 0:
         return Header(problem="its header has no valid Content-Length")
-    stated = fields.get("warc-type")
-    if stated is None:
+    stated = _value(text, "\nWARC-Type: ") or fields.get("WARC-Type")
+    if not stated:
         return Header(length=length, problem="its header has no WARC-Type")
-    kind = _KINDS.get(stated.lower(), RecordKind.UNKNOWN)
-    date = _date(fields.get("warc-date"))
+    kind = _KINDS.get(stated) or _KINDS.get(stated.lower(), RecordKind.UNKNOWN)
+    date = _date(_value(text, "\nWARC-Date: ") or fields.get("WARC-Date"))
     if date is None:
         return Header(length=length, problem="its header has no valid WARC-Date")
-    url = bare(fields.get("warc-target-uri") or "")
+    if kind is RecordKind.WARCINFO:
+        return Header(kind, "", date, fields, length)
+    url = bare(_value(text, "\nWARC-Target-URI: ") or fields.get("WARC-Target-URI") or "")
     if not url and kind not in _WITHOUT_ADDRESS:
         return Header(length=length, problem=f"it is a {kind} record without WARC-Target-URI")
     return Header(kind, url, date, fields, length)
+
+
+def _value(text: str, name: str) -> str:
+    """The value of a field that is spelled as in the standard and stands on one line; empty: read all fields to be sure.
+
+    Nearly every header gives its four facts this way in a third of the time that reading all its fields takes.
+    """
+    value, _, following = text.partition(name)[2].partition("\r\n")
+    return "" if following[:1] in _FOLDS or "\n" in value else value.strip()
 
 
 def bare(address: str) -> str:
@@ -55,17 +71,11 @@ def bare(address: str) -> str:
     return address[1:-1] if address[:1] == "<" and address[-1:] == ">" else address
 
 
-def _pairs(data: bytes) -> list[tuple[str, str]]:
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
+def _pairs(text: str) -> list[tuple[str, str]]:
     pairs: list[tuple[str, str]] = []
-    lines = iter(text.split("\n"))
-    next(lines)
-    for line in lines:
+    for line in text.split("\n")[1:]:
         name, colon, value = line.partition(":")
-        if line[:1] in (" ", "\t") and pairs:
+        if line[:1] in _FOLDS and pairs:
             pairs[-1] = (pairs[-1][0], f"{pairs[-1][1]} {line.strip()}".strip())
         elif colon:
             pairs.append((name.strip(), value.strip()))
@@ -73,15 +83,15 @@ def _pairs(data: bytes) -> list[tuple[str, str]]:
 
 
 def _length(stated: str | None) -> int:
-    return int(stated) if stated is not None and stated.isascii() and stated.isdigit() and len(stated) < 19 else -1
+    return int(stated) if stated and stated.isascii() and stated.isdigit() and len(stated) < 19 else -1
 
 
 def _date(stated: str | None) -> datetime | None:
-    if stated is None:
+    if not stated:
         return None
     try:
-        if len(stated) == 20 and stated[19] == "Z":  # nearly all of them; the C function is ten times as fast
-            return datetime.fromisoformat(stated).astimezone(UTC)
+        if stated[10:11] == "T" and stated[-1] == "Z":  # nearly all of them; the C function is ten times as fast
+            return datetime.fromisoformat(stated)
         return times.from_timestamp(stated) if stated.isdigit() else times.from_iso(stated)
     except ValueError:
         return None
