@@ -4,26 +4,30 @@ HOME/
   webdepot.toml            the configuration
   webdepot.db              the database: decisions, states, events
   harvests/ID/             working folder of a harvest: containers, crawl log, frontier; removed once it is kept
-  depot/                   long-term keeping (OCFL); everything else can be rebuilt from it and the database
+  depot/                   long-term keeping (OCFL), its main place; everything else can be rebuilt from it and the database
+  cache/containers/        containers fetched from a depot that is not on this machine
+  quarantine/              submissions that were refused, as they came
+  signatures/              sets of PRONOM signatures that were put in
   index/captures.db        which versions exist
   index/text/              words and time
 """
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
-
-from sqlalchemy import select
+from typing import BinaryIO, cast
 
 from webdepot import config as configuration
 from webdepot.config import Config
-from webdepot.container.tables import containers
+from webdepot.container import shelf
 from webdepot.database import Database
-from webdepot.errors import NotFound
+from webdepot.depot import cache, places
+from webdepot.depot.wrapped import Seekable
+from webdepot.errors import NotFound, NotPermitted, RemoteError
 from webdepot.model import Container, ContainerState
 from webdepot.ports import CaptureIndex, Engine, FormatIdentifier, ObjectStore, TextIndex
 from webdepot.times import Clock, utc_now
@@ -42,6 +46,7 @@ class Archive:
         self.agent = agent or f"webdepot {VERSION}"
         """Who acts, for provenance: a person's name, or this program."""
         self.database = Database.in_file(self.home / DATABASE_NAME)
+        self._places: dict[tuple[str, str], ObjectStore] = {}
 
     @classmethod
     def open(cls, home: Path, *, clock: Clock = utc_now, agent: str = "") -> "Archive":
@@ -55,6 +60,10 @@ class Archive:
     @property
     def harvests_folder(self) -> Path:
         return self.home / "harvests"
+
+    @property
+    def signatures_folder(self) -> Path:
+        return self.home / "signatures"
 
     @property
     def index_folder(self) -> Path:
@@ -74,9 +83,25 @@ class Archive:
 
     @cached_property
     def store(self) -> ObjectStore:
-        from webdepot.depot.folder import FolderStore
+        return self._open_place(places.MAIN, self.depot_address)
 
-        return FolderStore(self.home / self.config.depot.place)
+    @property
+    def depot_address(self) -> str:
+        """Folder or s3:// address of the depot's main place."""
+        place = self.config.depot.place
+        return place if place.startswith("s3:") else str(self.home / place)
+
+    def stores(self) -> dict[str, ObjectStore]:
+        """Every place of the depot by its name, the main one first."""
+        with self.database.reading() as connection:
+            others = places.every(connection)
+        return {places.MAIN: self.store} | {place.name: self._open_place(place.name, place.address) for place in others}
+
+    def _open_place(self, name: str, address: str) -> ObjectStore:
+        opened = self._places.get((name, address))
+        if opened is None:
+            opened = self._places[name, address] = places.open_store(name, address)
+        return opened
 
     @cached_property
     def engine(self) -> Engine:
@@ -86,20 +111,37 @@ class Archive:
 
     @cached_property
     def identifier(self) -> FormatIdentifier:
-        from webdepot.formats.identify import SiegfriedIdentifier
+        from webdepot.formats.examine import Examiner
 
-        return SiegfriedIdentifier()
+        return Examiner(self.signatures())
+
+    def signatures(self) -> Path | None:
+        """The set of signatures that was put in last; None while the one that came with the program is in use."""
+        from webdepot.formats import signatures
+
+        with self.database.reading() as connection:
+            newest = signatures.find_newest(connection)
+        return self.signatures_folder / newest.file_name if newest else None
 
     def container_path(self, name: str) -> Path:
-        """The file of a container, wherever it is now; NotFound when it is unknown or gone."""
-        with self.database.reading() as connection:
-            row = connection.execute(select(containers.c.state, containers.c.place).where(containers.c.name == name)).one_or_none()
+        """The file of a container, wherever it is now; fetched from another machine if need be. NotFound when it is unknown or gone."""
+        found = self._find_container(name)
         path = None
-        if row is not None:
-            path = self.store.local_path(row.place) if row.state == "kept" else self.home / row.place
-        if path is None or not path.exists():
-            raise NotFound(f"Container {name} is not where the database says. Run: webdepot doctor")
-        return path
+        if found is not None and found.state is not ContainerState.KEPT:
+            path = self.home / found.place
+            if path.exists():
+                return path
+        elif found is not None:
+            for store in self._stores_with(found):
+                if (local := store.local_path(found.place)) is not None:
+                    return local
+                limit_bytes = self.config.depot.cache_bytes
+                folder = self.home / "cache" / "containers"
+                return cache.fetch(folder, store, found.place, name=name, sha256=found.sha256, limit_bytes=limit_bytes)
+            path = self.store.local_path(found.place) or path
+            if path is not None and path.exists():
+                return path  # of another size than it was: what can be read of it is better than nothing
+        raise NotFound(f"Container {name} is not where the database says. Run: webdepot doctor")
 
     def container_size(self, container: Container) -> int | None:
         """Bytes of a container's file as it is now; None when it is gone."""
@@ -110,12 +152,36 @@ class Archive:
 
     @contextmanager
     def open_container(self, name: str) -> Iterator[BinaryIO]:
-        """A seekable stream of a container's bytes."""
-        with self.container_path(name).open("rb") as stream:
-            yield stream
+        """A seekable stream of a container's bytes, from the first place that has it."""
+        found = self._find_container(name)
+        store = next(self._stores_with(found), None) if found is not None and found.state is ContainerState.KEPT else None
+        if found is None or store is None or store.local_path(found.place) is not None:
+            with self.container_path(name).open("rb") as stream:
+                yield stream
+        else:
+            raw = cast(io.RawIOBase, Seekable(store, found.place, found.size_bytes))
+            with io.BufferedReader(raw, 64 << 10) as remote:
+                yield remote
+
+    def _find_container(self, name: str) -> Container | None:
+        with self.database.reading() as connection:
+            return shelf.find(connection, name)
+
+    def _stores_with(self, container: Container) -> Iterator[ObjectStore]:
+        """Places that show a kept container at its full size. One that is away, or whose copy is damaged, is passed over."""
+        if self.store.local_path(container.place) is None or self.store.size(container.place) != container.size_bytes:
+            candidates = list(self.stores().values())
+        else:
+            candidates = [self.store]
+        for store in candidates:
+            try:
+                if store.size(container.place) == container.size_bytes:
+                    yield store
+            except (RemoteError, NotPermitted, OSError):
+                continue
 
     def close(self) -> None:
-        for name in ("captures", "texts", "engine"):
+        for name in ("captures", "texts", "engine", "identifier"):
             part = self.__dict__.pop(name, None)
             if part is not None:
                 part.close()

@@ -94,7 +94,19 @@ class ContainerConfig:
 class DepotConfig:
     """Long-term keeping."""
 
-    place: str = _key("depot", "Folder of the depot; relative to the home.")
+    place: str = _key("depot", "Main place of the depot: a folder, relative to the home, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME.")
+    audit_days: int = _key(90, "Every copy of every file is read and compared at least once in so many days.", _at_least(1))
+    audit_bytes_per_s: int = _key(
+        0, "Audits and fills read no more than so many bytes a second; 0 means as fast as they can.", _at_least(0)
+    )
+    audit_threads: int = _key(2, "Copies that are read at once.", _at_least(1))
+    cache_bytes: int = _key(20 << 30, "Containers fetched from a depot on another machine take no more room here.", _at_least(1 << 20))
+    virus_scanner: str = _key(
+        "", "Command that looks through a submission: it gets the path as last argument, and exits 0 when it is clean, 1 when it is not."
+    )
+    alarm_command: str = _key(
+        "", "Command that is run when something cannot be repaired or a place stays away; it gets the words on its standard input."
+    )
     urn_namespace: str = _key(
         "urn:nbn:de:0000-", "Prefix under which URNs are minted for packages; get your own from your national library."
     )

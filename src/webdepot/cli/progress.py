@@ -22,6 +22,8 @@ _WORDS = {
     Phase.IDENTIFY: "Identifying formats",
     Phase.KEEP: "Putting into the depot",
     Phase.INDEX: "Indexing",
+    Phase.COPY: "Copying",
+    Phase.AUDIT: "Reading copies",
 }
 _SHORTEST_PAUSE_S = 1.0
 

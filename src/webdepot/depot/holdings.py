@@ -2,28 +2,38 @@
 
 from collections.abc import Iterator
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select
+from sqlalchemy import Connection, RowMapping, delete, func, insert, literal, select, update
 
-from webdepot.depot.tables import packages
+from webdepot.database import Moment
+from webdepot.depot.tables import growth, packages
 from webdepot.errors import NotFound
 from webdepot.model import HarvestId, Package, PackageId
 
 
 def record(connection: Connection, package: Package, inventory_sha256: str) -> None:
     """A package that is whole in the depot; the same one again replaces its facts."""
-    connection.execute(delete(packages).where(packages.c.id == package.id))
-    connection.execute(
-        insert(packages).values(
-            id=package.id,
-            harvest=package.harvest,
-            urn=package.urn,
-            title=package.title,
-            version=package.version,
-            size_bytes=package.size_bytes,
-            stored_at=package.stored_at,
-            inventory_sha256=inventory_sha256,
-        )
-    )
+    before = find(connection, package.id)
+    values = {
+        "harvest": package.harvest,
+        "urn": package.urn,
+        "title": package.title,
+        "version": package.version,
+        "size_bytes": package.size_bytes,
+        "stored_at": package.stored_at,
+        "inventory_sha256": inventory_sha256,
+    }
+    if before is None:
+        connection.execute(insert(packages).values(id=package.id, **values))
+    else:
+        connection.execute(update(packages).where(packages.c.id == package.id).values(**values))
+        _grow(connection, before, -1)
+    _grow(connection, package, +1)
+
+
+def forget(connection: Connection, package: Package) -> None:
+    """A package that has left the depot."""
+    if connection.execute(delete(packages).where(packages.c.id == package.id)).rowcount:
+        _grow(connection, package, -1)
 
 
 def get(connection: Connection, package: str) -> Package:
@@ -35,14 +45,35 @@ def get(connection: Connection, package: str) -> Package:
     return _package(row)
 
 
+def find(connection: Connection, package: str) -> Package | None:
+    row = connection.execute(select(packages).where(packages.c.id == package)).mappings().one_or_none()
+    return _package(row) if row else None
+
+
+def inventory_sha256(connection: Connection, package: PackageId) -> str:
+    """Of the inventory as it was when the package was last written; empty where the database does not know it."""
+    return connection.execute(select(packages.c.inventory_sha256).where(packages.c.id == package)).scalar() or ""
+
+
 def find_of_harvest(connection: Connection, harvest: HarvestId) -> Package | None:
     row = connection.execute(select(packages).where(packages.c.harvest == harvest)).mappings().one_or_none()
     return _package(row) if row else None
 
 
-def latest(connection: Connection, limit: int, offset: int = 0) -> list[Package]:
-    chosen = select(packages).order_by(packages.c.stored_at.desc(), packages.c.id).limit(limit).offset(offset)
+def latest(connection: Connection, limit: int, *, before: Package | None = None) -> list[Package]:
+    """The newest packages, or those that follow one; a page of a million costs no more than the first."""
+    chosen = select(packages)
+    if before is not None:
+        moment = literal(before.stored_at, Moment)
+        chosen = chosen.where((packages.c.stored_at < moment) | ((packages.c.stored_at == moment) & (packages.c.id < before.id)))
+    chosen = chosen.order_by(packages.c.stored_at.desc(), packages.c.id.desc()).limit(limit)
     return [_package(row) for row in connection.execute(chosen).mappings()]
+
+
+def growth_by_month(connection: Connection) -> list[tuple[str, int, int]]:
+    """Month, packages and bytes that came in it, oldest first."""
+    rows = connection.execute(select(growth).where(growth.c.packages > 0).order_by(growth.c.month))
+    return [(row.month, row.packages, row.size_bytes) for row in rows]
 
 
 def iter_ids(connection: Connection) -> Iterator[PackageId]:
@@ -51,8 +82,15 @@ def iter_ids(connection: Connection) -> Iterator[PackageId]:
 
 def totals(connection: Connection) -> tuple[int, int]:
     """How many packages, and their bytes."""
-    row = connection.execute(select(func.count(), func.coalesce(func.sum(packages.c.size_bytes), 0)).select_from(packages)).one()
+    row = connection.execute(select(func.coalesce(func.sum(growth.c.packages), 0), func.coalesce(func.sum(growth.c.size_bytes), 0))).one()
     return int(row[0]), int(row[1])
+
+
+def _grow(connection: Connection, package: Package, sign: int) -> None:
+    month = f"{package.stored_at:%Y-%m}"
+    more = {"packages": growth.c.packages + sign, "size_bytes": growth.c.size_bytes + sign * package.size_bytes}
+    if connection.execute(update(growth).where(growth.c.month == month).values(**more)).rowcount == 0:
+        connection.execute(insert(growth).values(month=month, packages=sign, size_bytes=sign * package.size_bytes))
 
 
 def _package(row: RowMapping) -> Package:

@@ -7,11 +7,13 @@ Reading is strict: an inventory that contradicts itself is `CorruptData`, since 
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from webdepot.depot.keys import is_key
 from webdepot.errors import CorruptData
 from webdepot.times import from_iso, to_iso
 
@@ -20,6 +22,7 @@ ALGORITHM = "sha256"
 NAME = "inventory.json"
 SIDECAR = f"{NAME}.{ALGORITHM}"
 LONGEST_BYTES = 256 << 20
+_CONTENT = re.compile(r"v[1-9][0-9]*/content/.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,10 @@ def parse(data: bytes, *, where: str) -> Inventory:
         numbers = range(1, len(document["versions"]) + 1)
         versions = tuple(_version_in(document["versions"][f"v{number}"]) for number in numbers)
         _require(document["head"] == f"v{len(versions)}", f"head {document['head']!r} is not the last version")
+        for paths in manifest.values():
+            _require(
+                all(_CONTENT.match(path) and is_key(path) for path in paths), "the manifest has a path that is none of an object's content"
+            )
         for version in versions:
             _require(version.state.keys() <= manifest.keys(), "a version names bytes that the manifest does not have")
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
@@ -82,6 +89,16 @@ def parse(data: bytes, *, where: str) -> Inventory:
     return Inventory(
         id=str(document["id"]), head=len(versions), manifest=manifest, versions=versions, sha256=hashlib.sha256(data).hexdigest()
     )
+
+
+def as_of(inventory: Inventory, number: int) -> tuple[Inventory, bytes]:
+    """The inventory that an earlier version left, and its bytes: only what came later is missing from it."""
+    known = {}
+    for digest, paths in inventory.manifest.items():
+        held = tuple(path for path in paths if int(path.partition("/")[0][1:]) <= number)
+        if held:
+            known[digest] = held
+    return serialise(inventory.id, known, inventory.versions[:number])
 
 
 def sidecar(digest: str) -> bytes:

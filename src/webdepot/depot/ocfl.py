@@ -2,7 +2,8 @@
 
 Order of a write, each step durable before the next:
 1. what an interrupted earlier try left behind is cleared away, or finished if only its last step was missing
-2. content of the new version, hashed while it is copied, so that a container is read once
+2. content of the new version, hashed while it is copied, so that a container is read once; behind that a second thread reads back
+   what the store has and compares, so that nothing is published that cannot be read
 3. the version's own inventory and its sidecar
 4. the object's declaration, then its root inventory (from here on the version exists), then the sidecar of that
 
@@ -14,6 +15,7 @@ One writer for one object at a time; any number of readers.
 import hashlib
 import io
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +25,7 @@ from webdepot import digest
 from webdepot.depot import inventory as inventories
 from webdepot.depot import layout
 from webdepot.depot.inventory import Inventory, ObjectVersion
-from webdepot.errors import CorruptData, InputError, NotFound
+from webdepot.errors import Conflict, CorruptData, InputError, NotFound
 from webdepot.model import Finding, Severity
 from webdepot.ports import ObjectStore
 
@@ -55,9 +57,17 @@ def put_version(
     _clear(store, f"{folder}/v{number}/")
     manifest = dict(current.manifest) if current else {}
     state = current.files() if current else {}
-    for logical, source in files.items():
-        _check_logical(logical)
-        state[logical] = _keep(store, folder, f"v{number}/content/{logical}", source, manifest, (expected or {}).get(logical, ""))
+    with ThreadPoolExecutor(1) as second:
+        proofs = []
+        for logical, source in files.items():
+            _check_logical(logical)
+            path = f"v{number}/content/{logical}"
+            value = _keep(store, folder, path, source, manifest, (expected or {}).get(logical, ""))
+            state[logical] = value
+            if path in manifest[value]:
+                proofs.append(second.submit(_read_back, store, f"{folder}/{path}", value))
+        for proof in proofs:
+            proof.result()
     state = {logical: value for logical, value in state.items() if logical not in removed}
     if current and state == current.files():
         return current
@@ -113,6 +123,12 @@ def iter_unfinished(store: ObjectStore) -> Iterator[str]:
                 yield folder
 
 
+def unfinished(folder: str) -> Finding:
+    return _finding(
+        "unfinished-object", folder, f"{folder} was left by an interrupted write; nothing that was acknowledged is in it.", Severity.NOTE
+    )
+
+
 def discard(store: ObjectStore, folder: str) -> None:
     """Clear away a folder that `iter_unfinished` named; refuses one that holds an object."""
     if store.size(f"{folder}/{inventories.NAME}") is not None:
@@ -132,10 +148,63 @@ def verify(store: ObjectStore, identifier: str) -> Iterator[Finding]:
         yield _finding("object-missing", identifier, str(error))
         return
     yield from _verify_frame(store, folder, inventory)
+    yield from _verify_all_content(store, inventory)
+    yield from _verify_nothing_else(store, folder, inventory)
+
+
+def verify_against(store: ObjectStore, inventory: Inventory) -> Iterator[Finding]:
+    """Read every byte that an inventory names. The subject of each finding is the key that is missing or wrong. Asks for no list."""
+    for key, data in frame(inventory).items():
+        yield from _verify_content(store, key, hashlib.sha256(data).hexdigest())
+    yield from _verify_all_content(store, inventory)
+
+
+def _verify_all_content(store: ObjectStore, inventory: Inventory) -> Iterator[Finding]:
+    folder = layout.folder_of(inventory.id)
     for value, paths in inventory.manifest.items():
         for path in paths:
             yield from _verify_content(store, f"{folder}/{path}", value)
-    yield from _verify_nothing_else(store, folder, inventory)
+
+
+def frame(inventory: Inventory) -> dict[str, bytes]:
+    """Everything of an object that is not content, by key, in the order in which it is written; made from the inventory alone."""
+    folder = layout.folder_of(inventory.id)
+    made: dict[str, bytes] = {}
+    for number in range(1, inventory.head + 1):
+        then, data = inventories.as_of(inventory, number)
+        made[f"{folder}/v{number}/{inventories.NAME}"] = data
+        made[f"{folder}/v{number}/{inventories.SIDECAR}"] = inventories.sidecar(then.sha256)
+    made[f"{folder}/{layout.OBJECT_DECLARATION}"] = f"{layout.OBJECT_DECLARATION[2:]}\n".encode()
+    made[f"{folder}/{inventories.NAME}"] = data
+    made[f"{folder}/{inventories.SIDECAR}"] = inventories.sidecar(then.sha256)
+    if then.sha256 != inventory.sha256:
+        raise CorruptData(f"The inventory of {inventory.id} was not written by Webdepot and cannot be made again.", where=inventory.id)
+    return made
+
+
+def iter_candidates(store: ObjectStore, identifier: str) -> Iterator[Inventory]:
+    """Every inventory of an object in this store that proves itself by its sidecar: the object's own, and that of each version."""
+    folder = layout.folder_of(identifier)
+    found = _find_proven(store, f"{folder}/{inventories.NAME}", identifier)
+    if found is not None:
+        yield found
+        return
+    number = 1
+    while (found := _find_proven(store, f"{folder}/v{number}/{inventories.NAME}", identifier)) is not None:
+        yield found
+        number += 1
+
+
+def _find_proven(store: ObjectStore, key: str, identifier: str) -> Inventory | None:
+    try:
+        found = inventories.parse(_small(store, key), where=key)
+        if found.id == identifier and (
+            _sidecar_agrees(store, key, found) or _sidecar_agrees(store, _version_key(identifier, found), found)
+        ):
+            return found
+    except (CorruptData, NotFound):
+        pass
+    return None
 
 
 def _verify_frame(store: ObjectStore, folder: str, inventory: Inventory) -> Iterator[Finding]:
@@ -153,7 +222,9 @@ def _verify_frame(store: ObjectStore, folder: str, inventory: Inventory) -> Iter
         except (CorruptData, NotFound) as error:
             yield _finding("inventory-damaged", key, str(error))
             continue
-        if not _sidecar_agrees(store, key, found) or found.id != inventory.id or found.versions != inventory.versions[:number]:
+        if not _sidecar_agrees(store, key, found):
+            yield _finding("sidecar-stale", f"{folder}/v{number}/{inventories.SIDECAR}", f"The sidecar of {key} does not agree with it.")
+        if found.id != inventory.id or found.versions != inventory.versions[:number]:
             yield _finding("inventory-damaged", key, f"The inventory {key} does not agree with its sidecar or with the object.")
 
 
@@ -193,12 +264,27 @@ def _keep(store: ObjectStore, folder: str, path: str, source: Source, manifest: 
         if value in manifest:
             _compare(path, value, expected)
             return value
-    with _opened(source) as stream, closing(_Hashing(stream)) as hashing:
-        store.put(f"{folder}/{path}", cast(BinaryIO, hashing))
-        value = hashing.value()
+    try:
+        value = _put_hashing(store, f"{folder}/{path}", source, overwrite=False)
+    except Conflict:
+        # Left by an interrupted try that a stale list did not show. The version is not published: nobody has seen it.
+        value = _put_hashing(store, f"{folder}/{path}", source, overwrite=True)
     _compare(path, value, expected)
     manifest[value] = (*manifest.get(value, ()), path)
     return value
+
+
+def _put_hashing(store: ObjectStore, key: str, source: Source, *, overwrite: bool) -> str:
+    with _opened(source) as stream, closing(_Hashing(stream)) as hashing:
+        store.put(key, cast(BinaryIO, hashing), overwrite=overwrite)
+        return hashing.value()
+
+
+def _read_back(store: ObjectStore, key: str, value: str) -> None:
+    with store.open(key) as stream:
+        found = digest.of_stream(stream)[0].value.hex()
+    if found != value:
+        raise CorruptData(f"{key} was written as sha256 {value} and read back as {found}. Nothing was kept. Check the disk.", where=key)
 
 
 def _publish(
@@ -206,8 +292,14 @@ def _publish(
 ) -> Inventory:
     inventory, data = inventories.serialise(identifier, manifest, versions)
     beside = inventories.sidecar(inventory.sha256)
-    store.put(f"{folder}/v{inventory.head}/{inventories.NAME}", io.BytesIO(data))
-    store.put(f"{folder}/v{inventory.head}/{inventories.SIDECAR}", io.BytesIO(beside))
+    for name, part in ((inventories.NAME, data), (inventories.SIDECAR, beside)):
+        try:
+            store.put(f"{folder}/v{inventory.head}/{name}", io.BytesIO(part))
+        except Conflict:
+            now = find_inventory(store, identifier)
+            if now is not None and now.head >= inventory.head:
+                raise Conflict(f"Another process has written version {inventory.head} of {identifier} meanwhile. Run it again.") from None
+            store.put(f"{folder}/v{inventory.head}/{name}", io.BytesIO(part), overwrite=True)
     if store.size(f"{folder}/{layout.OBJECT_DECLARATION}") is None:
         store.put(f"{folder}/{layout.OBJECT_DECLARATION}", io.BytesIO(f"{layout.OBJECT_DECLARATION[2:]}\n".encode()))
     store.put(f"{folder}/{inventories.NAME}", io.BytesIO(data), overwrite=inventory.head > 1)

@@ -49,6 +49,8 @@ from webdepot.provenance import Event
 from webdepot.times import from_iso
 from webdepot.url import Url
 
+OWN_OBJECTS = "info:webdepot/"
+"""Identifiers of objects that are no packages: tombstones, the register."""
 FORMAT = "webdepot-package"
 FORMAT_VERSION = 1
 FACTS = "metadata/package.json"
@@ -158,9 +160,14 @@ def read(store: ObjectStore, package: PackageId) -> PackageFacts:
         raise CorruptData(f"{where} cannot be used: {error!r}. Restore it from another copy.", where=where) from error
 
 
+def is_package(identifier: str) -> bool:
+    """Whether an object is a package; the others are tombstones and the register."""
+    return not identifier.startswith(OWN_OBJECTS)
+
+
 def iter_packages(store: ObjectStore) -> Iterator[PackageId]:
     """Every package of the depot, from the store alone."""
-    return map(PackageId, ocfl.iter_objects(store))
+    return (PackageId(identifier) for identifier in ocfl.iter_objects(store) if is_package(identifier))
 
 
 def iter_captures(store: ObjectStore, facts: PackageFacts) -> Iterator[Capture]:

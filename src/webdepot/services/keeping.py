@@ -2,8 +2,9 @@
 
 1. Write what describes the harvest (captures, findings, Dublin Core) into its working folder.
 2. Build the package in the depot: whole or not at all, durable on return.
-3. One transaction: package row, containers moved, harvest kept, event.
-4. Remove the working folder: the depot has it all.
+3. One transaction: package row, containers moved, harvest kept, its copies in the other places waited for, event.
+4. Copy it to the other places; one that is away gets it by the next audit.
+5. Remove the working folder: the depot has it all.
 
 Each step can be repeated; a kill between them leaves nothing lost and nothing half-visible.
 """
@@ -11,23 +12,26 @@ Each step can be repeated; a kill between them leaves nothing lost and nothing h
 import dataclasses
 import shutil
 from collections.abc import Iterator
+from datetime import datetime
 
 from sqlalchemy import Connection
 
 from webdepot.archive import VERSION, Archive
 from webdepot.container import shelf
-from webdepot.depot import holdings, package, rows
+from webdepot.depot import copies, holdings, package, places, rows
+from webdepot.depot.copies import Copy, CopyState
 from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
-from webdepot.errors import Conflict
+from webdepot.depot.places import MAIN
+from webdepot.errors import Conflict, WebdepotError
 from webdepot.exchange import dublin_core, urn
 from webdepot.formats import results
 from webdepot.harvest import runs
 from webdepot.index import entry
-from webdepot.model import Capture, ContainerState, Harvest, HarvestId, HarvestState, Package
-from webdepot.provenance import Event, append, iter_of
+from webdepot.model import Capture, ContainerState, Harvest, HarvestId, HarvestState, Package, PackageId
+from webdepot.provenance import Event, Outcome, append, iter_of
 from webdepot.quality import records
 from webdepot.selection import targets
-from webdepot.services import harvesting, ingesting
+from webdepot.services import auditing, harvesting, ingesting
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 
@@ -42,8 +46,30 @@ def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Pac
             facts = package.build(archive.store, _content(archive, harvest))
             _record(archive, facts)
             found = facts.package
+            copy_out(archive, found.id)
         shutil.rmtree(harvesting.folder_of(archive, harvest), ignore_errors=True)
     return found
+
+
+def copy_out(archive: Archive, identifier: PackageId) -> None:
+    """To the other places at once; one that cannot take it now is told by an event, and gets it by the next audit."""
+    with archive.database.reading() as connection:
+        waiting = [copy for copy in copies.of_package(connection, identifier) if copy.state is CopyState.WAITING]
+    for copy in waiting:
+        try:
+            auditing.bring_copy(archive, copy.place, identifier)
+        except (WebdepotError, OSError) as error:
+            event = Event(
+                at=archive.clock(),
+                agent=archive.agent,
+                action="copied",
+                subject_kind="package",
+                subject=identifier,
+                outcome=Outcome.FAILURE,
+                message=f"to the place {copy.place}: {error}",
+            )
+            with archive.database.transaction() as connection:
+                append(connection, event)
 
 
 def find_package(archive: Archive, harvest: HarvestId) -> Package | None:
@@ -75,6 +101,7 @@ def _record(archive: Archive, facts: PackageFacts) -> None:
                 shelf.add(connection, container)
             shelf.move(connection, container.name, ContainerState.KEPT, container.place)
         holdings.record(connection, facts.package, facts.inventory.sha256)
+        _expect_copies(connection, facts, now)
         runs.move(connection, facts.harvest.id, HarvestState.KEPT, reason=facts.harvest.reason)
         event = Event(
             at=now,
@@ -86,6 +113,16 @@ def _record(archive: Archive, facts: PackageFacts) -> None:
             detail={"urn": facts.package.urn, "bytes": facts.package.size_bytes},
         )
         append(connection, event)
+
+
+def _expect_copies(connection: Connection, facts: PackageFacts, now: datetime) -> None:
+    """The main place has it, read back; every other place waits for it, or for the new version of it."""
+    held = facts.package
+    for name in (MAIN, *(place.name for place in places.every(connection))):
+        state = CopyState.WHOLE if name == MAIN else CopyState.WAITING
+        version = held.version if name == MAIN else 0
+        copy = Copy(place=name, package=held.id, version=version, state=state, size_bytes=held.size_bytes, checked_at=now)
+        copies.record(connection, copy)
 
 
 def _restore(archive: Archive, connection: Connection, facts: PackageFacts) -> None:

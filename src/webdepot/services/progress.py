@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """The steps of a harvest on its way into the archive, in order."""
+    """The steps of a harvest on its way into the archive, in order; then those of keeping it."""
 
     HARVEST = "harvest"
     IMPORT = "import"
@@ -14,6 +14,8 @@ class Phase(StrEnum):
     IDENTIFY = "identify"
     KEEP = "keep"
     INDEX = "index"
+    COPY = "copy"
+    AUDIT = "audit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from webdepot.access.timeline import Bar, Timeline
 from webdepot.archive import Archive
 from webdepot.container.http import HttpHead
 from webdepot.container.reader import Record, read_record
-from webdepot.errors import CorruptData, NotFound, NotPermitted
+from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError
 from webdepot.model import EVERYTHING, Capture, RecordKind
 from webdepot.times import period_of
 from webdepot.url import from_typed
@@ -228,8 +228,8 @@ def _opened(archive: Archive, capture: Capture) -> Replayed:
 def _record(archive: Archive, capture: Capture, stack: ExitStack) -> Record:
     name = capture.location.container
     try:
-        stream = stack.enter_context(archive.container_path(name).open("rb"))
-    except (NotFound, OSError) as error:
+        stream = stack.enter_context(archive.open_container(name))
+    except (NotFound, RemoteError, OSError) as error:
         raise CorruptData(
             f"The version of {capture.url} is listed, but its container {name} cannot be opened. "
             "The archive's staff can find out why: webdepot doctor",

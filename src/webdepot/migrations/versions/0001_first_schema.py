@@ -33,6 +33,38 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_access_rules_prefix"), ["prefix"], unique=False)
 
     op.create_table(
+        "copies",
+        sa.Column("place", sa.String(length=40), nullable=False),
+        sa.Column("package", sa.String(length=100), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("state", sa.String(length=10), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("checked_at", Moment(), nullable=False),
+        sa.Column("note", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("place", "package", name=op.f("pk_copies")),
+    )
+    with op.batch_alter_table("copies", schema=None) as batch_op:
+        batch_op.create_index("ix_copies_checked_at", ["checked_at", "place", "package"], unique=False)
+        batch_op.create_index("ix_copies_package", ["package"], unique=False)
+        batch_op.create_index("ix_copies_place_checked_at", ["place", "checked_at", "package"], unique=False)
+        batch_op.create_index("ix_copies_state", ["state", "place", "package"], unique=False)
+
+    op.create_table(
+        "copy_tallies",
+        sa.Column("place", sa.String(length=40), nullable=False),
+        sa.Column("state", sa.String(length=10), nullable=False),
+        sa.Column("copies", sa.Integer(), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("place", "state", name=op.f("pk_copy_tallies")),
+    )
+    op.create_table(
+        "depot_growth",
+        sa.Column("month", sa.String(length=7), nullable=False),
+        sa.Column("packages", sa.Integer(), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("month", name=op.f("pk_depot_growth")),
+    )
+    op.create_table(
         "events",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
         sa.Column("at", Moment(), nullable=False),
@@ -62,6 +94,24 @@ def upgrade() -> None:
         sa.Column("warnings", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("container", "puid", "mime", "verdict", "validity", name=op.f("pk_format_counts")),
     )
+    op.create_table(
+        "holds",
+        sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
+        sa.Column("kind", sa.String(length=10), nullable=False),
+        sa.Column("scope", sa.String(length=10), nullable=False),
+        sa.Column("subject", sa.String(length=100), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("agent", sa.String(length=200), nullable=False),
+        sa.Column("placed_at", Moment(), nullable=False),
+        sa.Column("until", Moment(), nullable=True),
+        sa.Column("years", sa.Integer(), nullable=True),
+        sa.Column("released_at", Moment(), nullable=True),
+        sa.Column("released_by", sa.String(length=200), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_holds")),
+    )
+    with op.batch_alter_table("holds", schema=None) as batch_op:
+        batch_op.create_index("ix_holds_subject", ["scope", "subject"], unique=False)
+
     op.create_table(
         "identifications",
         sa.Column("digest", sa.String(length=100), nullable=False),
@@ -95,6 +145,31 @@ def upgrade() -> None:
         sa.UniqueConstraint("name", name=op.f("uq_people_name")),
     )
     op.create_table(
+        "places",
+        sa.Column("name", sa.String(length=40), nullable=False),
+        sa.Column("address", sa.String(length=1000), nullable=False),
+        sa.Column("state", sa.String(length=10), nullable=False),
+        sa.Column("write_once", sa.Boolean(), nullable=False),
+        sa.Column("refuses_overwriting", sa.Boolean(), nullable=False),
+        sa.Column("added_at", Moment(), nullable=False),
+        sa.Column("away_since", Moment(), nullable=True),
+        sa.Column("note", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_places")),
+    )
+    op.create_table(
+        "submissions",
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("kind", sa.String(length=20), nullable=False),
+        sa.Column("state", sa.String(length=10), nullable=False),
+        sa.Column("received_at", Moment(), nullable=False),
+        sa.Column("agent", sa.String(length=200), nullable=False),
+        sa.Column("harvest", sa.String(length=100), nullable=False),
+        sa.Column("place", sa.String(length=1000), nullable=False),
+        sa.Column("reasons", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_submissions")),
+    )
+    op.create_table(
         "surveys",
         sa.Column("container", sa.String(length=255), nullable=False),
         sa.Column("harvest", sa.String(length=100), nullable=False),
@@ -125,6 +200,20 @@ def upgrade() -> None:
     with op.batch_alter_table("targets", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_targets_collection"), ["collection"], unique=False)
 
+    op.create_table(
+        "tombstones",
+        sa.Column("package", sa.String(length=100), nullable=False),
+        sa.Column("harvest", sa.String(length=100), nullable=False),
+        sa.Column("urn", sa.String(length=500), nullable=False),
+        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("withdrawn_at", Moment(), nullable=False),
+        sa.Column("agent", sa.String(length=200), nullable=False),
+        sa.Column("approved_by", sa.String(length=200), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("files", sa.JSON(), nullable=False),
+        sa.Column("waiting", sa.JSON(), nullable=False),
+        sa.PrimaryKeyConstraint("package", name=op.f("pk_tombstones")),
+    )
     op.create_table(
         "harvests",
         sa.Column("id", sa.String(length=100), nullable=False),

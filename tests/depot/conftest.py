@@ -1,0 +1,37 @@
+"""An archive whose clock stands still, and packages in it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from depot_samples import Clock, content_of
+
+from webdepot.archive import Archive
+from webdepot.depot import package
+from webdepot.model import Package
+from webdepot.services import keeping
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def archive(home: Path, clock: Clock):
+    with Archive.open(home, agent="test", clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def keep_site(archive: Archive, tmp_path: Path) -> Callable[..., Package]:
+    """A new package in the depot and in the database."""
+
+    def keep(number: int, **more) -> Package:
+        facts = package.build(archive.store, content_of(tmp_path, number, **more))
+        adopted = keeping.adopt(archive)
+        assert [each.id for each in adopted] == [facts.package.id]
+        keeping.copy_out(archive, facts.package.id)
+        return facts.package
+
+    return keep

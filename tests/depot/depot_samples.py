@@ -1,0 +1,117 @@
+"""Packages to keep: made by hand, with real containers, so that a test has one in milliseconds."""
+
+import gzip
+import uuid
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from webdepot import digest
+from webdepot.depot import layout, package, rows
+from webdepot.depot.package import ContainerSource, PackageContent
+from webdepot.index import entry
+from webdepot.model import (
+    Answer,
+    Harvest,
+    HarvestId,
+    HarvestKind,
+    HarvestState,
+    PackageId,
+    Purpose,
+    Target,
+    TargetId,
+    Verdict,
+)
+from webdepot.provenance import Event
+from webdepot.url import Url
+
+WHEN = datetime(2024, 5, 17, 12, 30, 1, tzinfo=UTC)
+
+
+def write_warc(path: Path, pages: dict[str, bytes], *, mime: str = "text/html", when: datetime = WHEN) -> Path:
+    """A container with one gzip member for each page."""
+    path.write_bytes(b"".join(gzip.compress(_record(url, body, mime, when), mtime=0) for url, body in pages.items()))
+    return path
+
+
+def _record(url: str, body: bytes, mime: str, when: datetime) -> bytes:
+    block = f"HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    head = {
+        "WARC-Type": "response",
+        "WARC-Record-ID": f"<{uuid.uuid5(uuid.NAMESPACE_URL, url).urn}>",
+        "WARC-Date": when.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "WARC-Target-URI": url,
+        "WARC-Payload-Digest": str(digest.sha1(body)),
+        "Content-Type": "application/http; msgtype=response",
+        "Content-Length": str(len(block)),
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
+    return f"WARC/1.1\r\n{lines}\r\n".encode() + block + b"\r\n\r\n"
+
+
+def content_of(folder: Path, number: int, *, when: datetime = WHEN, collection: str = "news") -> PackageContent:
+    """All that a package is made of, with one container of a few pages."""
+    folder = folder / f"work-{number}"
+    folder.mkdir(parents=True)
+    site = f"https://site-{number}.example/"
+    name = f"site-{number}.warc.gz"
+    pages = {f"{site}{page}": f"<!doctype html><title>Site {number}</title><p>page {page} of {number}".encode() for page in range(3)}
+    path = write_warc(folder / name, pages, when=when)
+    rows.write_captures(folder / "captures", entry.of_container(path, name, on_finding=lambda _: None))
+    rows.write_findings(folder / "findings", [])
+    rows.write_rows(folder / "formats", [])
+    harvest = Harvest(
+        id=HarvestId(f"{when:%Y%m%d%H%M%S}-site-{number}"),
+        target=TargetId(number),
+        kind=HarvestKind.HARVEST,
+        state=HarvestState.FINISHED,
+        seeds=(Url(site),),
+        collection=collection,
+        settings={},
+        started_at=when,
+        reason="the queue is empty",
+        counts={"fetched": 3},
+    )
+    target = Target(
+        id=harvest.target, name=f"Site {number}", seeds=harvest.seeds, collection=collection, purpose=Purpose.HERITAGE, created_at=when
+    )
+    container = ContainerSource(
+        name=name, path=path, size_bytes=path.stat().st_size, sha256=digest.of_file(path).value.hex(), records=len(pages)
+    )
+    return PackageContent(
+        id=package.id_of(harvest.id),
+        urn=f"urn:nbn:de:0000-{number}",
+        title=f"Site {number}, {when:%Y-%m-%d}",
+        target=target,
+        harvest=harvest,
+        containers=(container,),
+        captures=folder / "captures",
+        formats=(folder / "formats",),
+        findings=folder / "findings",
+        logs=(),
+        verdict=Verdict(answer=Answer.ACCEPT, rule="quality", reason="whole"),
+        events=(Event(at=when, agent="anna", action="harvested", subject_kind="harvest", subject=harvest.id),),
+        descriptions={"dublin_core.xml": b"<dc/>"},
+        agent="anna",
+        stored_at=when,
+        decisions=(
+            {"question": "selection", "answer": "accept", "rule": "heritage", "reason": "ours", "agent": "anna", "at": when.isoformat()},
+        ),
+    )
+
+
+class Clock:
+    """Stands still until it is told otherwise."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def days_later(self, days: float) -> None:
+        self.now += timedelta(days=days)
+
+
+def files_of(store_root: Path, identifier: PackageId) -> list[Path]:
+    """Every file of a package in a folder, content and frame."""
+    return sorted(path for path in (store_root / layout.folder_of(identifier)).rglob("*") if path.is_file())
