@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+import resource
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -17,7 +18,7 @@ from h2.connection import H2Connection
 from h2.events import RequestReceived
 from harvest_site import Asked, Site
 
-from webdepot.errors import ConfigError
+from webdepot.errors import ConfigError, NoSpace
 from webdepot.harvest import curl_loop
 from webdepot.harvest.addresses import Router, is_public, parse_connect_to
 from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
@@ -69,6 +70,18 @@ def test_no_referrer_from_https_to_http_and_no_password(site: Site) -> None:
     visit, _ = fetch(f"http://user:secret@127.0.0.1:{site.port}/")
     assert b"secret" not in visit.request + site.log[-1].raw
     assert b"Authorization" not in site.log[-1].raw
+
+
+def test_a_user_agent_may_have_any_letters_but_no_line_of_its_own(site: Site) -> None:
+    async def main() -> None:
+        fetcher = CurlFetcher(user_agent="Webdepot/1 (Bücherei 図書館)\r\nX-Evil: 1", router=Router(allow_private=True))
+        visit = await fetcher.fetch(Candidate(url=Url(site.url + "/")))
+        visit.body.close()
+        assert visit.request == site.log[0].raw
+        await fetcher.close()
+
+    asyncio.run(main())
+    assert "\r\nUser-Agent: Webdepot/1 (Bücherei ???) X-Evil: 1\r\n".encode("latin-1") in site.log[0].raw
 
 
 def test_head_and_chunks_are_kept_as_they_came(site: Site) -> None:
@@ -185,6 +198,17 @@ def test_a_long_body_is_cut_at_the_limit(site: Site, tmp_path: Path) -> None:
     site.page("/", b"x" * 3_000_000)
     visit, body = fetch(site.url + "/", limits=FetchLimits(body_bytes=2_000_001, spool_bytes=1000), spool_folder=tmp_path)
     assert (visit.truncated, visit.body_bytes, len(body)) == ("length", 2_000_001, 2_000_001)
+
+
+def test_a_full_temporary_folder_is_told(site: Site, tmp_path: Path) -> None:
+    site.page("/", b"x" * 500_000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(NoSpace, match="temporary folder"):
+            fetch(site.url + "/", limits=FetchLimits(spool_bytes=1000), spool_folder=tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_body_of_exactly_the_limit_is_whole(site: Site) -> None:

@@ -1,11 +1,12 @@
 """What is particular to the LMDB frontier: its lock, its layout, its growth."""
 
+import resource
 from pathlib import Path
 
 import lmdb
 import pytest
 
-from webdepot.errors import Conflict
+from webdepot.errors import Conflict, NoSpace
 from webdepot.harvest.frontier import LmdbFrontier, identity, origin_of
 from webdepot.model import Candidate
 from webdepot.url import Url
@@ -41,6 +42,31 @@ def test_the_map_grows_by_itself(tmp_path: Path) -> None:
     frontier.close()
     frontier = LmdbFrontier(tmp_path / "f", map_bytes=1 << 20)
     assert frontier.counts().waiting == 28_000
+    frontier.close()
+
+
+def test_a_full_disk_is_told_and_the_last_commit_stands(tmp_path: Path) -> None:
+    frontier = LmdbFrontier(tmp_path / "f")
+    frontier.add([Candidate(url=Url("http://h.example/first"))])
+    frontier.commit({"log": 1})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+    try:
+        frontier.add(Candidate(url=Url(f"http://h.example/{number}")) for number in range(20_000))
+        with pytest.raises(NoSpace, match="nothing acknowledged is lost"):
+            frontier.commit({"log": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    frontier.close()
+    frontier = LmdbFrontier(tmp_path / "f")
+    assert (frontier.counts().waiting, frontier.marks()) == (1, {"log": 1})
+    frontier.close()
+
+
+def test_a_map_that_cannot_grow_in_time_is_told(tmp_path: Path) -> None:
+    frontier = LmdbFrontier(tmp_path / "f", map_bytes=1 << 20)
+    with pytest.raises(NoSpace):
+        frontier.add(Candidate(url=Url(f"http://h.example/{number}")) for number in range(50_000))
     frontier.close()
 
 

@@ -32,8 +32,8 @@ from webdepot.harvest.curl_loop import CurlLoop
 from webdepot.model import Candidate, Failure, Visit
 from webdepot.times import Clock, utc_now
 
-ACCEPT = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-ACCEPT_ENCODING = "Accept-Encoding: gzip, deflate, br"
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+ACCEPT_ENCODING = "gzip, deflate, br"
 _STOP = -1
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -76,7 +76,7 @@ class CurlFetcher:
         ca_file: Path | None = None,
         connections: int = 256,
     ) -> None:
-        self._headers = [f"User-Agent: {user_agent}", ACCEPT, ACCEPT_ENCODING]
+        self._headers = [_header("User-Agent", user_agent), _header("Accept", ACCEPT), _header("Accept-Encoding", ACCEPT_ENCODING)]
         self._limits = limits or FetchLimits()
         self._router = router or Router(timeout_s=self._limits.connect_timeout_s)
         self._clock = clock
@@ -95,8 +95,8 @@ class CurlFetcher:
         if route.failure is not None:
             return _failed(candidate, at=at, failure=route.failure, detail=route.detail, permanent=route.permanent)
         authority = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
-        headers = [*self._headers, f"Referer: {candidate.via}"] if _may_refer(candidate) else self._headers
-        request = "\r\n".join((f"GET {target} HTTP/1.1", f"Host: {authority}", *headers, "", "")).encode("latin-1", "replace")
+        headers = [*self._headers, _header("Referer", candidate.via or "")] if _may_refer(candidate) else self._headers
+        request = b"\r\n".join((f"GET {target} HTTP/1.1\r\nHost: {authority}".encode("ascii", "replace"), *headers, b"", b""))
         transfer = self._idle.pop() if self._idle else _Transfer(self._limits, self._ca_file, self._spool_folder)
         transfer.prepare(f"{scheme}://{authority}/", target, headers, _route_options(route, host, port))
         transfer.may_connect = _anywhere if route.connect_to else self._router.allows
@@ -133,7 +133,7 @@ class _Transfer:
         self._opened: list[socket.socket] = []
         """Sockets given to pycurl, which works on a duplicate: ours are closed after the transfer."""
 
-    def prepare(self, url: str, target: str, headers: list[str], route: dict[int, list[str]]) -> None:
+    def prepare(self, url: str, target: str, headers: list[bytes], route: dict[int, list[str]]) -> None:
         self._head: list[bytes] = []
         self._head_bytes = 0
         self._head_is_whole = False
@@ -273,6 +273,11 @@ def _parts(url: str) -> tuple[str, str, int, str]:
     if not colon or port.endswith("]"):
         return scheme, authority, _DEFAULT_PORTS.get(scheme, 0), target
     return scheme, host, int(port), target
+
+
+def _header(name: str, value: str) -> bytes:
+    """One line of a request. An institution's name may have any letters; a line has one line."""
+    return f"{name}: {' '.join(value.split())}".encode("latin-1", "replace")
 
 
 def _may_refer(candidate: Candidate) -> bool:

@@ -29,6 +29,7 @@ import os
 import re
 from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from heapq import heappop, heappush
 from itertools import count
@@ -143,6 +144,12 @@ class LmdbFrontier:
     # --- the life of a candidate -----------------------------------------------------------------------------------------
 
     def add(self, candidates: Iterable[Candidate]) -> int:
+        try:
+            return self._add(candidates)
+        except lmdb.Error as error:  # the map is full, or dirty pages were written to a full disk
+            raise _storage_error(self.folder, error) from error
+
+    def _add(self, candidates: Iterable[Candidate]) -> int:
         added = 0
         put, seen, queue = self._txn.put, self._seen, self._queue
         for candidate in candidates:
@@ -243,7 +250,8 @@ class LmdbFrontier:
 
     def close(self) -> None:
         """Gives up what was not committed."""
-        self._txn.abort()
+        with suppress(lmdb.Error):  # after a failed commit there is nothing left to give up
+            self._txn.abort()
         self._env.close()
         os.close(self._lock)
 
