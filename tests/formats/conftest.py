@@ -1,18 +1,16 @@
-"""An identifier and a guard for all tests of formats: both take a moment to start."""
+"""An examiner for all tests of formats: its children take a moment to start."""
 
 import pytest
 
-from webdepot.formats.guard import Guard
-from webdepot.formats.identify import SiegfriedIdentifier
+from webdepot.formats.examine import Examiner
 
 
 @pytest.fixture(scope="session")
-def identifier():
-    with SiegfriedIdentifier() as opened:
+def examiner():
+    with Examiner() as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
-def guard():
-    with Guard() as opened:
-        yield opened
+def identifier(examiner):
+    return examiner

@@ -77,7 +77,7 @@ def good_files() -> dict[str, tuple[bytes, str, str]]:
         "a.tif": (image("TIFF"), "fmt/353", "valid"),
         "packed.tif": (image("TIFF", compression="tiff_lzw"), "fmt/353", "valid"),
         "a.bmp": (image("BMP"), "fmt/116", "valid"),
-        "a.ico": (image("ICO"), "x-fmt/418", "not checked"),
+        "a.ico": (image("ICO"), "x-fmt/418", "valid"),
         "a.pdf": (pdf(), "fmt/17", "valid"),
         "streams.pdf": (pdf(object_stream_mode=pikepdf.ObjectStreamMode.generate), "fmt/19", "valid"),
         "a.zip": (zipped({"a.txt": b"x" * 500, "ü/b": b""}), "x-fmt/263", "valid"),

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from webdepot.formats import validate
-from webdepot.formats.guard import Guard
-from webdepot.formats.validity import Validity
+from webdepot.formats.examine import Examiner
+from webdepot.formats.guard import Limits
+from webdepot.formats.validity import Checked, Validity
 from webdepot.model import Basis, Format, FormatVerdict, Severity
 
 GOOD = good_files()
@@ -29,13 +30,19 @@ def of(mime: str) -> Format:
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_good_files_raise_no_alarm(identifier, guard, name):
+def test_good_files_raise_no_alarm(identifier, examiner, name):
     data, _, expected = GOOD[name]
     format = identifier.identify(data, name=name, mime="")
-    validity, findings = guard.check(data, format, subject=name)
-    assert validity.value == expected
-    assert [each for each in findings if each.severity is not Severity.NOTE] == []
-    assert validate.check(data, format, subject=name) == (validity, findings)
+    found = examiner.examine(data, name=name, mime="", subject=name)
+    assert found.format == format
+    assert (found.validity.value, found.findings) == (expected, [each for each in found.findings if each.severity is Severity.NOTE])
+    assert validate.check(data, format, subject=name) == Checked(
+        validity=found.validity, findings=found.findings, properties=found.properties
+    )
+
+
+def codes(done):
+    return [each.code for each in done.findings]
 
 
 def flipped(data: bytes, place: int) -> bytes:
@@ -95,13 +102,13 @@ DEFECTS = {
 
 
 @pytest.mark.parametrize("name", DEFECTS)
-def test_planted_defects_are_found(guard, name):
+def test_planted_defects_are_found(examiner, name):
     mime, data = DEFECTS[name]
-    validity, findings = guard.check(data, of(mime), subject=name)
-    assert validity is Validity.NOT_VALID
-    assert findings
-    assert {each.subject for each in findings} == {name}
-    assert all(each.code.startswith("formats.") and each.message for each in findings)
+    done = examiner.check(data, of(mime), subject=name)
+    assert done.validity is Validity.NOT_VALID
+    assert done.findings
+    assert {each.subject for each in done.findings} == {name}
+    assert all(each.code.startswith("formats.") and each.message for each in done.findings)
 
 
 def laughs() -> bytes:
@@ -150,63 +157,63 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_files_end(guard, name):
+def test_hostile_files_end(examiner, name):
     mime, make = HOSTILE[name]
     data = make()
     started = time.monotonic()
-    validity, findings = guard.check(data, of(mime), subject=name)
+    done = examiner.check(data, of(mime), subject=name)
     assert time.monotonic() - started < 60  # a hang would be endless; the guard's own limit is 5 s
-    assert validity is not Validity.VALID
-    assert findings
-    assert guard.check(b"fine", of("text/plain")) == (Validity.VALID, [])
+    assert done.validity is not Validity.VALID
+    assert done.findings
+    assert examiner.check(b"fine", of("text/plain")).validity is Validity.VALID
 
 
 def test_a_check_that_takes_too_long_is_stopped_and_the_next_one_works():
-    with Guard(time_s=0.2) as impatient:
-        bomb = gzip.compress(bytes(500_000_000), 1)
-        validity, findings = impatient.check(bomb, of("application/gzip"), subject="bomb")
-        assert (validity, [each.code for each in findings]) == (Validity.NOT_CHECKED, ["formats.gave-up-time"])
-        assert impatient.check(b"fine", of("text/plain")) == (Validity.VALID, [])
+    with Examiner(limits=Limits(time_s=0.2)) as impatient:
+        slow = zipped({str(number): bytes(3_000_000) for number in range(80)})
+        done = impatient.check(slow, of("application/zip"), subject="slow")
+        assert (done.validity, codes(done)) == (Validity.NOT_CHECKED, ["formats.gave-up-time"])
+        assert impatient.check(b"fine", of("text/plain")).validity is Validity.VALID
 
 
 def test_a_check_that_needs_too_much_memory_is_stopped():
-    with Guard(memory_bytes=40 << 20) as frugal:
-        validity, findings = frugal.check(white(6000, 6000, "PNG", mode="RGB"), of("image/png"))
-        assert (validity, [each.code for each in findings]) == (Validity.NOT_CHECKED, ["formats.gave-up-memory"])
-        assert frugal.check(b"fine", of("text/plain")) == (Validity.VALID, [])
+    with Examiner(limits=Limits(memory_bytes=40 << 20)) as frugal:
+        done = frugal.check(white(4400, 4400, "TIFF", mode="RGB"), of("image/tiff"))
+        assert (done.validity, codes(done)) == (Validity.NOT_CHECKED, ["formats.gave-up-memory"])
+        assert frugal.check(b"fine", of("text/plain")).validity is Validity.VALID
 
 
 def test_a_child_that_dies_costs_one_finding():
-    with Guard() as guard:
-        guard.check(b"fine", of("text/plain"))
-        os.kill(guard._child.pid, signal.SIGSEGV)
-        validity, findings = guard.check(b"fine", of("text/plain"), subject="s")
-        assert (validity, [each.code for each in findings]) == (Validity.NOT_CHECKED, ["formats.checker-died"])
-        assert "SIGSEGV" in findings[0].message
-        assert guard.check(b"fine", of("text/plain")) == (Validity.VALID, [])
+    with Examiner() as examiner:
+        examiner.check(b"fine", of("text/plain"))
+        os.kill(examiner._checking.pid, signal.SIGSEGV)
+        done = examiner.check(b"fine", of("text/plain"), subject="s")
+        assert (done.validity, codes(done)) == (Validity.NOT_CHECKED, ["formats.checker-died"])
+        assert "SIGSEGV" in done.findings[0].message
+        assert examiner.check(b"fine", of("text/plain")).validity is Validity.VALID
 
 
-def test_encrypted_files_are_named(guard):
+def test_encrypted_files_are_named(examiner):
     locked = pdf(encryption=pikepdf.Encryption(owner="secret", user="secret"))
-    validity, findings = guard.check(locked, of("application/pdf"))
-    assert (validity, [each.code for each in findings]) == (Validity.NOT_CHECKED, ["formats.encrypted"])
+    done = examiner.check(locked, of("application/pdf"))
+    assert (done.validity, codes(done)) == (Validity.NOT_CHECKED, ["formats.encrypted"])
 
 
-def test_what_has_no_check_is_said_so(guard, tmp_path):
-    assert guard.check(b"x", of("video/x-unknown")) == (Validity.NOT_CHECKED, [])
-    assert [each.code for each in guard.check(b"", of("text/plain"))[1]] == ["formats.empty"]
+def test_what_has_no_check_is_said_so(examiner, tmp_path):
+    assert examiner.check(b"x", of("video/x-unknown")) == Checked(validity=Validity.NOT_CHECKED, findings=[])
+    assert codes(examiner.check(b"", of("text/plain"))) == ["formats.empty"]
     path = tmp_path / "x"
     path.write_bytes(b"<a>")
-    assert guard.check(path, of("application/xml"))[0] is Validity.NOT_VALID
+    assert examiner.check(path, of("application/xml")).validity is Validity.NOT_VALID
 
 
 @given(st.sampled_from(sorted(DEFECTS)), st.data())
 @settings(max_examples=150, deadline=None)
-def test_mutated_files_end_with_an_answer(guard, name, draw):
+def test_mutated_files_end_with_an_answer(examiner, name, draw):
     mime, data = DEFECTS[name]
     changed = bytearray(data[:20_000])
     for _ in range(draw.draw(st.integers(1, 8))):
         changed[draw.draw(st.integers(0, len(changed) - 1))] = draw.draw(st.integers(0, 255))
-    validity, findings = guard.check(bytes(changed), of(mime))
-    assert "formats.checker-died" not in [each.code for each in findings], findings
-    assert validity in Validity
+    done = examiner.check(bytes(changed), of(mime))
+    assert "formats.checker-died" not in codes(done), done
+    assert done.validity in Validity

@@ -1,61 +1,122 @@
-"""Validation behind a wall: checks run in one child process with limits on time and memory.
+"""Work on hostile bytes behind a wall: a child process with limits on time and memory.
 
-The child is started once and asked again and again; a file that hangs or kills it costs one finding and a new child. A file goes to
-the child as an open descriptor over a socket, so that its bytes are not copied.
+The child is started once and asked again and again; a file that hangs or kills it costs one answer and a new child. A file goes to the
+child as an open descriptor over a socket, so that its bytes are not copied.
 
-    parent -> child   {"format": {...}, "subject": "..."} and the descriptor
-    child -> parent   {"validity": "valid", "findings": [...]}
+    parent -> child   a JSON object and the descriptor
+    child -> parent   a JSON object
 
-Time is watched twice: the parent kills a child that does not answer, and the child has a timer that ends it should the parent be
-gone. Memory is bounded by RLIMIT_AS above what the child has at its start.
+Limits are watched from outside, since a library in a loop hears nobody: the parent looks at the child's processor time, its elapsed time
+and its memory, and kills it. Processor time is what a loop burns; counting it instead of the clock lets a good file have its time on a
+busy machine. The child bounds its own address space too (RLIMIT_AS), which turns most hunger for memory into a plain `MemoryError`, and
+has a timer that ends it should the parent be gone.
 """
 
-import gc
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import subprocess
 import sys
-from dataclasses import asdict
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from webdepot.formats import validate
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Validity
-from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity
+from webdepot.model import Finding
 
-TIME_S = 5.0
-MEMORY_BYTES = 200 << 20
+TIME_S = 3.5
+"""Processor time for one file."""
+LONGEST_S = 8.0
+"""Elapsed time for one file, whatever the machine is doing."""
+MEMORY_BYTES = 128 << 20
+_FIRST_LOOK_S = 0.1
+_LOOK_S = 0.05
 _MESSAGE_BYTES = 1 << 17
-_MOST_FINDINGS = 20
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = resource.getpagesize()
+_START_S = 60.0
+
+Message = dict[str, Any]
+Work = Callable[[Message, int], Message]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """For one file. Memory is what it may take beyond what the child had at its start."""
+
+    time_s: float = TIME_S
+    longest_s: float = LONGEST_S
+    memory_bytes: int = MEMORY_BYTES
+
+
+class GaveUp(Exception):
+    """The child did not come to an end with a file; the finding says why."""
+
+    def __init__(self, found: Finding) -> None:
+        super().__init__(found.message)
+        self.finding = found
 
 
 class Guard:
-    """Checks files as `validate.check` does, whatever is in them. One thread at a time; close it, or use it in a `with`."""
+    """One child running a module of this room. One thread at a time; close it, or use it in a `with`."""
 
-    def __init__(self, *, time_s: float = TIME_S, memory_bytes: int = MEMORY_BYTES) -> None:
-        self.time_s = time_s
-        self.memory_bytes = memory_bytes
+    def __init__(self, module: str, *arguments: str, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen value
+        self.limits = limits
+        self._command = [sys.executable, "-m", module]
+        self._arguments = arguments
         self._child: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
+        self._is_ready = False
+        self._base_bytes = 0
 
-    def check(self, payload: bytes | Path, format: Format, *, subject: str = "") -> tuple[Validity, list[Finding]]:
-        if not validate.has_check(format):
-            return Validity.NOT_CHECKED, []
-        if isinstance(payload, Path):
-            descriptor = os.open(payload, os.O_RDONLY | os.O_CLOEXEC)
-        else:
-            descriptor = os.memfd_create("payload", os.MFD_CLOEXEC)
-            with os.fdopen(descriptor, "wb", closefd=False) as file:
-                file.write(payload)
+    @property
+    def pid(self) -> int:
+        """Of the child; 0 while there is none."""
+        return self._child.pid if self._child else 0
+
+    def start(self) -> None:
+        """Begin to start the child without waiting for it."""
+        if self._child is None:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                for end in (ours, theirs):
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _MESSAGE_BYTES)
+                said = (str(theirs.fileno()), str(self.limits.longest_s), str(self.limits.memory_bytes), *self._arguments)
+                self._child = subprocess.Popen(  # noqa: S603 - our own program
+                    [*self._command, *said],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env={**os.environ, "GOGC": "50", "GOMAXPROCS": "1", "GOMEMLIMIT": "96MiB"},
+                )
+            self._socket = ours
+            self._is_ready = False
+
+    def ask(self, question: Message, descriptor: int) -> Message:
+        """The child's answer about the open file; GaveUp when it went over a limit or died."""
+        connection = self._connection()
         try:
-            return self._ask(descriptor, format, subject)
-        finally:
-            os.close(descriptor)
+            socket.send_fds(connection, [json.dumps(question).encode()], [descriptor])
+            self._wait(connection)
+            answer = connection.recv(_MESSAGE_BYTES)
+        except OSError as error:
+            raise GaveUp(self._died(error.strerror or "no answer")) from error
+        if not answer:
+            raise GaveUp(self._died("no answer"))
+        found: Message = json.loads(answer)
+        return found
+
+    def greeting(self) -> Message:
+        """What the child said of itself when it was ready."""
+        self._connection()
+        return self._greeting
 
     def close(self) -> None:
         if self._socket is not None:
@@ -71,111 +132,109 @@ class Guard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _ask(self, descriptor: int, format: Format, subject: str) -> tuple[Validity, list[Finding]]:
-        connection = self._connection()
-        question = json.dumps({"format": asdict(format), "subject": subject[:4096]}).encode()
-        try:
-            socket.send_fds(connection, [question], [descriptor])
-            answer = connection.recv(_MESSAGE_BYTES)
-        except TimeoutError:
-            self.close()
-            return Validity.NOT_CHECKED, [finding("gave-up-time", subject=subject, limit=f"{self.time_s:g}")]
-        except OSError as error:
-            answer, reason = b"", error.strerror or "no answer"
-        else:
-            reason = "no answer"
-        if not answer:
-            return Validity.NOT_CHECKED, [self._died(subject, reason)]
-        return _read_answer(answer)
+    def _connection(self) -> socket.socket:
+        self.start()
+        assert self._socket is not None  # noqa: S101 - `start` sets it
+        if not self._is_ready:
+            # The start of a child takes its own time, once; it must not count against the first file.
+            self._socket.settimeout(_START_S)
+            try:
+                greeting = self._socket.recv(_MESSAGE_BYTES)
+            except OSError:
+                greeting = b""
+            if not greeting:
+                self.close()
+                raise ChildProcessError("The process that looks at files did not start. Run: webdepot doctor")
+            self._greeting: Message = json.loads(greeting)
+            self._base_bytes = _memory_bytes(self.pid)
+            self._socket.settimeout(self.limits.longest_s)
+            self._is_ready = True
+        return self._socket
 
-    def _died(self, subject: str, reason: str) -> Finding:
+    def _wait(self, connection: socket.socket) -> None:
+        """Until there is an answer; GaveUp at the first limit."""
+        if select.select([connection], [], [], min(_FIRST_LOOK_S, self.limits.longest_s))[0]:
+            return
+        begun_s, spent_s = time.monotonic() - _FIRST_LOOK_S, _processor_s(self.pid) - _FIRST_LOOK_S
+        while not select.select([connection], [], [], _LOOK_S)[0]:
+            if _processor_s(self.pid) - spent_s > self.limits.time_s or time.monotonic() - begun_s > self.limits.longest_s:
+                self.close()
+                raise GaveUp(finding("gave-up-time", limit=f"{self.limits.time_s:g}"))
+            if _memory_bytes(self.pid) - self._base_bytes > self.limits.memory_bytes:
+                self.close()
+                raise GaveUp(finding("gave-up-memory"))
+
+    def _died(self, reason: str) -> Finding:
         """Why the child is gone; the next question starts a new one."""
         status = self._child.wait() if self._child else 0
         self.close()
         if status == -signal.SIGALRM:
-            return finding("gave-up-time", subject=subject, limit=f"{self.time_s:g}")
+            return finding("gave-up-time", limit=f"{self.limits.longest_s:g}")
         detail = signal.Signals(-status).name if status < 0 else f"{reason}, exit {status}"
-        return finding("checker-died", subject=subject, detail=detail)
-
-    def _connection(self) -> socket.socket:
-        if self._socket is None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
-                for end in (ours, theirs):
-                    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _MESSAGE_BYTES)
-                command = [sys.executable, "-m", "webdepot.formats.guard", str(theirs.fileno()), str(self.time_s), str(self.memory_bytes)]
-                self._child = subprocess.Popen(  # noqa: S603 - our own program
-                    command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-                )
-            # The start of a child takes its own time, once; it must not count against the first file.
-            ours.settimeout(60)
-            if ours.recv(16) != b"ready":
-                ours.close()
-                raise ChildProcessError("The process that checks files did not start. Run: webdepot doctor")
-            ours.settimeout(self.time_s)
-            self._socket = ours
-        return self._socket
+        return finding("checker-died", detail=detail)
 
 
-def serve(connection: socket.socket, *, time_s: float, memory_bytes: int) -> None:
-    """The child: answer until the parent closes the connection."""
+def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message]]) -> None:
+    """The child: get ready, say so, answer until the parent closes the connection. `begin` gives the work and the greeting."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
-    connection.send(b"ready")
-    while True:
-        question, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 1)
-        if not question:
-            return
-        signal.setitimer(signal.ITIMER_REAL, time_s + 1)
-        try:
-            answer = _answer(json.loads(question), descriptors[0], memory_bytes)
-        finally:
-            os.close(descriptors[0])
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        connection.send(answer)
+    longest_s = float(arguments[1])
+    with socket.socket(fileno=int(arguments[0])) as connection:
+        work, greeting = begin(arguments[2:])
+        connection.send(json.dumps(greeting).encode())
+        while True:
+            question, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 1)
+            if not question:
+                return
+            signal.setitimer(signal.ITIMER_REAL, longest_s + 1)
+            try:
+                answer = work(json.loads(question), descriptors[0])
+            finally:
+                os.close(descriptors[0])
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            connection.send(_packed(answer))
 
 
-def _answer(question: dict[str, Any], descriptor: int, memory_bytes: int) -> bytes:
-    facts, subject = question["format"], question["subject"]
-    format = Format(**facts | {"basis": Basis(facts["basis"]), "verdict": FormatVerdict(facts["verdict"])})
-    validate.find_check(format)  # imports its library before the limit, which is meant for the file alone
-    _limit_memory(memory_bytes)
-    try:
-        validity, findings = validate.check(Path(f"/proc/self/fd/{descriptor}"), format, subject=subject)
-    except MemoryError:
-        gc.collect()
-        validity, findings = Validity.NOT_CHECKED, [finding("gave-up-memory", subject=subject)]
-    except RecursionError:
-        validity, findings = Validity.NOT_CHECKED, [finding("nested-too-deep", subject=subject, detail="more levels than can be read")]
-    except Exception as error:
-        # Whatever a library throws at hostile bytes is an observation about the file, not about us.
-        detail = f"{type(error).__name__}: {error}"
-        validity, findings = Validity.NOT_CHECKED, [finding("checker-died", subject=subject, detail=detail)]
-    _limit_memory(None)
-    return json.dumps({"validity": validity.value, "findings": [asdict(each) for each in findings[:_MOST_FINDINGS]]}).encode()
-
-
-def _limit_memory(memory_bytes: int | None) -> None:
-    """So much more than the process has mapped now; None takes the limit away."""
+def limit_memory(memory_bytes: int | None) -> None:
+    """In a child: so much more address space than the process has mapped now; None takes the limit away."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     if memory_bytes is None:
         resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
         return
-    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE_BYTES
     wanted = mapped + memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
-def _read_answer(answer: bytes) -> tuple[Validity, list[Finding]]:
-    document = json.loads(answer)
-    findings = [Finding(**each | {"severity": Severity(each["severity"])}) for each in document["findings"]]
-    return Validity(document["validity"]), findings
+def opened(payload: bytes | Path) -> int:
+    """A descriptor to hand to a child; the caller closes it."""
+    if isinstance(payload, Path):
+        return os.open(payload, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.memfd_create("payload", os.MFD_CLOEXEC)
+    with os.fdopen(descriptor, "wb", closefd=False) as file:
+        file.write(payload)
+    return descriptor
 
 
-def main(arguments: list[str]) -> None:
-    descriptor, time_s, memory_bytes = int(arguments[0]), float(arguments[1]), int(arguments[2])
-    with socket.socket(fileno=descriptor) as connection:
-        serve(connection, time_s=time_s, memory_bytes=memory_bytes)
+def _packed(answer: Message) -> bytes:
+    """One message; what is too long for it loses its findings first."""
+    packed = json.dumps(answer).encode()
+    while len(packed) > _MESSAGE_BYTES and answer.get("findings"):
+        answer = {**answer, "findings": answer["findings"][: len(answer["findings"]) // 2]}
+        packed = json.dumps(answer).encode()
+    return packed
 
 
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def _processor_s(pid: int) -> float:
+    """Processor time of a process so far; 0 when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _memory_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_bytes().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError):
+        return 0

@@ -3,12 +3,18 @@
 https://www.itforarchivists.com/siegfried and https://www.nationalarchives.gov.uk/PRONOM. pygfried takes paths only, so bytes go
 through a file in memory (`memfd_create`) and a symbolic link whose name keeps the extension, which is evidence too. It holds the
 interpreter's lock while it looks: use processes, not threads, for more speed.
+
+Signatures ask for bytes at the beginning and at the end of a file, so that of a large one only these two pieces are shown; formats
+whose signatures look further inside (ZIP and OLE2 containers, PDF, TIFF, markup) are shown whole up to a limit. It trusts files to end:
+`examine` puts it behind a guard.
 """
 
 import os
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +28,10 @@ from webdepot.model import Basis, Format
 
 RESOLVER_VERSION = 1
 """Raised when the own resolver answers otherwise than before; part of the engine's name."""
+CUT_ABOVE_BYTES = 1 << 20
+PIECE_BYTES = 256 << 10
+WHOLE_UP_TO_BYTES = 64 << 20
+_LOOKED_INSIDE = (b"PK", b"\xd0\xcf\x11\xe0", b"%PDF", b"II*\0", b"MM\0*", b"<", b"\xef\xbb\xbf<")
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,10})\Z", re.ASCII)
 _BASES = (
     ("container match", Basis.CONTAINER),
@@ -46,13 +56,10 @@ class SiegfriedIdentifier:
         return self._engine
 
     def identify(self, payload: bytes | Path, *, name: str, mime: str) -> Format:
-        extension = extension_of(name)
         said = media.essence(mime)
-        if extension in DYNAMIC and said:
-            extension = ""
-        size_bytes, head = _look(payload)
-        matches = [match for match in map(_match, self._scan(payload, extension)) if match] if size_bytes else []
-        return resolve(Evidence(matches=matches, head=head, size_bytes=size_bytes, extension=extension, mime=said))
+        evidence = evidence_of(payload, [], name=name, mime=said)
+        matches = [match for match in map(_match, self._scan(payload, evidence)) if match] if evidence.size_bytes else []
+        return resolve(replace(evidence, matches=matches))
 
     def close(self) -> None:
         if self._folder is not None:
@@ -65,16 +72,17 @@ class SiegfriedIdentifier:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _scan(self, payload: bytes | Path, extension: str) -> "list[pygfried.Match]":
+    def _scan(self, payload: bytes | Path, evidence: Evidence) -> "list[pygfried.Match]":
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="webdepot-identify-"))
-        link = self._folder / (f"payload.{extension}" if extension else "payload")
-        if isinstance(payload, Path):
-            return self._scan_link(link, str(payload.absolute()))
+        link = self._folder / (f"payload.{evidence.extension}" if evidence.extension else "payload")
+        shown = _pieces(payload, evidence.size_bytes) if _is_cut(evidence) else payload
+        if isinstance(shown, Path):
+            return self._scan_link(link, str(shown.absolute()))
         descriptor = os.memfd_create("payload", os.MFD_CLOEXEC)
         try:
             with os.fdopen(descriptor, "wb", closefd=False) as file:
-                file.write(payload)
+                file.write(shown)
             return self._scan_link(link, f"/proc/self/fd/{descriptor}")
         finally:
             os.close(descriptor)
@@ -96,6 +104,38 @@ class SiegfriedIdentifier:
             os.close(descriptor)
         signatures = ", ".join(each["details"] for each in found["identifiers"])
         return f"siegfried {found['siegfried']} (pygfried {version('pygfried')}; {signatures}) + resolver {RESOLVER_VERSION}"
+
+
+def evidence_of(payload: bytes | Path, matches: Sequence[Match], *, name: str, mime: str, quick: bool = False) -> Evidence:
+    """What can be said of a file: what signatures matched, and what its first bytes, its name and the server tell.
+
+    `quick` looks at no more than the first bytes.
+    """
+    extension = extension_of(name)
+    size_bytes, head = _look(payload)
+    return Evidence(
+        matches=matches,
+        head=head[: sniff.HEAD_BYTES] if quick else head,
+        size_bytes=size_bytes,
+        # What a program on the server is called says nothing about what came out of it.
+        extension="" if extension in DYNAMIC and mime else extension,
+        mime=mime,
+    )
+
+
+def _is_cut(evidence: Evidence) -> bool:
+    limit = WHOLE_UP_TO_BYTES if evidence.head.startswith(_LOOKED_INSIDE) else CUT_ABOVE_BYTES
+    return evidence.size_bytes > limit
+
+
+def _pieces(payload: bytes | Path, size_bytes: int) -> bytes:
+    """The beginning and the end of a file."""
+    if isinstance(payload, bytes):
+        return payload[:PIECE_BYTES] + payload[-PIECE_BYTES:]
+    with payload.open("rb") as file:
+        head = file.read(PIECE_BYTES)
+        file.seek(size_bytes - PIECE_BYTES)
+        return head + file.read(PIECE_BYTES)
 
 
 def extension_of(name: str) -> str:

@@ -34,6 +34,7 @@ _FACTS = (
     "warning",
     "validity",
     "findings",
+    "properties",
 )
 
 
@@ -116,7 +117,7 @@ def _add_new(connection: Connection, batch: list[Row], at: datetime) -> None:
     there = {(found.digest, found.engine) for found in connection.execute(chosen)}
     new = {(row["digest"], row["engine"]): row for row in batch if (row["digest"], row["engine"]) not in there}
     if new:
-        values = [{name: _fitting(name, row[name]) for name in _FACTS} | {"identified_at": at} for row in new.values()]
+        values = [{name: _fitting(name, row.get(name, {})) for name in _FACTS} | {"identified_at": at} for row in new.values()]
         connection.execute(insert(identifications), values)
 
 

@@ -2,10 +2,11 @@
 
 Order for each record with a payload (responses, resources, conversions): read it and take its digest; the same bytes again only
 count; bytes that an earlier survey knows take their answer from there; the rest has its content coding undone (within a limit), is
-identified, then validated behind a guard. Large payloads go through temporary files, small ones stay in memory.
+identified and validated behind guards. Large payloads go through temporary files, small ones stay in memory. While guards work on
+some payloads the next are read; a few wait at most.
 
     row   container, digest, url, size_bytes, server_mime, puid, name, version, mime, basis, verdict, warning, validity, engine,
-          findings, uris
+          findings, properties, uris
 
 Rows are put aside in a temporary database while the container is read, since their counts are known only at its end; it keeps memory
 flat. The functions are importable and their values pickle, so that an `Engine` runs one container per worker.
@@ -16,22 +17,23 @@ import json
 import os
 import sqlite3
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, cast
 
 from webdepot import digest
 from webdepot.container.reader import Record, iter_records
-from webdepot.formats import media
-from webdepot.formats.guard import Guard
-from webdepot.formats.identify import SiegfriedIdentifier
+from webdepot.formats import guard, media
+from webdepot.formats.examine import Examiner
 from webdepot.formats.payload import Payload, SurveyLimits
 from webdepot.formats.texts import finding
 from webdepot.model import Finding, FormatVerdict, RecordKind, Severity
-from webdepot.ports import FormatIdentifier
 
 Row = dict[str, Any]
 Already = Callable[[str, str], Row | None]
@@ -54,6 +56,8 @@ class SurveyTask:
     temporary: Path | None = None
     """Folder for large payloads; the system's own by default."""
     signatures: Path | None = None
+    workers: int = 1
+    """Payloads looked at at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +97,7 @@ def run(task: SurveyTask) -> SurveyResult:
         limits=task.limits,
         temporary=task.temporary,
         signatures=task.signatures,
+        workers=task.workers,
     )
 
 
@@ -105,22 +110,23 @@ def of_container(
     limits: SurveyLimits = SurveyLimits(),  # noqa: B008 - frozen value
     temporary: Path | None = None,
     signatures: Path | None = None,
+    workers: int = 1,
+    checked: bool = True,
 ) -> SurveyResult:
-    """Identify and validate everything in a container; `rows` appears when it is whole. InputError when it is no container."""
+    """Identify and (if `checked`) validate everything in a container; `rows` appears when it is whole. InputError when it is none."""
     started = time.monotonic()
     with ExitStack() as stack:
-        identifier = stack.enter_context(SiegfriedIdentifier(signatures))
-        checker = stack.enter_context(Guard(time_s=limits.check_s, memory_bytes=limits.check_memory_bytes))
+        stream = stack.enter_context(path.open("rb"))
         shelf = stack.enter_context(closing(_Shelf()))
         observed = _Observed()
-        stream = stack.enter_context(path.open("rb"))
+        desk = stack.enter_context(_Desk(shelf, observed, signatures, limits, workers, checked))
         for record in iter_records(stream, name, on_finding=observed.add):
             if record.kind in _WITH_PAYLOAD and not record.url.startswith("dns:"):
-                with Payload(record, limits, temporary) as payload:
-                    _take(payload, record, shelf, observed, identifier, checker, already)
+                _take(Payload(record, limits, temporary), record, desk, already)
+        desk.finish()
         shelf.write(rows)
         counts = shelf.counts(dict(observed.codes), time.monotonic() - started)
-        return SurveyResult(container=name, engine=identifier.engine, rows=rows, findings=tuple(observed.findings), counts=counts)
+        return SurveyResult(container=name, engine=desk.engine, rows=rows, findings=tuple(observed.findings), counts=counts)
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -129,49 +135,127 @@ def read_rows(path: Path) -> Iterator[Row]:
         yield from map(json.loads, lines)
 
 
-def _take(
-    payload: Payload,
-    record: Record,
-    shelf: "_Shelf",
-    observed: "_Observed",
-    identifier: FormatIdentifier,
-    checker: Guard,
-    already: Already | None,
-) -> None:
-    if not payload.size_bytes or shelf.seen_again(payload.digest):
-        return
-    row = already(payload.digest, identifier.engine) if already else None
-    if row is None:
-        row = _row(payload, record, identifier, checker)
-    for each in row["findings"]:
-        observed.add(Finding(**each | {"severity": Severity(each["severity"])}))
-    _compare_digest(payload, record, observed)
-    shelf.put({"container": record.location.container, **row})
+def _take(payload: Payload, record: Record, desk: "_Desk", already: Already | None) -> None:
+    with ExitStack() as stack:
+        stack.enter_context(payload)
+        if not payload.size_bytes:
+            return
+        _compare_digest(payload, record, desk.observed)
+        if not desk.shelf.seen_first(payload.digest):
+            return
+        row = already(payload.digest, desk.engine) if already else None
+        if row is not None:
+            desk.put({"container": record.location.container, **row})
+            return
+        content, cut = payload.content()
+        task = _Task(
+            payload=payload,
+            content=content,
+            cut=cut,
+            container=record.location.container,
+            url=record.url,
+            mime=media.essence(record.content_type),
+        )
+        stack.pop_all()  # the desk closes the payload when it is done with it
+        desk.give(task)
 
 
-def _row(payload: Payload, record: Record, identifier: FormatIdentifier, checker: Guard) -> Row:
-    content, cut = payload.content()
-    said = media.essence(record.content_type)
-    found = identifier.identify(content, name=record.url, mime=said)
-    validity, findings = checker.check(content, found, subject=record.url)
-    if cut:
-        findings.insert(0, finding("content-cut", subject=record.url, limit=payload.limits.content_bytes))
-    return {
-        "digest": payload.digest,
-        "url": record.url,
-        "size_bytes": len(content) if isinstance(content, bytes) else content.stat().st_size,
-        "server_mime": said,
-        "puid": found.puid,
-        "name": found.name,
-        "version": found.version,
-        "mime": found.mime,
-        "basis": found.basis.value,
-        "verdict": found.verdict.value,
-        "warning": found.warning,
-        "validity": validity.value,
-        "engine": identifier.engine,
-        "findings": [asdict(each) for each in findings],
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """A payload on the desk. It owns the payload's files; the record it came from is gone."""
+
+    payload: Payload
+    content: bytes | Path
+    cut: bool
+    container: str
+    url: str
+    mime: str
+
+
+class _Desk:
+    """Guards at work: each thread waits for one of them, so that reading goes on meanwhile. Rows are put in the order of reading."""
+
+    def __init__(
+        self, shelf: "_Shelf", observed: "_Observed", signatures: Path | None, limits: SurveyLimits, workers: int, checked: bool
+    ) -> None:
+        self.shelf = shelf
+        self.observed = observed
+        self._limits = limits
+        self._checked = checked
+        guarded = guard.Limits(time_s=limits.check_s, memory_bytes=limits.check_memory_bytes)
+        self._examiners = [Examiner(signatures, limits=guarded) for _ in range(workers)]
+        self._free: SimpleQueue[Examiner] = SimpleQueue()
+        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="survey")
+        self._waiting: deque[tuple[_Task, Future[Row]]] = deque()
+        self._most_waiting = 2 * workers + 2
+
+    def __enter__(self) -> "_Desk":
+        for examiner in self._examiners:
+            examiner.start()
+            self._free.put(examiner)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._threads.shutdown(cancel_futures=True)
+        for task, _future in self._waiting:
+            task.payload.__exit__()
+        for examiner in self._examiners:
+            examiner.close()
+
+    @cached_property
+    def engine(self) -> str:
+        return self._examiners[0].engine
+
+    def give(self, task: _Task) -> None:
+        self._waiting.append((task, self._threads.submit(self._row, task)))
+        if len(self._waiting) >= self._most_waiting:
+            self._put_next()
+
+    def finish(self) -> None:
+        while self._waiting:
+            self._put_next()
+
+    def put(self, row: Row) -> None:
+        for each in row["findings"]:
+            self.observed.add(Finding(**each | {"severity": Severity(each["severity"])}))
+        self.shelf.put(row)
+
+    def _put_next(self) -> None:
+        task, future = self._waiting[0]
+        try:
+            self.put(future.result())
+        finally:
+            self._waiting.popleft()
+            task.payload.__exit__()
+
+    def _row(self, task: _Task) -> Row:
+        examiner = self._free.get()
+        try:
+            found = examiner.examine(task.content, name=task.url, mime=task.mime, subject=task.url, checked=self._checked)
+        finally:
+            self._free.put(examiner)
+        findings = list(found.findings)
+        if task.cut:
+            findings.insert(0, finding("content-cut", subject=task.url, limit=self._limits.content_bytes))
+        format = found.format
+        return {
+            "container": task.container,
+            "digest": task.payload.digest,
+            "url": task.url,
+            "size_bytes": len(task.content) if isinstance(task.content, bytes) else task.content.stat().st_size,
+            "server_mime": task.mime,
+            "puid": format.puid,
+            "name": format.name,
+            "version": format.version,
+            "mime": format.mime,
+            "basis": format.basis.value,
+            "verdict": format.verdict.value,
+            "warning": format.warning,
+            "validity": found.validity.value,
+            "engine": self.engine,
+            "findings": [asdict(each) for each in findings],
+            "properties": dict(found.properties),
+        }
 
 
 def _compare_digest(payload: Payload, record: Record, observed: "_Observed") -> None:
@@ -204,13 +288,17 @@ class _Shelf:
             "CREATE TABLE rows (number INTEGER PRIMARY KEY, digest TEXT UNIQUE, uris INTEGER, size INTEGER, verdict TEXT, row TEXT)"
         )
 
-    def seen_again(self, key: str) -> bool:
-        return self._database.execute("UPDATE rows SET uris = uris + 1 WHERE digest = ?", (key,)).rowcount > 0
+    def seen_first(self, key: str) -> bool:
+        """Count a payload; whether it is the first time, so that its row is to be put."""
+        if self._database.execute("UPDATE rows SET uris = uris + 1 WHERE digest = ?", (key,)).rowcount > 0:
+            return False
+        self._database.execute("INSERT INTO rows (digest, uris) VALUES (?, 1)", (key,))
+        return True
 
     def put(self, row: Row) -> None:
         facts = {name: value for name, value in row.items() if name != "uris"}
-        values = (row["digest"], row["size_bytes"], row["verdict"], json.dumps(facts, ensure_ascii=False))
-        self._database.execute("INSERT INTO rows (digest, uris, size, verdict, row) VALUES (?, 1, ?, ?, ?)", values)
+        values = (row["size_bytes"], row["verdict"], json.dumps(facts, ensure_ascii=False), row["digest"])
+        self._database.execute("UPDATE rows SET size = ?, verdict = ?, row = ? WHERE digest = ?", values)
 
     def write(self, path: Path) -> None:
         """All rows in the order of their first sight; whole or not at all."""

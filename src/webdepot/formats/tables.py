@@ -1,6 +1,7 @@
-"""The tables of what files are: one row per distinct payload and engine, and one row per container that was surveyed."""
+"""The tables of what files are: one row per distinct payload and engine, and one row per container that was surveyed; the sets of
+signatures that were put in; and the registry of formats and of the software that shows them."""
 
-from sqlalchemy import JSON, BigInteger, Column, Float, Index, Integer, String, Table, Text
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text
 
 from webdepot.database import Moment, metadata
 
@@ -21,6 +22,7 @@ identifications = Table(
     Column("warning", Text, nullable=False),
     Column("validity", String(20), nullable=False),
     Column("findings", JSON, nullable=False),
+    Column("properties", JSON, nullable=False),
     Column("identified_at", Moment, nullable=False),
     Index("ix_identifications_puid_digest", "puid", "digest"),
 )
@@ -52,4 +54,47 @@ format_counts = Table(
     Column("uris", Integer, nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Column("warnings", Integer, nullable=False),
+)
+
+signature_sets = Table(
+    "signature_sets",
+    metadata,
+    Column("sha256", String(64), primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("engine", String(300), nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("installed_at", Moment, nullable=False),
+    Column("installed_by", String(200), nullable=False),
+)
+
+registry_formats = Table(
+    "registry_formats",
+    metadata,
+    Column("puid", String(30), primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("risk", String(20), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("changed_at", Moment, nullable=False),
+    Column("changed_by", String(200), nullable=False),
+)
+
+registry_software = Table(
+    "registry_software",
+    metadata,
+    Column("id", String(60), primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("versions", String(100), nullable=False),
+    Column("is_current", Boolean, nullable=False),
+    Column("note", Text, nullable=False),
+    Column("changed_at", Moment, nullable=False),
+    Column("changed_by", String(200), nullable=False),
+)
+
+registry_renderings = Table(
+    "registry_renderings",
+    metadata,
+    Column("puid", String(30), ForeignKey("registry_formats.puid"), primary_key=True),
+    Column("software", String(60), ForeignKey("registry_software.id"), primary_key=True),
 )

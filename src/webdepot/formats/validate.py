@@ -1,8 +1,8 @@
-"""Validation: is a file of a known format whole and right by the rules of that format?
+"""Validation: is a file of a known format whole and right by the rules of that format, and what are its properties?
 
 The check is chosen by the identified format, never by trial, and answers with the words of JHOVE: valid, well-formed, not valid,
-and not checked where there is no check or it had to give up. Checks read hostile bytes with large libraries, so the survey runs
-them in a child process with limits (`guard`); calling `check` directly is for files that one trusts to end.
+and not checked where there is no check or it had to give up. Checks read hostile bytes with large libraries, so `examine` runs
+them in a child process with limits; calling `check` directly is for files that one trusts to end.
 """
 
 import io
@@ -15,24 +15,23 @@ from typing import BinaryIO
 
 from webdepot.formats import media
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Validity
-from webdepot.model import Finding, Format, FormatVerdict
+from webdepot.formats.validity import Checked, Validity
+from webdepot.model import Format, FormatVerdict
 
-Result = tuple[Validity, list[Finding]]
-Check = Callable[[BinaryIO], Result]
+Check = Callable[[BinaryIO], Checked]
 
 
-def check(payload: bytes | Path, format: Format, *, subject: str = "") -> Result:
+def check(payload: bytes | Path, format: Format, *, subject: str = "") -> Checked:
     """Whether the payload is what its format demands, with findings about `subject`; not checked where no check exists."""
     chosen = find_check(format)
     if chosen is None:
-        return Validity.NOT_CHECKED, []
+        return Checked(validity=Validity.NOT_CHECKED)
     with io.BytesIO(payload) if isinstance(payload, bytes) else payload.open("rb") as stream:
         if not stream.read(1):
-            return Validity.NOT_CHECKED, [finding("empty", subject=subject)]
+            return Checked(validity=Validity.NOT_CHECKED, findings=[finding("empty", subject=subject)])
         stream.seek(0)
-        validity, findings = chosen(stream)
-    return validity, [replace(each, subject=subject) for each in findings]
+        done = chosen(stream)
+    return replace(done, findings=[replace(each, subject=subject) for each in done.findings])
 
 
 def has_check(format: Format) -> bool:
@@ -52,28 +51,65 @@ def _choose(format: Format) -> tuple[str, str, dict[str, str]] | None:
     """Module, function and further arguments of the check."""
     if format.verdict is FormatVerdict.NOT_RECOGNISED:
         return None
+    if format.puid in _BY_PUID:
+        return (*_BY_PUID[format.puid], {})
     mime = media.canonical(format.mime)
     if mime in _IMAGES:
         return "image", "check", {"kind": _IMAGES[mime]}
+    if mime == "image/svg+xml":
+        return None if "Compressed" in format.name else ("markup", "check_svg", {})
     # XHTML counts as a kind of HTML for servers and browsers, but promises to be XML.
-    if format.mime in ("application/xhtml+xml", "image/svg+xml") or media.is_xml(mime):
+    if format.mime == "application/xhtml+xml" or media.is_xml(mime):
         return "markup", "check_xml", {}
     if mime.startswith(_DOCUMENTS):
         return "packed", "check_document", {}
     return (*_CHECKS[mime], {}) if mime in _CHECKS else None
 
 
-_IMAGES = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP", "image/tiff": "TIFF", "image/bmp": "BMP"}
-_DOCUMENTS = ("application/vnd.openxmlformats-officedocument.", "application/vnd.oasis.opendocument.", "application/epub+zip")
+_IMAGES = {
+    "image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP", "image/tiff": "TIFF", "image/bmp": "BMP",
+    "image/x-icon": "ICO", "image/jp2": "JPEG2000", "image/jpx": "JPEG2000", "image/x-jp2-codestream": "JPEG2000",
+}  # fmt: skip
+_DOCUMENTS = (
+    "application/vnd.openxmlformats-officedocument.", "application/vnd.oasis.opendocument.", "application/epub+zip",
+    "application/vnd.ms-word.document.macroenabled", "application/vnd.ms-excel.sheet.macroenabled",
+    "application/vnd.ms-powerpoint.presentation.macroenabled",
+)  # fmt: skip
 _CHECKS = {
     "text/plain": ("text", "check"),
-    "text/css": ("text", "check"),
+    "text/css": ("css", "check"),
     "text/csv": ("text", "check"),
+    "text/markdown": ("text", "check"),
     "application/javascript": ("text", "check"),
     "text/html": ("markup", "check_html"),
     "application/json": ("structured", "check_json"),
+    "application/geo+json": ("structured", "check_json"),
+    "application/ld+json": ("structured", "check_json"),
     "application/pdf": ("document", "check_pdf"),
     "application/zip": ("packed", "check_zip"),
+    "application/java-archive": ("packed", "check_zip"),
     "application/gzip": ("packed", "check_gzip"),
     "audio/x-wav": ("sound", "check_wave"),
+    "audio/x-aiff": ("sound", "check_aiff"),
+    "audio/mpeg": ("mpeg_audio", "check"),
+    "video/mp4": ("boxes", "check"),
+    "video/quicktime": ("boxes", "check"),
+    "video/3gpp": ("boxes", "check"),
+    "video/webm": ("ebml", "check"),
+    "application/ogg": ("ogg", "check"),
+    "font/woff": ("fonts", "check"),
+    "font/woff2": ("fonts", "check"),
+    "font/ttf": ("fonts", "check"),
+    "font/otf": ("fonts", "check"),
+    "application/vnd.ms-fontobject": ("fonts", "check"),
 }
+_BY_PUID = {
+    "fmt/569": ("ebml", "check"),
+    "fmt/573": ("ebml", "check"),
+    "fmt/520": ("fonts", "check"),
+    "x-fmt/453": ("fonts", "check"),
+    "x-fmt/384": ("boxes", "check"),
+    "x-fmt/135": ("sound", "check_aiff"),
+    "x-fmt/136": ("sound", "check_aiff"),
+}
+"""Formats whose media type PRONOM does not say, or says otherwise in other releases."""

@@ -1,4 +1,4 @@
-"""The tables of what was observed about a harvest, and of the verdict on it."""
+"""The tables of what was observed about a harvest, of the verdict on it, and of what staff decided to ignore for a target."""
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, String, Table, Text
 
@@ -27,4 +27,15 @@ judgements = Table(
     Column("rule", String(100), nullable=False),
     Column("reason", Text, nullable=False),
     Column("judged_at", Moment, nullable=False),
+)
+
+ignored_findings = Table(
+    "ignored_findings",
+    metadata,
+    Column("target", Integer, ForeignKey("targets.id"), primary_key=True),
+    Column("code", String(60), primary_key=True),
+    Column("subject", String(500), primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("ignored_by", String(200), nullable=False),
+    Column("ignored_at", Moment, nullable=False),
 )

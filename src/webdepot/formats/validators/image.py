@@ -1,6 +1,7 @@
-"""Raster images: decoded to the last pixel by Pillow, plus the end marks that decoders do not ask for.
+"""Raster images: the structure by the rules of each format, then decoded to the last pixel by Pillow.
 
-An image that would need more memory than is allowed is not decoded; its header alone can promise terabytes.
+PNG needs no decoder, its own reader unpacks every pixel. A JPEG is decoded at an eighth of its size: all of its codes are read, few
+pixels are kept. An image that would need more memory than is allowed is not decoded; its header alone can promise terabytes.
 """
 
 import struct
@@ -12,130 +13,120 @@ from typing import BinaryIO
 from PIL import Image, UnidentifiedImageError
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Validity
-from webdepot.model import Finding
+from webdepot.formats.validators import gif, jp2, jpeg, png, tiff
+from webdepot.formats.validity import Checked, Property, Validity, judged
+from webdepot.model import Finding, Severity
 
-MOST_PIXELS = 40_000_000
-MOST_FRAMES = 500
-_TAIL_BYTES = 65_536
-_Result = tuple[Validity, list[Finding]]
+MOST_PIXELS = 20_000_000
+MOST_FRAMES = 300
+Structure = Callable[[BinaryIO, dict[str, Property]], list[Finding]]
 
 
-def check(stream: BinaryIO, kind: str) -> _Result:
-    """`kind` is Pillow's name of the format that the signature promised: PNG, JPEG, GIF, WEBP, TIFF, BMP."""
-    ending = _ENDINGS.get(kind, _no_ending)(stream)
-    if any(each.severity.value == "error" for each in ending):
-        return Validity.NOT_VALID, ending
+def check(stream: BinaryIO, kind: str) -> Checked:
+    """`kind` is Pillow's name of the format that the signature promised."""
+    if kind == "PNG":
+        return png.check(stream)
+    properties: dict[str, Property] = {}
+    findings = _STRUCTURES[kind](stream, properties) if kind in _STRUCTURES else []
+    if any(each.severity is Severity.ERROR for each in findings):
+        return judged(findings, properties)
+    decoded = _decoded(stream, kind, properties)
+    too_large = any(each.code == "formats.too-large" for each in decoded)
+    return judged([*findings, *decoded], properties, best=Validity.WELL_FORMED if too_large else Validity.VALID)
+
+
+def _decoded(stream: BinaryIO, kind: str, properties: dict[str, Property]) -> list[Finding]:
     stream.seek(0)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Image.open(stream, formats=[kind]) as image:
-                validity, findings = _decode(image)
+                return _frames(image, kind, properties)
     except Image.DecompressionBombError as error:
-        return Validity.NOT_CHECKED, [finding("too-large", detail=error)]
+        return [finding("too-large", detail=error)]
     except UnidentifiedImageError:
-        return Validity.NOT_VALID, [finding("image-damaged", detail="its header cannot be read")]
+        return [finding("image-damaged", detail="its header cannot be read")]
     # Pillow's decoders raise almost anything on broken input.
     except (
-        OSError,
-        ValueError,
-        SyntaxError,
-        TypeError,
-        KeyError,
-        IndexError,
-        AttributeError,
-        OverflowError,
-        EOFError,
-        struct.error,
-        zlib.error,
-    ) as error:
-        return Validity.NOT_VALID, [finding("image-damaged", detail=error)]
-    return validity, findings + ending
+        OSError, ValueError, SyntaxError, TypeError, KeyError, IndexError, AttributeError, OverflowError, EOFError, RuntimeError,
+        struct.error, zlib.error,
+    ) as error:  # fmt: skip
+        return [finding("image-damaged", detail=error)]
 
 
-def _decode(image: Image.Image) -> _Result:
-    frames = 0
-    while frames < MOST_FRAMES:
-        if image.width * image.height > MOST_PIXELS:
-            return Validity.NOT_CHECKED, [finding("too-large", detail=f"{image.width} × {image.height} pixels")]
+def _frames(image: Image.Image, kind: str, properties: dict[str, Property]) -> list[Finding]:
+    properties.setdefault("width", image.width)
+    properties.setdefault("height", image.height)
+    properties.setdefault("colour", _MODES.get(image.mode, image.mode))
+    pixels = 0
+    for number in range(MOST_FRAMES):
+        if kind == "JPEG":
+            image.draft("L", (max(1, image.width // 8), max(1, image.height // 8)))
+        pixels += image.width * image.height
+        if image.width * image.height > MOST_PIXELS or pixels > 10 * MOST_PIXELS:
+            return [finding("too-large", detail=f"{image.width} × {image.height} pixels")]
         image.load()
-        frames += 1
         try:
-            image.seek(image.tell() + 1)
+            image.seek(number + 1)
         except EOFError:
-            return Validity.VALID, []
-    return Validity.NOT_CHECKED, [finding("too-large", detail=f"more than {MOST_FRAMES} frames")]
+            return []
+    return [finding("too-large", detail=f"more than {MOST_FRAMES} frames")]
 
 
-def _png_ending(stream: BinaryIO) -> list[Finding]:
-    """Every chunk against its checksum, IEND at the end; Pillow stops at the first image data it can use."""
-    stream.seek(8)
-    seen: set[bytes] = set()
-    while True:
-        header = stream.read(8)
-        if len(header) < 8:
-            return [finding("image-cut-off")]
-        length, kind = int.from_bytes(header[:4], "big"), header[4:]
-        found, read = _checksum(stream, length, zlib.crc32(kind))
-        stated = stream.read(4)
-        if read < length or len(stated) < 4:
-            return [finding("image-cut-off")]
-        if found != int.from_bytes(stated, "big"):
-            return [finding("image-damaged", detail=f"chunk {kind.decode('latin-1')} does not match its checksum")]
-        if kind == b"PLTE" and b"IDAT" in seen:
-            return [finding("image-damaged", detail="the palette stands behind the pixels")]
-        if kind == b"IHDR" and seen:
-            return [finding("image-damaged", detail="it has two headers")]
-        seen.add(kind)
-        if kind == b"IEND":
-            return _trailing(stream)
-
-
-def _checksum(stream: BinaryIO, length: int, value: int) -> tuple[int, int]:
-    read = 0
-    while read < length and (chunk := stream.read(min(1 << 20, length - read))):
-        value = zlib.crc32(chunk, value)
-        read += len(chunk)
-    return value, read
-
-
-def _gif_ending(stream: BinaryIO) -> list[Finding]:
-    tail = _tail(stream).rstrip(b"\0\r\n ")
-    return [] if tail.endswith(b"\x3b") else [finding("image-cut-off")]
-
-
-def _jpeg_ending(stream: BinaryIO) -> list[Finding]:
-    return [] if b"\xff\xd9" in _tail(stream) else [finding("image-cut-off")]
-
-
-def _webp_ending(stream: BinaryIO) -> list[Finding]:
-    stream.seek(0)
-    header = stream.read(12)
+def _webp(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
+    """RIFF chunks of WebP (RFC 9649)."""
     size_bytes = stream.seek(0, 2)
-    promised = int.from_bytes(header[4:8], "little") + 8
-    return [finding("image-cut-off")] if size_bytes < promised else []
+    stream.seek(0)
+    head = stream.read(12)
+    if head[:4] != b"RIFF" or head[8:] != b"WEBP":
+        return [finding("image-damaged", place="byte 0", detail="it does not begin like a WebP")]
+    end = int.from_bytes(head[4:8], "little") + 8
+    if size_bytes < end:
+        return [finding("image-cut-off", place=f"byte {size_bytes}")]
+    at, kinds = 12, set()
+    while at + 8 <= end:
+        stream.seek(at)
+        kind, length = struct.unpack("<4sI", stream.read(8))
+        if at + 8 + length > end:
+            return [finding("image-damaged", place=f"byte {at}", detail=f"chunk {kind.decode('latin-1')!r} is longer than the image")]
+        kinds.add(kind)
+        at += 8 + length + length % 2
+    if not kinds & {b"VP8 ", b"VP8L", b"ANMF"}:
+        return [finding("image-damaged", detail="it has no pixels")]
+    properties |= {"animated": b"ANMF" in kinds, "coding": "lossless" if b"VP8L" in kinds else "lossy"}
+    return [finding("trailing-bytes", place=f"byte {end}", detail=size_bytes - end)] if size_bytes > end else []
 
 
-def _no_ending(stream: BinaryIO) -> list[Finding]:
+def _icon(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
+    """The directory of an icon: every picture lies in the file."""
+    size_bytes = stream.seek(0, 2)
+    stream.seek(4)
+    count = int.from_bytes(stream.read(2), "little")
+    entries = stream.read(16 * count)
+    if not count or len(entries) < 16 * count:
+        return [finding("image-cut-off", place=f"byte {size_bytes}")]
+    for number in range(count):
+        length, at = struct.unpack("<II", entries[16 * number + 8 : 16 * number + 16])
+        if at + length > size_bytes:
+            return [finding("image-damaged", place=f"byte {6 + 16 * number}", detail="a picture lies behind the end of the file")]
+    properties["images"] = count
     return []
 
 
-def _trailing(stream: BinaryIO) -> list[Finding]:
-    here = stream.tell()
-    rest = stream.seek(0, 2) - here
-    return [finding("trailing-bytes", detail=rest)] if rest else []
-
-
-def _tail(stream: BinaryIO) -> bytes:
+def _bitmap(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     size_bytes = stream.seek(0, 2)
-    stream.seek(max(0, size_bytes - _TAIL_BYTES))
-    return stream.read(_TAIL_BYTES)
+    stream.seek(10)
+    start = int.from_bytes(stream.read(4), "little")
+    return [finding("image-damaged", place="byte 10", detail="its pixels lie behind the end of the file")] if start >= size_bytes else []
 
 
-_ENDINGS: dict[str, Callable[[BinaryIO], list[Finding]]] = {
-    "PNG": _png_ending,
-    "GIF": _gif_ending,
-    "JPEG": _jpeg_ending,
-    "WEBP": _webp_ending,
+_STRUCTURES: dict[str, Structure] = {
+    "GIF": gif.structure,
+    "JPEG": jpeg.structure,
+    "TIFF": tiff.structure,
+    "JPEG2000": jp2.structure,
+    "WEBP": _webp,
+    "ICO": _icon,
+    "BMP": _bitmap,
 }
+_MODES = {"RGB": "RGB", "RGBA": "RGB with alpha", "L": "grey", "LA": "grey with alpha", "P": "palette", "1": "black and white"}

@@ -1,72 +1,174 @@
-"""XML and HTML.
+"""XML, SVG and HTML.
 
-XML is read to its end as a stream, without entities from outside, without the network and without keeping a tree; well-formed is what
-this can say, since no schema is asked. HTML is parsed as browsers do (https://html.spec.whatwg.org/multipage/parsing.html): a page that
-ends within a tag, comment or script was cut off; other parse errors are mended by every browser and only noted.
+XML is read to its end as a stream, without entities from outside, without the network and without keeping a tree. A document that
+brings its own document type is valid if it keeps to it, otherwise well-formed is what can be said, since no schema is asked.
+HTML is parsed as browsers do (https://html.spec.whatwg.org/multipage/parsing.html): a page that ends within a tag, comment or script was
+cut off; other errors are mended by every browser and told as warnings; what conforming documents should not have is noted.
 """
 
+import codecs
+import re
 from typing import BinaryIO
 
 from lxml import etree
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Validity
-from webdepot.model import Finding
+from webdepot.formats.validators import html_tags
+from webdepot.formats.validity import Checked, Property, Validity
+from webdepot.model import Finding, Severity
 
-LONGEST_HTML_BYTES = 32 << 20
+LONGEST_HTML_BYTES = 8 << 20
+LONGEST_TREE_BYTES = 4 << 20
 MOST_FINDINGS = 10
+SVG_NAMESPACE = "http://www.w3.org/2000/svg"
 _CHUNK_BYTES = 1 << 16
 _LIMITS = ("Excessive depth", "huge text node", "Maximum entity amplification", "xmlSAX2Characters: huge", "Buffer size limit", "too long")
+_OWN_TYPE = re.compile(rb"<!DOCTYPE\s+[^\[>\"']*\[[^\]]*<!ELEMENT", re.S)
 _CUT_OFF = "eof-in-"
+_GRAVE = frozenset(("duplicate-id", "missing-title"))
+_CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w:.-]{2,40})", re.I)
+_DOCTYPE = re.compile(r"<!doctype\s+html", re.I)
 
 
-def check_xml(stream: BinaryIO) -> tuple[Validity, list[Finding]]:
-    parser = etree.XMLParser(target=_Nobody(), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+def check_xml(stream: BinaryIO) -> Checked:
+    """Well-formed, and valid where the document says itself what it must be like."""
+    properties: dict[str, Property] = {}
+    error = _read(stream, properties)
+    if error is not None:
+        return _not_well_formed(error, properties)
+    stream.seek(0)
+    data = stream.read(LONGEST_TREE_BYTES + 1)
+    if len(data) <= LONGEST_TREE_BYTES and _OWN_TYPE.search(data[:_CHUNK_BYTES]):
+        return _against_own_type(data, properties)
+    return Checked(validity=Validity.WELL_FORMED, properties=properties)
+
+
+def check_svg(stream: BinaryIO) -> Checked:
+    done = check_xml(stream)
+    if done.validity is Validity.NOT_VALID or done.properties.get("namespace") == SVG_NAMESPACE:
+        return done
+    root = done.properties.get("root")
+    wrong = "its first element is not svg" if root != "svg" else "its first element is not in the namespace of SVG"
+    return Checked(validity=Validity.NOT_VALID, findings=[finding("svg-not-shown", detail=wrong)], properties=done.properties)
+
+
+def check_xml_part(stream: BinaryIO) -> str:
+    """What is not well-formed in a part of a document, in words; empty when it is right."""
+    error = _read(stream, {})
+    return "" if error is None else f"line {error.lineno}: {error.msg}"
+
+
+def _read(stream: BinaryIO, properties: dict[str, Property]) -> etree.XMLSyntaxError | None:
+    seen = _Seen(properties)
+    parser = etree.XMLParser(target=seen, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         while chunk := stream.read(_CHUNK_BYTES):
             parser.feed(chunk)
         parser.close()
     except etree.XMLSyntaxError as error:
-        return _not_well_formed(error)
-    return Validity.WELL_FORMED, []
+        return error
+    finally:
+        seen.finish()
+    return None
 
 
-def _not_well_formed(error: etree.XMLSyntaxError) -> tuple[Validity, list[Finding]]:
+def _not_well_formed(error: etree.XMLSyntaxError, properties: dict[str, Property]) -> Checked:
     words, place = str(error.msg or error), f"line {error.lineno}" if error.lineno else ""
     if "entity" in words.lower() and ("amplification" in words or "loop" in words):
-        return Validity.NOT_VALID, [finding("xml-not-well-formed", place=place, detail=f"its entities expand without end ({words})")]
-    if any(limit in words for limit in _LIMITS):
-        return Validity.NOT_CHECKED, [finding("nested-too-deep", place=place, detail=words)]
-    return Validity.NOT_VALID, [finding("xml-not-well-formed", place=place, detail=words)]
+        words = f"its entities expand without end ({words})"
+    elif any(limit in words for limit in _LIMITS):
+        found = finding("nested-too-deep", place=place, detail=words)
+        return Checked(validity=Validity.NOT_CHECKED, findings=[found], properties=properties)
+    if words.startswith("Unsupported encoding"):
+        return Checked(validity=Validity.NOT_CHECKED, findings=[finding("encoding-unknown", detail=words)], properties=properties)
+    found = finding("xml-not-well-formed", place=place, detail=words)
+    return Checked(validity=Validity.NOT_VALID, findings=[found], properties=properties)
 
 
-def check_html(stream: BinaryIO) -> tuple[Validity, list[Finding]]:
+def _against_own_type(data: bytes, properties: dict[str, Property]) -> Checked:
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    document = etree.fromstring(data, parser).getroottree()
+    own = document.docinfo.internalDTD
+    if own is None or document.docinfo.system_url:
+        return Checked(validity=Validity.WELL_FORMED, properties=properties)
+    if own.validate(document):
+        return Checked(validity=Validity.VALID, properties=properties)
+    errors = [finding("xml-not-valid", place=f"line {each.line}", detail=each.message) for each in own.error_log][:MOST_FINDINGS]
+    return Checked(validity=Validity.NOT_VALID, findings=errors, properties=properties)
+
+
+def check_html(stream: BinaryIO) -> Checked:
     import turbohtml
     from turbohtml import conformance
 
     data = stream.read(LONGEST_HTML_BYTES + 1)
     if len(data) > LONGEST_HTML_BYTES:
-        return Validity.NOT_CHECKED, [finding("too-large", detail=f"more than {LONGEST_HTML_BYTES} bytes")]
+        return Checked(validity=Validity.NOT_CHECKED, findings=[finding("too-large", detail=f"more than {LONGEST_HTML_BYTES} bytes")])
     document = turbohtml.parse(data)
     errors = [(error.code, error.line) for error in document.errors]
-    cut = [(code, line) for code, line in errors if code.startswith(_CUT_OFF)]
-    if cut:
-        return Validity.NOT_VALID, [finding("html-cut-off", place=f"line {line}", detail=code) for code, line in cut[:MOST_FINDINGS]]
-    if not errors:
-        errors = [(message.code, message.line) for message in conformance.check(document).messages if message.severity == "error"]
-    findings = [finding("html-error", place=f"line {line}" if line else "", detail=code) for code, line in errors[:MOST_FINDINGS]]
-    return Validity.WELL_FORMED if findings else Validity.VALID, findings
+    properties: dict[str, Property] = {"encoding": _encoding(data), "words": len(document.text.split())}
+    if cut := [(code, line) for code, line in errors if code.startswith(_CUT_OFF)]:
+        findings = [finding("html-cut-off", place=f"line {line}", detail=code) for code, line in cut[:MOST_FINDINGS]]
+        return Checked(validity=Validity.NOT_VALID, findings=findings, properties=properties)
+    page = data.decode("latin-1")
+    errors += [(words, page.count("\n", 0, at) + 1) for words, at in html_tags.iter_errors(page)]
+    findings = [_html_finding("html-error", code, line) for code, line in errors[:MOST_FINDINGS]]
+    messages = [each for each in conformance.check(document).messages if each.severity == "error"]
+    findings += [_html_finding("html-unfit" if each.code in _GRAVE else "html-remark", each.code, each.line) for each in messages]
+    if "<html" in page[:_CHUNK_BYTES].lower() and not _DOCTYPE.search(page):
+        findings.append(_html_finding("html-remark", "it has no document type", 1))
+    return Checked(validity=_html_validity(errors, findings), findings=findings[: 2 * MOST_FINDINGS], properties=properties)
 
 
-class _Nobody:
-    """Takes the parser's events and keeps nothing, so that memory stays flat."""
+def _html_validity(errors: list[tuple[str, int]], findings: list[Finding]) -> Validity:
+    if errors:
+        return Validity.NOT_VALID
+    return Validity.WELL_FORMED if any(each.severity is not Severity.NOTE for each in findings) else Validity.VALID
 
-    def start(self, tag: str, attributes: object) -> None: ...
+
+def _html_finding(code: str, detail: str, line: int) -> Finding:
+    return finding(code, place=f"line {line}" if line else "", detail=detail)
+
+
+def _encoding(data: bytes) -> str:
+    """As a browser would take it, from the bytes alone."""
+    for mark, name in ((codecs.BOM_UTF8, "UTF-8"), (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16")):
+        if data.startswith(mark):
+            return name
+    if found := _CHARSET.search(data[:4096]):
+        return found[1].decode("ascii").upper()
+    if data.isascii():
+        return "US-ASCII"
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return "8-bit"
+    return "UTF-8"
+
+
+class _Seen:
+    """Takes the parser's events and keeps the first element and counts, so that memory stays flat."""
+
+    def __init__(self, properties: dict[str, Property]) -> None:
+        self._properties = properties
+        self._elements = self._words = 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        if not self._elements:
+            namespace, _, local = tag.rpartition("}")
+            self._properties |= {"root": local[:100], **({"namespace": namespace[1:][:200]} if namespace else {})}
+            if local == "svg":
+                self._properties |= {name: attributes[name][:60] for name in ("width", "height", "viewBox") if name in attributes}
+        self._elements += 1
 
     def end(self, tag: str) -> None: ...
 
-    def data(self, text: str) -> None: ...
+    def data(self, text: str) -> None:
+        self._words += len(text.split())
 
     def comment(self, text: str) -> None: ...
 
     def close(self) -> None: ...
+
+    def finish(self) -> None:
+        self._properties |= {"elements": self._elements, "words": self._words}

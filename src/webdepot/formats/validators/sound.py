@@ -1,68 +1,166 @@
-"""WAVE: an own small reader of RIFF, since decoders play what is left of a broken file without a word.
+"""WAVE and AIFF: own small readers of chunks, since decoders play what is left of a broken file without a word.
 
-Multimedia Programming Interface 1.0 (RIFF), and https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html. Chunks are
-`id, size, bytes`, padded to an even length; `fmt ` comes before `data`.
+Multimedia Programming Interface 1.0 (RIFF), https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html, EBU Tech 3306 (RF64) and
+AIFF 1.3 (https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/AIFF/AIFF.html). Chunks are `id, size, bytes`, padded to an even length.
 """
 
+import math
 import struct
-from typing import BinaryIO
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, Literal
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Validity
+from webdepot.formats.validity import Checked, Property, judged
 from webdepot.model import Finding
 
 MOST_CHUNKS = 10_000
+_WAVE_CODECS = {1: "PCM", 2: "ADPCM", 3: "floating point", 6: "A-law", 7: "µ-law", 17: "IMA ADPCM", 85: "MP3", 0xFFFE: "extensible"}
 _PCM = 1
+_FOR_RF64 = 0xFFFFFFFF
 
 
-def check_wave(stream: BinaryIO) -> tuple[Validity, list[Finding]]:
+class _Wrong(Exception):
+    def __init__(self, detail: str, place: int = 0) -> None:
+        super().__init__(detail)
+        self.place = place
+
+
+def check_wave(stream: BinaryIO) -> Checked:
+    properties: dict[str, Property] = {}
+    return _answer("wave-damaged", properties, lambda: _wave(stream, properties))
+
+
+def check_aiff(stream: BinaryIO) -> Checked:
+    properties: dict[str, Property] = {}
+    return _answer("aiff-damaged", properties, lambda: _aiff(stream, properties))
+
+
+def _answer(code: str, properties: dict[str, Property], read: Callable[[], list[Finding]]) -> Checked:
+    try:
+        return judged(read(), properties)
+    except _Wrong as error:
+        return judged([finding(code, place=f"byte {error.place}", detail=error)], properties)
+    except struct.error:
+        return judged([finding(code, detail="it ends in the middle of a chunk")], properties)
+
+
+def _wave(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     size_bytes = stream.seek(0, 2)
     stream.seek(0)
     header = stream.read(12)
-    if header[:4] in (b"RF64", b"BW64"):
-        return Validity.NOT_CHECKED, [finding("too-large", detail="RF64 is not read by this check")]
-    if len(header) < 12 or header[:4] != b"RIFF" or header[8:] != b"WAVE":
-        return _damaged("it has no RIFF header")
-    problem = _problem(stream, size_bytes, int.from_bytes(header[4:8], "little") + 8)
-    if problem:
-        return _damaged(problem)
-    rest = size_bytes - (int.from_bytes(header[4:8], "little") + 8)
-    return Validity.VALID, [finding("trailing-bytes", detail=rest)] if rest > 1 else []
+    is_large = header[:4] in (b"RF64", b"BW64")
+    if len(header) < 12 or (header[:4] != b"RIFF" and not is_large) or header[8:] != b"WAVE":
+        raise _Wrong("it has no RIFF header")
+    stated = int.from_bytes(header[4:8], "little")
+    end = size_bytes if is_large and stated == _FOR_RF64 else stated + 8
+    if end > size_bytes + (stated % 2):
+        raise _Wrong(f"it promises {end} bytes and has {size_bytes}", 4)
+    block_bytes = bytes_a_second = sound_bytes = -1
+    data_bytes = 0
+    for kind, at, length in _chunks(stream, 12, min(end, size_bytes), size_bytes, "little"):
+        if kind == b"ds64":
+            data_bytes = struct.unpack("<Q", stream.read(16)[8:])[0]
+        elif kind == b"fmt ":
+            if block_bytes > 0:
+                raise _Wrong("it has two formats", at)
+            block_bytes, bytes_a_second = _wave_format(stream.read(min(length, 40)), at, properties)
+        elif kind == b"data":
+            if block_bytes < 0:
+                raise _Wrong("its sound stands before its format, or it has no format", at)
+            if sound_bytes >= 0:
+                raise _Wrong("it has its sound twice", at)
+            sound_bytes = data_bytes if is_large and data_bytes else length
+            if sound_bytes % block_bytes:
+                raise _Wrong("its sound ends within a sample", at)
+    if sound_bytes < 0:
+        raise _Wrong("it has no sound data", min(end, size_bytes))
+    properties["duration_s"] = round(sound_bytes / bytes_a_second, 3) if bytes_a_second else 0.0
+    rest = size_bytes - end
+    return [finding("trailing-bytes", place=f"byte {end}", detail=rest)] if rest > 1 else []
 
 
-def _problem(stream: BinaryIO, size_bytes: int, promised: int) -> str:
-    if promised > size_bytes:
-        return f"it promises {promised} bytes and has {size_bytes}"
-    block_bytes = 0
-    for _ in range(MOST_CHUNKS):
-        here = stream.tell()
-        if here + 8 > promised:
-            return "it has no sound data"
-        kind, length = struct.unpack("<4sI", stream.read(8))
-        if here + 8 + length > size_bytes:
-            return f"chunk {kind.decode('latin-1')!r} is longer than the file"
-        if kind == b"fmt ":
-            problem, block_bytes = _format(stream.read(min(length, 40)))
-            if problem:
-                return problem
-        if kind == b"data":
-            if not block_bytes:
-                return "its sound stands before its format, or it has no format"
-            return "its sound ends within a sample" if length % block_bytes else ""
-        stream.seek(here + 8 + length + length % 2)
-    return "it has too many chunks"
-
-
-def _format(data: bytes) -> tuple[str, int]:
+def _wave_format(data: bytes, at: int, properties: dict[str, Property]) -> tuple[int, int]:
     if len(data) < 16:
-        return "its format is too short", 0
+        raise _Wrong("its format is too short", at)
     tag, channels, rate, bytes_a_second, block_bytes, bits = struct.unpack("<HHIIHH", data[:16])
+    properties |= {"channels": channels, "sample_rate": rate, "bit_depth": bits, "codec": _WAVE_CODECS.get(tag, f"{tag:#06x}")}
     if not channels or not rate or not block_bytes:
-        return "its format has no channels, no rate or no sample size", 0
-    if tag == _PCM and (block_bytes != channels * ((bits + 7) // 8) or bytes_a_second != rate * block_bytes):
-        return "the numbers of its format contradict each other", 0
-    return "", block_bytes
+        raise _Wrong("its format has no channels, no rate or no sample size", at)
+    if tag == _PCM and (not bits or block_bytes != channels * ((bits + 7) // 8) or bytes_a_second != rate * block_bytes):
+        raise _Wrong("the numbers of its format contradict each other", at)
+    if tag == 0xFFFE and len(data) < 40:
+        raise _Wrong("its format is called extensible and has no extension", at)
+    return block_bytes, bytes_a_second
 
 
-def _damaged(detail: str) -> tuple[Validity, list[Finding]]:
-    return Validity.NOT_VALID, [finding("wave-damaged", detail=detail)]
+def _aiff(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
+    size_bytes = stream.seek(0, 2)
+    stream.seek(0)
+    header = stream.read(12)
+    if len(header) < 12 or header[:4] != b"FORM" or header[8:] not in (b"AIFF", b"AIFC"):
+        raise _Wrong("it has no FORM header")
+    end = int.from_bytes(header[4:8], "big") + 8
+    if end > size_bytes + 1:
+        raise _Wrong(f"it promises {end} bytes and has {size_bytes}", 4)
+    frames = block_bytes = sound_bytes = -1
+    is_packed = False
+    for kind, at, length in _chunks(stream, 12, min(end, size_bytes), size_bytes, "big"):
+        if kind == b"COMM":
+            if frames >= 0:
+                raise _Wrong("it has two formats", at)
+            frames, block_bytes, is_packed = _aiff_format(stream.read(min(length, 300)), header[8:], at, properties)
+        elif kind == b"SSND":
+            if sound_bytes >= 0:
+                raise _Wrong("it has its sound twice", at)
+            if length < 8:
+                raise _Wrong("its sound is too short", at)
+            sound_bytes = length - 8 - struct.unpack(">I", stream.read(4))[0]
+    if frames < 0:
+        raise _Wrong("it has no format", 12)
+    if frames and sound_bytes < 0:
+        raise _Wrong("it has no sound data", 12)
+    if not is_packed and sound_bytes >= 0 and frames * block_bytes > sound_bytes:
+        raise _Wrong(f"it promises {frames} samples and has {sound_bytes // block_bytes}", 12)
+    rest = size_bytes - end
+    return [finding("trailing-bytes", place=f"byte {end}", detail=rest)] if rest > 1 else []
+
+
+def _aiff_format(data: bytes, kind: bytes, at: int, properties: dict[str, Property]) -> tuple[int, int, bool]:
+    if len(data) < 18 or (kind == b"AIFC" and len(data) < 23):
+        raise _Wrong("its format is too short", at)
+    channels, frames, bits = struct.unpack(">hIh", data[:8])
+    rate = _extended(data[8:18])
+    codec = data[18:22] if kind == b"AIFC" else b"NONE"
+    properties |= {"channels": channels, "sample_rate": round(rate), "bit_depth": bits, "codec": codec.decode("latin-1").strip()}
+    if channels < 1 or not 1 <= bits <= 64 or rate <= 0:
+        raise _Wrong("its format has no channels, no rate or no sample size", at)
+    properties["duration_s"] = round(frames / rate, 3)
+    return frames, channels * ((bits + 7) // 8), codec not in (b"NONE", b"sowt", b"twos", b"raw ")
+
+
+def _extended(data: bytes) -> float:
+    """The 80-bit number of Apple's numerics."""
+    exponent, mantissa = struct.unpack(">HQ", data)
+    try:
+        return math.ldexp(mantissa, (exponent & 0x7FFF) - 16383 - 63) * (-1 if exponent & 0x8000 else 1)
+    except OverflowError:
+        return 0.0
+
+
+def _chunks(stream: BinaryIO, at: int, end: int, size_bytes: int, order: Literal["little", "big"]) -> Iterator[tuple[bytes, int, int]]:
+    """Each chunk with the stream at its first byte; a chunk that is longer than the file is wrong."""
+    for _ in range(MOST_CHUNKS):
+        if at + 8 > end:
+            return
+        stream.seek(at)
+        head = stream.read(8)
+        kind, length = head[:4], int.from_bytes(head[4:], order)
+        if not all(0x20 <= byte < 0x7F for byte in kind):
+            raise _Wrong(f"{kind!r} is no name of a chunk", at)
+        if kind == b"data" and length == _FOR_RF64:
+            length = size_bytes - at - 8
+        if at + 8 + length > size_bytes:
+            raise _Wrong(f"chunk {kind.decode('latin-1')!r} is longer than the file", at)
+        yield kind, at, length
+        at += 8 + length + length % 2
+    raise _Wrong("it has too many chunks", at)

@@ -1,4 +1,4 @@
-"""Plain text, style sheets and scripts: are the bytes characters?
+"""Plain text and scripts: are the bytes characters, in which encoding, how many words and lines?
 
 UTF-8 by RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. The web has much text in older 8-bit encodings, which
 no bytes can violate; so text that is not UTF-8 is called damaged only where it clearly was meant to be.
@@ -10,8 +10,7 @@ from typing import BinaryIO
 
 from webdepot.digest import CHUNK_BYTES
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Validity
-from webdepot.model import Finding
+from webdepot.formats.validity import Checked, Property, Validity, judged
 
 LOOKED_AT_BYTES = 4 << 20
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
@@ -19,30 +18,40 @@ _FORBIDDEN = re.compile(
     rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xed[\xa0-\xbf][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}"
 )
 _CUT = re.compile(rb"(?:[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{1,2})\Z")
+# Signs that stand between letters in no language's 8-bit encoding: quotation marks, the euro, and y with dots.
+_ODD = re.compile(rb"(?<=[A-Za-z ])[\x80-\x84\x86-\x89\x8b\x8d\x8f-\x91\x93-\x95\x98\x99\x9b\x9d\xfe\xff](?=[A-Za-z])")
 
 
-def check(stream: BinaryIO) -> tuple[Validity, list[Finding]]:
+def check(stream: BinaryIO) -> Checked:
     head = stream.read(4)
     stream.seek(0)
     encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8"
     decoder = codecs.getincrementaldecoder(encoding)()
-    at = 0
+    at, words, lines, in_word, is_ascii = 0, 0, 0, False, True
     try:
-        while chunk := stream.read(CHUNK_BYTES):
-            decoder.decode(chunk)
+        while True:
+            chunk = stream.read(CHUNK_BYTES)
+            is_ascii = is_ascii and chunk.isascii()
+            text = decoder.decode(chunk, final=not chunk)
+            words += len(text.split()) - (in_word and text[:1] != "" and not text[:1].isspace())
+            lines += text.count("\n")
+            in_word = not text[-1:].isspace() if text else in_word
             at += len(chunk)
-        decoder.decode(b"", final=True)
+            if not chunk:
+                break
     except UnicodeDecodeError as error:
         return _not_utf_8(stream, max(0, at - 3) + error.start, error.reason, encoding)
-    return Validity.VALID, []
+    found = "US-ASCII" if is_ascii else encoding.upper()
+    return judged([], {"encoding": found, "words": words, "lines": lines + 1})
 
 
-def _not_utf_8(stream: BinaryIO, place: int, reason: str, encoding: str) -> tuple[Validity, list[Finding]]:
+def _not_utf_8(stream: BinaryIO, place: int, reason: str, encoding: str) -> Checked:
     stream.seek(0)
     data = stream.read(LOOKED_AT_BYTES)
     right = len(_MULTIBYTE.findall(data))
     wrong = sum(1 for byte in _MULTIBYTE.sub(b"", data) if byte > 0x7F)
     meant = encoding == "utf-16" or data.startswith(codecs.BOM_UTF8) or right > wrong or _FORBIDDEN.search(data) or _CUT.search(data)
-    if meant:
-        return Validity.NOT_VALID, [finding("text-damaged", place=str(place), detail=reason)]
-    return Validity.WELL_FORMED, [finding("not-utf-8")]
+    if meant or (_ODD.search(data) and wrong <= 3):
+        return judged([finding("text-damaged", place=f"byte {place}", detail=reason)], {"encoding": encoding.upper()})
+    properties: dict[str, Property] = {"encoding": "8-bit", "words": len(data.split()), "lines": data.count(b"\n") + 1}
+    return Checked(validity=Validity.WELL_FORMED, findings=[finding("not-utf-8")], properties=properties)

@@ -128,12 +128,25 @@ def upgrade() -> None:
         sa.Column("warning", sa.Text(), nullable=False),
         sa.Column("validity", sa.String(length=20), nullable=False),
         sa.Column("findings", sa.JSON(), nullable=False),
+        sa.Column("properties", sa.JSON(), nullable=False),
         sa.Column("identified_at", Moment(), nullable=False),
         sa.PrimaryKeyConstraint("digest", "engine", name=op.f("pk_identifications")),
     )
     with op.batch_alter_table("identifications", schema=None) as batch_op:
         batch_op.create_index("ix_identifications_puid_digest", ["puid", "digest"], unique=False)
 
+    op.create_table(
+        "organisations",
+        sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
+        sa.Column("root", sa.String(length=255), nullable=False),
+        sa.Column("name", sa.String(length=300), nullable=False),
+        sa.Column("profile", sa.JSON(), nullable=False),
+        sa.Column("corrections", sa.JSON(), nullable=False),
+        sa.Column("created_at", Moment(), nullable=False),
+        sa.Column("surveyed_at", Moment(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_organisations")),
+        sa.UniqueConstraint("root", name=op.f("uq_organisations_root")),
+    )
     op.create_table(
         "people",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
@@ -155,6 +168,39 @@ def upgrade() -> None:
         sa.Column("away_since", Moment(), nullable=True),
         sa.Column("note", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_places")),
+    )
+    op.create_table(
+        "registry_formats",
+        sa.Column("puid", sa.String(length=30), nullable=False),
+        sa.Column("name", sa.String(length=200), nullable=False),
+        sa.Column("risk", sa.String(length=20), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("note", sa.Text(), nullable=False),
+        sa.Column("changed_at", Moment(), nullable=False),
+        sa.Column("changed_by", sa.String(length=200), nullable=False),
+        sa.PrimaryKeyConstraint("puid", name=op.f("pk_registry_formats")),
+    )
+    op.create_table(
+        "registry_software",
+        sa.Column("id", sa.String(length=60), nullable=False),
+        sa.Column("name", sa.String(length=200), nullable=False),
+        sa.Column("kind", sa.String(length=20), nullable=False),
+        sa.Column("versions", sa.String(length=100), nullable=False),
+        sa.Column("is_current", sa.Boolean(), nullable=False),
+        sa.Column("note", sa.Text(), nullable=False),
+        sa.Column("changed_at", Moment(), nullable=False),
+        sa.Column("changed_by", sa.String(length=200), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_registry_software")),
+    )
+    op.create_table(
+        "signature_sets",
+        sa.Column("sha256", sa.String(length=64), nullable=False),
+        sa.Column("name", sa.String(length=200), nullable=False),
+        sa.Column("engine", sa.String(length=300), nullable=False),
+        sa.Column("size_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("installed_at", Moment(), nullable=False),
+        sa.Column("installed_by", sa.String(length=200), nullable=False),
+        sa.PrimaryKeyConstraint("sha256", name=op.f("pk_signature_sets")),
     )
     op.create_table(
         "submissions",
@@ -234,6 +280,46 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_harvests_state"), ["state"], unique=False)
         batch_op.create_index(batch_op.f("ix_harvests_target"), ["target"], unique=False)
 
+    op.create_table(
+        "ignored_findings",
+        sa.Column("target", sa.Integer(), nullable=False),
+        sa.Column("code", sa.String(length=60), nullable=False),
+        sa.Column("subject", sa.String(length=500), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("ignored_by", sa.String(length=200), nullable=False),
+        sa.Column("ignored_at", Moment(), nullable=False),
+        sa.ForeignKeyConstraint(["target"], ["targets.id"], name=op.f("fk_ignored_findings_target_targets")),
+        sa.PrimaryKeyConstraint("target", "code", "subject", name=op.f("pk_ignored_findings")),
+    )
+    op.create_table(
+        "organisation_hosts",
+        sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
+        sa.Column("organisation", sa.Integer(), nullable=False),
+        sa.Column("host", sa.String(length=255), nullable=False),
+        sa.Column("domain", sa.String(length=255), nullable=False),
+        sa.Column("case", sa.Integer(), nullable=False),
+        sa.Column("score", sa.Float(), nullable=False),
+        sa.Column("own", sa.String(length=10), nullable=False),
+        sa.Column("signs", sa.JSON(), nullable=False),
+        sa.Column("origin", sa.String(length=60), nullable=False),
+        sa.Column("linked_by", sa.JSON(), nullable=False),
+        sa.Column("decision", sa.String(length=10), nullable=False),
+        sa.Column("decided_by", sa.String(length=200), nullable=False),
+        sa.Column("judged_at", Moment(), nullable=False),
+        sa.ForeignKeyConstraint(["organisation"], ["organisations.id"], name=op.f("fk_organisation_hosts_organisation_organisations")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_organisation_hosts")),
+    )
+    with op.batch_alter_table("organisation_hosts", schema=None) as batch_op:
+        batch_op.create_index("ix_organisation_hosts_organisation_host", ["organisation", "host"], unique=True)
+
+    op.create_table(
+        "registry_renderings",
+        sa.Column("puid", sa.String(length=30), nullable=False),
+        sa.Column("software", sa.String(length=60), nullable=False),
+        sa.ForeignKeyConstraint(["puid"], ["registry_formats.puid"], name=op.f("fk_registry_renderings_puid_registry_formats")),
+        sa.ForeignKeyConstraint(["software"], ["registry_software.id"], name=op.f("fk_registry_renderings_software_registry_software")),
+        sa.PrimaryKeyConstraint("puid", "software", name=op.f("pk_registry_renderings")),
+    )
     op.create_table(
         "sessions",
         sa.Column("token_hash", sa.String(length=64), nullable=False),

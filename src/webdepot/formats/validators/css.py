@@ -1,0 +1,59 @@
+"""Style sheets: characters, and the grammar of blocks, strings and comments (https://www.w3.org/TR/css-syntax-3/).
+
+Browsers mend everything, so that only what certainly lost something is told: a comment, string or block that never ends, or a bracket
+too many. Names and values are not judged: no list of them is ever complete.
+"""
+
+import re
+from typing import BinaryIO
+
+from webdepot.formats.texts import finding
+from webdepot.formats.validators import text
+from webdepot.formats.validity import Checked, Validity
+from webdepot.model import Finding
+
+LONGEST_BYTES = 16 << 20
+_TOKEN = re.compile(
+    r"""/\*[^*]*\*+(?:[^/*][^*]*\*+)*/|(?P<comment>/\*)
+    |"(?:[^"\\\n]|\\(?s:.))*"|'(?:[^'\\\n]|\\(?s:.))*'|(?P<string>["'])
+    |\\(?s:.)|url\(\s*[^"'\s)][^)]*\)|(?P<open>[{(\[])|(?P<close>[})\]])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_PAIRS = {"}": "{", ")": "(", "]": "["}
+
+
+def check(stream: BinaryIO) -> Checked:
+    done = text.check(stream)
+    if done.validity is Validity.NOT_VALID:
+        return done
+    stream.seek(0)
+    data = stream.read(LONGEST_BYTES + 1)
+    if len(data) > LONGEST_BYTES:
+        return done
+    found = _problem(data.decode("latin-1"))
+    rules = data.count(b"{")
+    properties = {**done.properties, "rules": rules}
+    if found is None:
+        return Checked(validity=done.validity, findings=done.findings, properties=properties)
+    return Checked(validity=Validity.NOT_VALID, findings=[*done.findings, found], properties=properties)
+
+
+def _problem(sheet: str) -> Finding | None:
+    waiting: list[tuple[str, int]] = []
+    for token in _TOKEN.finditer(sheet):
+        kind = token.lastgroup
+        if kind == "comment":
+            return _about(sheet, token.start(), "a comment never ends")
+        if kind == "string":
+            return _about(sheet, token.start(), "a string never ends")
+        if kind == "open":
+            waiting.append((token[0], token.start()))
+        elif kind == "close":
+            if not waiting or waiting[-1][0] != _PAIRS[token[0]]:
+                return _about(sheet, token.start(), f"a bracket {token[0]} closes nothing")
+            waiting.pop()
+    return _about(sheet, waiting[0][1], f"a bracket {waiting[0][0]} is never closed") if waiting else None
+
+
+def _about(sheet: str, at: int, detail: str) -> Finding:
+    return finding("css-error", place=f"line {sheet.count(chr(10), 0, at) + 1}", detail=detail)

@@ -1,0 +1,97 @@
+"""Whether the tags of an HTML page fit into each other: elements that are never closed, end tags that close nothing, crossed elements.
+
+Parsers mend these without a word (https://html.spec.whatwg.org/multipage/parsing.html#parse-errors), and the fast one used here
+tells of the tokeniser's errors only. Which end tags may be left out: https://html.spec.whatwg.org/multipage/syntax.html#optional-tags.
+"""
+
+import re
+from collections.abc import Iterator
+
+MOST_DEPTH = 2000
+_TAG = re.compile(r"<!--.*?(?:--!?>|\Z)|<!\[CDATA\[.*?\]\]>|<[!?][^>]*>|<(/?)([A-Za-z][^\s/>]*)((?:[^>\"']|\"[^\"]*\"|'[^']*')*)>", re.S)
+_VOID = frozenset(
+    ("area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen", "link", "meta", "param",
+     "source", "track", "wbr")
+)  # fmt: skip
+_RAW = frozenset(("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes"))
+_OPTIONAL = frozenset(
+    ("html", "head", "body", "li", "dt", "dd", "p", "rt", "rp", "rb", "rtc", "optgroup", "option", "colgroup", "caption", "thead", "tbody",
+     "tfoot", "tr", "td", "th")
+)  # fmt: skip
+_CLOSES_P = frozenset(
+    ("address", "article", "aside", "blockquote", "center", "details", "dialog", "dir", "div", "dl", "fieldset", "figcaption", "figure",
+     "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "main", "menu", "nav", "ol", "p", "pre", "search",
+     "section", "summary", "ul", "listing", "plaintext", "xmp", "li", "dd", "dt")
+)  # fmt: skip
+_SCOPE = frozenset(("button", "td", "th", "caption", "table", "html", "template", "object", "applet", "marquee", "svg", "math"))
+_FOREIGN = frozenset(("svg", "math"))
+
+
+def iter_errors(page: str) -> Iterator[tuple[str, int]]:
+    """What is wrong, in words, and at which character."""
+    stack: list[tuple[str, int]] = []
+    foreign, at = 0, 0
+    while found := _TAG.search(page, at):
+        at = found.end()
+        name = (found[2] or "").lower()
+        if not name:
+            continue
+        if found[1]:
+            yield from _closed(stack, name, found.start())
+            foreign = sum(1 for each, _ in stack if each in _FOREIGN) if name in _FOREIGN else foreign
+            continue
+        if foreign:
+            if not found[3].rstrip().endswith("/"):
+                stack.append((name, found.start()))
+                foreign += name in _FOREIGN
+            continue
+        if name in _VOID:
+            continue
+        if name in _CLOSES_P:
+            yield from _close_p(stack, found.start())
+        if name in _FOREIGN:
+            if found[3].rstrip().endswith("/"):
+                continue
+            foreign += 1
+        if name == "plaintext" or len(stack) >= MOST_DEPTH:
+            return
+        if name in _RAW:
+            end = re.compile(rf"</{name}(?=[\s/>])[^>]*>", re.I).search(page, at)
+            if not end:
+                yield f"element {name} is never closed", found.start()
+                return
+            at = end.end()
+            continue
+        stack.append((name, found.start()))
+    for name, place in stack:
+        if name not in _OPTIONAL:
+            yield f"element {name} is never closed", place
+
+
+def _closed(stack: list[tuple[str, int]], name: str, place: int) -> Iterator[tuple[str, int]]:
+    if name in _VOID and name != "br":
+        return
+    if not any(each == name for each, _ in reversed(stack)):
+        if name not in ("html", "body", "head"):
+            yield f"end tag {name} closes nothing", place
+        return
+    while True:
+        open_name, open_place = stack.pop()
+        if open_name == name:
+            return
+        if open_name not in _OPTIONAL:
+            yield f"element {open_name} is still open where {name} ends", open_place
+
+
+def _close_p(stack: list[tuple[str, int]], place: int) -> Iterator[tuple[str, int]]:
+    """A block ends an open paragraph, wherever it stands in reach."""
+    for depth in range(len(stack) - 1, -1, -1):
+        name = stack[depth][0]
+        if name == "p":
+            inner = [each for each in stack[depth + 1 :] if each[0] not in _OPTIONAL]
+            del stack[depth:]
+            # Formatting elements are opened again behind the paragraph; so they are no longer ours to follow.
+            yield from ((f"element {each} is still open where a paragraph ends", at) for each, at in inner)
+            return
+        if name in _SCOPE:
+            return

@@ -1,0 +1,97 @@
+"""MP3 and its kin (ISO/IEC 11172-3, 13818-3): ID3 in front (https://id3.org/id3v2.4.0-structure), then frame behind frame.
+
+Players look for the next frame wherever they are; so a file of noise plays. Here frames must follow each other.
+"""
+
+import re
+from typing import BinaryIO
+
+from webdepot.formats.texts import finding
+from webdepot.formats.validity import Checked, Property, Validity, judged
+
+MOST_BYTES = 64 << 20
+"""So much is read; frames of a longer file are counted up to there."""
+_BITRATES = {
+    (1, 1): (0, 32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448),
+    (1, 2): (0, 32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384),
+    (1, 3): (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
+    (2, 1): (0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256),
+    (2, 2): (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+    (2, 3): (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+}
+_RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8000)}
+_SYNC = re.compile(rb"\xff[\xe0-\xff]")
+_TAGS = (b"TAG", b"APETAGEX", b"LYRICSBEGIN", b"3DI", b"ID3")
+
+
+def check(stream: BinaryIO) -> Checked:
+    size_bytes = stream.seek(0, 2)
+    stream.seek(0)
+    data = stream.read(MOST_BYTES)
+    properties: dict[str, Property] = {}
+    at = _behind_id3(data)
+    if at < 0 or at > size_bytes:
+        return judged([finding("mp3-damaged", place="byte 0", detail="its ID3 tag is longer than the file")], properties)
+    start = _first_frame(data, at)
+    if start < 0:
+        return judged([finding("mp3-damaged", place=f"byte {at}", detail="it has no sound")], properties)
+    return _frames(data, start, size_bytes, properties)
+
+
+def _behind_id3(data: bytes) -> int:
+    at = 0
+    while data[at : at + 3] == b"ID3" and len(data) >= at + 10:
+        size = data[at + 6 : at + 10]
+        if any(byte & 0x80 for byte in size) or data[at + 3] in (0xFF,) or data[at + 4] == 0xFF:
+            return -1
+        length = size[0] << 21 | size[1] << 14 | size[2] << 7 | size[3]
+        at += 10 + length + (10 if data[at + 5] & 0x10 else 0)
+    return at
+
+
+def _first_frame(data: bytes, at: int) -> int:
+    """Where two frames follow each other; padding may stand before them."""
+    for found in _SYNC.finditer(data, at, at + (1 << 20)):
+        first = _frame(data, found.start())
+        if first is not None and (found.start() + first[0] >= len(data) or _frame(data, found.start() + first[0]) is not None):
+            return found.start()
+    return -1
+
+
+def _frames(data: bytes, at: int, size_bytes: int, properties: dict[str, Property]) -> Checked:
+    count, duration_s = 0, 0.0
+    findings = []
+    while at + 4 <= len(data):
+        frame = _frame(data, at)
+        if frame is None:
+            if data.startswith(_TAGS, at) or not data[at : at + 4096].strip(b"\0"):
+                break
+            findings.append(finding("mp3-damaged", place=f"byte {at}", detail=f"no frame follows the first {count}"))
+            break
+        length, seconds, facts = frame
+        properties.update(facts if not count else {})
+        count, duration_s, at = count + 1, duration_s + seconds, at + length
+    if at > size_bytes:
+        findings.append(finding("mp3-damaged", place=f"byte {size_bytes}", detail="its last frame is cut off"))
+    if size_bytes > len(data):
+        duration_s *= size_bytes / max(1, len(data))
+    properties |= {"frames": count, "duration_s": round(duration_s, 3)}
+    return judged(findings, properties, best=Validity.VALID)
+
+
+def _frame(data: bytes, at: int) -> tuple[int, float, dict[str, Property]] | None:
+    """Length, seconds and facts of the frame that begins there."""
+    if at + 4 > len(data) or data[at] != 0xFF or data[at + 1] & 0xE0 != 0xE0:
+        return None
+    version, layer = data[at + 1] >> 3 & 3, 4 - (data[at + 1] >> 1 & 3)
+    bitrate, rate = data[at + 2] >> 4, data[at + 2] >> 2 & 3
+    if version == 1 or layer == 4 or bitrate in (0, 15) or rate == 3:
+        return None
+    kbit = _BITRATES[(1 if version == 3 else 2, layer)][bitrate]
+    hertz, padding = _RATES[version][rate], data[at + 2] >> 1 & 1
+    samples = 384 if layer == 1 else 576 if layer == 3 and version != 3 else 1152
+    length = (12000 * kbit // hertz + padding) * 4 if layer == 1 else samples * 125 * kbit // hertz + padding
+    facts: dict[str, Property] = {
+        "codec": f"MPEG audio layer {layer}", "sample_rate": hertz, "channels": 1 if data[at + 3] >> 6 == 3 else 2, "bit_rate": kbit * 1000,
+    }  # fmt: skip
+    return length, samples / hertz, facts
