@@ -8,6 +8,7 @@ not the job: the pool is made anew and the others go on.
    own, and only the one that dies there is reported.
 
 Processes start with `forkserver`: threads and open databases of the parent are not copied. None is started before the first item.
+The fork server preloads nothing: a library with a runtime of its own (Siegfried's Go) that is imported before a fork hangs after it.
 """
 
 import multiprocessing
@@ -56,8 +57,6 @@ class ProcessEngine:
 
     def _submit(self, function: Callable[[Item], Result], item: Item) -> Future[Result]:
         if self._pool is None:
-            # The fork server imports the module once and its children have it; without effect where the server runs already.
-            multiprocessing.set_forkserver_preload([getattr(function, "__module__", __name__)])
             self._pool = _pool(self._workers)
         try:
             return self._pool.submit(function, item)
