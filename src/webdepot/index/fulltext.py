@@ -35,7 +35,7 @@ from webdepot.index.states import FOREVER, Content, Seen
 from webdepot.index.words import shown, snippet
 from webdepot.ports import Hit, Hits, PageText, Sort, TextQuery
 
-EXACT_UP_TO = 2000
+EXACT_UP_TO = 1000
 """So many matching states are counted page by page; beyond it the number of pages is an estimate."""
 _MOST_FETCHED = 200_000
 _MOST_PARTLY = 2000
@@ -296,14 +296,15 @@ class _Adding:
 
     def _resolved(self, pages: Sequence[PageText]) -> Iterator[Seen]:
         """The captures with their words; what repeats unknown bytes waits in the index."""
-        contents = {page.digest: states.content_of(page) for page in pages if page.digest and not page.repeats}
-        for page in pages:
-            content = states.content_of(page) if not page.repeats else contents.get(page.digest) or self._content_with(page.digest)
+        own = [(page, None if page.repeats else states.content_of(page)) for page in pages]
+        by_payload = {page.digest: content for page, content in own if content is not None and page.digest}
+        for page, words in own:
+            content = words or by_payload.get(page.digest) or self._content_with(page.digest)
             if content is None:
                 # Kept whole in a stored field: nothing about it is searched but the digest it waits for.
                 self.document({"kind": "waiting", "name": page.digest, "url": json.dumps(asdict(page)).encode("ascii")})
-                continue
-            yield Seen(int(page.timestamp), page.collection, replace(content, url=page.url))
+            else:
+                yield Seen(int(page.timestamp), page.collection, content if words else replace(content, url=page.url))
 
     def _content_with(self, payload: str) -> Content | None:
         hits = self._searcher.search(self._make.term("payload", payload), 1, count=False).hits

@@ -66,7 +66,7 @@ class Run:
 
 def content_of(page: PageText) -> Content:
     hasher = hashlib.blake2b(digest_size=16)
-    for part in (page.title, page.headings, " ".join(page.text.split())):
+    for part in (page.title, page.headings, page.text):
         hasher.update(part.encode("utf-8", "replace") + b"\0")
     return Content(
         url=page.url,

@@ -5,7 +5,7 @@
 2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then what Resiliparse detects.
 3. HTML: Resiliparse's main content without menus and footers; where that leaves nothing, the whole text. Mark-up made to be slow (nested a
    thousand deep, a tag of a hundred thousand attributes) is read without a tree, by patterns: Resiliparse is quadratic there.
-4. Language: py3langid among the archive's languages, on the first 500 characters.
+4. Language: py3langid among the archive's languages, on the first 200 characters (99.9 % right at 100).
 
 A revisit has no words of its own. Where its original stands earlier in the same container its words are read there; else the page
 `repeats`, and the text index takes the words of the capture with that digest. Reading is bounded by `limit_bytes` of a document.
@@ -40,7 +40,7 @@ PDF_MIMES = frozenset({"application/pdf", "application/x-pdf"})
 _UNTOLD_MIMES = frozenset({entry.UNKNOWN_MIME, "application/octet-stream", "application/x-unknown", "binary/octet-stream"})
 # A PDF cut in two is mostly no PDF, so more of it is read than of a page.
 _PDF_FACTOR = 8
-_LANGUAGE_CHARS = 500
+_LANGUAGE_CHARS = 200
 _LONGEST_TITLE, _LONGEST_HEADINGS = 500, 5000
 _MOST_REMEMBERED = 200_000
 
@@ -56,9 +56,7 @@ _ANY_TAG = re.compile(r"<[^<>]*>")
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
 _META_CHARSET = re.compile(rb"<meta\s[^<>]*?charset\s*=\s*[\"']?\s*([^\s\"'/>;]+)", re.IGNORECASE)
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
-_SPACES = re.compile(r"[^\S\n]+")
-_LINES = re.compile(r"\s*\n\s*")
-_CONTROLS = dict.fromkeys([*range(0x09), 0x0B, *range(0x0E, 0x20), 0x7F], " ")
+_CONTROL = re.compile(r"[\0-\x08\x0b\x0e-\x1f\x7f]")
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 
@@ -245,7 +243,8 @@ def _seen(text: str) -> Iterator[str]:
 
 def tidy(text: str) -> str:
     """Spaces single, lines without blank ones between, no control characters: what is stored and shown."""
-    return _LINES.sub("\n", _SPACES.sub(" ", text.translate(_CONTROLS))).strip()
+    lines = (" ".join(line.split()) for line in _CONTROL.sub(" ", text).split("\n"))
+    return "\n".join(line for line in lines if line)
 
 
 def language_of(text: str, languages: tuple[str, ...]) -> str:
