@@ -75,6 +75,13 @@ def put_version(
     return _publish(store, folder, identifier, manifest, (*(current.versions if current else ()), version))
 
 
+def measure(source: Source) -> tuple[int, str]:
+    """Size and SHA-256 of a source."""
+    with _opened(source) as stream:
+        value, size = digest.of_stream(stream)
+    return size, value.value.hex()
+
+
 def find_inventory(store: ObjectStore, identifier: str) -> Inventory | None:
     """The object's inventory, checked against its sidecar; None when there is no such object."""
     key = f"{layout.folder_of(identifier)}/{inventories.NAME}"

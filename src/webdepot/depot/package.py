@@ -6,6 +6,7 @@
     index/findings.jsonl.gz      what was observed about the harvest
     metadata/package.json        target, harvest, settings, counts, verdict: all that a database needs (below)
     metadata/dublin_core.xml     and whatever other description the caller gives
+    metadata/premis.xml          files and events in PREMIS 3, metadata/mets.xml the table of contents in METS
     log/crawl.log …              logs as they were written
     log/events.jsonl             who did what, each line vouching for the one before
 
@@ -14,6 +15,8 @@ package.json, version 1: `format`, `format_version`, `id`, `urn`, `title`, `stor
 `verdict`, `finding_counts`, `decisions`, `tools`, `surveys`; each named like the nouns of `model.py`, moments in ISO 8601.
 """
 
+import hashlib
+import io
 import json
 import uuid
 from collections import Counter
@@ -23,9 +26,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from webdepot.depot import chain, ocfl, rows
+from webdepot.depot import chain, mets, ocfl, premis, rows
 from webdepot.depot.inventory import Inventory
 from webdepot.depot.ocfl import Source
+from webdepot.depot.premis import FileEntry
 from webdepot.errors import CorruptData, InputError
 from webdepot.model import (
     Answer,
@@ -58,6 +62,9 @@ CAPTURES = "index/captures.cdxj.gz"
 FORMATS = "index/formats.jsonl.gz"
 FINDINGS = "index/findings.jsonl.gz"
 EVENTS = "log/events.jsonl"
+DUBLIN_CORE = "metadata/dublin_core.xml"
+PREMIS = "metadata/premis.xml"
+METS = "metadata/mets.xml"
 _NAMESPACE = uuid.UUID("6b1b4a1e-9a53-5a0c-8d0e-1c7f0a9d2c11")
 
 
@@ -147,6 +154,39 @@ def build(store: ObjectStore, content: PackageContent) -> PackageFacts:
     return read(store, content.id)
 
 
+def extend(
+    store: ObjectStore,
+    package: PackageId,
+    files: Mapping[str, Source],
+    *,
+    containers: tuple[ContainerSource, ...] = (),
+    events: tuple[Event, ...],
+    message: str,
+    agent: str,
+    created: datetime,
+    address: str = "",
+) -> PackageFacts:
+    """A new version with more in it (conversions, a later identification); what was harvested is not touched.
+
+    Containers that are to be named in package.json are given as such; repeating the call adds nothing.
+    """
+    inventory = ocfl.read_inventory(store, package)
+    facts = json.loads(_bytes(store, inventory, FACTS))
+    known = {each["name"] for each in facts["containers"]}
+    facts["containers"] += [_container_document(each) for each in containers if each.name not in known]
+    more: dict[str, Source] = {_container_path(source.name): source.path for source in containers}
+    more |= files
+    more[EVENTS] = chain.extended(_bytes(store, inventory, EVENTS), events)
+    more[FACTS] = _json(facts)
+    kept = [_held(store, inventory, path) for path in inventory.files() if path not in (*more, PREMIS, METS)]
+    described = inventory.files().get(DUBLIN_CORE) and _bytes(store, inventory, DUBLIN_CORE)
+    entries = kept + _entries(more, containers)
+    more |= _descriptions(package, facts["title"], entries, more[EVENTS], created=created, agent=agent, dublin_core=described or b"")
+    expected = {_container_path(source.name): source.sha256 for source in containers}
+    ocfl.put_version(store, package, more, message=message, user=agent, address=address, created=created, expected=expected)
+    return read(store, package)
+
+
 def read(store: ObjectStore, package: PackageId) -> PackageFacts:
     """Everything `metadata/package.json` tells, with the places of the containers; CorruptData when it is not whole."""
     inventory = ocfl.read_inventory(store, package)
@@ -210,16 +250,70 @@ def _files(content: PackageContent, existing_events: bytes) -> dict[str, Source]
     files |= {f"log/{path.name}": path for path in content.logs}
     files |= {f"metadata/{name}": data for name, data in content.descriptions.items()}
     files[EVENTS] = chain.extended(existing_events, (*content.events, kept))
-    files[FACTS] = (json.dumps(_document(content), ensure_ascii=False, indent=1, default=_plain) + "\n").encode(errors="replace")
-    return files
+    files[FACTS] = _json(_document(content))
+    entries = _entries(files, content.containers)
+    described = content.descriptions.get("dublin_core.xml", b"")
+    more = _descriptions(
+        content.id, content.title, entries, files[EVENTS], created=content.stored_at, agent=content.agent, dublin_core=described
+    )
+    return files | more
+
+
+def _descriptions(
+    identifier: str, title: str, entries: list[FileEntry], events: Source, *, created: datetime, agent: str, dublin_core: bytes
+) -> dict[str, Source]:
+    """PREMIS over all files, then METS over all files and PREMIS."""
+    if not isinstance(events, bytes):
+        raise TypeError("the log of events is written in memory")
+    entries = sorted(entries, key=lambda entry: (entry.use != "container", entry.path))
+    premis_xml = premis.to_xml(identifier, title, entries, chain.read(io.BytesIO(events), where=EVENTS))
+    entries.append(_entry(PREMIS, len(premis_xml), hashlib.sha256(premis_xml).hexdigest()))
+    mets_xml = mets.to_xml(identifier, title, entries, created=created, agent=agent, dublin_core=dublin_core)
+    return {PREMIS: premis_xml, METS: mets_xml}
+
+
+def _entries(files: Mapping[str, Source], containers: tuple[ContainerSource, ...]) -> list[FileEntry]:
+    """What is new as METS and PREMIS name it; containers were measured when they were sealed."""
+    measured = {_container_path(each.name): (each.size_bytes, each.sha256) for each in containers}
+    return [_entry(path, *(measured.get(path) or ocfl.measure(source))) for path, source in files.items()]
+
+
+def _held(store: ObjectStore, inventory: Inventory, path: str) -> FileEntry:
+    return _entry(path, store.size(ocfl.content_key(inventory, path)) or 0, inventory.files()[path])
+
+
+def _entry(path: str, size_bytes: int, sha256: str) -> FileEntry:
+    use, mime, name, puid = _kind(path)
+    return FileEntry(path=path, size_bytes=size_bytes, sha256=sha256, mime=mime, format=name, puid=puid, use=use)
+
+
+def _kind(path: str) -> tuple[str, str, str, str]:
+    """Use, media type, format and PRONOM identifier of a file of ours, by its place in the package."""
+    room, _, name = path.partition("/")
+    if room == "warc":
+        is_arc = name.lower().endswith((".arc", ".arc.gz"))
+        return ("container", "application/x-arc", "ARC", "x-fmt/219") if is_arc else ("container", "application/warc", "WARC", "fmt/289")
+    use = {"index": "index", "log": "log"}.get(room, "metadata")
+    for ending, mime, words, puid in _ENDINGS:
+        if name.endswith(ending):
+            return use, mime, words, puid
+    return use, "application/octet-stream", "unknown", ""
+
+
+_ENDINGS = (
+    (".cdxj.gz", "application/gzip", "CDXJ, gzip", "x-fmt/266"),
+    (".jsonl.gz", "application/gzip", "JSON lines, gzip", "x-fmt/266"),
+    (".jsonl", "application/x-ndjson", "JSON lines", ""),
+    (".json", "application/json", "JSON", "fmt/817"),
+    (".xml", "application/xml", "XML", "fmt/101"),
+    (".log", "text/plain", "plain text", "x-fmt/111"),
+)
 
 
 def _document(content: PackageContent) -> dict[str, object]:
     with content.findings.open("rb") as stream:
         counts = Counter(finding.code for finding in rows.read_findings(stream, where=str(content.findings)))
-    containers = [
-        {"name": each.name, "size_bytes": each.size_bytes, "sha256": each.sha256, "records": each.records} for each in content.containers
-    ]
+    containers = [_container_document(each) for each in content.containers]
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -237,6 +331,14 @@ def _document(content: PackageContent) -> dict[str, object]:
         "tools": dict(content.tools),
         "surveys": list(content.surveys),
     }
+
+
+def _container_document(each: ContainerSource) -> dict[str, object]:
+    return {"name": each.name, "size_bytes": each.size_bytes, "sha256": each.sha256, "records": each.records}
+
+
+def _json(document: Mapping[str, object]) -> bytes:
+    return (json.dumps(document, ensure_ascii=False, indent=1, default=_plain) + "\n").encode(errors="replace")
 
 
 def _facts(store: ObjectStore, inventory: Inventory, facts: dict[str, Any]) -> PackageFacts:
