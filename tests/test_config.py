@@ -66,9 +66,11 @@ def test_the_file_written_by_init_reads_as_the_defaults(tmp_path):
 def test_every_commented_line_of_that_file_is_valid_when_uncommented(tmp_path):
     home = tmp_path / "new"
     founding.found(home)
-    lines = []
-    for line in (home / "webdepot.toml").read_text(encoding="utf-8").splitlines():
-        lines.append(line[2:] if line.startswith("# ") and " = " in line and line[2:].split(" = ")[0].isidentifier() else line)
+
+    def uncommented(line: str) -> str:
+        return line[2:] if line.startswith("# ") and line[2:].partition(" = ")[0].isidentifier() and " = " in line else line
+
+    lines = map(uncommented, (home / "webdepot.toml").read_text(encoding="utf-8").splitlines())
     config = configuration.read(write(home, "\n".join(lines)), {})
     defaults = configuration.read(tmp_path / "nowhere", {})
     assert len(config.sources) == len(list(configuration.iter_settings(defaults)))
