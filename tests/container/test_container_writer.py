@@ -1,0 +1,474 @@
+"""What we write is read alike by every reader, survives kill -9, and never ends in half a record."""
+
+import gzip
+import hashlib
+import io
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import fastwarc
+import pytest
+import warcio
+from container_samples import by_warcio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from webdepot import digest
+from webdepot.container.members import IN_MEMORY_BYTES
+from webdepot.container.reader import Compression, detect, iter_records, read_record
+from webdepot.container.records import NewRecord, about_visit, from_visit, payload_digest
+from webdepot.container.records import resource as resource_record
+from webdepot.container.recovery import recover, whole_records
+from webdepot.container.writer import ContainerWriter, Sealed
+from webdepot.model import Candidate, Capture, Location, RecordKind, Visit
+from webdepot.url import Url
+
+NOW = datetime(2026, 11, 15, 9, 2, 51, tzinfo=UTC)
+INFO = {"software": "webdepot", "operator": "Sample Library"}
+
+
+def visit_of(url: str, body: bytes, *, headers: bytes = b"Content-Type: text/html\r\n", **facts: object) -> Visit:
+    settings = {
+        "candidate": Candidate(url=Url(url), via=Url("http://www.example.org/"), path="LE"),
+        "at": NOW,
+        "duration_s": 0.25,
+        "request": b"GET / HTTP/1.1\r\nHost: www.example.org\r\n\r\n",
+        "head": b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n",
+        "body": io.BytesIO(body),
+        "body_bytes": len(body),
+        "status": 200,
+        "server_address": "192.0.2.1",
+    }
+    return Visit(**settings | facts)  # type: ignore[arg-type]
+
+
+def group_of(visit: Visit) -> list[NewRecord]:
+    records = from_visit(visit, payload_digest=payload_digest(visit))
+    return [*records, about_visit(visit, [Candidate(url=Url("http://b.example/"), path="LL")], concurrent_to=records[-1].id)]
+
+
+def writer_in(folder: Path, sealed: list[Sealed] | None = None, *, size_bytes: int = 1 << 30) -> ContainerWriter:
+    announced = sealed if sealed is not None else []
+    return ContainerWriter(folder, prefix="H", size_bytes=size_bytes, info=INFO, clock=lambda: NOW, on_sealed=announced.append)
+
+
+def read_blocks(path: Path) -> list[tuple[str, bytes]]:
+    with path.open("rb") as stream:
+        return [(record.kind.value, record.block().read()) for record in iter_records(stream, path.name, on_finding=pytest.fail)]
+
+
+def warcio_blocks(path: Path) -> list[tuple[str, bytes]]:
+    """Read with digests compared; whoever fails is an error."""
+    with path.open("rb") as stream:
+        found = [(record.rec_type, record.raw_stream.read()) for record in warcio.ArchiveIterator(stream, no_record_parse=True)]
+    with path.open("rb") as stream:
+        for record in warcio.ArchiveIterator(stream, check_digests=True):
+            record.raw_stream.read()
+            assert record.digest_checker.passed is not False, record.digest_checker.problems
+    return found
+
+
+def fastwarc_blocks(path: Path) -> list[tuple[str, bytes]]:
+    with path.open("rb") as stream:
+        return [(str(record.record_type), record.reader.read()) for record in fastwarc.ArchiveIterator(stream, parse_http=False)]
+
+
+# --- what is written -------------------------------------------------------------------------------------------------------
+
+BODIES = st.one_of(st.binary(max_size=400), st.binary(max_size=20).map(lambda data: data * 997))
+PATHS = st.text(st.characters(codec="utf-8", exclude_characters=" \r\n\0\t", exclude_categories=("Cs", "Cc", "Z")), max_size=20)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(st.lists(st.tuples(PATHS, BODIES), min_size=1, max_size=6))
+def test_what_is_written_is_read_again_by_every_reader(tmp_path: Path, pages: list[tuple[str, bytes]]):
+    folder = Path(tempfile.mkdtemp(dir=tmp_path))
+    sealed: list[Sealed] = []
+    writer = writer_in(folder, sealed)
+    places: list[Location] = []
+    for path, body in pages:
+        places += writer.write(group_of(visit_of(f"http://www.example.org/{path}", body)))
+    writer.close()
+    (container,) = sealed
+    assert (container.name, container.size_bytes) == ("H-00000.warc.gz", container.path.stat().st_size)
+    assert container.sha256 == hashlib.sha256(container.path.read_bytes()).hexdigest()
+    blocks = read_blocks(container.path)
+    assert blocks == warcio_blocks(container.path) == fastwarc_blocks(container.path)
+    assert [kind for kind, _ in blocks] == ["warcinfo", *["request", "response", "metadata"] * len(pages)]
+    assert container.records == len(blocks)
+    with container.path.open("rb") as stream:
+        assert detect(stream).compression is Compression.RECORD
+        for number, (path, body) in enumerate(pages):
+            response = read_record(stream, places[number * 3 + 1])
+            assert response.url == f"http://www.example.org/{path}"
+            assert response.payload_digest == str(digest.sha1(body))
+            assert response.payload().read() == body
+
+
+def test_warcio_check_passes(tmp_path: Path):
+    writer = writer_in(tmp_path)
+    for number in range(20):
+        writer.write(group_of(visit_of(f"http://www.example.org/{number}", b"page %d " % number * 300)))
+    empty = visit_of("http://www.example.org/empty", b"")
+    writer.write(from_visit(empty, payload_digest=payload_digest(empty)))
+    writer.write([resource_record("urn:x:1", NOW, "text/plain", io.BytesIO(b"a file"), 6)])
+    writer.close()
+    result = subprocess.run(
+        [Path(sys.executable).with_name("warcio"), "check", "-v", tmp_path / "H-00000.warc.gz"], capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("digest pass") == 21 * 2 + 20 + 1 + 1
+
+
+def test_the_fields_of_a_visit(tmp_path: Path):
+    writer = writer_in(tmp_path)
+    visit = visit_of("http://www.example.org/a", b"cut of", truncated="length", protocol="h2", server_address="2001:DB8::1")
+    writer.write(group_of(visit))
+    writer.close()
+    with (tmp_path / "H-00000.warc.gz").open("rb") as stream:
+        info, request, response, about = (
+            (dict(record.fields.pairs), record.block().read()) for record in iter_records(stream, "H", on_finding=pytest.fail)
+        )
+    assert info[0]["WARC-Filename"] == "H-00000.warc.gz"
+    assert info[1] == b"format: WARC File Format 1.1\r\nsoftware: webdepot\r\noperator: Sample Library\r\n"
+    assert response[0]["WARC-IP-Address"] == request[0]["WARC-IP-Address"] == "2001:db8::1"
+    assert response[0]["WARC-Protocol"] == "h2"
+    assert response[0]["WARC-Truncated"] == "length"
+    assert response[0]["WARC-Date"] == "2026-11-15T09:02:51Z"
+    assert response[0]["WARC-Block-Digest"] == str(digest.sha1(visit.head + b"cut of"))
+    assert request[0]["WARC-Concurrent-To"] == about[0]["WARC-Concurrent-To"] == response[0]["WARC-Record-ID"]
+    assert request[1] == visit.request
+    assert about[1] == b"via: http://www.example.org/\r\nhopsFromSeed: LE\r\nfetchTimeMs: 250\r\noutlink: http://b.example/ L\r\n"
+
+
+def test_no_line_can_be_smuggled_into_a_header(tmp_path: Path):
+    writer = writer_in(tmp_path)
+    record = NewRecord(
+        kind=RecordKind.RESOURCE,
+        url="http://e.org/\r\nX-Evil: 1",
+        date=NOW,
+        content_type="text/plain",
+        fields=(("X-A", "1\r\n\r\nB"),),
+        head=b"x",
+    )
+    writer.write([record])
+    writer.close()
+    with (tmp_path / "H-00000.warc.gz").open("rb") as stream:
+        found = list(iter_records(stream, "H", on_finding=pytest.fail))[1]
+        assert "X-Evil" not in found.fields
+        assert (found.fields.get("X-A"), found.block().read()) == ("1 B", b"x")
+
+
+def test_chunked_answers_keep_their_bytes_and_share_a_digest(tmp_path: Path):
+    """The payload has no chunks (ISO 28500, 6.3.2). `warcio check` wants them in the payload digest, so it is not asked here."""
+    plain = visit_of("http://e.org/", b"hello world")
+    chunked = visit_of("http://e.org/", b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n", headers=b"Transfer-Encoding: chunked\r\n")
+    assert payload_digest(chunked) == payload_digest(plain) == str(digest.sha1(b"hello world"))
+    writer = writer_in(tmp_path)
+    writer.write(from_visit(chunked, payload_digest=payload_digest(chunked)))
+    writer.close()
+    path = tmp_path / "H-00000.warc.gz"
+    assert read_blocks(path)[2][1] == chunked.head + b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"
+    with path.open("rb") as stream:
+        assert list(iter_records(stream, "H", on_finding=pytest.fail))[2].payload().read() == b"hello world"
+    with path.open("rb") as stream:
+        bodies = [record.content_stream().read() for record in warcio.ArchiveIterator(stream) if record.rec_type == "response"]
+    assert bodies == [b"hello world"]
+
+
+def test_a_revisit_names_what_it_repeats(tmp_path: Path):
+    earlier = Capture(
+        key="org,example)/", timestamp="20191231235959", url="http://example.org/old", kind=RecordKind.RESPONSE, status=200,
+        mime="text/html", digest="sha1:X", location=Location(container="c", offset=0, length=1),
+    )  # fmt: skip
+    visit = visit_of("http://example.org/", b"the same body as before")
+    writer = writer_in(tmp_path)
+    writer.write(from_visit(visit, payload_digest=payload_digest(visit), revisit_of=earlier))
+    writer.close()
+    path = tmp_path / "H-00000.warc.gz"
+    with path.open("rb") as stream:
+        record = list(iter_records(stream, "H", on_finding=pytest.fail))[2]
+        assert record.kind is RecordKind.REVISIT
+        assert record.fields.get("WARC-Profile") == "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+        assert record.fields.get("WARC-Refers-To-Target-URI") == "http://example.org/old"
+        assert record.fields.get("WARC-Refers-To-Date") == "2019-12-31T23:59:59Z"
+        assert record.payload_digest == str(digest.sha1(b"the same body as before"))
+        assert record.head is not None and record.head.status == 200
+        assert record.payload().read() == b""
+    assert [kind for kind, _ in warcio_blocks(path)] == ["warcinfo", "request", "revisit"]
+
+
+def test_a_visit_without_an_answer_has_no_record():
+    assert from_visit(visit_of("http://e.org/", b"", head=b""), payload_digest="") == []
+
+
+def test_a_large_body_is_streamed(tmp_path: Path):
+    body = random.Random(1).randbytes(1 << 20) * 6
+    assert len(body) > IN_MEMORY_BYTES
+    writer = writer_in(tmp_path)
+    visit = visit_of("http://e.org/large", body)
+    writer.write(group_of(visit))
+    writer.close()
+    path = tmp_path / "H-00000.warc.gz"
+    assert warcio_blocks(path)[2] == ("response", visit.head + body)
+    with path.open("rb") as stream:
+        found = list(iter_records(stream, "H", on_finding=pytest.fail))[2]
+        assert found.payload().read() == body
+
+
+def test_a_body_shorter_than_said_is_refused_and_leaves_nothing(tmp_path: Path):
+    writer = writer_in(tmp_path)
+    writer.write(group_of(visit_of("http://e.org/1", b"one")))
+    before = writer.sync()
+    for size in (10, IN_MEMORY_BYTES + 10):
+        wrong = visit_of("http://e.org/2", b"two", body_bytes=size)
+        with pytest.raises(ValueError, match="ends after"):
+            writer.write(from_visit(wrong, payload_digest=""))
+    assert writer.sync() == before
+    writer.write(group_of(visit_of("http://e.org/3", b"three")))
+    writer.close()
+    assert len(read_blocks(tmp_path / "H-00000.warc.gz")) == 7
+
+
+# --- files -----------------------------------------------------------------------------------------------------------------
+
+
+def test_groups_stay_together_and_files_roll(tmp_path: Path):
+    sealed: list[Sealed] = []
+    writer = writer_in(tmp_path, sealed, size_bytes=3000)
+    names = []
+    for number in range(40):
+        places = writer.write(group_of(visit_of(f"http://e.org/{number}", random.Random(number).randbytes(500))))
+        assert len({place.container for place in places}) == 1
+        names.append(places[0].container)
+    writer.close()
+    assert sorted(set(names)) == [container.name for container in sealed]
+    assert len(sealed) > 5
+    assert all(container.size_bytes >= 3000 for container in sealed[:-1])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [container.name for container in sealed]
+    for container in sealed:
+        blocks = read_blocks(container.path)
+        assert blocks == warcio_blocks(container.path)
+        assert blocks[0][0] == "warcinfo"
+
+
+def test_a_full_file_is_sealed_only_when_an_earlier_sync_covered_it(tmp_path: Path):
+    sealed: list[Sealed] = []
+    writer = writer_in(tmp_path, sealed, size_bytes=1000)
+    for number in range(3):
+        writer.write(group_of(visit_of(f"http://e.org/{number}", random.Random(number).randbytes(2000))))
+    assert sealed == []
+    marks = writer.sync()
+    assert list(marks) == [f"H-0000{number}.warc.gz.open" for number in range(3)]
+    assert marks == {path.name: path.stat().st_size for path in sorted(tmp_path.iterdir())}
+    assert sealed == []
+    assert list(writer.sync()) == ["H-00002.warc.gz.open"]
+    assert [container.name for container in sealed] == ["H-00000.warc.gz", "H-00001.warc.gz"]
+    writer.close()
+    assert [container.name for container in sealed] == [f"H-0000{number}.warc.gz" for number in range(3)]
+
+
+def test_the_next_writer_goes_on_counting(tmp_path: Path):
+    (tmp_path / "H-00007.warc.gz").touch()
+    (tmp_path / "H-00009.warc.gz.open").touch()
+    (tmp_path / "H-other-00012.warc.gz").touch()
+    writer = writer_in(tmp_path)
+    assert writer.write(group_of(visit_of("http://e.org/", b"x")))[0].container == "H-00010.warc.gz"
+    writer.close()
+
+
+def test_nothing_written_leaves_no_file(tmp_path: Path):
+    writer = writer_in(tmp_path)
+    assert writer.write([]) == []
+    assert writer.sync() == {}
+    writer.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- a full disk -----------------------------------------------------------------------------------------------------------
+
+FILL_THE_DISK = """
+import io, random, resource, signal, sys
+from pathlib import Path
+from test_container_writer import NOW, group_of, resource_record, visit_of, writer_in
+from webdepot.errors import NoSpace
+folder, limit = Path(sys.argv[1]), int(sys.argv[2])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+sealed = []
+writer = writer_in(folder, sealed)
+written = 0
+try:
+    for number in range(100):
+        writer.write(group_of(visit_of(f"http://e.org/{number}", random.Random(number).randbytes(1000))))
+        written += 1
+except NoSpace as error:
+    print(written, error)
+try:
+    writer.write(group_of(visit_of("http://e.org/large", random.Random(1).randbytes(1 << 20) * 5)))
+except NoSpace as error:
+    print("large", error)
+if written:
+    writer.write([resource_record("urn:x:small", NOW, "text/plain", io.BytesIO(b"small"), 5)])
+writer.close()
+print(*[f"{container.name} {container.records} {container.sha256}" for container in sealed])
+"""
+
+
+def in_child(script: str, *arguments: object) -> list[str]:
+    """Lines of a script run in a process of its own, from which it can import this file."""
+    done = subprocess.run([sys.executable, "-c", script, *map(str, arguments)], capture_output=True, text=True, env=child_environment())
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def child_environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]), "PYTHONWARNINGS": "ignore"}
+
+
+def test_a_full_disk_cuts_back_to_whole_records(tmp_path: Path):
+    """No file may grow beyond 20,000 bytes: the kernel refuses as on a full disk. What is small enough still fits."""
+    first, large, sealed = in_child(FILL_THE_DISK, tmp_path, 20_000)
+    assert "H-00000.warc.gz.open" in first and "Make room" in first
+    assert large.startswith("large Cannot write")
+    written = int(first.split()[0])
+    assert 5 < written < 20
+    name, records, sha256 = sealed.split()
+    path = tmp_path / name
+    assert sha256 == digest.of_file(path).value.hex()
+    blocks = read_blocks(path)
+    assert blocks == warcio_blocks(path)
+    assert len(blocks) == int(records) == 1 + written * 3 + 1
+
+
+def test_a_disk_full_from_the_start_leaves_no_file(tmp_path: Path):
+    first, large, sealed = in_child(FILL_THE_DISK, tmp_path, 10)
+    assert first.startswith("0 Cannot write") and large.startswith("large Cannot write")
+    assert sealed == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- recovery --------------------------------------------------------------------------------------------------------------
+
+
+def open_container(folder: Path, count: int) -> tuple[Path, list[int]]:
+    """An `.open` file as a killed process leaves it, and where its groups end."""
+    writer = writer_in(folder)
+    ends = []
+    for number in range(count):
+        last = writer.write(group_of(visit_of(f"http://e.org/{number}", b"page %d " % number * 50)))[-1]
+        ends.append(last.offset + last.length)
+    return folder / "H-00000.warc.gz.open", ends
+
+
+def test_cut_at_every_byte_all_records_before_are_recovered(tmp_path: Path):
+    path, _ = open_container(tmp_path, 2)
+    data = path.read_bytes()
+    with path.open("rb") as stream:
+        ends = [record.location.offset + record.location.length for record in iter_records(stream, "H", on_finding=pytest.fail)]
+    path.unlink()
+    for size in range(len(data) + 1):
+        path.write_bytes(data[:size])
+        whole = sum(end <= size for end in ends)
+        assert whole_records(path, size) == (max((end for end in ends if end <= size), default=0), whole)
+        if size % 97 and size not in ends:  # the rest is the same for every byte, and each rename is synced
+            continue
+        (recovered,) = recover(tmp_path, None)
+        if whole <= 1:
+            assert (recovered.kept_bytes, recovered.sealed) == (0, None)
+            assert list(tmp_path.iterdir()) == []
+            continue
+        kept = max(end for end in ends if end <= size)
+        assert (recovered.kept_bytes, recovered.cut_bytes, recovered.records) == (kept, size - kept, whole)
+        assert recovered.sealed is not None
+        assert recovered.sealed.path.read_bytes() == data[:kept]
+        assert recovered.sealed.sha256 == hashlib.sha256(data[:kept]).hexdigest()
+        recovered.sealed.path.unlink()
+
+
+def test_marks_decide_what_is_kept(tmp_path: Path):
+    path, ends = open_container(tmp_path, 5)
+    size = path.stat().st_size
+    (tmp_path / "H-00001.warc.gz.open").write_bytes(path.read_bytes())
+    kept, removed = recover(tmp_path, {"H-00000.warc.gz.open": ends[2], "crawl.log": 77})
+    assert (kept.name, kept.kept_bytes, kept.cut_bytes, kept.records) == ("H-00000.warc.gz", ends[2], size - ends[2], 10)
+    assert (removed.name, removed.kept_bytes, removed.cut_bytes, removed.sealed) == ("H-00001.warc.gz", 0, size, None)
+    assert [path.name for path in tmp_path.iterdir()] == ["H-00000.warc.gz"]
+    assert recover(tmp_path, {"H-00000.warc.gz.open": ends[2]}) == []
+    assert len(warcio_blocks(tmp_path / "H-00000.warc.gz")) == 10
+
+
+def test_a_disk_that_lost_acknowledged_bytes_is_told(tmp_path: Path):
+    path, ends = open_container(tmp_path, 5)
+    with path.open("r+b") as stream:
+        stream.truncate(ends[3] + 5)
+    (recovered,) = recover(tmp_path, {path.name: ends[4]})
+    assert recovered.kept_bytes == ends[3]
+    assert "lost" in recovered.message
+
+
+def test_a_large_record_is_recovered(tmp_path: Path):
+    writer = writer_in(tmp_path)
+    writer.write(group_of(visit_of("http://e.org/large", random.Random(1).randbytes(1 << 20) * 6)))
+    writer.write(group_of(visit_of("http://e.org/small", b"small")))
+    path = tmp_path / "H-00000.warc.gz.open"
+    data = path.read_bytes()
+    (recovered,) = recover(tmp_path, None)
+    assert (recovered.records, recovered.cut_bytes) == (7, 0)
+    (tmp_path / "H-00000.warc.gz").unlink()
+    path.write_bytes(data[: len(data) // 2])
+    (recovered,) = recover(tmp_path, None)
+    assert recovered.records == 2
+
+
+WRITE_FOR_EVER = """
+import io, random, sys
+from pathlib import Path
+from test_container_writer import group_of, visit_of, writer_in
+folder = Path(sys.argv[1])
+writer = writer_in(folder, size_bytes=60_000)
+number = 0
+while True:
+    for _ in range(5):
+        writer.write(group_of(visit_of(f"http://e.org/{number}", random.Random(number).randbytes(3000))))
+        number += 1
+    marks = writer.sync()
+    print(number, *[f"{name}={size}" for name, size in marks.items()], flush=True)
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_after_kill_9_exactly_what_was_acknowledged_is_there(tmp_path: Path, seed: int):
+    folder = tmp_path / "warc"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]), "PYTHONWARNINGS": "ignore"}
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITE_FOR_EVER, str(folder)], stdout=subprocess.PIPE, env=environment, text=True
+    ) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(1 + seed * 3)]
+        time.sleep(random.Random(seed).random() * 0.02)  # the moment of the kill, not a wait for anything
+        process.kill()
+        lines += process.stdout.readlines()
+    acknowledged, *marks = next(line for line in reversed(lines) if line.endswith("\n")).split()
+    recover(folder, {name: int(size) for name, size in (mark.split("=") for mark in marks)})
+    urls = []
+    for path in sorted(folder.iterdir()):
+        assert path.name.endswith(".warc.gz")
+        assert [kind for kind, _ in warcio_blocks(path)] == [kind for kind, _ in read_blocks(path)]
+        with path.open("rb") as stream:
+            urls += [record.url for record in iter_records(stream, path.name, on_finding=pytest.fail) if record.kind is RecordKind.RESPONSE]
+    assert urls == [f"http://e.org/{number}" for number in range(int(acknowledged))]
+
+
+@pytest.mark.parametrize("make", [by_warcio, lambda: gzip.compress(by_warcio(compress=False))])
+def test_foreign_open_files_are_recovered_too(tmp_path: Path, make: Callable[[], bytes]):
+    (tmp_path / "x.warc.gz.open").write_bytes(make()[:-5])
+    (recovered,) = recover(tmp_path, None)
+    assert recovered.records in (0, 20)
