@@ -35,7 +35,7 @@ if [ "$part" = run ]; then
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
   .venv/bin/python scripts/vendor.py
 else
-  need_debian chromium fonts-dejavu-core
+  need_debian chromium fonts-dejavu-core nginx-light nsd
   echo "Installing the tools of the tests into .venv"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 fi

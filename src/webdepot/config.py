@@ -37,6 +37,10 @@ def _port(value: int) -> str | None:
     return None if 0 <= value <= 65535 else "must be a port from 0 (any free one) to 65535"
 
 
+def _share(value: float) -> str | None:
+    return None if 0 <= value <= 1 else "must lie between 0 and 1"
+
+
 def _one_of(*known: str) -> _Check:
     return lambda value: None if value in known else f"must be one of {', '.join(known)}"
 
@@ -137,6 +141,37 @@ class WebConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveryConfig:
+    """Which domains belong to an organisation: whom to ask, how gently, and what to do with the answer."""
+
+    resolver: str = _key("", "DNS servers to ask: 192.0.2.53 or 127.0.0.1:5353, several by commas. Empty means the system's.")
+    rdap_bootstrap: str = _key(
+        "https://data.iana.org/rdap/", "Address or folder of the RDAP bootstrap files dns.json, ipv4.json and ipv6.json (RFC 9224)."
+    )
+    whois: str = _key("whois.iana.org", "First whois server, host or host:port, for what has no RDAP; `off` asks none.")
+    ct_search: str = _key("", "Certificate transparency search that answers like crt.sh, for example https://crt.sh. Empty means off.")
+    extra_ca_file: str = _key("", "PEM file of certificate authorities to believe besides the system's.")
+    follow_at: float = _key(0.75, "A host with this score or more belongs to the organisation.", _share)
+    ignore_at: float = _key(0.25, "A host with this score or less does not belong; between the two a curator is asked.", _share)
+    new_domains: str = _key(
+        "follow",
+        "A domain newly found during a harvest is followed at once, or waits for a curator: follow or ask.",
+        _one_of("follow", "ask"),
+    )
+    registry_pause_s: float = _key(1.0, "Pause between two questions to one registry server, in seconds.", _at_least(0))
+    page_pause_s: float = _key(1.0, "Pause between two pages of one host, in seconds.", _at_least(0))
+    workers: int = _key(24, "Hosts examined at once.", _at_least(1))
+    timeout_s: float = _key(5.0, "A look-up or connection that takes longer counts as failed.", _at_least(0.1))
+    limit_hosts: int = _key(20_000, "A survey examines so many hosts at most.", _at_least(1))
+    http_port: int = _key(80, "Port on which sites are asked over HTTP; another only in a closed network.", _port)
+    https_port: int = _key(443, "Port on which sites are asked over HTTPS; another only in a closed network.", _port)
+    scan: bool = _key(False, "Allow `webdepot organisation scan` in the ranges of own_ranges.")
+    own_ranges: tuple[str, ...] = _key((), "Net ranges that are your own; only these are ever scanned.")
+    scan_per_s: float = _key(50.0, "Connections a second while scanning.", _at_least(0.1))
+    reopen_months: int = _key(12, "Verdicts older than this are looked at again.", _at_least(1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     home: Path
     archive: ArchiveConfig = field(default_factory=ArchiveConfig)
@@ -145,6 +180,7 @@ class Config:
     depot: DepotConfig = field(default_factory=DepotConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
     web: WebConfig = field(default_factory=WebConfig)
+    discovery: DiscoveryConfig = field(default_factory=DiscoveryConfig)
     sources: Mapping[str, str] = field(default_factory=dict)
     """Where each key that is not a default came from: `harvest.delay_s` -> `webdepot.toml` or the variable's name."""
 

@@ -1,23 +1,176 @@
-import pytest
+"""The evidence model: each sign alone and together, negative evidence, sharing, and the curator's last word."""
 
-from webdepot.selection.domains.evidence import below_domain
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webdepot.selection.domains.evidence import REPEATED, Group, Origin, Sharing, Sign, log_odds, score_of, signs_of
+from webdepot.selection.domains.facts import (
+    Certificate,
+    Facts,
+    HostRecords,
+    Page,
+    Registrant,
+    Registration,
+    Status,
+    ZoneRecords,
+    registrable,
+)
+from webdepot.selection.domains.names import Rarity
+from webdepot.selection.domains.profile import Measure, Profile, Told
+
+NOW = datetime(2026, 11, 15, tzinfo=UTC)
+
+
+def told(*values: str) -> tuple[Told, ...]:
+    return tuple(Told(value=value, source="test", at=NOW) for value in values)
+
+
+PROFILE = Profile(
+    root="uni-konstanz.example",
+    host="www.uni-konstanz.example",
+    names=told("Universität Konstanz"),
+    ranges=told("192.0.2.0/24", "2001:db8::/32"),
+    name_servers=told("ns1.uni-konstanz.example", "dns.research.example"),
+    mail_domains=told("uni-konstanz.example"),
+    vat_ids=told("DE142319234"),
+    domains=told("uni-konstanz.example"),
+    strangers=told("guest.uni-konstanz.example"),
+)
+
+
+def site(host: str, **parts: object) -> Facts:
+    facts = Facts(host=host, domain=registrable(host), records=HostRecords(status=Status.FOUND, addresses=("198.51.100.7",)))
+    return replace(facts, **parts)  # type: ignore[arg-type]
+
+
+def page(**parts: object) -> Page:
+    return Page(url="http://x.example/", status=200, **parts)  # type: ignore[arg-type]
+
+
+def registered(**parts: object) -> Registration:
+    return Registration(status=Status.FOUND, registrant=Registrant(**parts))  # type: ignore[arg-type]
+
+
+def judged(facts: Facts, sharing: Sharing | None = None, profile: Profile = PROFILE) -> tuple[float, list[str]]:
+    signs = signs_of(facts, Measure(profile), Origin.MEMBER, sharing or Sharing(), Rarity())
+    return score_of(signs, Origin.MEMBER), [sign.code for sign in signs]
 
 
 @pytest.mark.parametrize(
-    ("host", "root", "is_below"),
+    ("host", "is_below"),
     [
-        ("kaart.museum.example", "www.museum.example", True),
-        ("museum.example", "www.museum.example", True),
-        ("notmuseum.example", "www.museum.example", False),
-        ("lib.ox.ac.uk", "www.ox.ac.uk", True),
-        ("cam.ac.uk", "www.ox.ac.uk", False),
-        ("b.github.io", "a.github.io", False),
-        ("KAART.Museum.example:8080", "museum.example", True),
+        ("kaart.uni-konstanz.example", True),
+        ("uni-konstanz.example", True),
+        ("notuni-konstanz.example", False),
+        ("uni-konstanz.example.evil.example", False),
     ],
 )
-def test_only_hosts_of_the_same_registrable_domain_lie_below_it(host, root, is_below):
-    sign = below_domain(host, root)
-    assert (sign is not None) == is_below
-    if sign:
-        assert sign.weight > 0
-        assert root in sign.words
+def test_only_hosts_of_a_member_domain_lie_below_it(host: str, is_below: bool) -> None:
+    score, codes = judged(site(host))
+    assert ("below-domain" in codes) == is_below
+    assert (score > 0.9) == is_below
+
+
+def test_the_range_alone_asks_and_does_not_decide() -> None:
+    score, codes = judged(site("guest.example", records=HostRecords(status=Status.FOUND, addresses=("192.0.2.9",))))
+    assert codes == ["in-range"]
+    assert 0.25 < score < 0.75
+    other_spelling = HostRecords(status=Status.FOUND, addresses=("2001:0DB8:0:0::9",))
+    assert judged(site("guest.example", records=other_spelling))[1] == ["in-range"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "code"),
+    [
+        ({"registration": registered(mail_domains=("mail.uni-konstanz.example",))}, "registrant-mail"),
+        ({"registration": registered(name="Universitaet Konstanz, Rechenzentrum")}, "registrant"),
+        ({"imprint": page(operators=("University of Konstanz",))}, "imprint"),
+        ({"imprint": page(vat_ids=("DE142319234",), operators=("Transfer GmbH",))}, "vat-id"),
+        ({"certificate": Certificate(fingerprint="1", organisation="Universität Konstanz", names=("a.example",), is_trusted=True)},
+         "certificate-organisation"),
+        ({"front": page(parents=("Universität Konstanz",), structured=("Institut für Seen",))}, "parent"),
+        ({"front": page(imprint="https://www.uni-konstanz.example/impressum")}, "imprint-there"),
+    ],
+)  # fmt: skip
+def test_strong_signs_are_enough_alone(parts: dict[str, object], code: str) -> None:
+    score, codes = judged(site("www.institute.example", **parts))
+    assert codes[0] == code
+    assert score > 0.75
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"registration": registered(name="Universität Koblenz")},
+        {"registration": registered(is_redacted=True)},
+        {"imprint": page(operators=("Agentur Blau GmbH",))},
+        {"imprint": page(persons=True)},
+        {"imprint": page(operators=("Freunde der Universität Konstanz e.V.",))},
+        {"imprint": page(operators=("Stadtwerke Konstanz GmbH",), others=("Universität Konstanz",))},
+        {"certificate": Certificate(fingerprint="1", organisation="Universität Konstanz", names=("a.example",), is_trusted=False)},
+        {"front": page(redirect="https://www.uni-konstanz.example/")},
+        {"zone": ZoneRecords(status=Status.FOUND, name_servers=("dns.research.example", "dns2.research.example"))},
+    ],
+)
+def test_these_do_not_make_a_member(parts: dict[str, object]) -> None:
+    assert judged(site("www.other.example", **parts))[0] < 0.25
+
+
+def test_a_guest_in_the_range_with_an_imprint_of_its_own_is_ignored() -> None:
+    records = HostRecords(status=Status.FOUND, addresses=("192.0.2.9",))
+    zone = ZoneRecords(status=Status.FOUND, name_servers=("ns1.uni-konstanz.example",))
+    score, _ = judged(site("guest.example", records=records, zone=zone, imprint=page(operators=("Verein Seeblick e.V.",))))
+    assert score < 0.35
+
+
+def test_a_sign_that_many_others_share_loses_its_weight() -> None:
+    zone = ZoneRecords(status=Status.FOUND, name_servers=("ns1.uni-konstanz.example",))
+    sharing = Sharing()
+    alone = judged(site("a.example", zone=zone), sharing)[0]
+    for number in range(6):
+        sharing.note(["ns:ns1.uni-konstanz.example"], f"owner {number}")
+    assert judged(site("a.example", zone=zone), sharing)[0] < alone - 0.3
+
+
+def test_a_crowded_certificate_is_no_evidence() -> None:
+    crowd = ("www.uni-konstanz.example", *(f"shop{number}.example" for number in range(40)))
+    crowded = Certificate(fingerprint="1", organisation="CDN Inc.", names=crowd, is_trusted=True)
+    short = Certificate(fingerprint="2", organisation="", names=("www.uni-konstanz.example", "b.example"), is_trusted=True)
+    assert judged(site("b.example", certificate=crowded))[1] == []
+    assert judged(site("b.example", certificate=short))[1] == ["certificate-names"]
+
+
+def test_the_registry_says_less_about_deep_hosts() -> None:
+    agency = registered(name="Agentur Blau GmbH")
+    imprint = page(operators=("Universität Konstanz",))
+    assert judged(site("konstanz.agency.example", registration=agency, imprint=imprint))[0] > 0.75
+    assert judged(site("agency.example", registration=agency, imprint=imprint))[0] < 0.75
+
+
+def test_a_persons_no_beats_the_domain() -> None:
+    assert judged(site("guest.uni-konstanz.example"))[0] < 0.01
+    assert judged(site("www.guest.uni-konstanz.example"))[1][0] == "person-no"
+
+
+def test_every_sign_has_words_and_a_weight() -> None:
+    facts = site("www.institute.example", registration=registered(name="Universität Konstanz", mail_domains=("uni-konstanz.example",)))
+    for sign in signs_of(facts, Measure(PROFILE), Origin.MEMBER, Sharing(), Rarity()):
+        assert sign.words
+        assert sign.weight
+
+
+@given(st.lists(st.tuples(st.sampled_from(list(Group)), st.floats(-6, 6).filter(bool)), max_size=12))
+def test_more_evidence_for_never_lowers_the_score(drawn: list[tuple[Group, float]]) -> None:
+    signs = [Sign(code="x", group=group, weight=weight, words="x") for group, weight in drawn]
+    stronger = [*signs, Sign(code="y", group=Group.PERSON, weight=7.0, words="y")]
+    assert score_of(stronger, Origin.MEMBER) >= score_of(signs, Origin.MEMBER)
+    assert 0.0 <= score_of(signs, Origin.FOREIGN) <= 1.0
+
+
+def test_signs_of_one_source_repeat_each_other() -> None:
+    signs = [Sign(code=code, group=Group.ZONE, weight=2.0, words=code) for code in "ab"]
+    assert log_odds(signs, Origin.VHOST) == pytest.approx(2.0 + REPEATED * 2.0)

@@ -16,6 +16,7 @@ class Phase(StrEnum):
     INDEX = "index"
     COPY = "copy"
     AUDIT = "audit"
+    DISCOVER = "discover"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

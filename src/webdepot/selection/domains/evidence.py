@@ -1,11 +1,71 @@
-"""Signs that a host belongs to an organisation. The first and surest: it lies below a domain the organisation holds.
+"""Signs that a host belongs to an organisation, or does not: each a weight in log-odds with its words, and their sum.
 
-Registrable domains come from the public suffix list, so that `a.github.io` and `b.github.io` are two owners.
+Weights are reasons, not fits: +5 is "nearly sure alone", +3 "good, not proof", +1 "a hint"; the same against. Order of steps:
+
+1. Each source (name, network, zone, certificate, site, registry) gives its signs. Signs of one source repeat each
+   other, so the strongest counts in full and the rest in part.
+2. A sign that many unrelated owners share loses weight (`Sharing`): a research network's name server, a hoster's address.
+3. Negative evidence counts: a readable registrant or imprint that names somebody else. Redacted or missing says nothing.
+4. The sum with the prior becomes a score between 0 and 1; two bounds make it follow, ask or ignore.
+
+A registry's word about `agency.example` says little about `project.agency.example`, so it counts less for deep hosts.
 """
 
-from dataclasses import dataclass
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
 
-from webdepot.url import domain_of
+from webdepot.selection.domains.facts import Facts, Page, Status, registrable
+from webdepot.selection.domains.names import Kinship, Rarity, folded, nearest, similarity
+from webdepot.selection.domains.profile import Measure
+
+CERTAIN = 50.0
+"""A person's word."""
+REPEATED = 0.35
+"""Share of a sign that repeats a stronger one of its source."""
+DEEP = 0.4
+"""Share of the registry's and zone's word for a host deep below the registered name."""
+MOST_CERTIFICATE_DOMAINS = 12
+
+
+class Group(StrEnum):
+    NAME = "name"
+    NETWORK = "network"
+    ZONE = "zone"
+    CERTIFICATE = "certificate"
+    SITE = "site"
+    REGISTRY = "registry"
+    PERSON = "person"
+    PRIOR = "prior"
+
+
+class Origin(StrEnum):
+    """How a host became a candidate."""
+
+    ROOT = "root"
+    MEMBER = "linked by a member"
+    FOREIGN = "linked from outside"
+    LOGGED = "certificate transparency"
+    LOGGED_FOR = "certificate of the organisation"
+    CERTIFICATE = "name in a certificate"
+    VHOST = "server configuration"
+    SCAN = "range scan"
+    PERSON = "named by a person"
+
+
+PRIORS = {
+    Origin.ROOT: 4.0,
+    Origin.MEMBER: -2.5,
+    Origin.FOREIGN: -3.5,
+    Origin.LOGGED: -2.5,
+    Origin.LOGGED_FOR: -1.0,
+    Origin.CERTIFICATE: -2.5,
+    Origin.VHOST: 0.0,
+    Origin.SCAN: -2.0,
+    Origin.PERSON: -1.0,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,14 +73,290 @@ class Sign:
     """One piece of evidence, in words, with its weight in log-odds (positive speaks for, negative against)."""
 
     code: str
+    group: Group
     weight: float
     words: str
 
 
-def below_domain(host: str, root: str) -> Sign | None:
-    """Is the host the organisation's own domain or below it? No sign when it is not: many organisations hold several."""
-    domain = domain_of(f"http://{root}/")
-    name = host.partition(":")[0].lower().rstrip(".")
-    if name == domain or name.endswith(f".{domain}"):
-        return Sign(code="below-domain", weight=8.0, words=f"{name} lies below {domain}, the registrable domain of {root}")
-    return None
+@dataclass(slots=True)
+class Sharing:
+    """Which identified owners use a name server, an address, a certificate: learned while running."""
+
+    owners: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    limit: int = 200_000
+
+    def note(self, keys: Iterable[str], owner: str) -> None:
+        for key in keys:
+            if key in self.owners or len(self.owners) < self.limit:
+                known = self.owners[key]
+                if len(known) < 50:
+                    known.add(owner)
+
+    def factor(self, key: str) -> float:
+        """1 while only the organisation uses it; falls with the number of others."""
+        return 1.0 / (1.0 + 0.5 * len(self.owners.get(key, ())))
+
+    def others(self, key: str) -> int:
+        return len(self.owners.get(key, ()))
+
+
+def signs_of(facts: Facts, measure: Measure, origin: Origin, sharing: Sharing, rarity: Rarity) -> list[Sign]:
+    """All signs, strongest first."""
+    found = [
+        *_of_person(facts, measure),
+        *_of_name(facts, measure),
+        *_of_network(facts, measure, sharing),
+        *_of_zone(facts, measure, sharing),
+        *_of_certificate(facts, measure, sharing, rarity),
+        *_of_site(facts, measure, sharing, rarity),
+        *_of_registry(facts, measure, sharing, rarity),
+        *_of_origin(origin),
+    ]
+    return sorted(found, key=lambda sign: -abs(sign.weight))
+
+
+def score_of(signs: Iterable[Sign], origin: Origin) -> float:
+    """The score between 0 and 1."""
+    return 1.0 / (1.0 + math.exp(-min(max(log_odds(signs, origin), -60.0), 60.0)))
+
+
+def log_odds(signs: Iterable[Sign], origin: Origin) -> float:
+    groups: dict[tuple[Group, bool], list[float]] = defaultdict(list)
+    for sign in signs:
+        groups[sign.group, sign.weight > 0].append(sign.weight)
+    total = PRIORS[origin]
+    for weights in groups.values():
+        ordered = sorted(weights, key=abs, reverse=True)
+        total += ordered[0] + REPEATED * sum(ordered[1:3])
+    return total
+
+
+def shared_keys(facts: Facts) -> list[str]:
+    """What this host uses that others may use too."""
+    keys = [f"ns:{name}" for name in facts.name_servers]
+    if facts.records is not None:
+        keys += [f"ip:{address}" for address in facts.records.addresses]
+    if facts.zone is not None:
+        keys += [f"mx:{name}" for name in facts.zone.mail_hosts]
+        keys += [f"soa:{facts.zone.soa_contact}"] if facts.zone.soa_contact else []
+        keys += [f"spf:{name}" for name in facts.zone.spf]
+    if facts.certificate is not None:
+        keys.append(f"certificate:{facts.certificate.fingerprint}")
+    if facts.front is not None:
+        keys += [f"tracker:{name}" for name in facts.front.trackers]
+    if facts.registration is not None:
+        keys += [f"mail:{name}" for name in facts.registration.registrant.mail_domains]
+        keys += [f"registrant:{folded(facts.registration.registrant.name)}"] if facts.registration.registrant.name else []
+    return keys
+
+
+def owner_of(facts: Facts) -> str:
+    """Somebody's name for this site, where it can be read: imprint first, then the registry."""
+    for page in (facts.imprint, facts.front):
+        if page is not None and (page.operators or page.structured):
+            return folded((page.operators or page.structured)[0])
+    return folded(facts.registration.registrant.name) if facts.registration is not None else ""
+
+
+# --- the sources -------------------------------------------------------------------------------------------------------
+
+
+def _sign(code: str, group: Group, weight: float, words: str) -> Sign:
+    return Sign(code=code, group=group, weight=round(weight, 2), words=words)
+
+
+def _of_person(facts: Facts, measure: Measure) -> Iterator[Sign]:
+    stranger = measure.stranger_of(facts.host)
+    if stranger and len(stranger) >= len(measure.owner_of(facts.host)):
+        yield _sign("person-no", Group.PERSON, -CERTAIN, f"a person said that {stranger} does not belong")
+
+
+def _of_origin(origin: Origin) -> Iterator[Sign]:
+    if origin is Origin.VHOST:
+        yield _sign("vhost", Group.PRIOR, 3.0, "it stands in the configuration of a server of the organisation")
+
+
+def _of_name(facts: Facts, measure: Measure) -> Iterator[Sign]:
+    owner = measure.owner_of(facts.host)
+    if owner:
+        yield _sign("below-domain", Group.NAME, 7.0, f"{facts.host} lies in {owner}, a domain of the organisation")
+
+
+def _of_network(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]:
+    records = facts.records
+    if records is None or records.status is not Status.FOUND:
+        return
+    held = measure.range_of(records.addresses)
+    if held:
+        others = min(sharing.others(f"ip:{address}") for address in records.addresses)
+        weight = 3.0 / (1.0 + 0.3 * others)
+        yield _sign("in-range", Group.NETWORK, weight, f"its address {records.addresses[0]} lies in {held}, which the organisation holds")
+    chained = next((name for name in records.chain if measure.owner_of(name)), "")
+    if chained and not measure.owner_of(facts.host):
+        yield _sign("alias", Group.NETWORK, 2.5, f"its name is an alias of {chained}, a host of the organisation")
+
+
+def _of_zone(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]:
+    if measure.owner_of(facts.domain):
+        return
+    share = _share(facts)
+    servers = facts.name_servers
+    own = [name for name in servers if measure.owner_of(name)]
+    if own:
+        factor = max(sharing.factor(f"ns:{name}") for name in own)
+        is_whole = len(own) * 2 >= len(servers)
+        words = f"its name servers {', '.join(own[:3])} are the organisation's" if is_whole else f"{own[0]} is one of its name servers"
+        yield _sign("own-name-servers", Group.ZONE, share * factor * (3.5 if is_whole else 1.5), words)
+    elif measure.name_servers & set(servers):
+        shared = sorted(measure.name_servers & set(servers))
+        factor = max(sharing.factor(f"ns:{name}") for name in shared)
+        yield _sign("same-name-servers", Group.ZONE, share * factor * 0.8, f"it shares the name server {shared[0]} with the organisation")
+    zone = facts.zone
+    if zone is None:
+        return
+    if zone.soa_contact and measure.is_own_mail(zone.soa_contact):
+        weight = share * sharing.factor(f"soa:{zone.soa_contact}") * 3.0
+        yield _sign("soa-contact", Group.ZONE, weight, f"the contact of its zone has a mailbox at {zone.soa_contact}")
+    mail = next((name for name in zone.mail_hosts if measure.owner_of(name)), "")
+    if mail:
+        yield _sign(
+            "mail-host", Group.ZONE, share * sharing.factor(f"mx:{mail}") * 2.2, f"its mail goes to {mail}, a host of the organisation"
+        )
+    policy = next((name for name in (*zone.spf, *zone.dmarc) if measure.owner_of(name) or measure.is_own_mail(name)), "")
+    if policy:
+        weight = share * sharing.factor(f"spf:{policy}") * 2.0
+        yield _sign("mail-policy", Group.ZONE, weight, f"its mail policy (SPF or DMARC) names {policy}, a domain of the organisation")
+
+
+def _of_certificate(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
+    certificate = facts.certificate
+    if certificate is None or not certificate.is_trusted:
+        return
+    key = f"certificate:{certificate.fingerprint}"
+    domains = {registrable(name) for name in certificate.names}
+    is_crowded = len(domains) > MOST_CERTIFICATE_DOMAINS
+    if certificate.organisation and not is_crowded:
+        kin, known = nearest(certificate.organisation, measure.names, rarity)
+        words = f"its certificate is issued to {certificate.organisation}"
+        if kin.kinship in (Kinship.SAME, Kinship.UNIT):
+            yield _sign("certificate-organisation", Group.CERTIFICATE, 4.5 * sharing.factor(key), words)
+        elif kin.kinship is Kinship.OTHER:
+            yield _sign("certificate-other", Group.CERTIFICATE, -2.0 * sharing.factor(key), f"{words}, not to {known}")
+    if measure.owner_of(facts.domain) or is_crowded:
+        return
+    own = sorted(name for name in certificate.names if measure.owner_of(name))
+    foreign = {domain for domain in domains if not measure.owner_of(domain)} - {facts.domain}
+    if own:
+        weight = 3.0 / (1.0 + 0.6 * len(foreign)) * sharing.factor(key)
+        yield _sign("certificate-names", Group.CERTIFICATE, weight, f"one certificate covers it and {own[0]}")
+
+
+def _of_site(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
+    front, imprint = facts.front, facts.imprint
+    if imprint is not None:
+        yield from _of_imprint(imprint, measure, rarity)
+    if front is None:
+        return
+    if imprint is None and front.imprint and measure.owner_of(_host(front.imprint)) and not measure.owner_of(facts.host):
+        yield _sign("imprint-there", Group.SITE, 4.0, f"its imprint is the organisation's: {front.imprint}")
+    yield from _of_structured(front, measure, rarity)
+    for name in front.copyright[:1]:
+        kin, _ = nearest(name, measure.names, rarity)
+        if kin.kinship in (Kinship.SAME, Kinship.UNIT):
+            yield _sign("copyright", Group.SITE, 2.5, f"the copyright line names {name}")
+        elif kin.kinship is Kinship.OTHER:
+            yield _sign("copyright-other", Group.SITE, -1.5, f"the copyright line names {name}")
+    if front.title and any(
+        nearest(part, measure.names, rarity)[0].kinship in (Kinship.SAME, Kinship.UNIT) for part in _title_parts(front.title)
+    ):
+        yield _sign("title", Group.SITE, 1.2, f"its title names the organisation: {front.title}")
+    if front.redirect and measure.owner_of(_host(front.redirect)) and not measure.owner_of(facts.host):
+        yield _sign("redirect", Group.SITE, 0.8, f"it redirects to {_host(front.redirect)}; look-alike domains do that too")
+    known = {item.value for item in measure.profile.trackers}
+    for tracker in front.trackers:
+        if tracker in known:
+            weight = 2.0 * sharing.factor(f"tracker:{tracker}")
+            yield _sign("counter", Group.SITE, weight, f"it counts its visitors with the organisation's id {tracker}")
+    if facts.security is not None:
+        contact = next((domain for domain in facts.security.mail_domains if measure.is_own_mail(domain)), "")
+        if contact:
+            yield _sign("security-contact", Group.SITE, 3.0, f"its security.txt names a contact at {contact}")
+
+
+def _of_imprint(page: Page, measure: Measure, rarity: Rarity) -> Iterator[Sign]:
+    vat_ids = {item.value for item in measure.profile.vat_ids}
+    vat = next((found for found in page.vat_ids if found in vat_ids), "")
+    if vat:
+        yield _sign("vat-id", Group.SITE, 6.0, f"its imprint gives the organisation's VAT id {vat}")
+    mail = next((domain for domain in page.mail_domains if measure.is_own_mail(domain)), "")
+    if mail:
+        yield _sign("imprint-mail", Group.SITE, 3.0, f"its imprint gives a mailbox at {mail}")
+    kins = [(nearest(name, measure.names, rarity)[0], name) for name in page.operators]
+    own = next(((kin, name) for kin, name in kins if kin.kinship in (Kinship.SAME, Kinship.UNIT)), None)
+    beside = next((name for kin, name in kins if kin.kinship is Kinship.BESIDE), "")
+    if own is not None and not beside:
+        yield _sign("imprint", Group.SITE, 5.5 * (0.6 + 0.4 * own[0].rarity), f"its imprint names {own[1]} as operator")
+    elif own is not None:
+        yield _sign("imprint", Group.SITE, 2.0, f"its imprint names {own[1]}, but also {beside}")
+    elif beside and not vat:
+        yield _sign("imprint-beside", Group.SITE, -1.5, f"its imprint names {beside}, which is not the organisation itself")
+    elif page.operators and not vat:
+        yield _sign("imprint-other", Group.SITE, -5.5, f"its imprint names {page.operators[0]} as operator")
+    elif page.persons and not vat:
+        yield _sign("imprint-person", Group.SITE, -3.0, "its imprint names a private person as operator")
+
+
+def _of_structured(page: Page, measure: Measure, rarity: Rarity) -> Iterator[Sign]:
+    for name in page.parents:
+        if nearest(name, measure.names, rarity)[0].kinship in (Kinship.SAME, Kinship.UNIT):
+            yield _sign("parent", Group.SITE, 4.5, f"its JSON-LD names {name} as parent organisation")
+            return
+    for name in page.structured[:2]:
+        kin, _ = nearest(name, measure.names, rarity)
+        if kin.kinship in (Kinship.SAME, Kinship.UNIT):
+            yield _sign("structured", Group.SITE, 4.0, f"its JSON-LD names {name}")
+            return
+        if kin.kinship is Kinship.OTHER:
+            yield _sign("structured-other", Group.SITE, -2.0, f"its JSON-LD names {name}")
+            return
+
+
+def _of_registry(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
+    if facts.registration is None or facts.registration.status is not Status.FOUND or measure.owner_of(facts.domain):
+        return
+    registrant, share = facts.registration.registrant, _share(facts)
+    mail = next((domain for domain in registrant.mail_domains if measure.is_own_mail(domain)), "")
+    if mail:
+        weight = share * 5.0 * sharing.factor(f"mail:{mail}")
+        yield _sign("registrant-mail", Group.REGISTRY, weight, f"its registrant has a mailbox at {mail}")
+    if registrant.name:
+        kin, known = nearest(registrant.name, measure.names, rarity)
+        words = f"its registrant is {registrant.name}"
+        if kin.kinship in (Kinship.SAME, Kinship.UNIT):
+            yield _sign("registrant", Group.REGISTRY, share * 5.0 * (0.6 + 0.4 * kin.rarity), words)
+        elif kin.kinship is Kinship.BESIDE:
+            yield _sign("registrant-beside", Group.REGISTRY, -1.0 * share, f"{words}, which is not {known} itself")
+        elif kin.kinship is Kinship.OTHER and not mail:
+            # An agency that registers for many customers says little about whose the site is.
+            factor = (
+                sharing.factor(f"registrant:{folded(registrant.name)}")
+                if sharing.others(f"registrant:{folded(registrant.name)}") > 1
+                else 1.0
+            )
+            yield _sign("registrant-other", Group.REGISTRY, -4.0 * share * factor, f"{words}, not {known}")
+        if registrant.address and any(similarity(registrant.address, item.value) > 0.85 for item in measure.profile.address):
+            yield _sign("registrant-address", Group.REGISTRY, share * 0.8, "its registrant has the organisation's address")
+    elif registrant.is_person and not mail:
+        yield _sign("registrant-person", Group.REGISTRY, -1.5 * share, "its registrant is a private person")
+
+
+def _share(facts: Facts) -> float:
+    return 1.0 if facts.host in (facts.domain, f"www.{facts.domain}") else DEEP
+
+
+def _title_parts(title: str) -> list[str]:
+    return [part for part in title.replace("|", " - ").replace("–", " - ").replace("·", " - ").split(" - ") if part.strip()][:6]
+
+
+def _host(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].partition(":")[0]

@@ -1,0 +1,224 @@
+"""What was found out about a host, an address or a domain, as plain values; the evidence model reads nothing else.
+
+Every value can be written as JSON and read back, because look-ups are kept with their time to live. Nothing here names a person:
+the readers of registry answers drop natural persons before a value is made.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network, ip_address, summarize_address_range
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from webdepot.times import from_iso, to_iso
+from webdepot.url import domain_of
+
+_Value = TypeVar("_Value")
+
+
+class Status(StrEnum):
+    """How a look-up ended."""
+
+    FOUND = "found"
+    NONE = "none"
+    """The server says there is nothing of that name."""
+    FAILED = "failed"
+    """No usable answer: nothing is known, which is not a no."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRecords:
+    """Where a name leads."""
+
+    status: Status = Status.FAILED
+    addresses: tuple[str, ...] = ()
+    chain: tuple[str, ...] = ()
+    """The CNAME chain behind the name: the last owner tells the host, the first the content's owner."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneRecords:
+    """What the zone of a registrable domain says about who runs it. Names without final dot, lower case."""
+
+    status: Status = Status.FAILED
+    name_servers: tuple[str, ...] = ()
+    soa_contact: str = ""
+    """Domain of the mailbox in the SOA record."""
+    mail_hosts: tuple[str, ...] = ()
+    spf: tuple[str, ...] = ()
+    """Domains that SPF includes or redirects to."""
+    dmarc: tuple[str, ...] = ()
+    """Domains to which DMARC reports go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """A host's TLS certificate."""
+
+    fingerprint: str
+    organisation: str
+    names: tuple[str, ...]
+    is_trusted: bool
+    """Signed by an authority we know; only then its subject means something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registrant:
+    """A domain's or network's holder, if it is an organisation; of persons only the fact remains."""
+
+    name: str = ""
+    address: str = ""
+    mail_domains: tuple[str, ...] = ()
+    is_person: bool = False
+    is_redacted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    status: Status = Status.FAILED
+    registrant: Registrant = Registrant()
+    name_servers: tuple[str, ...] = ()
+    source: str = ""
+    at: datetime | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """The most specific network around an address, with its holder."""
+
+    status: Status = Status.FAILED
+    first: str = ""
+    last: str = ""
+    name: str = ""
+    holder: Registrant = Registrant()
+    source: str = ""
+    at: datetime | None = None
+
+    def contains(self, address: str) -> bool:
+        if not self.first:
+            return False
+        first, last, asked = ip_address(self.first), ip_address(self.last), ip_address(address)
+        return first.version == asked.version and int(first) <= int(asked) <= int(last)
+
+    def ranges(self) -> list[IPv4Network | IPv6Network]:
+        if not self.first:
+            return []
+        first, last = ip_address(self.first), ip_address(self.last)
+        return list(summarize_address_range(first, last))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What one page says about its owner."""
+
+    url: str
+    status: int
+    redirect: str = ""
+    title: str = ""
+    operators: tuple[str, ...] = ()
+    """Names that the page gives as its operator, surest first."""
+    persons: bool = False
+    """The operator is a private person."""
+    others: tuple[str, ...] = ()
+    """Names that stand there in another part: partner, funding, design."""
+    parents: tuple[str, ...] = ()
+    """JSON-LD parentOrganization, memberOf as unit."""
+    units: tuple[str, ...] = ()
+    """JSON-LD subOrganization and department."""
+    aliases: tuple[str, ...] = ()
+    """JSON-LD alternateName and sameAs of the organisation itself."""
+    copyright: tuple[str, ...] = ()
+    """Names behind the copyright sign."""
+    structured: tuple[str, ...] = ()
+    """Names of JSON-LD organisations that publish the page."""
+    mail_domains: tuple[str, ...] = ()
+    vat_ids: tuple[str, ...] = ()
+    trackers: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    """Postal code and town lines of the operator."""
+    links: tuple[str, ...] = ()
+    """Absolute addresses, at most a few hundred."""
+    imprint: str = ""
+    """Address of the imprint it links to."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything known about a host so far; None where it was not asked yet."""
+
+    host: str
+    domain: str
+    records: HostRecords | None = None
+    zone: ZoneRecords | None = None
+    certificate: Certificate | None = None
+    front: Page | None = None
+    imprint: Page | None = None
+    security: Page | None = None
+    registration: Registration | None = None
+    requests: int = 0
+    """Pages asked so far."""
+
+    @property
+    def name_servers(self) -> tuple[str, ...]:
+        if self.zone is not None and self.zone.name_servers:
+            return self.zone.name_servers
+        return self.registration.name_servers if self.registration is not None else ()
+
+
+def bare_host(text: str) -> str:
+    """`WWW.Example.org:8080` -> `www.example.org`."""
+    name = text.strip().lower()
+    if name.startswith("["):
+        return name.partition("]")[0].strip("[]")
+    return name.partition(":")[0].rstrip(".")
+
+
+def registrable(host: str) -> str:
+    """The registrable domain of a bare host name."""
+    return domain_of(f"http://{host}/")
+
+
+def is_below(name: str, domain: str) -> bool:
+    return bool(domain) and (name == domain or name.endswith(f".{domain}"))
+
+
+def to_json(value: Any) -> dict[str, Any]:
+    """A value of this module as plain data."""
+    made: dict[str, Any] = {}
+    for item in dataclasses.fields(value):
+        inner = getattr(value, item.name)
+        if dataclasses.is_dataclass(inner):
+            made[item.name] = to_json(inner)
+        elif isinstance(inner, datetime):
+            made[item.name] = to_iso(inner)
+        elif inner is not None:
+            made[item.name] = (
+                [to_json(one) if dataclasses.is_dataclass(one) else one for one in inner] if isinstance(inner, tuple) else inner
+            )
+    return made
+
+
+def from_json(kind: type[_Value], data: Mapping[str, Any]) -> _Value:
+    """Back from `to_json`; keys of older or newer versions are left out."""
+    hints, values = get_type_hints(kind), {}
+    for item in dataclasses.fields(kind):  # type: ignore[arg-type]
+        if item.name not in data:
+            continue
+        values[item.name] = _read(hints[item.name], data[item.name])
+    return kind(**values)
+
+
+def _read(hint: Any, raw: Any) -> Any:
+    options = get_args(hint)
+    if get_origin(hint) is tuple:
+        return tuple(_read(options[0], one) for one in raw)
+    plain = next((option for option in options if option is not type(None)), hint) if options else hint
+    if isinstance(plain, type) and dataclasses.is_dataclass(plain):
+        return from_json(plain, raw)
+    if plain is datetime:
+        return from_iso(raw)
+    return plain(raw) if isinstance(plain, type) and issubclass(plain, StrEnum) else raw

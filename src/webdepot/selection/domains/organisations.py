@@ -1,0 +1,189 @@
+"""Organisations and the hosts judged for them, in the database: what was found and what a person said."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+
+from webdepot.errors import NotFound
+from webdepot.selection.domains.facts import from_json, to_json
+from webdepot.selection.domains.judging import Judgement
+from webdepot.selection.domains.profile import Corrections, Profile, corrected
+from webdepot.selection.tables import organisation_hosts, organisations
+
+_BATCH = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Organisation:
+    id: int
+    root: str
+    found: Profile
+    """As look-ups say."""
+    corrections: Corrections
+    created_at: datetime
+    surveyed_at: datetime
+
+    @property
+    def profile(self) -> Profile:
+        """As it counts: with a person's corrections."""
+        return corrected(self.found, self.corrections, at=self.surveyed_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownHost:
+    """A host with its verdict and, where a person decided, whose decision that was."""
+
+    host: str
+    domain: str
+    case: int
+    score: float
+    own: bool | None
+    signs: tuple[Mapping[str, Any], ...]
+    """Code, weight and words of each sign."""
+    origin: str
+    linked_by: tuple[str, ...]
+    decision: str
+    """`accepted`, `rejected`, or empty while nobody has decided."""
+    decided_by: str
+    judged_at: datetime
+
+    @property
+    def evidence(self) -> list[str]:
+        return [f"{sign['words']} ({sign['weight']:+.1f})" for sign in self.signs]
+
+
+def save(connection: Connection, profile: Profile, *, now: datetime) -> Organisation:
+    """Keep a profile; what a person said about it earlier stays."""
+    row = connection.execute(select(organisations).where(organisations.c.root == profile.root)).mappings().one_or_none()
+    values = {"name": profile.name[:300], "profile": to_json(profile), "surveyed_at": now}
+    if row is None:
+        connection.execute(insert(organisations).values(root=profile.root, corrections={}, created_at=now, **values))
+    else:
+        connection.execute(update(organisations).where(organisations.c.id == row["id"]).values(**values))
+    return get(connection, profile.root)
+
+
+def correct(connection: Connection, organisation: Organisation, said: Corrections) -> Organisation:
+    connection.execute(update(organisations).where(organisations.c.id == organisation.id).values(corrections=to_json(said)))
+    return get(connection, organisation.root)
+
+
+def get(connection: Connection, root: str) -> Organisation:
+    found = find(connection, root)
+    if found is None:
+        raise NotFound(f"No organisation {root} is known here. Look for its domains first: webdepot organisation discover {root}")
+    return found
+
+
+def find(connection: Connection, root: str) -> Organisation | None:
+    row = connection.execute(select(organisations).where(organisations.c.root == root)).mappings().one_or_none()
+    return _organisation(row) if row is not None else None
+
+
+def list_all(connection: Connection) -> list[tuple[Organisation, Mapping[str, int]]]:
+    """Every organisation with its numbers of members, candidates and others."""
+    rows = connection.execute(select(organisations).order_by(organisations.c.name)).mappings().all()
+    return [(_organisation(row), counts(connection, row["id"])) for row in rows]
+
+
+def counts(connection: Connection, organisation: int) -> Mapping[str, int]:
+    """How many hosts are `own`, `other`, `ask` or `wait` (they do not resolve)."""
+    grouped = select(organisation_hosts.c.own, func.count()).where(organisation_hosts.c.organisation == organisation)
+    return {row[0]: row[1] for row in connection.execute(grouped.group_by(organisation_hosts.c.own))}
+
+
+def save_hosts(connection: Connection, organisation: int, rows: Iterable[tuple[Judgement, int, Sequence[str]]], *, now: datetime) -> None:
+    """Write judgements with case and linkers; a person's decision on a host stays."""
+    waiting = list(rows)
+    for start in range(0, len(waiting), _BATCH):
+        batch = waiting[start : start + _BATCH]
+        names = [judged.host for judged, _, _ in batch]
+        mine = organisation_hosts.c.organisation == organisation
+        known = {row.host: row for row in connection.execute(select(organisation_hosts).where(mine, organisation_hosts.c.host.in_(names)))}
+        connection.execute(delete(organisation_hosts).where(mine, organisation_hosts.c.host.in_(names)))
+        connection.execute(insert(organisation_hosts), [_host_values(organisation, item, known, now) for item in batch])
+
+
+def decide(connection: Connection, organisation: int, host: str, *, accepted: bool, by: str, now: datetime) -> None:
+    """A person's word about a host; it is kept even for a host that no survey has met."""
+    mine = (organisation_hosts.c.organisation == organisation, organisation_hosts.c.host == host)
+    values = {"decision": "accepted" if accepted else "rejected", "decided_by": by[:200], "own": "own" if accepted else "other"}
+    if connection.execute(update(organisation_hosts).where(*mine).values(**values)).rowcount:
+        return
+    connection.execute(
+        insert(organisation_hosts).values(
+            organisation=organisation,
+            host=host,
+            domain=host,
+            case=0,
+            score=1.0 if accepted else 0.0,
+            signs=[],
+            origin="named by a person",
+            linked_by=[],
+            judged_at=now,
+            **values,
+        )
+    )
+
+
+def hosts(connection: Connection, organisation: int, *, own: str = "", limit: int = 100_000) -> list[KnownHost]:
+    """Members first, then what waits for a person, then the rest; by score. `own` keeps one kind: own, ask, other, wait."""
+    chosen = select(organisation_hosts).where(organisation_hosts.c.organisation == organisation)
+    if own:
+        chosen = chosen.where(organisation_hosts.c.own == own)
+    order = {"own": 0, "ask": 1, "wait": 2, "other": 3}
+    rows = connection.execute(chosen.order_by(organisation_hosts.c.score.desc(), organisation_hosts.c.host).limit(limit)).mappings()
+    return sorted(map(_known, rows), key=lambda host: order[_own_word(host.own, is_resolved=True)])
+
+
+def decisions(connection: Connection, organisation: int) -> dict[str, bool]:
+    """What a curator decided, host -> belongs."""
+    chosen = select(organisation_hosts.c.host, organisation_hosts.c.decision).where(
+        organisation_hosts.c.organisation == organisation, organisation_hosts.c.decision != ""
+    )
+    return {row.host: row.decision == "accepted" for row in connection.execute(chosen)}
+
+
+def _own_word(own: bool | None, *, is_resolved: bool) -> str:
+    return {True: "own", False: "other", None: "ask"}[own] if is_resolved else "wait"
+
+
+def _host_values(organisation: int, item: tuple[Judgement, int, Sequence[str]], known: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    judged, case, linkers = item
+    before = known.get(judged.host)
+    decided = before.decision if before is not None else ""
+    own = _own_word(judged.own, is_resolved=judged.is_resolved or judged.own is not None)
+    return {
+        "organisation": organisation,
+        "host": judged.host,
+        "domain": judged.domain,
+        "case": case,
+        "score": round(judged.score, 4),
+        "own": {"accepted": "own", "rejected": "other"}.get(decided, own),
+        "signs": [{"code": sign.code, "weight": sign.weight, "words": sign.words} for sign in judged.signs],
+        "origin": judged.origin.value,
+        "linked_by": list(linkers),
+        "decision": decided,
+        "decided_by": before.decided_by if before is not None else "",
+        "judged_at": now,
+    }
+
+
+def _organisation(row: RowMapping) -> Organisation:
+    return Organisation(
+        id=row["id"],
+        root=row["root"],
+        found=from_json(Profile, row["profile"]),
+        corrections=from_json(Corrections, row["corrections"]),
+        created_at=row["created_at"],
+        surveyed_at=row["surveyed_at"],
+    )
+
+
+def _known(row: RowMapping) -> KnownHost:
+    values = {name: row[name] for name in ("host", "domain", "case", "score", "origin", "decision", "decided_by", "judged_at")}
+    own = {"own": True, "other": False}.get(row["own"])
+    return KnownHost(own=own, signs=tuple(row["signs"]), linked_by=tuple(row["linked_by"]), **values)

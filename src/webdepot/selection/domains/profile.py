@@ -1,0 +1,157 @@
+"""What is known about an organisation itself: the measure for every candidate.
+
+Each item says where it comes from and when. A person may correct and add; corrections stand above what look-ups say, now and later.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+
+from webdepot.errors import InputError
+from webdepot.selection.domains.facts import bare_host, is_below, registrable
+
+PERSON = "a person"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """One item with its source and date."""
+
+    value: str
+    source: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrections:
+    """What a person said; `remove_` items are struck from what look-ups found."""
+
+    names: tuple[str, ...] = ()
+    ranges: tuple[str, ...] = ()
+    name_servers: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    strangers: tuple[str, ...] = ()
+    """Known not to belong."""
+    removed: tuple[str, ...] = ()
+    """Ranges, names, name servers or domains that look-ups found and that are wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    root: str
+    """The registrable domain of the given host."""
+    host: str
+    names: tuple[Told, ...] = ()
+    """Surest first: the first is shown as the organisation's name."""
+    ranges: tuple[Told, ...] = ()
+    """Networks held by the organisation, in CIDR form."""
+    other_ranges: tuple[Told, ...] = ()
+    """Networks around its addresses that somebody else holds (a provider, a host): no sign."""
+    name_servers: tuple[Told, ...] = ()
+    registrant: tuple[Told, ...] = ()
+    """The registrant's name, as the registry says."""
+    address: tuple[Told, ...] = ()
+    mail_domains: tuple[Told, ...] = ()
+    vat_ids: tuple[Told, ...] = ()
+    trackers: tuple[Told, ...] = ()
+    domains: tuple[Told, ...] = ()
+    """Domains (or single hosts) that surely belong."""
+    strangers: tuple[Told, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What could not be found out, in words."""
+
+    @property
+    def name(self) -> str:
+        return self.names[0].value if self.names else self.root
+
+
+@dataclass(slots=True)
+class Measure:
+    """A profile prepared for fast questions; made anew when the profile has learned."""
+
+    profile: Profile
+    networks: list[IPv4Network | IPv6Network] = field(default_factory=list)
+    domains: frozenset[str] = frozenset()
+    strangers: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
+    name_servers: frozenset[str] = frozenset()
+    mail_domains: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        profile = self.profile
+        self.networks = [ip_network(item.value) for item in profile.ranges]
+        self.domains = frozenset(item.value for item in profile.domains)
+        self.strangers = frozenset(item.value for item in profile.strangers)
+        self.names = tuple(item.value for item in profile.names)
+        self.name_servers = frozenset(item.value for item in profile.name_servers)
+        self.mail_domains = frozenset(item.value for item in profile.mail_domains)
+
+    def owner_of(self, name: str) -> str:
+        """The member domain that a host lies in or below; empty when there is none."""
+        return _covering(name, self.domains)
+
+    def stranger_of(self, name: str) -> str:
+        return _covering(name, self.strangers)
+
+    def is_own_mail(self, domain: str) -> bool:
+        return domain in self.mail_domains or bool(self.owner_of(domain))
+
+    def range_of(self, addresses: Iterable[str]) -> str:
+        """The held network in which an address lies; empty when there is none."""
+        for text in addresses:
+            try:
+                address = ip_address(text)
+            except ValueError:
+                continue
+            for network in self.networks:
+                if address.version == network.version and address in network:
+                    return str(network)
+        return ""
+
+
+def corrected(profile: Profile, said: Corrections, *, at: datetime) -> Profile:
+    """The profile as a person wants it."""
+
+    def merged(found: tuple[Told, ...], added: Iterable[str]) -> tuple[Told, ...]:
+        mine = tuple(Told(value=value, source=PERSON, at=at) for value in added)
+        known = {item.value for item in mine}
+        return (*mine, *(item for item in found if item.value not in known and item.value not in said.removed))
+
+    return replace(
+        profile,
+        names=merged(profile.names, said.names),
+        ranges=merged(profile.ranges, said.ranges),
+        name_servers=merged(profile.name_servers, said.name_servers),
+        domains=merged(profile.domains, said.domains),
+        strangers=merged(profile.strangers, said.strangers),
+    )
+
+
+def checked_range(text: str) -> str:
+    try:
+        return str(ip_network(text.strip(), strict=False))
+    except ValueError as error:
+        raise InputError(f"{text!r} is no net range: {error}. Write it like 192.0.2.0/24 or 2001:db8::/32.") from error
+
+
+def checked_host(text: str) -> str:
+    """A host name as typed, IDN in its ASCII form; InputError when it is none."""
+    from webdepot.url import from_typed, host_of
+
+    host = bare_host(host_of(from_typed(text)))
+    if "." not in host or not registrable(host):
+        raise InputError(f"{text!r} is no domain name. Write it like uni-example.de.")
+    return host
+
+
+def _covering(name: str, domains: frozenset[str]) -> str:
+    rest = name
+    while rest:
+        if rest in domains:
+            return rest
+        rest = rest.partition(".")[2]
+    return ""
+
+
+__all__ = ["Corrections", "Measure", "Profile", "Told", "checked_host", "checked_range", "corrected", "is_below"]

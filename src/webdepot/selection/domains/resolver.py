@@ -1,0 +1,124 @@
+"""Questions to the domain name system, through dnspython: where a name leads, and who runs its zone. Never raises; failures are values.
+
+`resolver` of the configuration names the servers (`192.0.2.53`, `127.0.0.1:5353`, several by commas); empty means those of the system.
+Loops, SERVFAIL, time-outs and over-long answers all become `Status.FAILED`: nothing known, which is not a no.
+"""
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+import dns.asyncresolver
+import dns.exception
+import dns.name
+import dns.rdatatype
+import dns.resolver
+
+from webdepot.errors import ConfigError
+from webdepot.selection.domains.facts import HostRecords, Status, ZoneRecords, bare_host
+
+SHORTEST_S, LONGEST_S, FAILED_S = 300.0, 86_400.0, 600.0
+MOST_RECORDS = 30
+_SPF = re.compile(r"(?:include:|redirect=|\bmx:|\ba:)([a-z0-9._-]+)", re.IGNORECASE)
+_DMARC = re.compile(r"mailto:[^@,;!\s]{1,100}@([a-z0-9.-]+)", re.IGNORECASE)
+
+
+def build(servers: str, timeout_s: float) -> dns.asyncresolver.Resolver:
+    """ConfigError for a server that is no address."""
+    try:
+        made = dns.asyncresolver.Resolver(configure=not servers)
+        if servers:
+            made.nameservers = [_nameserver(text.strip()) for text in servers.split(",") if text.strip()]
+    except (dns.exception.DNSException, ValueError) as error:
+        raise ConfigError(f"discovery.resolver = {servers!r} is wrong: {error}. Write it like 192.0.2.53 or 127.0.0.1:5353.") from error
+    made.timeout, made.lifetime = timeout_s / 2, timeout_s
+    return made
+
+
+class Resolver:
+    """One event loop."""
+
+    def __init__(self, servers: str, *, timeout_s: float = 5.0, at_once: int = 64) -> None:
+        self._resolver = build(servers, timeout_s)
+        self._places = asyncio.Semaphore(at_once)
+        self.questions = 0
+
+    async def host(self, host: str) -> tuple[HostRecords, float]:
+        """Addresses and CNAME chain of a name, and for how many seconds they hold."""
+        four, six = await asyncio.gather(self._ask(host, "A"), self._ask(host, "AAAA"))
+        answers = [answer for answer in (four, six) if not isinstance(answer, Status)]
+        if not answers:
+            status = Status.FAILED if Status.FAILED in (four, six) else Status.NONE
+            return HostRecords(status=status, detail="no such name" if status is Status.NONE else "no answer from DNS"), FAILED_S
+        addresses = tuple(dict.fromkeys(str(record) for answer in answers for record in answer))[:MOST_RECORDS]
+        chain = [bare_host(str(record.target)) for rrset in answers[0].chaining_result.cnames for record in rrset]
+        kept_s = min(max(min(float(answer.chaining_result.minimum_ttl) for answer in answers), SHORTEST_S), LONGEST_S)
+        if not addresses:
+            return HostRecords(status=Status.NONE, chain=tuple(chain), detail="the name has no address"), kept_s
+        return HostRecords(status=Status.FOUND, addresses=addresses, chain=tuple(chain)), kept_s
+
+    async def zone(self, domain: str) -> tuple[ZoneRecords, float]:
+        servers, soa, mail, texts, reports = await asyncio.gather(
+            self._ask(domain, "NS"),
+            self._ask(domain, "SOA"),
+            self._ask(domain, "MX"),
+            self._ask(domain, "TXT"),
+            self._ask(f"_dmarc.{domain}", "TXT"),
+        )
+        if all(isinstance(answer, Status) for answer in (servers, soa, mail, texts)):
+            status = Status.FAILED if Status.FAILED in (servers, soa, mail) else Status.NONE
+            return ZoneRecords(status=status), FAILED_S
+        spf = [text for text in _texts(texts) if text.lower().startswith("v=spf1")]
+        return ZoneRecords(
+            status=Status.FOUND,
+            name_servers=_names(servers, "target"),
+            soa_contact=_mailbox_domain(soa),
+            mail_hosts=tuple(name for name in _names(mail, "exchange") if name),
+            spf=tuple(dict.fromkeys(bare_host(found) for text in spf for found in _SPF.findall(text[:4000])))[:MOST_RECORDS],
+            dmarc=tuple(dict.fromkeys(bare_host(found) for text in _texts(reports) for found in _DMARC.findall(text[:4000])))[:5],
+        ), LONGEST_S
+
+    async def pointer(self, address: str) -> str:
+        """The canonical name of an address; empty when it has none."""
+        try:
+            answer = await self._resolver.resolve_address(address)
+        except (dns.exception.DNSException, OSError, ValueError):
+            return ""
+        return bare_host(str(answer[0].target)) if len(answer) else ""
+
+    async def _ask(self, name: str, kind: str) -> "dns.resolver.Answer | Status":
+        async with self._places:
+            self.questions += 1
+            try:
+                return await self._resolver.resolve(dns.name.from_text(name), kind, raise_on_no_answer=False, search=False)
+            except dns.resolver.NXDOMAIN:
+                return Status.NONE
+            except (dns.exception.DNSException, OSError, ValueError, UnicodeError):
+                return Status.FAILED
+
+
+def _nameserver(text: str) -> "dns.nameserver.Nameserver":
+    address, colon, port = text.rpartition(":")
+    if colon and port.isdigit() and (":" not in address or address.endswith("]")):
+        return dns.nameserver.Do53Nameserver(address.strip("[]"), int(port))
+    return dns.nameserver.Do53Nameserver(text.strip("[]"))
+
+
+def _names(answer: "dns.resolver.Answer | Status", attribute: str) -> tuple[str, ...]:
+    if isinstance(answer, Status):
+        return ()
+    return tuple(sorted({bare_host(str(getattr(record, attribute))) for record in list(answer)[:MOST_RECORDS]}))
+
+
+def _texts(answer: "dns.resolver.Answer | Status") -> Sequence[str]:
+    if isinstance(answer, Status):
+        return []
+    return [b"".join(record.strings).decode("utf-8", "replace") for record in list(answer)[:MOST_RECORDS]]
+
+
+def _mailbox_domain(answer: "dns.resolver.Answer | Status") -> str:
+    """`hostmaster.uni.example.` -> `uni.example`: the first label is the mailbox (RFC 1035, 3.3.13)."""
+    if isinstance(answer, Status) or not len(answer):
+        return ""
+    mailbox = answer[0].rname
+    return bare_host(str(mailbox.parent())) if len(mailbox.labels) > 2 else ""

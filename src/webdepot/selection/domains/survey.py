@@ -1,0 +1,222 @@
+"""Phase two before a harvest: walk from the root over links, certificates and transparency logs, judge every host, and tell its case.
+
+1. Candidates: links on members' pages, links on pages one step outside (for case 3), names in short certificates, certificate transparency
+   by domain and by organisation, and what a person or a server configuration names.
+2. Each is examined once (`judging.Judge.examine`), several at a time.
+3. When nothing waits, sure members extend the profile and all are judged again; at most three rounds.
+4. The link graph then tells the cases: inside or outside the held ranges, and whether a path leads there over internal servers.
+"""
+
+import asyncio
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from webdepot.selection.domains.evidence import Origin
+from webdepot.selection.domains.facts import Facts, bare_host, registrable
+from webdepot.selection.domains.judging import TEACHES_AT, Judge, Judgement
+from webdepot.selection.domains.profiling import with_ranges
+from webdepot.selection.domains.site_visit import MOST_REQUESTS
+from webdepot.url import host_of
+
+ROUNDS = 3
+MOST_LINKERS = 5
+MOST_SAN_DOMAINS = 12
+_INNER = re.compile(
+    r"(?i)einricht|institut|fakult|facult|depart|fachbereich|link|sitemap|a-?z|organi|partner|projekt|project|forsch|"
+    r"research|zentr|cent|verzeichnis|directory|site|unit"
+)
+_HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9-]{2,63}\Z")
+
+
+class Reach(IntEnum):
+    """How far a candidate is from a member's page."""
+
+    MEMBER = 0
+    OUTSIDE = 1
+    FAR = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A judged host with its case (0 when none fits) and who linked it."""
+
+    judgement: Judgement
+    case: int
+    linked_by: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Survey:
+    judge: Judge
+    workers: int = 24
+    limit_hosts: int = 20_000
+    progress: Callable[[int, int, str], None] = lambda done, waiting, host: None
+    links: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    linkers: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    reaches: dict[str, Reach] = field(default_factory=dict)
+    left_out: int = 0
+    """Candidates beyond the limit."""
+    _waiting: "deque[str]" = field(default_factory=deque)
+    _done: set[str] = field(default_factory=set)
+    _logged: set[str] = field(default_factory=set)
+
+    async def run(self, root: str, *, root_facts: Facts | None = None, extra: Mapping[str, Origin] | None = None) -> list[Seen]:
+        """Everything found from the root, members first."""
+        judge = self.judge
+        self._start_with(root, root_facts)
+        for host, origin in (extra or {}).items():
+            self._add(host, origin, Reach.MEMBER)
+        for name in judge.measure.names[:5]:
+            for host in await judge.sources.logged_for(name):
+                self._add(host, Origin.LOGGED_FOR, Reach.MEMBER)
+        for _ in range(ROUNDS):
+            await self._ask_logs()
+            await self._drain()
+            before = judge.judgements()
+            await self._learn_ranges(before)
+            has_learned = judge.teach(before)
+            self._follow_new(judge.judgements())
+            if not has_learned and not self._waiting:
+                break
+        await self._drain()
+        return self._result(root)
+
+    # --- the walk --------------------------------------------------------------------------------------------------------
+
+    def _start_with(self, root: str, facts: Facts | None) -> None:
+        self._add(root, Origin.ROOT, Reach.MEMBER)
+        domain = registrable(root)
+        self._add(f"www.{domain}" if root == domain else domain, Origin.MEMBER, Reach.MEMBER)
+        if facts is not None:
+            self.judge.facts[facts.host] = facts
+
+    async def _drain(self) -> None:
+        running: set[asyncio.Task[None]] = set()
+        while self._waiting or running:
+            while self._waiting and len(running) < self.workers:
+                running.add(asyncio.create_task(self._examine(self._waiting.popleft())))
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+
+    async def _examine(self, host: str) -> None:
+        judge, reach = self.judge, self.reaches[host]
+        self._done.add(host)
+        judged = await judge.examine(host, judge.origins[host], wants_page=reach < Reach.FAR, only_dns=reach is Reach.FAR)
+        facts = judge.facts[host]
+        if judged.own:
+            facts = await self._inner_pages(facts)
+        self._take_links(host, facts, judged)
+        self.progress(len(self._done), len(self._waiting), host)
+
+    async def _inner_pages(self, facts: Facts) -> Facts:
+        """A member's pages that are likely to lead to other sites, as far as its four requests last."""
+        front = facts.front
+        if front is None or front.status != 200:
+            return facts
+        near = [link for link in front.links if bare_host(host_of(link)) == facts.host and link not in (front.url, front.imprint)]
+        near.sort(key=lambda link: not _INNER.search(link.partition("://")[2].partition("/")[2]))
+        for link in near[: MOST_REQUESTS - facts.requests]:
+            page = await self.judge.sources.page(link)
+            if page is not None:
+                self._note_links(facts.host, page.links, Reach.MEMBER)
+        return facts
+
+    def _take_links(self, host: str, facts: Facts, judged: Judgement) -> None:
+        if not judged.own and self.reaches[host] is Reach.FAR:
+            return
+        reach = Reach.MEMBER if judged.own else Reach(self.reaches[host] + 1)
+        for page in (facts.front, facts.imprint):
+            if page is not None:
+                self._note_links(host, [*page.links, *([page.redirect] if page.redirect else [])], reach)
+        certificate = facts.certificate
+        if judged.own and certificate is not None and len({registrable(name) for name in certificate.names}) <= MOST_SAN_DOMAINS:
+            for name in certificate.names:
+                self._add(name, Origin.CERTIFICATE, Reach.MEMBER)
+
+    def _note_links(self, host: str, links: Iterable[str], reach: Reach) -> None:
+        origin = Origin.MEMBER if reach is Reach.MEMBER else Origin.FOREIGN
+        for link in links:
+            target = bare_host(host_of(link))
+            if target == host or not _HOST.match(target) or target.rpartition(".")[2].isdigit():
+                continue
+            self.links[host].add(target)
+            linkers = self.linkers[target]
+            if len(linkers) < MOST_LINKERS and host not in linkers:
+                linkers.append(host)
+            self._add(target, origin, reach)
+
+    def _add(self, host: str, origin: Origin, reach: Reach) -> None:
+        if not _HOST.match(host):
+            return
+        known = self.reaches.get(host)
+        if known is None and len(self.reaches) >= self.limit_hosts:
+            self.left_out += 1
+            return
+        if known is None or reach < known:
+            self.reaches[host] = reach
+            # A better way to it is a better prior; one that was looked at in passing only is looked at again.
+            self.judge.origins[host] = origin
+            if known is None or (known is Reach.FAR and host in self._done):
+                self._waiting.append(host)
+
+    # --- learning --------------------------------------------------------------------------------------------------------
+
+    async def _ask_logs(self) -> None:
+        for domain in sorted(self.judge.measure.domains - self._logged)[:200]:
+            self._logged.add(domain)
+            for host in await self.judge.sources.logged_below(domain):
+                self._add(host, Origin.LOGGED, Reach.MEMBER)
+
+    async def _learn_ranges(self, judgements: Mapping[str, Judgement]) -> None:
+        """Sure members may stand in further networks of the organisation."""
+        addresses: dict[str, None] = {}
+        for judged in judgements.values():
+            records = self.judge.facts[judged.host].records
+            if judged.own and judged.score >= TEACHES_AT and not judged.is_inside and records is not None:
+                addresses.update(dict.fromkeys(records.addresses[:1]))
+        self.judge.learn(await with_ranges(self.judge.profile, addresses, self.judge.sources, now=self.judge.now))
+
+    def _follow_new(self, judgements: Mapping[str, Judgement]) -> None:
+        """Hosts that turned out to be members lead on as members; those below new members are looked at again."""
+        for host, judged in judgements.items():
+            if judged.own:
+                self._take_links(host, self.judge.facts[host], judged)
+
+    # --- the result ------------------------------------------------------------------------------------------------------
+
+    def _result(self, root: str) -> list[Seen]:
+        judgements = self.judge.judgements()
+        inside, anyhow = self._reached(root, judgements, internal_only=True), self._reached(root, judgements, internal_only=False)
+        seen = [
+            Seen(judgement=judged, case=_case(judged, host in inside, host in anyhow), linked_by=tuple(self.linkers.get(host, ())))
+            for host, judged in judgements.items()
+        ]
+        return sorted(seen, key=lambda item: (item.judgement.own is not True, -item.judgement.score, item.judgement.host))
+
+    def _reached(self, root: str, judgements: Mapping[str, Judgement], *, internal_only: bool) -> set[str]:
+        """Hosts to which a path of links leads from the root, over internal servers only or over any."""
+        domain = registrable(root)
+        reached = {root, f"www.{domain}", domain}
+        waiting = list(reached)
+        while waiting:
+            host = waiting.pop()
+            judged = judgements.get(host)
+            if internal_only and host not in (root, domain, f"www.{domain}") and not (judged is not None and judged.is_inside):
+                continue
+            new = self.links.get(host, set()) - reached
+            reached |= new
+            waiting.extend(new)
+        return reached
+
+
+def _case(judged: Judgement, is_reached_inside: bool, is_reached: bool) -> int:
+    """The five cases of the report; 0 for a host whose place is not known."""
+    if not judged.is_resolved:
+        return 0
+    if judged.is_inside:
+        return 1 if is_reached_inside else 3 if is_reached else 4
+    return 2 if is_reached else 5
