@@ -54,6 +54,9 @@ class Frontier(Protocol):
         """Back to the front of its host's queue, with one more try counted unless it was not its own; before `not_before_s`
         others of the host go first."""
 
+    def remove(self, gives_up: Callable[[str], bool]) -> int:
+        """Give up what waits (not what is in flight) and whose address the callable names; how many. They stay seen."""
+
     def remember(self, key: str, value: bytes) -> None:
         """Keep a small fact of the caller (robots.txt of a host, totals) with the frontier; durable with the next commit."""
 

@@ -15,6 +15,7 @@ sizes) always sees them done or not begun. Everything after the last checkpoint 
 import asyncio
 import json
 import math
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -23,13 +24,16 @@ from typing import Protocol
 
 from webdepot.container.http import HttpHead, parse_head
 from webdepot.harvest import links, politeness, robots, scope
+from webdepot.harvest.control import Order, Orders, Verb, standing
 from webdepot.harvest.frontier import origin_of
+from webdepot.harvest.host_book import HostBook
 from webdepot.harvest.log import CrawlLog, of_refusal, of_visit
 from webdepot.harvest.result import (
     CrawlProgress,
     CrawlResult,
     CrawlSettings,
     End,
+    HostSettings,
     RobotsPolicy,
     SeedOutcome,
     Trouble,
@@ -44,7 +48,19 @@ from webdepot.ports import Fetcher, Frontier
 from webdepot.times import Clock
 from webdepot.url import Url, find_canonical, host_of
 
-__all__ = ["CrawlProgress", "CrawlResult", "CrawlSettings", "End", "Keeper", "Kept", "RobotsPolicy", "SeedOutcome", "Trouble", "run"]
+__all__ = [
+    "CrawlProgress",
+    "CrawlResult",
+    "CrawlSettings",
+    "End",
+    "HostSettings",
+    "Keeper",
+    "Kept",
+    "RobotsPolicy",
+    "SeedOutcome",
+    "Trouble",
+    "run",
+]
 
 MOST_UNCOMMITTED = 50_000
 """New addresses after which a checkpoint comes early: they are in memory until then."""
@@ -52,6 +68,7 @@ MOST_REMEMBERED = 50_000
 RATE_WINDOW_S = 5.0
 
 _PASSING = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.DISCONNECT})
+_NOT_THERE = frozenset({404, 410})
 _OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
 """Failures that speak for the whole host."""
 
@@ -87,12 +104,15 @@ async def run(
     clock: Clock,
     progress: Callable[[CrawlProgress], None],
     stop: asyncio.Event,
+    orders: Orders | None = None,
+    changed: Callable[[Mapping[str, object]], CrawlSettings] | None = None,
 ) -> CrawlResult:
-    """Crawl until nothing waits, a limit is reached or `stop` is set. A frontier that was used before is gone on with.
+    """Crawl until nothing waits, a limit is reached, or it is told to stop. A frontier that was used before is gone on with.
 
+    `orders` are obeyed as they come (`control`); `changed` makes settings of all changes ordered so far.
     Raises what keeper, log and frontier raise (NoSpace): then the last checkpoint stands. The caller closes all of them.
     """
-    return await _Crawl(settings, frontier, fetcher, keeper, log, clock, progress, stop).run()
+    return await _Crawl(settings, frontier, fetcher, keeper, log, clock, progress, stop, orders, changed).run()
 
 
 @dataclass(slots=True)
@@ -120,8 +140,16 @@ class _Crawl:
         clock: Clock,
         progress: Callable[[CrawlProgress], None],
         stop: asyncio.Event,
+        orders: Orders | None,
+        changed: Callable[[Mapping[str, object]], CrawlSettings] | None,
     ) -> None:
         self.settings = settings
+        self.orders = orders
+        self.changed = changed
+        self.given: list[Order] = []
+        self.obeyed = int(frontier.recall("orders") or b"0")
+        self.paused = False
+        self.told_to_end: End | None = None
         self.frontier = frontier
         self.keeper = keeper
         self.log = log
@@ -131,9 +159,9 @@ class _Crawl:
         self.loop = asyncio.get_running_loop()
         self.totals = _Totals(**json.loads(frontier.recall("totals") or b"{}"))
         self.seeds = SeedBook(settings.seeds, frontier.recall("seeds"))
+        self.hosts = HostBook(frontier)
         self.turns = Turns(fetcher, settings.manners)
         self.robots = RobotsDesk(self.turns, frontier, clock, robots.product_token(settings.user_agent))
-        self.obeys = settings.robots is RobotsPolicy.OBEY
         self.active: set[asyncio.Task[None]] = set()
         self.wake = asyncio.Event()
         self.error: BaseException | None = None
@@ -151,6 +179,7 @@ class _Crawl:
 
     async def run(self) -> CrawlResult:
         self.frontier.add(Candidate(url=seed) for seed in self.settings.seeds)
+        self._obey_orders()
         stopping = self.loop.create_task(self.stop.wait())
         stopping.add_done_callback(lambda _: self.wake.set())
         try:
@@ -175,12 +204,13 @@ class _Crawl:
             while len(self.active) < self._places() and (candidate := self.frontier.take(now_s)) is not None:
                 self._start(candidate)
             due_s = self.frontier.next_due_s()
-            if not self.active and (due_s is None or due_s == math.inf):
+            if not self.active and (due_s is None or due_s == math.inf) and not self.paused:
                 return End.FINISHED
             if now_s >= checkpoint_s or self.uncommitted > MOST_UNCOMMITTED:
                 self._checkpoint()
                 checkpoint_s = time.monotonic() + self.settings.checkpoint_s
             if now_s >= progress_s:
+                self._obey_orders()
                 self._tell()
                 progress_s = now_s + self.settings.progress_s
             until_s = min(checkpoint_s, progress_s)
@@ -198,6 +228,8 @@ class _Crawl:
 
     def _places(self) -> int:
         """Requests that may be out now: no more than would reach the limit of pages."""
+        if self.paused:
+            return 0
         limit = self.settings.limit_pages
         return min(self.settings.workers, limit - self.totals.fetched) if limit else self.settings.workers
 
@@ -205,6 +237,8 @@ class _Crawl:
         settings, totals = self.settings, self.totals
         if self.stop.is_set():
             return End.STOPPED
+        if self.told_to_end is not None:
+            return self.told_to_end
         if settings.limit_pages and totals.fetched >= settings.limit_pages:
             return End.LIMIT_PAGES
         if settings.limit_bytes and totals.bytes >= settings.limit_bytes:
@@ -230,27 +264,79 @@ class _Crawl:
             task.cancel()
         await asyncio.gather(*self.active, return_exceptions=True)
 
+    # --- what it is told -------------------------------------------------------------------------------------------------
+
+    def _obey_orders(self) -> None:
+        new = self.orders.poll() if self.orders is not None else ()
+        if not new:
+            return
+        self.given += new
+        stands = standing(self.given)
+        self.paused = stands.paused
+        if self.changed is not None and any(order.changes for order in new):
+            self.settings = self.changed(stands.changes)
+            self._follow_settings()
+        for order in new:
+            if order.number > self.obeyed:
+                self._obey(order)
+                self.obeyed, self.is_dirty = order.number, True
+
+    def _obey(self, order: Order) -> None:
+        match order.verb:
+            case Verb.STOP:
+                self.told_to_end = End.STOPPED
+            case Verb.ABORT:
+                self.told_to_end = End.ABORTED
+            case Verb.ADD:
+                self.uncommitted += self.frontier.add(Candidate(url=Url(url)) for url in order.urls)
+            case Verb.REMOVE:
+                patterns = [re.compile(pattern) for pattern in order.urls]
+                self.frontier.remove(lambda url: any(pattern.search(url) for pattern in patterns))
+
+    def _follow_settings(self) -> None:
+        """After the settings have changed."""
+        self.turns.manners = self.settings.manners
+        self.lately_added.clear()
+        self._build_rules()
+
     # --- one candidate ---------------------------------------------------------------------------------------------------
 
     async def _visit(self, candidate: Candidate) -> None:
-        origin = origin_of(candidate.url)
+        origin, host = origin_of(candidate.url), self.settings.of_host(host_of(candidate.url))
+        if self._is_over_limit(candidate, host):
+            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
+            return
+        obeys = (host.robots or self.settings.robots) is RobotsPolicy.OBEY
         known = self.robots.find(origin)
         if known is None:
-            await self._ask_robots(candidate, origin)
+            await self._ask_robots(candidate, origin, obeys=obeys)
             return
         if candidate.url == f"{origin}/robots.txt":
             self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
             return
-        if self.obeys:
+        if obeys:
             verdict = known.decide(candidate.url)
             if verdict.answer is Answer.REJECT:
                 self._refuse(candidate, known.failure or Failure.ROBOTS, verdict.reason)
                 self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
                 return
-        visit = await self.turns.ask(candidate, crawl_delay_s=known.crawl_delay_s if self.obeys else None)
+        visit = await self.turns.ask(candidate, crawl_delay_s=known.crawl_delay_s if obeys else None, manners=host.manners)
         with visit.body:
             if not self._tried_again(candidate, visit, origin):
                 self._settle(visit, self.turns.free_at_s(origin))
+
+    def _is_over_limit(self, candidate: Candidate, host: HostSettings) -> bool:
+        """Refuse what goes beyond the limits of its host."""
+        if not host.limit_pages and not host.limit_bytes:
+            return False
+        counts = self.hosts.of(host_of(candidate.url))
+        if host.limit_pages and counts.fetched >= host.limit_pages:
+            self._refuse(candidate, Failure.LIMIT, f"the limit of {host.limit_pages} pages of its host is reached", rule="host limit")
+        elif host.limit_bytes and counts.bytes >= host.limit_bytes:
+            self._refuse(candidate, Failure.LIMIT, f"the limit of {host.limit_bytes} bytes of its host is reached", rule="host limit")
+        else:
+            return False
+        return True
 
     def _tried_again(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
         """Send a passing failure back to the frontier; False when this was the last try, or no such failure."""
@@ -278,6 +364,7 @@ class _Crawl:
         if visit.failure is not None:
             self.log.write(of_visit(visit))
             self.totals.errors += 1
+            self.hosts.to_change(self.host).errors += 1
             # A host that let all tries of one address fail is left alone; its others wait for the next run.
             is_dead = visit.failure in _OF_HOST and not visit.permanent
             self.frontier.finish(candidate, host_free_at_s=math.inf if is_dead else free_at_s)
@@ -297,14 +384,21 @@ class _Crawl:
         totals.duplicates += kept.duplicate
         totals.errors += visit.status >= 400
         totals.good += 200 <= visit.status < 300 and visit.body_bytes > 0
+        counts = self.hosts.to_change(self.host)
+        counts.fetched += 1
+        counts.bytes += len(visit.head) + visit.body_bytes
+        counts.duplicates += kept.duplicate
+        counts.errors += visit.status >= 400
+        counts.not_found += visit.status in _NOT_THERE
 
-    def _refuse(self, candidate: Candidate, failure: Failure, reason: str) -> None:
-        """robots.txt forbids it, or the host gave no robots.txt at all."""
+    def _refuse(self, candidate: Candidate, failure: Failure, reason: str, *, rule: str = "robots") -> None:
+        """robots.txt forbids it, the host gave no robots.txt at all, or a limit is reached."""
         self.is_dirty = True
         self.seeds.note_refusal(candidate, failure, reason)
         self.totals.robots_refused += failure is Failure.ROBOTS
-        self.totals.errors += failure is not Failure.ROBOTS
-        self.log.write(of_refusal(candidate, failure, rule="robots", reason=reason, at=self.clock()))
+        self.totals.errors += failure not in (Failure.ROBOTS, Failure.LIMIT)
+        self.hosts.to_change(host_of(candidate.url)).refused += 1
+        self.log.write(of_refusal(candidate, failure, rule=rule, reason=reason, at=self.clock()))
 
     # --- links -----------------------------------------------------------------------------------------------------------
 
@@ -342,17 +436,17 @@ class _Crawl:
 
     # --- robots.txt ------------------------------------------------------------------------------------------------------
 
-    async def _ask_robots(self, candidate: Candidate, origin: str) -> None:
+    async def _ask_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> None:
         """Fetch robots.txt, keep what came, and put the candidate back until the host is free again."""
         answer = await self.robots.ask(candidate)
         try:
-            if answer.meaning is None and self.obeys and self._tried_again(candidate, answer.visits[-1], origin):
+            if answer.meaning is None and obeys and self._tried_again(candidate, answer.visits[-1], origin):
                 return
             self.is_dirty = True
             for visit in answer.visits:
                 self._keep_robots(visit)
             meaning = self.robots.settle(origin, answer)
-            if meaning.shuts_out(origin) and self.obeys:
+            if meaning.shuts_out(origin) and obeys:
                 self.seeds.note_shut_out(host_of(origin))
             self._add_sitemaps(candidate, origin, meaning.sitemaps)
             self.frontier.retry(candidate, host_free_at_s=self.turns.free_at_s(origin), counted=False)
@@ -384,6 +478,8 @@ class _Crawl:
             return
         totals = asdict(self.totals) | {"elapsed_s": self._elapsed_s()}
         self.frontier.remember("totals", json.dumps(totals).encode())
+        self.frontier.remember("orders", str(self.obeyed).encode())
+        self.hosts.save()
         if self.seeds.changed:
             self.frontier.remember("seeds", self.seeds.to_json())
         marks = {**self.keeper.checkpoint(), **self.log.sync()}

@@ -28,10 +28,10 @@ import json
 import os
 import re
 from bisect import insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import blake2b
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -204,6 +204,23 @@ class LmdbFrontier:
             self._txn.put(key, _encoded(candidate, tries=candidate.tries + 1), db=self._queue)
         heappush(host.deferred, (max(not_before_s, host_free_at_s), key))
         self._schedule(host)
+
+    def remove(self, gives_up: Callable[[str], bool]) -> int:
+        flying = {host.flying for host in self._flying.values()}
+        removed: set[bytes] = set()
+        for key, value in self._txn.cursor(db=self._queue):
+            if key not in flying and gives_up(_decoded(value).url):
+                removed.add(key)
+        for key in removed:
+            self._txn.delete(key, db=self._queue)
+        for host in (self._host(host_id) for host_id in {key[:8] for key in removed}):
+            host.front = [entry for entry in host.front if entry[0] not in removed]
+            host.deferred = [entry for entry in host.deferred if entry[1] not in removed]
+            heapify(host.deferred)
+            if host.flying is None:
+                self._schedule(host)
+        self._queued_count -= len(removed)
+        return len(removed)
 
     # --- what the caller keeps with it -----------------------------------------------------------------------------------
 

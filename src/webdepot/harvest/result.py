@@ -1,6 +1,6 @@
 """What a crawl is given and what it says: settings, progress, and how it ended, in words a person can use."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -14,6 +14,25 @@ from webdepot.url import Url
 class RobotsPolicy(StrEnum):
     OBEY = "obey"
     IGNORE = "ignore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSettings:
+    """What differs for one host from the settings of its harvest. None and 0 mean: as the harvest."""
+
+    manners: Manners | None = None
+    robots: RobotsPolicy | None = None
+    limit_pages: int = 0
+    limit_bytes: int = 0
+    bytes_per_s: int = 0
+    """Bandwidth of an answer of this host."""
+
+
+_NOTHING_DIFFERS = HostSettings()
+
+
+def as_harvest(host: str) -> HostSettings:
+    return _NOTHING_DIFFERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +54,8 @@ class CrawlSettings:
     checkpoint_s: float = 1.0
     links: LinkLimits = field(default_factory=LinkLimits)
     progress_s: float = 0.25
+    of_host: Callable[[str], HostSettings] = as_harvest
+    """What differs for a host name; asked for every candidate, so it should remember its answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +77,7 @@ class CrawlProgress:
 class End(StrEnum):
     FINISHED = "finished"
     STOPPED = "stopped"
+    ABORTED = "aborted"
     LIMIT_PAGES = "limit of pages"
     LIMIT_BYTES = "limit of bytes"
     LIMIT_TIME = "limit of time"
@@ -167,6 +189,8 @@ def reason_of(end: End, settings: CrawlSettings, *, waiting: int, shut_out: Sequ
             return "All addresses in scope were fetched." + closed
         case End.STOPPED:
             return "Stopped by request." + left
+        case End.ABORTED:
+            return "Given up by request." + left
         case End.LIMIT_PAGES:
             return f"The limit of {settings.limit_pages} pages was reached." + left
         case End.LIMIT_BYTES:

@@ -21,11 +21,12 @@ class Turns:
 
     def __init__(self, fetcher: Fetcher, manners: Manners) -> None:
         self._fetcher = fetcher
-        self._manners = manners
+        self.manners = manners
+        """Of hosts that have none of their own; may be changed at any time."""
         self._locks: dict[str, asyncio.Lock] = {}
         self._free_at_s: dict[str, float] = {}
 
-    async def ask(self, candidate: Candidate, *, crawl_delay_s: float | None) -> Visit:
+    async def ask(self, candidate: Candidate, *, crawl_delay_s: float | None, manners: Manners | None = None) -> Visit:
         """Fetch when the server is free; afterwards `free_at_s` says when it will be again."""
         origin = origin_of(candidate.url)
         lock = self._locks.get(origin)
@@ -36,7 +37,7 @@ class Turns:
             while (rest_s := self.free_at_s(origin) - time.monotonic()) > 0:
                 await asyncio.sleep(rest_s)
             visit = await self._fetcher.fetch(candidate)
-            self._free_at_s[origin] = time.monotonic() + pause_after(visit.duration_s, self._manners, crawl_delay_s=crawl_delay_s)
+            self._free_at_s[origin] = time.monotonic() + pause_after(visit.duration_s, manners or self.manners, crawl_delay_s=crawl_delay_s)
         return visit
 
     def free_at_s(self, origin: str) -> float:

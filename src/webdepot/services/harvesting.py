@@ -4,6 +4,7 @@
       lock                     held while a process works on it
       frontier/                the life of every URI
       crawl.log, crawl.jsonl   one line per page
+      orders.jsonl             what it was told while it ran, or between two runs
       warc/                    containers; `.open` while written
 
 A checkpoint makes containers and logs durable, then commits the frontier with their sizes. After a crash `run` cuts all of
@@ -33,6 +34,7 @@ from webdepot.container.writer import ContainerWriter
 from webdepot.errors import Conflict, InputError, NoSpace, RemoteError
 from webdepot.harvest import crawl, log, runs
 from webdepot.harvest.addresses import Router
+from webdepot.harvest.control import Orders
 from webdepot.harvest.crawl import Kept
 from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
@@ -256,6 +258,7 @@ async def _run_crawl(
             clock=archive.clock,
             progress=lambda progress: watch(_progress(progress)),
             stop=_stop_on_signals(),
+            orders=Orders(folder_of(archive, harvest)),
         )
     finally:
         await fetcher.close()
