@@ -164,8 +164,7 @@ class Archive:
                 yield remote
 
     def _find_container(self, name: str) -> Container | None:
-        with self.database.reading() as connection:
-            return shelf.find(connection, name)
+        return self.database.remembered(f"container {name}", lambda connection: shelf.find(connection, name))
 
     def _stores_with(self, container: Container) -> Iterator[ObjectStore]:
         """Places that show a kept container at its full size. One that is away, or whose copy is damaged, is passed over."""

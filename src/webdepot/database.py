@@ -4,11 +4,12 @@ Tables stand in the `tables.py` of the room that owns them and register with `me
 the Alembic migrations in `migrations/` alone; `upgrade` runs them and refuses a home that a newer version has written.
 """
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, Dialect, Engine, MetaData, String, TypeDecorator, create_engine, event, inspect
 from sqlalchemy.exc import OperationalError
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from alembic.config import Config as AlembicConfig
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_MOST_REMEMBERED = 10_000
+_SETTLED_S = 1.0
+Value = TypeVar("Value")
 
 metadata = MetaData(
     naming_convention={
@@ -55,6 +59,7 @@ class Database:
         if self.engine.dialect.name == "sqlite":
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_immediate)
+        self._remembered: dict[str, tuple[object, Any]] = {}
 
     @classmethod
     def in_file(cls, path: Path) -> "Database":
@@ -71,6 +76,40 @@ class Database:
         """A consistent view without a write lock."""
         with _in_words(self.url), self.engine.connect().execution_options(webdepot_reading=True) as connection:
             yield connection
+
+    def remembered(self, name: str, read: Callable[[Connection], Value]) -> Value:
+        """What `read` gives, kept under that name until anybody commits anything. For small facts asked for on every request."""
+        state = self._state()
+        known = self._remembered.get(name)
+        if known is not None and state is not None and known[0] == state:
+            value: Value = known[1]
+            return value
+        with self.reading() as connection:
+            value = read(connection)
+        if state is not None:
+            if len(self._remembered) >= _MOST_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[name] = (state, value)
+        return value
+
+    def _state(self) -> object | None:
+        """A value that every commit of any process changes: times and sizes of SQLite's files. None when it cannot be told.
+
+        File times have ticks of some milliseconds, so a state that is younger than a second may still change unseen.
+        """
+        if self.engine.dialect.name != "sqlite" or not self.engine.url.database:
+            return None
+        path = Path(self.engine.url.database)
+        seen: list[tuple[int, int, int]] = []
+        for file in (path, path.with_name(path.name + "-wal")):
+            try:
+                stat = file.stat()
+            except OSError:
+                continue
+            if time.time() - stat.st_mtime < _SETTLED_S:
+                return None
+            seen.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+        return tuple(seen) or None
 
     def upgrade(self) -> None:
         """Bring the schema to this version; Conflict when a newer version has written it."""

@@ -94,8 +94,9 @@ def test_rules_come_back_as_they_were_kept(database: Database):
         rules.add(connection, rule(0, prefix="com,other)"))
     assert kept.id == 1
     with database.reading() as connection:
-        assert rules.find_for(connection, "org,example)/a/b") == [kept]
-        assert rules.find_for(connection, "org,example)/") == []
+        prefixed = rules.by_prefix(connection)
+        assert prefixed.speaking_about("org,example)/a/b") == [kept]
+        assert prefixed.speaking_about("org,example)/") == []
         assert [one.prefix for one in rules.every(connection)] == ["org,example)/a", "com,other)"]
 
 

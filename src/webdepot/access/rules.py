@@ -1,8 +1,9 @@
 """Rules of access in the database. They are added and never changed: a younger rule overrides an older one."""
 
+from collections.abc import Sequence
 from datetime import date
 
-from sqlalchemy import Connection, RowMapping, func, insert, literal, select
+from sqlalchemy import Connection, RowMapping, insert, select
 
 from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.access.tables import access_rules
@@ -32,14 +33,28 @@ def add(connection: Connection, rule: Rule) -> Rule:
     return _rule(kept)
 
 
-def find_for(connection: Connection, key: str) -> list[Rule]:
-    """The rules that may speak about captures of one key."""
-    starts = func.substr(literal(key), 1, func.length(access_rules.c.prefix)) == access_rules.c.prefix
-    return [_rule(row) for row in connection.execute(select(access_rules).where(starts)).mappings()]
+def by_prefix(connection: Connection) -> "Prefixed":
+    """All rules, laid out so that those about one key are found without looking at the others."""
+    return Prefixed(every(connection))
 
 
 def every(connection: Connection) -> list[Rule]:
     return [_rule(row) for row in connection.execute(select(access_rules).order_by(access_rules.c.id)).mappings()]
+
+
+class Prefixed:
+    """Rules by their prefix. Looking up costs one step for each different length of a prefix, not one for each rule."""
+
+    def __init__(self, every: Sequence[Rule]) -> None:
+        self.every = tuple(every)
+        self._by_prefix: dict[str, list[Rule]] = {}
+        for rule in every:
+            self._by_prefix.setdefault(rule.prefix, []).append(rule)
+        self._lengths = sorted({len(prefix) for prefix in self._by_prefix})
+
+    def speaking_about(self, key: str) -> list[Rule]:
+        """The rules that may speak about captures of one key."""
+        return [rule for length in self._lengths if length <= len(key) for rule in self._by_prefix.get(key[:length], ())]
 
 
 def _rule(row: RowMapping) -> Rule:

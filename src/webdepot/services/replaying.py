@@ -110,8 +110,8 @@ def look_up(archive: Archive, typed: str, *, reader: Reader, collection: str = E
 def near_by(archive: Archive, typed: str, *, reader: Reader, collection: str = EVERYTHING) -> list[Capture]:
     """What else is kept of the same host, for a page that says that this address is not."""
     key = key_of(from_typed(typed))
-    with archive.database.reading() as connection:
-        visible = policy.visible_to(rules.every(connection), reader, archive.clock().date())
+    everything = archive.database.remembered("access rules", rules.by_prefix).every
+    visible = policy.visible_to(everything, reader, archive.clock().date())
     return lookup.near_by(archive.captures, key, visible=visible, collection=collection)
 
 
@@ -164,9 +164,8 @@ def open_capture(archive: Archive, url: str, timestamp: str, *, collection: str,
 
 def gate(archive: Archive, key: str, reader: Reader) -> Visible:
     """The rules of access about one key, as one question per capture."""
-    with archive.database.reading() as connection:
-        found = rules.find_for(connection, key)
-    return policy.visible_to(found, reader, archive.clock().date())
+    by_prefix = archive.database.remembered("access rules", rules.by_prefix)
+    return policy.visible_to(by_prefix.speaking_about(key), reader, archive.clock().date())
 
 
 def _closest(archive: Archive, url: str, timestamp: str, collection: str, reader: Reader) -> tuple[Capture, Visible]:
