@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from webdepot import times
 from webdepot.index.fulltext import TantivyTextIndex
+from webdepot.index.fulltext_sqlite import SqliteTextIndex
 from webdepot.model import EVERYTHING
 from webdepot.ports import Closed, PageText, Sort, TextQuery
 from webdepot.times import Period, from_timestamp, period_of
 from webdepot.url import key as key_of
 
-MAKERS = {"tantivy": lambda folder: TantivyTextIndex(folder, memory_bytes=16 << 20)}
+MAKERS = {"tantivy": lambda folder: TantivyTextIndex(folder, memory_bytes=16 << 20), "sqlite": SqliteTextIndex}
 
 
 @pytest.fixture(params=sorted(MAKERS))
@@ -345,6 +346,12 @@ def test_captures_closed_for_a_time_leave_the_others(index):
     assert index.find(TextQuery(words=("new",), closed=both)).pages == 1
 
 
+def test_a_thousand_closed_places(index):
+    index.add("a", [page(f"http://{number}.org/") for number in range(20)])
+    closed = tuple(Closed(prefix=f"org,{number})", first="2019" + "0" * 10) for number in range(1, 1001))
+    assert urls(index, "words", closed=closed) == ["http://0.org/"]
+
+
 # --- keeping --------------------------------------------------------------------------------------------------------------------
 
 
@@ -436,7 +443,7 @@ bounds = st.tuples(stamps, stamps).map(sorted)
 
 
 @pytest.mark.parametrize("name", sorted(MAKERS))
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     held=containers,
     word=st.sampled_from(WORDS),

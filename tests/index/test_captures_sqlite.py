@@ -8,7 +8,8 @@ import textwrap
 import pytest
 
 from webdepot.errors import Conflict, CorruptData
-from webdepot.index.captures import SqliteCaptureIndex, discard
+from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.index.sqlite_file import discard
 from webdepot.model import Capture, Location, RecordKind
 
 
@@ -34,7 +35,7 @@ def steps_of(index, question):
         taken += 1
         return 0
 
-    connection = index._connection()
+    connection = index._file.connection()
     connection.set_progress_handler(count, 10)
     question()
     connection.set_progress_handler(None, 0)
@@ -68,7 +69,7 @@ def test_the_file_of_another_version_is_refused_with_the_remedy(tmp_path):
     path = tmp_path / "captures.db"
     SqliteCaptureIndex(path).close()
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE meta SET value = '0' WHERE name = 'key_version'")
+        connection.execute("UPDATE meta SET value = '0' WHERE name = 'key version'")
     connection.close()
     with pytest.raises(Conflict, match=r"made by another version.*webdepot index rebuild"):
         SqliteCaptureIndex(path)

@@ -9,8 +9,9 @@ import pytest
 
 from webdepot.errors import Conflict
 from webdepot.index import fulltext
+from webdepot.index import fulltext_schema as schema
 from webdepot.index.fulltext import TantivyTextIndex, discard
-from webdepot.ports import PageText, TextQuery
+from webdepot.ports import Closed, PageText, TextQuery
 from webdepot.times import from_timestamp
 from webdepot.url import key as key_of
 
@@ -141,3 +142,25 @@ def test_beyond_a_limit_the_number_of_pages_is_an_estimate(index, monkeypatch):
     assert not found.exact
     assert 250 < found.pages < 350
     assert len(found.hits) == 3
+
+
+@pytest.mark.parametrize("most_keys", [2, 5000])
+def test_areas_with_few_and_with_many_addresses_close_the_same(index, monkeypatch, most_keys):
+    monkeypatch.setattr(schema, "_MOST_KEYS", most_keys)
+    names = ["a.b", "a+b", "a(b)", "a[b]", "a*", "axb", "a?b=1", "a~"]
+    index.add(
+        "a", [page(f"http://example.org/{name}") for name in names] + [page("http://example.org/x/1"), page("http://example.org/x/2")]
+    )
+    for prefix, but in (
+        ("org,example)/a", ("org,example)/a.", "org,example)/a(")),
+        ("org,example)/a+", ()),
+        ("org,example)/", ("org,example)/x/1",)),
+    ):
+        for first in ("0" * 14, "2019" + "0" * 10):
+            closed = Closed(prefix=prefix, but=but, first=first)
+            shown = {hit.key for hit in index.find(TextQuery(words=("words",), limit=100, closed=(closed,))).hits}
+            assert shown == {key_of(hit_url) for hit_url in all_urls(names) if (key_of(hit_url), "20200101000000") not in closed}
+
+
+def all_urls(names):
+    return [f"http://example.org/{name}" for name in [*names, "x/1", "x/2"]]

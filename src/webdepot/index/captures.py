@@ -1,6 +1,6 @@
 """`SqliteCaptureIndex`: which versions exist, in one SQLite file that is rebuilt from the containers at any time.
 
-    meta         name -> value                       schema number, version of the URL key
+    meta         name -> value                       versions, see `sqlite_file.py`
     keys         id, key, url                        each key once; the URL as first seen
     containers   id, name, collection, captures
     mimes        id, name                            1 and 2 are HTML
@@ -14,20 +14,18 @@ Everything is found by seeks and read in pages (keyset), never by offset, and no
 may be left half-read and passed between threads. Of several captures of one key in one second the methods that return one
 give the one written last: a redirect from http to https comes before its page.
 
-Any number of threads read, each on its own connection; one writes at a time. https://sqlite.org/withoutrowid.html
+Any number of threads read; one writes at a time. https://sqlite.org/withoutrowid.html
 """
 
 import sqlite3
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from webdepot import digest as digests
 from webdepot import times
-from webdepot.errors import Conflict, CorruptData, NoSpace
+from webdepot.index.sqlite_file import SqliteFile
 from webdepot.model import EVERYTHING, Capture, Location, RecordKind
 from webdepot.times import Period
 from webdepot.url import KEY_VERSION
@@ -36,10 +34,8 @@ from webdepot.url import key as key_of
 SCHEMA = 1
 PAGE_ROWS = 500
 _BATCH = 2000
-_REBUILD = "The containers are not touched. Make the index anew: webdepot index rebuild"
 
 _TABLES = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE keys (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, url TEXT NOT NULL);
 CREATE TABLE containers (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, collection INTEGER NOT NULL, captures INTEGER NOT NULL);
 CREATE TABLE collections (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -92,29 +88,20 @@ _KIND_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 _ALGORITHMS = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
 
 
-def discard(path: Path) -> None:
-    """Remove the file of an index with what SQLite keeps beside it; what another process has open stays readable to it."""
-    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
-        path.with_name(name).unlink(missing_ok=True)
-
-
 class SqliteCaptureIndex:
     """The `CaptureIndex` of one machine. Conflict when the file was made by another version, CorruptData when it is damaged."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._threads = threading.local()
-        self._open: list[sqlite3.Connection] = []
-        self._lock = threading.Lock()
-        self._writing = threading.Lock()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with self._errors():
-            self._prepare()
+        self._file = SqliteFile(path, what="index of addresses", tables=_TABLES, made_with={"schema": SCHEMA, "key version": KEY_VERSION})
+        self._rows = self._file.rows
+
+    def close(self) -> None:
+        self._file.close()
 
     # --- writing ---
 
     def add(self, container: str, captures: Iterable[Capture], *, collection: str) -> int:
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             number = self._clear(connection, container, collection)
             collection_number = connection.execute("SELECT collection FROM containers WHERE id = ?", (number,)).fetchone()[0]
             waiting = iter(captures)
@@ -127,7 +114,7 @@ class SqliteCaptureIndex:
         return added
 
     def remove(self, container: str) -> None:
-        with self._transaction() as connection:
+        with self._file.transaction() as connection:
             number = self._clear(connection, container, EVERYTHING)
             connection.execute("DELETE FROM containers WHERE id = ?", (number,))
 
@@ -269,12 +256,6 @@ class SqliteCaptureIndex:
     def total(self) -> int:
         return int(self._rows("SELECT coalesce(sum(captures), 0) FROM containers", {})[0][0])
 
-    def close(self) -> None:
-        with self._lock:
-            while self._open:
-                self._open.pop().close()
-        self._threads = threading.local()
-
     # --- below ---
 
     def _narrowed(self, collection: str) -> tuple[str, str, dict[str, Any]]:
@@ -283,78 +264,6 @@ class SqliteCaptureIndex:
             return _OF_KEY, "", {}
         condition = "AND captures.collection = (SELECT id FROM collections WHERE name = :collection)"
         return _OF_KEY_IN_COLLECTION, condition, {"collection": collection}
-
-    def _rows(self, query: str, values: dict[str, Any]) -> list[Any]:
-        with self._errors(), closing(self._connection().execute(query, values)) as cursor:
-            return cursor.fetchall()
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._writing, self._errors():
-            connection = self._connection()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-
-    def _connection(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._threads, "connection", None)
-        if connection is None:
-            # Closed by `close` from whatever thread; used by its own thread alone.
-            connection = sqlite3.connect(self._path, timeout=60, isolation_level=None, check_same_thread=False)
-            connection.execute("PRAGMA journal_mode = WAL")
-            # A power cut may lose the last containers, which `index update` then adds again; it never damages the file.
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA cache_size = -16384")
-            connection.execute("PRAGMA temp_store = MEMORY")
-            self._threads.connection = connection
-            with self._lock:
-                self._open.append(connection)
-        return connection
-
-    def _prepare(self) -> None:
-        connection = self._connection()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                for statement in _TABLES.split(";\n"):
-                    connection.execute(statement)
-                found = {"schema": str(SCHEMA), "key_version": str(KEY_VERSION)}
-                connection.executemany("INSERT INTO meta VALUES (?, ?)", found.items())
-            made_with = dict(connection.execute("SELECT name, value FROM meta"))
-            connection.execute("COMMIT")
-        except BaseException:
-            self.close()
-            raise
-        if made_with != {"schema": str(SCHEMA), "key_version": str(KEY_VERSION)}:
-            self.close()
-            raise Conflict(
-                f"The index of addresses {self._path} was made by another version of Webdepot (schema {made_with.get('schema')}, "
-                f"keys {made_with.get('key_version')}; this one has schema {SCHEMA}, keys {KEY_VERSION}). {_REBUILD}"
-            )
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """SQLite's errors in words for a person."""
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-                raise CorruptData(f"The index of addresses {self._path} is damaged ({error}). {_REBUILD}", where=str(self._path)) from error
-            if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
-                raise NoSpace(
-                    f"The index of addresses {self._path} cannot be written: {error}. Make room or give write permission."
-                ) from error
-            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise Conflict(
-                    f"The index of addresses {self._path} is being written by another process. Try again when it is done."
-                ) from error
-            raise
 
 
 def _order(capture: Capture) -> tuple[str, str]:

@@ -31,6 +31,7 @@ from tantivy import Occur, Query
 from webdepot.errors import Conflict
 from webdepot.index import fulltext_schema as schema
 from webdepot.index import states
+from webdepot.index.sqlite_file import REBUILD
 from webdepot.index.states import FOREVER, Content, Seen
 from webdepot.index.words import shown, snippet
 from webdepot.ports import Hit, Hits, PageText, Sort, TextQuery
@@ -40,7 +41,6 @@ EXACT_UP_TO = 1000
 _MOST_FETCHED = 200_000
 _MOST_PARTLY = 2000
 _AS_GOOD = 0.999
-_REBUILD = "The containers are not touched. Make the index anew: webdepot index rebuild"
 
 
 def discard(folder: Path) -> None:
@@ -66,7 +66,7 @@ class TantivyTextIndex:
         try:
             return tantivy.Index(self._schema, path=str(self._folder))
         except (ValueError, OSError) as error:
-            raise Conflict(f"The index of words {self._folder} was made by another version or is damaged ({error}). {_REBUILD}") from error
+            raise Conflict(f"The index of words {self._folder} was made by another version or is damaged ({error}). {REBUILD}") from error
 
     # --- writing ---
 
@@ -115,8 +115,9 @@ class TantivyTextIndex:
 
     def find(self, query: TextQuery) -> Hits:
         searcher = self._searcher()
-        asked = self._make.state(query)
-        partly = self._partly_closed(searcher, query)
+        areas = self._make.areas(searcher, query.closed)
+        asked = self._make.state(query, areas)
+        partly = self._partly_closed(searcher, query, areas)
         if partly.hidden:
             asked = Query.boolean_query([(Occur.Must, asked), *((Occur.MustNot, one) for one in partly.hidden)])
         total = _count(searcher, asked)
@@ -213,10 +214,10 @@ class TantivyTextIndex:
             years[year] = years.get(year, 0) - count
         return {year: count for year, count in sorted(years.items()) if count > 0}
 
-    def _partly_closed(self, searcher: tantivy.Searcher, query: TextQuery) -> "_Partly":
+    def _partly_closed(self, searcher: tantivy.Searcher, query: TextQuery, areas: schema.Areas) -> "_Partly":
         """States of which some captures are closed, looked at one by one; too many of them are taken as closed."""
         partly = _Partly()
-        asked = self._make.partly_closed(query)
+        asked = self._make.partly_closed(query, areas)
         if asked is None:
             return partly
         if _count(searcher, asked) > _MOST_PARTLY:

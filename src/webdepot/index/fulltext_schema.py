@@ -59,7 +59,7 @@ STEM_WEIGHT = 0.5
 HOME_PAGE_BONUS = 1.0
 DAY = 10**6
 _LONGEST_TOKEN = 100
-_MOST_CLOSED = 5000
+_MOST_KEYS = 5000
 _NOT_PLAIN = re.compile(r"[^0-9a-zA-Z]")
 
 
@@ -117,9 +117,9 @@ def documents_of(key: str, run: Run) -> Iterator[dict[str, Any]]:
         "page": page,
         "key": key,
         "url": content.url.encode("utf-8", "replace"),
-        "words": _address_words(content.url),
+        "words": address_words(content.url),
         "depth": _depth(key),
-        "site": list(_sites(content.url)),
+        "site": list(sites_of(content.url)),
         "title": prepared(content.title),
         "headings": prepared(content.headings),
         "text": prepared(content.text),
@@ -164,7 +164,7 @@ def _surplus(stamps: Sequence[int]) -> dict[str, Any]:
     return {"surplus": more.total(), **({"more": dict(more)} if more else {})}
 
 
-def _address_words(url: str) -> str:
+def address_words(url: str) -> str:
     return prepared(unquote(url.partition("://")[2] or url, errors="replace"))
 
 
@@ -173,7 +173,7 @@ def _depth(key: str) -> int:
     return 0 if path == "/" else path.count("/")
 
 
-def _sites(url: str) -> Iterator[str]:
+def sites_of(url: str) -> Iterator[str]:
     host = host_of(url).lower()
     if host.startswith("["):
         yield host.partition("]")[0] + "]"
@@ -194,6 +194,13 @@ def asked_stamps(query: TextQuery) -> tuple[int, int]:
 # --- queries -----------------------------------------------------------------------------------------------------------------
 
 
+Areas = Sequence[tuple[Closed, Query]]
+
+
+def _is_timed(closed: Closed) -> bool:
+    return closed.first > "0" * 14 or closed.last < "9" * 14
+
+
 class QueryMaker:
     """Turns a `TextQuery` into Tantivy's."""
 
@@ -204,25 +211,46 @@ class QueryMaker:
     def term(self, field: str, value: object) -> Query:
         return Query.term_query(self._schema, field, value)
 
-    def state(self, query: TextQuery) -> Query:
-        """States that match everything the query says."""
+    def state(self, query: TextQuery, areas: Areas) -> Query:
+        """States that match everything the query says and of which not all captures are closed."""
         must = [(Occur.Must, part) for part in self._wanted(query)]
         bonus = [(Occur.Should, part) for part in self._bonuses(query)] if must else []
         filters = [(Occur.Must, Query.const_score_query(part, 0.0)) for part in self._filters(query)]
         unwanted = [(Occur.MustNot, self._exactly(text, WEIGHTS)) for text in query.excluded if self._tokens(text)]
-        hidden = [(Occur.MustNot, self._wholly(closed)) for closed in query.closed[:_MOST_CLOSED]]
+        hidden = [(Occur.MustNot, self._wholly(closed, below)) for closed, below in areas]
         return Query.boolean_query([*must, *bonus, *filters, *unwanted, *hidden])
 
-    def partly_closed(self, query: TextQuery) -> Query | None:
+    def partly_closed(self, query: TextQuery, areas: Areas) -> Query | None:
         """States of which some captures are closed and others may not be; None where there can be none."""
-        timed = [closed for closed in query.closed if closed.first > "0" * 14 or closed.last < "9" * 14]
+        timed = [(closed, below) for closed, below in areas if _is_timed(closed)]
         if not timed:
             return None
         parts = []
-        for closed in timed[:_MOST_CLOSED]:
+        for closed, below in timed:
             overlap = [self.range("valid_from", None, int(closed.last)), self.range("last_seen", int(closed.first), None)]
-            parts.append((Occur.Should, self._all_of([self._below(closed), *overlap])))
-        return self._all_of([self.state(query), Query.boolean_query(parts)])
+            parts.append((Occur.Should, self._all_of([below, *overlap])))
+        return self._all_of([self.state(query, areas), Query.boolean_query(parts)])
+
+    def areas(self, searcher: tantivy.Searcher, closed: Sequence[Closed]) -> Areas:
+        """Closed areas with the query for what lies below them; those in which the index has nothing are left out.
+
+        The addresses below a prefix are looked up in the list of terms and asked for one by one: a pattern takes a millisecond
+        to prepare, and an archive may have a thousand rules. Only an area with very many addresses needs one.
+        """
+        found: list[tuple[Closed, Query]] = []
+        everywhen: set[str] = set()
+        for area in closed:
+            terms = searcher.terms_with_prefix("key", area.prefix, limit=_MOST_KEYS)
+            keys = [key for key, _ in terms if not (area.but and key.startswith(area.but))]
+            if len(terms) >= _MOST_KEYS:
+                found.append((area, self._below(area)))
+            elif not _is_timed(area):
+                everywhen.update(keys)
+            elif keys:
+                found.append((area, Query.term_set_query(self._schema, "key", keys)))
+        if everywhen:
+            found.append((Closed(prefix=""), Query.term_set_query(self._schema, "key", sorted(everywhen))))
+        return found
 
     def range(self, field: str, lowest: int | None, highest: int | None) -> Query:
         return Query.range_query(self._schema, field, tantivy.FieldType.Unsigned, lowest, highest)
@@ -292,18 +320,18 @@ class QueryMaker:
             # A capture before that moment (above), and none of another state between the two.
             yield self.range("valid_to", int(times.to_timestamp(query.as_of)) + 1, None)
 
-    def _wholly(self, closed: Closed) -> Query:
+    def _wholly(self, closed: Closed, below: Query) -> Query:
         """States all of whose captures are closed."""
-        return self._all_of(
-            [self._below(closed), self.range("valid_from", int(closed.first), None), self.range("last_seen", None, int(closed.last))]
-        )
+        if not _is_timed(closed):
+            return below
+        return self._all_of([below, self.range("valid_from", int(closed.first), None), self.range("last_seen", None, int(closed.last))])
 
     def _below(self, closed: Closed) -> Query:
         but = [(Occur.MustNot, self._starts(prefix)) for prefix in closed.but]
         return Query.boolean_query([(Occur.Must, self._starts(closed.prefix)), *but])
 
     def _starts(self, prefix: str) -> Query:
-        # Tantivy has no range over text; a pattern that begins with plain letters reads only the terms that begin so.
+        # Tantivy has no range over text.
         pattern = _NOT_PLAIN.sub(lambda found: "\\" + found[0], prefix) + ".*"
         return Query.regex_query(self._schema, "key", pattern)
 

@@ -20,8 +20,7 @@ from webdepot.archive import Archive
 from webdepot.container import shelf
 from webdepot.errors import WebdepotError
 from webdepot.harvest import runs
-from webdepot.index import captures as capture_files
-from webdepot.index import cdxj
+from webdepot.index import cdxj, sqlite_file
 from webdepot.index import fulltext as text_files
 from webdepot.index import text as page_texts
 from webdepot.model import EVERYTHING, Capture, Container, Finding, HarvestId
@@ -207,7 +206,7 @@ def _open_or_discard(archive: Archive) -> None:
     try:
         archive.captures.total()
     except WebdepotError:
-        capture_files.discard(archive.index_folder / "captures.db")
+        sqlite_file.discard(archive.index_folder / "captures.db")
     try:
         archive.texts.total()
     except WebdepotError:
