@@ -70,6 +70,11 @@ def iter_of(connection: Connection, subject_kind: str, subject: str) -> Iterator
     return map(_event, connection.execute(chosen).mappings())
 
 
+def iter_all(connection: Connection) -> Iterator[Event]:
+    """Everything that ever happened, oldest first; streams."""
+    return map(_event, connection.execute(select(events).order_by(events.c.id).execution_options(yield_per=1000)).mappings())
+
+
 def latest(connection: Connection, limit: int) -> list[Event]:
     """The newest events over everything, newest first."""
     return [_event(row) for row in connection.execute(select(events).order_by(events.c.id.desc()).limit(limit)).mappings()]

@@ -9,7 +9,7 @@ from depot_samples import Clock, content_of
 from webdepot.archive import Archive
 from webdepot.depot import package
 from webdepot.model import Package
-from webdepot.services import keeping
+from webdepot.services import auditing, keeping
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def keep_site(archive: Archive, tmp_path: Path) -> Callable[..., Package]:
         facts = package.build(archive.store, content_of(tmp_path, number, **more))
         adopted = keeping.adopt(archive)
         assert [each.id for each in adopted] == [facts.package.id]
-        keeping.copy_out(archive, facts.package.id)
+        auditing.copy_out(archive, facts.package.id)
         return facts.package
 
     return keep

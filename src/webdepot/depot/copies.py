@@ -17,7 +17,8 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, delete, func, insert, literal, select, tuple_, update
 
 from webdepot.database import Moment
-from webdepot.depot.tables import copies, packages, tallies
+from webdepot.depot.places import MAIN
+from webdepot.depot.tables import copies, tallies
 from webdepot.model import PackageId
 
 
@@ -80,18 +81,20 @@ def forget_place(connection: Connection, place: str) -> None:
 
 
 def expect_all(connection: Connection, place: str, now: datetime) -> int:
-    """Every package that the place does not have yet waits for it; how many that are."""
-    has = select(copies.c.package).where(copies.c.place == place, copies.c.package == packages.c.id).exists()
-    count, size_bytes = connection.execute(select(func.count(), func.coalesce(func.sum(packages.c.size_bytes), 0)).where(~has)).one()
+    """Everything that the main place has and this one does not waits for it; how many that are."""
+    main, there = copies.alias(), copies.alias()
+    has = select(there.c.package).where(there.c.place == place, there.c.package == main.c.package).exists()
+    missing = (main.c.place == MAIN) & ~has
+    count, size_bytes = connection.execute(select(func.count(), func.coalesce(func.sum(main.c.size_bytes), 0)).where(missing)).one()
     rows = select(
         literal(place),
-        packages.c.id,
+        main.c.package,
         literal(0),
         literal(CopyState.WAITING.value),
-        packages.c.size_bytes,
+        main.c.size_bytes,
         literal(now, Moment),
         literal(""),
-    ).where(~has)
+    ).where(missing)
     names = ["place", "package", "version", "state", "size_bytes", "checked_at", "note"]
     connection.execute(insert(copies).from_select(names, rows))
     _add(connection, place, CopyState.WAITING, int(count), int(size_bytes))

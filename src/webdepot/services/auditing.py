@@ -17,8 +17,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from sqlalchemy import Connection
+
 from webdepot.archive import Archive
-from webdepot.depot import copies, copying, fixity, holdings, layout, ocfl, places, s3
+from webdepot.config import FILE_NAME
+from webdepot.depot import copies, copying, fixity, holdings, layout, ocfl, package, places, register, s3
 from webdepot.depot.copies import Copy, CopyState
 from webdepot.depot.fixity import AuditOutcome, CopyAudit
 from webdepot.depot.places import MAIN, Place, PlaceState
@@ -163,8 +166,47 @@ def bring_copy(archive: Archive, name: str, identifier: PackageId, *, meter: Met
         outcome = Outcome.FAILURE if brought.lost else Outcome.SUCCESS
         detail = {"place": name, "version": inventory.head, "files": len(brought.written), "bytes": brought.size_bytes}
         message = note or f"to the place {name}, {len(brought.written)} files"
-        append(connection, _event(archive, "copied", "package", identifier, outcome=outcome, message=message, detail=detail))
+        # The register is written with every audit; an event of its copying would be its next news, without end.
+        if brought.lost or package.is_package(identifier):
+            append(connection, _event(archive, "copied", "package", identifier, outcome=outcome, message=message, detail=detail))
     return brought.size_bytes
+
+
+def copy_out(archive: Archive, identifier: PackageId) -> None:
+    """To the other places at once; one that cannot take it now is told by an event, and gets it by the next audit."""
+    with archive.database.reading() as connection:
+        waiting = [copy for copy in copies.of_package(connection, identifier) if copy.state is CopyState.WAITING]
+    for copy in waiting:
+        try:
+            bring_copy(archive, copy.place, identifier)
+        except (WebdepotError, OSError) as error:
+            message = f"to the place {copy.place}: {error}"
+            event = _event(archive, "copied", "package", identifier, outcome=Outcome.FAILURE, message=message)
+            with archive.database.transaction() as connection:
+                append(connection, event)
+
+
+def write_register(archive: Archive) -> bool:
+    """Put what people decided into the depot; whether something was new. It is copied to the other places like a package."""
+    path = archive.home / FILE_NAME
+    config = path.read_text(encoding="utf-8") if path.exists() else ""
+    now = archive.clock()
+    with archive.database.reading() as connection:
+        written = register.write(archive.store, connection, config=config, user=archive.agent, created=now)
+    if written is None:
+        return False
+    with archive.database.transaction() as connection:
+        expect_copies(connection, PackageId(written.id), version=written.head, size_bytes=0, now=now)
+    copy_out(archive, PackageId(written.id))
+    return True
+
+
+def expect_copies(connection: Connection, identifier: PackageId, *, version: int, size_bytes: int, now: datetime) -> None:
+    """An object that is no package stands in the main place and is to be in all others."""
+    for name in (MAIN, *(place.name for place in places.every(connection))):
+        state = CopyState.WHOLE if name == MAIN else CopyState.WAITING
+        shown = version if name == MAIN else 0
+        copies.record(connection, Copy(place=name, package=identifier, version=shown, state=state, size_bytes=size_bytes, checked_at=now))
 
 
 def _settle(archive: Archive, names: Sequence[str]) -> int:
@@ -204,6 +246,8 @@ def audit(
             places.get(connection, place)
     with _alone(archive):
         meter = _meter(archive, rate_bytes_s)
+        if repair and not packages:
+            write_register(archive)
         filled = (
             _fill(archive, place="", meter=meter, watch=watch) if repair and not packages else FillReport(copied=0, size_bytes=0, waiting=0)
         )

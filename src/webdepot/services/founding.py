@@ -51,7 +51,7 @@ def _write_config(home: Path, settings: str) -> None:
             section = name
             # A section given in `settings` stands there already; TOML allows it only once.
             lines += ["", f"# [{name}]" if f"[{name}]" in settings else f"[{name}]"]
-        lines += [f"# {setting.doc}", f"# {key} = {_toml(setting.default)}"]
+        lines += [f"# {setting.doc}", f"# {key} = {toml_of(setting.default)}"]
     partial = home / f".{FILE_NAME}.partial"
     with partial.open("w", encoding="utf-8") as stream:
         stream.write("\n".join(lines) + "\n")
@@ -66,15 +66,16 @@ def _parsed(settings: str) -> dict[str, object]:
     return tomllib.loads(settings)
 
 
-def _toml(value: object) -> str:
+def toml_of(value: object) -> str:
+    """A value of the configuration as TOML spells it."""
     match value:
         case bool():
             return str(value).lower()
         case str():
             return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        case tuple():
-            return "[" + ", ".join(_toml(item) for item in value) + "]"
+        case tuple() | list():
+            return "[" + ", ".join(toml_of(item) for item in value) + "]"
         case dict():
-            return "{" + ", ".join(f'"{key}" = {_toml(item)}' for key, item in value.items()) + "}"
+            return "{" + ", ".join(f'"{key}" = {toml_of(item)}' for key, item in value.items()) + "}"
         case _:
             return str(value)

@@ -11,7 +11,7 @@ Each step can be repeated; a kill between them leaves nothing lost and nothing h
 
 import dataclasses
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -22,17 +22,18 @@ from webdepot.depot import copies, holdings, package, places, rows
 from webdepot.depot.copies import Copy, CopyState
 from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
 from webdepot.depot.places import MAIN
-from webdepot.errors import Conflict, WebdepotError
+from webdepot.errors import Conflict, CorruptData, NotFound
 from webdepot.exchange import dublin_core, urn
 from webdepot.formats import results
 from webdepot.harvest import runs
 from webdepot.index import entry
-from webdepot.model import Capture, ContainerState, Harvest, HarvestId, HarvestState, Package, PackageId
-from webdepot.provenance import Event, Outcome, append, iter_of
+from webdepot.model import Answer, Capture, ContainerState, Harvest, HarvestId, HarvestState, Package, Verdict
+from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import records
 from webdepot.selection import targets
 from webdepot.services import auditing, harvesting, ingesting
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
+from webdepot.times import from_iso
 
 
 def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Package:
@@ -46,30 +47,9 @@ def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Pac
             facts = package.build(archive.store, _content(archive, harvest))
             _record(archive, facts)
             found = facts.package
-            copy_out(archive, found.id)
+            auditing.copy_out(archive, found.id)
         shutil.rmtree(harvesting.folder_of(archive, harvest), ignore_errors=True)
     return found
-
-
-def copy_out(archive: Archive, identifier: PackageId) -> None:
-    """To the other places at once; one that cannot take it now is told by an event, and gets it by the next audit."""
-    with archive.database.reading() as connection:
-        waiting = [copy for copy in copies.of_package(connection, identifier) if copy.state is CopyState.WAITING]
-    for copy in waiting:
-        try:
-            auditing.bring_copy(archive, copy.place, identifier)
-        except (WebdepotError, OSError) as error:
-            event = Event(
-                at=archive.clock(),
-                agent=archive.agent,
-                action="copied",
-                subject_kind="package",
-                subject=identifier,
-                outcome=Outcome.FAILURE,
-                message=f"to the place {copy.place}: {error}",
-            )
-            with archive.database.transaction() as connection:
-                append(connection, event)
 
 
 def find_package(archive: Archive, harvest: HarvestId) -> Package | None:
@@ -79,15 +59,27 @@ def find_package(archive: Archive, harvest: HarvestId) -> Package | None:
 
 def adopt(archive: Archive) -> list[Package]:
     """Packages that are in the depot but not in the database: their rows made again from the depot alone."""
+
+    def refuse(words: str) -> None:
+        raise CorruptData(words, where=str(archive.depot_address))
+
+    return list(iter_adopted(archive, on_failure=refuse))
+
+
+def iter_adopted(archive: Archive, *, on_failure: Callable[[str], None]) -> Iterator[Package]:
+    """As `adopt`, one by one; a package that cannot be read is told with its reason."""
     with archive.database.reading() as connection:
         known = set(holdings.iter_ids(connection))
-    adopted = []
     for identifier in package.iter_packages(archive.store):
-        if identifier not in known:
+        if identifier in known:
+            continue
+        try:
             facts = package.read(archive.store, identifier)
             _record(archive, facts)
-            adopted.append(facts.package)
-    return adopted
+        except (CorruptData, NotFound) as error:
+            on_failure(f"{identifier}: {error}")
+        else:
+            yield facts.package
 
 
 def _record(archive: Archive, facts: PackageFacts) -> None:
@@ -127,7 +119,7 @@ def _expect_copies(connection: Connection, facts: PackageFacts, now: datetime) -
 
 def _restore(archive: Archive, connection: Connection, facts: PackageFacts) -> None:
     """Target and harvest of a package that came back from the depot; numbers of targets are given anew."""
-    target, _ = targets.register(
+    target, is_new = targets.register(
         connection,
         facts.target.seeds,
         name=facts.target.name,
@@ -135,6 +127,10 @@ def _restore(archive: Archive, connection: Connection, facts: PackageFacts) -> N
         purpose=facts.target.purpose,
         now=facts.target.created_at,
     )
+    for decision in facts.decisions if is_new else ():
+        verdict = Verdict(answer=Answer(decision["answer"]), rule=decision["rule"], reason=decision["reason"])
+        now = from_iso(decision["at"])
+        targets.keep_verdict(connection, target.id, decision["question"], verdict, agent=decision["agent"], now=now)
     runs.begin(connection, dataclasses.replace(facts.harvest, target=target.id, state=HarvestState.KEPT))
     records.replace(connection, facts.harvest.id, package.iter_findings(archive.store, facts))
     records.judge(connection, facts.harvest.id, facts.verdict, at=facts.package.stored_at)

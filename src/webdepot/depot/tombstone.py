@@ -1,0 +1,103 @@
+"""Tombstones: what stays of a package that was withdrawn. Who, why, when, and the digests of what was there; no bytes of it.
+
+An object of its own, `info:webdepot/tombstone/PACKAGE`, with `tombstone.json`: it stands in every place, so that no place can tell of a
+package as if it were merely lost, and a rebuild does not forget what was withdrawn.
+"""
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from webdepot.depot import ocfl
+from webdepot.depot.package import OWN_OBJECTS
+from webdepot.depot.tables import tombstones
+from webdepot.errors import CorruptData
+from webdepot.model import HarvestId, PackageId
+from webdepot.ports import ObjectStore
+from webdepot.times import from_iso, to_iso
+
+_PREFIX = f"{OWN_OBJECTS}tombstone/"
+FILE = "tombstone.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tombstone:
+    package: PackageId
+    harvest: HarvestId
+    urn: str
+    title: str
+    withdrawn_at: datetime
+    agent: str
+    approved_by: str
+    reason: str
+    files: Mapping[str, str]
+    """Path in the package to SHA-256, of everything that was there."""
+
+
+def id_of(package: PackageId) -> str:
+    return f"{_PREFIX}{package}"
+
+
+def put(store: ObjectStore, stone: Tombstone) -> None:
+    """Set the tombstone; the same one again changes nothing."""
+    document = asdict(stone) | {"withdrawn_at": to_iso(stone.withdrawn_at)}
+    data = (json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
+    ocfl.put_version(
+        store, id_of(stone.package), {FILE: data}, message=f"Withdrawn: {stone.reason}", user=stone.agent, created=stone.withdrawn_at
+    )
+
+
+def iter_all(store: ObjectStore) -> Iterator[Tombstone]:
+    for identifier in ocfl.iter_objects(store):
+        if identifier.startswith(_PREFIX):
+            yield read(store, PackageId(identifier.removeprefix(_PREFIX)))
+
+
+def read(store: ObjectStore, package: PackageId) -> Tombstone:
+    inventory = ocfl.read_inventory(store, id_of(package))
+    with store.open(ocfl.content_key(inventory, FILE)) as stream:
+        return from_json(stream.read(), where=inventory.id)
+
+
+def from_json(data: bytes, *, where: str) -> Tombstone:
+    try:
+        facts: dict[str, Any] = json.load(io.BytesIO(data))
+        return Tombstone(**facts | {"withdrawn_at": from_iso(facts["withdrawn_at"])})
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise CorruptData(f"The tombstone {where} cannot be used: {error}. Restore it from another copy.", where=where) from error
+
+
+def record(connection: Connection, stone: Tombstone, *, waiting: tuple[str, ...] = ()) -> bool:
+    """The row of a tombstone; whether it is new. `waiting` are the places whose bytes are still to be removed."""
+    if find(connection, stone.package) is not None:
+        connection.execute(update(tombstones).where(tombstones.c.package == stone.package).values(waiting=list(waiting)))
+        return False
+    connection.execute(insert(tombstones).values(**asdict(stone) | {"files": dict(stone.files), "waiting": list(waiting)}))
+    return True
+
+
+def find(connection: Connection, package: str) -> Tombstone | None:
+    """By package identifier or URN."""
+    chosen = select(tombstones).where((tombstones.c.package == package) | (tombstones.c.urn == package)).limit(1)
+    row = connection.execute(chosen).mappings().one_or_none()
+    return _stone(row) if row else None
+
+
+def latest(connection: Connection, limit: int) -> list[Tombstone]:
+    rows = connection.execute(select(tombstones).order_by(tombstones.c.withdrawn_at.desc(), tombstones.c.package).limit(limit)).mappings()
+    return [_stone(row) for row in rows]
+
+
+def still_waiting(connection: Connection) -> list[tuple[Tombstone, tuple[str, ...]]]:
+    """Tombstones of which some place still has the bytes."""
+    rows = connection.execute(select(tombstones).order_by(tombstones.c.package)).mappings()
+    return [(_stone(row), tuple(row["waiting"])) for row in rows if row["waiting"]]
+
+
+def _stone(row: RowMapping) -> Tombstone:
+    return Tombstone(**{name: value for name, value in row.items() if name != "waiting"})

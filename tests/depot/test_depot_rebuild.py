@@ -1,0 +1,136 @@
+"""Everything but the depot is lost; it comes back: the same search results, the same bytes, the same catalogue."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from depot_samples import write_warc
+from sqlalchemy import MetaData, select
+
+from webdepot import accounts
+from webdepot.access.policy import ANYONE
+from webdepot.accounts import Role
+from webdepot.archive import Archive
+from webdepot.depot import ocfl, register
+from webdepot.errors import Conflict, InputError
+from webdepot.services import archiving, auditing, rebuilding, replaying, searching
+
+PAGES = {
+    "https://museum.example/": b"<!doctype html><title>Museum</title><p>The windmill exhibition opens in spring.",
+    "https://museum.example/mill": b"<!doctype html><title>The mill</title><p>A windmill of 1742 with four sails.",
+    "https://museum.example/tram": b"<!doctype html><title>The tram</title><p>The steam tram.",
+}
+_CHANGING = {"alembic_version", "sessions", "depot_growth"}
+
+
+def catalogue(archive: Archive) -> dict[str, list[tuple]]:
+    """Every row of every table but what a rebuild may change: the numbers of events and when something was last looked at."""
+    known = MetaData()
+    found = {}
+    with archive.database.reading() as connection:
+        known.reflect(connection)
+        for table in known.sorted_tables:
+            if table.name in _CHANGING:
+                continue
+            moments = table.name in ("identifications", "surveys", "judgements", "copies")
+            columns = [column for column in table.c if column.name != "password_hash" and not (moments and column.name.endswith("_at"))]
+            if table.name == "events":
+                columns = [table.c.at, table.c.action, table.c.subject_kind, table.c.subject, table.c.message]
+            rows = [tuple(map(str, row)) for row in connection.execute(select(*columns))]
+            found[table.name] = sorted(row for row in rows if "rebuilt" not in row)
+    return found
+
+
+def answers(archive: Archive) -> list[object]:
+    """What readers see."""
+    seen: list[object] = []
+    for text in ("windmill", '"steam tram"', "nothing"):
+        page = searching.search(archive, text, reader=ANYONE)
+        seen.append([(hit.url, hit.title, hit.snippet, hit.timestamp, hit.versions) for hit in page.hits])
+    for url in PAGES:
+        opened = replaying.open_capture(archive, url, "20240517123001", collection="all", reader=ANYONE)
+        seen.append((opened.status, opened.payload.read()))
+        opened.close()
+    return seen
+
+
+@pytest.fixture
+def filled(home: Path, tmp_path: Path) -> Path:
+    (home / "webdepot.toml").write_text('[archive]\nname = "Town archive"\n[depot]\nurn_namespace = "urn:nbn:nl:ui:99-"\n')
+    with Archive.open(home, agent="anna") as archive:
+        write_warc(tmp_path / "museum.warc.gz", PAGES)
+        report = archiving.import_files(archive, [tmp_path / "museum.warc.gz"], collection="museum")
+        assert report.taken is not None
+        assert report.taken.package is not None
+        accounts.add(archive.database, "piet", "a long password", [Role.CURATOR], archive.clock())
+        auditing.add_place(archive, "second", str(tmp_path / "second"))
+        assert auditing.audit(archive, older_than_days=0).alarms == []
+        assert auditing.write_register(archive), "the audit itself made events"
+    return home
+
+
+@pytest.mark.parametrize("place", ["main", "second"])
+def test_rebuilt_on_an_empty_machine_all_is_as_it_was(filled, tmp_path, place):
+    with Archive.open(filled) as archive:
+        auditing.fill(archive)
+        before, seen = catalogue(archive), answers(archive)
+    depot = tmp_path / "rescued"
+    (filled / "depot" if place == "main" else tmp_path / "second").rename(depot)
+    shutil.rmtree(filled)
+    new = tmp_path / "new-home"
+    done = rebuilding.rebuild(new, str(depot))
+    assert (done.packages, done.captures, done.failed) == (1, 3, ())
+    with Archive.open(new) as archive:
+        assert archive.config.archive.name == "Town archive"
+        assert archive.config.depot.urn_namespace == "urn:nbn:nl:ui:99-"
+        assert answers(archive) == seen
+        after = catalogue(archive)
+        for name in before:
+            if name in ("copies", "copy_tallies", "events"):  # what the other place has must be looked at again
+                continue
+            assert after[name] == before[name], name
+        assert set(before["events"]) <= set(after["events"]) | {
+            row for row in before["events"] if row[1] in ("copied", "audited", "filled")
+        }
+    again = rebuilding.rebuild(new)
+    assert (again.packages, again.failed) == (0, ())
+
+
+def test_the_register_holds_no_secrets(filled):
+    for path in (filled / "depot").rglob("*"):
+        assert not path.is_file() or b"argon2" not in path.read_bytes()
+    with Archive.open(filled) as archive:
+        store = archive.store
+        inventory = register.find(store, archive.clock().year)
+        rows = list(register._rows(store, inventory, "tables/people.jsonl.gz"))
+        assert [(row["name"], row["password_hash"]) for row in rows] == [("piet", "")]
+
+
+def test_a_register_that_says_nothing_new_adds_no_version(filled):
+    with Archive.open(filled) as archive:
+        before = ocfl.read_inventory(archive.store, register.id_of(archive.clock().year)).head
+        assert not auditing.write_register(archive)
+        assert ocfl.read_inventory(archive.store, register.id_of(archive.clock().year)).head == before
+
+
+def test_a_damaged_package_stops_no_other(filled, tmp_path):
+    with Archive.open(filled, agent="anna") as archive:
+        write_warc(tmp_path / "tram.warc.gz", {"https://tram.example/": b"<title>Tram</title>tram"})
+        archiving.import_files(archive, [tmp_path / "tram.warc.gz"], collection="tram")
+    depot = tmp_path / "rescued"
+    (filled / "depot").rename(depot)
+    facts = next(path for path in depot.rglob("package.json") if b"museum" in path.read_bytes())
+    facts.write_bytes(b"{")
+    done = rebuilding.rebuild(tmp_path / "new-home", str(depot))
+    assert done.packages == 1
+    assert len(done.failed) == 1
+    assert "package.json" in done.failed[0]
+
+
+def test_what_is_no_depot_is_said(tmp_path, home):
+    with pytest.raises(InputError, match="no depot"):
+        rebuilding.rebuild(tmp_path / "new", str(tmp_path / "nothing"))
+    with pytest.raises(InputError, match="--from"):
+        rebuilding.rebuild(tmp_path / "new")
+    with pytest.raises(Conflict):
+        rebuilding.rebuild(home, str(tmp_path / "elsewhere"))
