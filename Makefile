@@ -49,7 +49,7 @@ docs: install-test
 	$(BIN)/python scripts/reference.py
 
 screenshots: install-test
-	$(BIN)/python scripts/screenshots.py --home $(DEMO)
+	$(BIN)/python scripts/screenshots.py --home $(DEMO) --words damast --url http://www.museum-veldwijk.example/ --at 2003
 
 clean:
 	rm -rf $(VENV) $(DEMO) build dist

@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument("--home", type=Path, help="home of an archive to serve for this")
     parser.add_argument("--words", default="museum", help="what to search for")
     parser.add_argument("--url", default="", help="archived address to show")
+    parser.add_argument("--at", default="", help="timestamp of the version to show; the latest without it")
     parser.add_argument("--out", type=Path, default=PICTURES, help="folder for the pictures")
     parser.add_argument("--chromium", default="/usr/bin/chromium", help="the browser to drive")
     given = parser.parse_args()
@@ -37,7 +38,13 @@ def main() -> int:
         with served(given.home) if given.home else nullcontext(given.portal) as portal, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=given.chromium, args=["--no-sandbox"])
             context = browser.new_context(viewport={"width": 1180, "height": 760}, color_scheme="light", locale="en-GB")
-            take(context.new_page(), portal.rstrip("/"), given.words, given.url, given.out)
+            take(
+                context.new_page(),
+                portal.rstrip("/"),
+                given.words,
+                (f"{given.at}/" if given.at else "") + given.url if given.url else "",
+                given.out,
+            )
             browser.close()
     except (Error, ValueError) as error:
         print(f"No pictures: {str(error).splitlines()[0]}\nIs there a portal at {given.portal or given.home}?", file=sys.stderr)
@@ -59,6 +66,7 @@ def served(home: Path) -> Iterator[str]:
 
 
 def take(page: Page, portal: str, words: str, url: str, folder: Path) -> None:
+    """`url` is an archived address, with or without a timestamp before it; empty for the newest page."""
     page.goto(portal + "/")
     newest = page.locator(".cards a").first
     path = f"/all/{url}" if url else newest.get_attribute("href", timeout=5000) or "/"
@@ -67,7 +75,7 @@ def take(page: Page, portal: str, words: str, url: str, folder: Path) -> None:
     page.goto(f"{portal}/search?q={words}")
     keep(page, folder / "search.png")
     page.goto(portal + path)
-    page.frame_locator("#frame").locator("body *").first.wait_for(timeout=20_000)
+    page.frame_locator("#frame").locator("body:not(:has(#loading)) *").first.wait_for(timeout=20_000)
     page.wait_for_load_state("networkidle")
     keep(page, folder / "replay.png")
     page.locator(".notes a").first.click()

@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from webdepot.archive import Archive
 from webdepot.services import founding
 
 pytest_plugins = ["s3_servers"]
+
+# A busy machine is no bug: no test fails because an example took long.
+settings.register_profile("webdepot", deadline=None)
+settings.load_profile("webdepot")
 
 _real_connect = socket.socket.connect
 
