@@ -132,7 +132,7 @@ def test_a_sign_that_many_others_share_loses_its_weight() -> None:
     sharing = Sharing()
     alone = judged(site("a.example", zone=zone), sharing)[0]
     for number in range(6):
-        sharing.note(["ns:ns1.uni-konstanz.example"], f"owner {number}")
+        sharing.note_stranger(["ns:ns1.uni-konstanz.example"], f"owner {number}")
     assert judged(site("a.example", zone=zone), sharing)[0] < alone - 0.3
 
 

@@ -25,9 +25,12 @@ CERTAIN = 50.0
 """A person's word."""
 REPEATED = 0.35
 """Share of a sign that repeats a stronger one of its source."""
+GUEST = 0.5
+"""Share of network or zone, whichever is weaker, beside the other."""
 DEEP = 0.4
 """Share of the registry's and zone's word for a host deep below the registered name."""
 MOST_CERTIFICATE_DOMAINS = 12
+MOST_COUNTED = 50
 
 
 class Group(StrEnum):
@@ -58,7 +61,7 @@ class Origin(StrEnum):
 PRIORS = {
     Origin.ROOT: 4.0,
     Origin.MEMBER: -2.5,
-    Origin.FOREIGN: -3.5,
+    Origin.FOREIGN: -3.0,
     Origin.LOGGED: -2.5,
     Origin.LOGGED_FOR: -1.0,
     Origin.CERTIFICATE: -2.5,
@@ -80,24 +83,30 @@ class Sign:
 
 @dataclass(slots=True)
 class Sharing:
-    """Which identified owners use a name server, an address, a certificate: learned while running."""
+    """Who uses a name server, an address, a certificate: identified strangers, and members. Learned while running."""
 
-    owners: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    strangers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    members: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     limit: int = 200_000
 
-    def note(self, keys: Iterable[str], owner: str) -> None:
-        for key in keys:
-            if key in self.owners or len(self.owners) < self.limit:
-                known = self.owners[key]
-                if len(known) < 50:
-                    known.add(owner)
+    def note_stranger(self, keys: Iterable[str], owner: str) -> None:
+        self._note(self.strangers, keys, owner)
+
+    def note_member(self, keys: Iterable[str], domain: str) -> None:
+        self._note(self.members, keys, domain)
 
     def factor(self, key: str) -> float:
-        """1 while only the organisation uses it; falls with the number of others."""
-        return 1.0 / (1.0 + 0.5 * len(self.owners.get(key, ())))
+        """1 while only the organisation uses it; falls with the number of strangers against that of members."""
+        mine = 1 + len(self.members.get(key, ()))
+        return mine / (mine + 0.5 * self.others(key))
 
     def others(self, key: str) -> int:
-        return len(self.owners.get(key, ()))
+        return len(self.strangers.get(key, ()))
+
+    def _note(self, known: dict[str, set[str]], keys: Iterable[str], who: str) -> None:
+        for key in keys:
+            if (key in known or len(known) < self.limit) and len(known[key]) < MOST_COUNTED:
+                known[key].add(who)
 
 
 def signs_of(facts: Facts, measure: Measure, origin: Origin, sharing: Sharing, rarity: Rarity) -> list[Sign]:
@@ -124,11 +133,13 @@ def log_odds(signs: Iterable[Sign], origin: Origin) -> float:
     groups: dict[tuple[Group, bool], list[float]] = defaultdict(list)
     for sign in signs:
         groups[sign.group, sign.weight > 0].append(sign.weight)
-    total = PRIORS[origin]
-    for weights in groups.values():
+    sums = {}
+    for key, weights in groups.items():
         ordered = sorted(weights, key=abs, reverse=True)
-        total += ordered[0] + REPEATED * sum(ordered[1:3])
-    return total
+        sums[key] = ordered[0] + REPEATED * sum(ordered[1:3])
+    # Whoever is a guest in the range often has the name servers too: the two are half the same sign.
+    network, zone = sums.pop((Group.NETWORK, True), 0.0), sums.pop((Group.ZONE, True), 0.0)
+    return PRIORS[origin] + sum(sums.values()) + max(network, zone) + GUEST * min(network, zone)
 
 
 def shared_keys(facts: Facts) -> list[str]:
@@ -177,7 +188,7 @@ def _of_origin(origin: Origin) -> Iterator[Sign]:
 
 
 def _of_name(facts: Facts, measure: Measure) -> Iterator[Sign]:
-    owner = measure.owner_of(facts.host)
+    owner = _covering(facts.host, facts, measure)
     if owner:
         yield _sign("below-domain", Group.NAME, 7.0, f"{facts.host} lies in {owner}, a domain of the organisation")
 
@@ -188,8 +199,7 @@ def _of_network(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Si
         return
     held = measure.range_of(records.addresses)
     if held:
-        others = min(sharing.others(f"ip:{address}") for address in records.addresses)
-        weight = 3.0 / (1.0 + 0.3 * others)
+        weight = 3.0 * max(sharing.factor(f"ip:{address}") for address in records.addresses)
         yield _sign("in-range", Group.NETWORK, weight, f"its address {records.addresses[0]} lies in {held}, which the organisation holds")
     chained = next((name for name in records.chain if measure.owner_of(name)), "")
     if chained and not measure.owner_of(facts.host):
@@ -197,11 +207,11 @@ def _of_network(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Si
 
 
 def _of_zone(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]:
-    if measure.owner_of(facts.domain):
+    if _covering(facts.domain, facts, measure):
         return
     share = _share(facts)
     servers = facts.name_servers
-    own = [name for name in servers if measure.owner_of(name)]
+    own = [name for name in servers if _covering(name, facts, measure)]
     if own:
         factor = max(sharing.factor(f"ns:{name}") for name in own)
         is_whole = len(own) * 2 >= len(servers)
@@ -214,15 +224,15 @@ def _of_zone(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]
     zone = facts.zone
     if zone is None:
         return
-    if zone.soa_contact and measure.is_own_mail(zone.soa_contact):
+    if zone.soa_contact and _is_own_mail(zone.soa_contact, facts, measure):
         weight = share * sharing.factor(f"soa:{zone.soa_contact}") * 3.0
         yield _sign("soa-contact", Group.ZONE, weight, f"the contact of its zone has a mailbox at {zone.soa_contact}")
-    mail = next((name for name in zone.mail_hosts if measure.owner_of(name)), "")
+    mail = next((name for name in zone.mail_hosts if _covering(name, facts, measure)), "")
     if mail:
         yield _sign(
             "mail-host", Group.ZONE, share * sharing.factor(f"mx:{mail}") * 2.2, f"its mail goes to {mail}, a host of the organisation"
         )
-    policy = next((name for name in (*zone.spf, *zone.dmarc) if measure.owner_of(name) or measure.is_own_mail(name)), "")
+    policy = next((name for name in (*zone.spf, *zone.dmarc) if _is_own_mail(name, facts, measure)), "")
     if policy:
         weight = share * sharing.factor(f"spf:{policy}") * 2.0
         yield _sign("mail-policy", Group.ZONE, weight, f"its mail policy (SPF or DMARC) names {policy}, a domain of the organisation")
@@ -242,9 +252,9 @@ def _of_certificate(facts: Facts, measure: Measure, sharing: Sharing, rarity: Ra
             yield _sign("certificate-organisation", Group.CERTIFICATE, 4.5 * sharing.factor(key), words)
         elif kin.kinship is Kinship.OTHER:
             yield _sign("certificate-other", Group.CERTIFICATE, -2.0 * sharing.factor(key), f"{words}, not to {known}")
-    if measure.owner_of(facts.domain) or is_crowded:
+    if _covering(facts.domain, facts, measure) or is_crowded:
         return
-    own = sorted(name for name in certificate.names if measure.owner_of(name))
+    own = sorted(name for name in certificate.names if _covering(name, facts, measure))
     foreign = {domain for domain in domains if not measure.owner_of(domain)} - {facts.domain}
     if own:
         weight = 3.0 / (1.0 + 0.6 * len(foreign)) * sharing.factor(key)
@@ -254,7 +264,7 @@ def _of_certificate(facts: Facts, measure: Measure, sharing: Sharing, rarity: Ra
 def _of_site(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
     front, imprint = facts.front, facts.imprint
     if imprint is not None:
-        yield from _of_imprint(imprint, measure, rarity)
+        yield from _of_imprint(imprint, facts, measure, rarity)
     if front is None:
         return
     if imprint is None and front.imprint and measure.owner_of(_host(front.imprint)) and not measure.owner_of(facts.host):
@@ -278,17 +288,17 @@ def _of_site(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -
             weight = 2.0 * sharing.factor(f"tracker:{tracker}")
             yield _sign("counter", Group.SITE, weight, f"it counts its visitors with the organisation's id {tracker}")
     if facts.security is not None:
-        contact = next((domain for domain in facts.security.mail_domains if measure.is_own_mail(domain)), "")
+        contact = next((domain for domain in facts.security.mail_domains if _is_own_mail(domain, facts, measure)), "")
         if contact:
             yield _sign("security-contact", Group.SITE, 3.0, f"its security.txt names a contact at {contact}")
 
 
-def _of_imprint(page: Page, measure: Measure, rarity: Rarity) -> Iterator[Sign]:
+def _of_imprint(page: Page, facts: Facts, measure: Measure, rarity: Rarity) -> Iterator[Sign]:
     vat_ids = {item.value for item in measure.profile.vat_ids}
     vat = next((found for found in page.vat_ids if found in vat_ids), "")
     if vat:
         yield _sign("vat-id", Group.SITE, 6.0, f"its imprint gives the organisation's VAT id {vat}")
-    mail = next((domain for domain in page.mail_domains if measure.is_own_mail(domain)), "")
+    mail = next((domain for domain in page.mail_domains if _is_own_mail(domain, facts, measure)), "")
     if mail:
         yield _sign("imprint-mail", Group.SITE, 3.0, f"its imprint gives a mailbox at {mail}")
     kins = [(nearest(name, measure.names, rarity)[0], name) for name in page.operators]
@@ -322,10 +332,12 @@ def _of_structured(page: Page, measure: Measure, rarity: Rarity) -> Iterator[Sig
 
 
 def _of_registry(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
-    if facts.registration is None or facts.registration.status is not Status.FOUND or measure.owner_of(facts.domain):
+    if facts.registration is None or facts.registration.status is not Status.FOUND:
+        return
+    if _covering(facts.domain, facts, measure):
         return
     registrant, share = facts.registration.registrant, _share(facts)
-    mail = next((domain for domain in registrant.mail_domains if measure.is_own_mail(domain)), "")
+    mail = next((domain for domain in registrant.mail_domains if _is_own_mail(domain, facts, measure)), "")
     if mail:
         weight = share * 5.0 * sharing.factor(f"mail:{mail}")
         yield _sign("registrant-mail", Group.REGISTRY, weight, f"its registrant has a mailbox at {mail}")
@@ -348,6 +360,16 @@ def _of_registry(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarit
             yield _sign("registrant-address", Group.REGISTRY, share * 0.8, "its registrant has the organisation's address")
     elif registrant.is_person and not mail:
         yield _sign("registrant-person", Group.REGISTRY, -1.5 * share, "its registrant is a private person")
+
+
+def _covering(name: str, facts: Facts, measure: Measure) -> str:
+    """The member domain around a name; but what became known through this very host says nothing new about it."""
+    owner = measure.owner_of(name)
+    return owner if owner and measure.teachers.get(owner) != facts.host else ""
+
+
+def _is_own_mail(domain: str, facts: Facts, measure: Measure) -> bool:
+    return domain in measure.mail_domains or bool(_covering(domain, facts, measure))
 
 
 def _share(facts: Facts) -> float:

@@ -62,6 +62,8 @@ _STREET = re.compile(
 )
 _TOWN = re.compile(r"\A(?:[A-Z]{1,2}[- ])?\d{4,5}(?: ?[A-Z]{2})?\s+[A-ZÄÖÜ][\w .()/-]{1,60}\Z")
 _BY = re.compile(r"(?i)\A.*?\b(?:betrieben|herausgegeben|published|operated|run|provided|maintained) (?:von|durch|by)\s+")
+_LEGAL_END = re.compile(r"(?i)\b(?:g?gmbh|mbh|ag|kg|ohg|gbr|ug|e\. ?v|eg|ltd|inc|llc|plc|b\.?v|n\.?v|s\.?a)\b\.?(?: ?&.*)?\Z")
+_SENTENCE = re.compile(r"(?i)\b(?:von|durch|by|mit|with|für|for|in|wird|is|powered)\b")
 _TAIL = re.compile(r"(?i)\s+(?:ist eine?|is a|ist als|wird|with its|mit sitz)\b.*\Z")
 _ARTICLE = re.compile(r"(?i)\A(?:die|der|das|the|l'|la|le|het|de|von der|vom|by the|by|von|durch)\s+")
 _PERSON = re.compile(r"\A(?:(?:Prof|Dr|Dipl|Ing|Mag|M\.?A|Herr|Frau|Mr|Mrs|Ms)\.?[\w.-]*\s+)*(?:[A-ZÄÖÜ][\w'-]+\s+){1,3}[A-ZÄÖÜ][\w'-]+\Z")
@@ -138,6 +140,8 @@ def _sections(lines: Sequence[str]) -> Iterator[tuple[Section, str]]:
                 current = Section.OPERATOR
             # "Betreiber: Freunde der Kunst, gefördert ..." is still the operator's line; without a label the other word wins.
             yield (Section.OTHER if is_other and not (colon and rest.strip()) else Section.OPERATOR), line
+        elif is_other and current is Section.OPERATOR and not colon and _is_bare_name(line):
+            yield Section.OPERATOR, line  # "Design & Partner GmbH" is a name
         elif is_other:
             # A heading ("Gefördert durch:") rules the lines below it; a sentence or a filled-in line only itself.
             if not rest.strip() and len(line.split()) <= 5 and not looks_like_organisation(line):
@@ -167,3 +171,7 @@ def _names(line: str) -> Iterator[str]:
 
 def _is_place(text: str) -> bool:
     return bool(_STREET.search(text) or _TOWN.match(text)) or text.isdigit()
+
+
+def _is_bare_name(line: str) -> bool:
+    return bool(_LEGAL_END.search(line)) and len(line.split()) <= 7 and not _SENTENCE.search(line)

@@ -80,13 +80,14 @@ class Judge:
     origins: dict[str, Origin] = field(default_factory=dict)
     measure: Measure = field(init=False)
     _noted: set[str] = field(default_factory=set)
+    _teachers: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.measure = Measure(self.profile)
 
     def learn(self, profile: Profile) -> None:
         self.profile = profile
-        self.measure = Measure(profile)
+        self.measure = Measure(profile, self._teachers)
 
     async def examine(self, host: str, origin: Origin, *, wants_page: bool = False, only_dns: bool = False) -> Judgement:
         """Find out about a host until it is sure either way. `wants_page` fetches the front page even then, for its links."""
@@ -138,21 +139,26 @@ class Judge:
     def judgements(self) -> dict[str, Judgement]:
         return {host: self.judge(facts) for host, facts in self.facts.items()}
 
+    def weigh_anew(self, judgements: Mapping[str, Judgement]) -> None:
+        """Count who shares what, now that verdicts are known."""
+        self.sharing = Sharing()
+        for host, judged in judgements.items():
+            self._note_use(self.facts[host], judged)
+
     def teach(self, judgements: Mapping[str, Judgement]) -> bool:
         """Let sure members extend the profile; True when it has learned something."""
-        profile, before = self.profile, (len(self.profile.domains), len(self.profile.vat_ids))
-        known = {item.value for item in profile.domains}
-        domains, vats = list(profile.domains), list(profile.vat_ids)
+        known = {item.value for item in self.profile.domains}
+        taught: list[Told] = []
         for judged in judgements.values():
             if not judged.own or judged.score < TEACHES_AT or not judged.is_resolved or self.measure.owner_of(judged.domain):
                 continue
             name = _taught_name(judged)
             if name not in known:
                 known.add(name)
-                domains.append(Told(value=name, source=f"score {judged.score:.2f}: {judged.signs[0].words}", at=self.now))
-        learned = replace(profile, domains=tuple(domains), vat_ids=tuple(vats))
-        self.learn(learned)
-        return (len(learned.domains), len(learned.vat_ids)) != before
+                self._teachers[name] = judged.host
+                taught.append(Told(value=name, source=f"score {judged.score:.2f}: {judged.signs[0].words}", at=self.now))
+        self.learn(replace(self.profile, domains=(*self.profile.domains, *taught)))
+        return bool(taught)
 
     async def _dns(self, facts: Facts) -> Facts:
         if facts.records is not None and facts.zone is not None:
@@ -169,10 +175,16 @@ class Judge:
         if owner and facts.host not in self._noted:
             self._noted.add(facts.host)
             self.rarity.note(owner)
-            if judged.own is False:
-                # Only somebody else's use makes a sign common.
-                self.sharing.note(shared_keys(facts), owner)
+            self._note_use(facts, judged)
         return judged
+
+    def _note_use(self, facts: Facts, judged: Judgement) -> None:
+        """Only an identified stranger's use makes a sign common; a sure member's makes it the organisation's own."""
+        owner = owner_of(facts)
+        if judged.own and judged.score >= TEACHES_AT:
+            self.sharing.note_member(shared_keys(facts), facts.domain)
+        elif judged.own is False and owner:
+            self.sharing.note_stranger(shared_keys(facts), owner)
 
     def _is_sure(self, facts: Facts) -> bool:
         score = self.judge(facts).score

@@ -3,7 +3,7 @@
 Each item says where it comes from and when. A person may correct and add; corrections stand above what look-ups say, now and later.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -71,6 +71,8 @@ class Measure:
     """A profile prepared for fast questions; made anew when the profile has learned."""
 
     profile: Profile
+    teachers: Mapping[str, str] = field(default_factory=dict)
+    """Which host made a domain known as a member."""
     networks: list[IPv4Network | IPv6Network] = field(default_factory=list)
     domains: frozenset[str] = frozenset()
     strangers: frozenset[str] = frozenset()

@@ -19,6 +19,7 @@ from webdepot.selection.domains.facts import HostRecords, Status, ZoneRecords, b
 
 SHORTEST_S, LONGEST_S, FAILED_S = 300.0, 86_400.0, 600.0
 MOST_RECORDS = 30
+MOST_ALIASES = 8
 _SPF = re.compile(r"(?:include:|redirect=|\bmx:|\ba:)([a-z0-9._-]+)", re.IGNORECASE)
 _DMARC = re.compile(r"mailto:[^@,;!\s]{1,100}@([a-z0-9.-]+)", re.IGNORECASE)
 
@@ -45,17 +46,26 @@ class Resolver:
 
     async def host(self, host: str) -> tuple[HostRecords, float]:
         """Addresses and CNAME chain of a name, and for how many seconds they hold."""
-        four, six = await asyncio.gather(self._ask(host, "A"), self._ask(host, "AAAA"))
-        answers = [answer for answer in (four, six) if not isinstance(answer, Status)]
-        if not answers:
-            status = Status.FAILED if Status.FAILED in (four, six) else Status.NONE
-            return HostRecords(status=status, detail="no such name" if status is Status.NONE else "no answer from DNS"), FAILED_S
-        addresses = tuple(dict.fromkeys(str(record) for answer in answers for record in answer))[:MOST_RECORDS]
-        chain = [bare_host(str(record.target)) for rrset in answers[0].chaining_result.cnames for record in rrset]
-        kept_s = min(max(min(float(answer.chaining_result.minimum_ttl) for answer in answers), SHORTEST_S), LONGEST_S)
-        if not addresses:
-            return HostRecords(status=Status.NONE, chain=tuple(chain), detail="the name has no address"), kept_s
-        return HostRecords(status=Status.FOUND, addresses=addresses, chain=tuple(chain)), kept_s
+        chain: list[str] = []
+        name = host
+        for _ in range(MOST_ALIASES):
+            four, six = await asyncio.gather(self._ask(name, "A"), self._ask(name, "AAAA"))
+            answers = [answer for answer in (four, six) if not isinstance(answer, Status)]
+            if not answers:
+                status = Status.FAILED if Status.FAILED in (four, six) else Status.NONE
+                words = "no such name" if status is Status.NONE else "no answer from DNS"
+                return HostRecords(status=status, chain=tuple(chain), detail=words), FAILED_S
+            aliases = [bare_host(str(record.target)) for rrset in answers[0].chaining_result.cnames for record in rrset]
+            chain.extend(aliases)
+            addresses = tuple(dict.fromkeys(str(record) for answer in answers for record in answer))[:MOST_RECORDS]
+            kept_s = min(max(min(float(answer.chaining_result.minimum_ttl) for answer in answers), SHORTEST_S), LONGEST_S)
+            if addresses:
+                return HostRecords(status=Status.FOUND, addresses=addresses, chain=tuple(chain)), kept_s
+            # A server that does not recurse leaves the rest of the chain to us.
+            if not aliases or aliases[-1] in chain[: -len(aliases)] or aliases[-1] == host:
+                return HostRecords(status=Status.NONE, chain=tuple(chain), detail="the name has no address"), kept_s
+            name = aliases[-1]
+        return HostRecords(status=Status.FAILED, chain=tuple(chain), detail="a chain of aliases without end"), FAILED_S
 
     async def zone(self, domain: str) -> tuple[ZoneRecords, float]:
         servers, soa, mail, texts, reports = await asyncio.gather(

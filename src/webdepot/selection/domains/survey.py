@@ -76,12 +76,15 @@ class Survey:
             await self._ask_logs()
             await self._drain()
             before = judge.judgements()
+            judge.weigh_anew(before)
+            before = judge.judgements()
             await self._learn_ranges(before)
             has_learned = judge.teach(before)
             self._follow_new(judge.judgements())
             if not has_learned and not self._waiting:
                 break
         await self._drain()
+        judge.weigh_anew(judge.judgements())
         return self._result(root)
 
     # --- the walk --------------------------------------------------------------------------------------------------------
