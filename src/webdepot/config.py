@@ -95,6 +95,19 @@ class ContainerConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QualityConfig:
+    """Up to which limits a harvest counts as good without a person looking. Shares are of the documents harvested."""
+
+    missing_parts: float = _key(0.05, "Share of embedded parts that may be missing.", _at_least(0))
+    broken_links: float = _key(0.10, "Share of the site's own links that may be broken.", _at_least(0))
+    truncated: float = _key(0.01, "Share of answers that may be cut off.", _at_least(0))
+    false_pages: float = _key(0.05, "Share of pages that may be an error page, a form to sign in or a riddle instead.", _at_least(0))
+    failed_seeds: int = _key(0, "So many seeds may fail.", _at_least(0))
+    queue_may_be_left: bool = _key(False, "Whether addresses may be left waiting when a harvest ends at a limit.")
+    differs: bool = _key(True, "Whether a person should look when size, number or types differ much from the last harvests.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DepotConfig:
     """Long-term keeping."""
 
@@ -177,6 +190,7 @@ class Config:
     archive: ArchiveConfig = field(default_factory=ArchiveConfig)
     harvest: HarvestConfig = field(default_factory=HarvestConfig)
     container: ContainerConfig = field(default_factory=ContainerConfig)
+    quality: QualityConfig = field(default_factory=QualityConfig)
     depot: DepotConfig = field(default_factory=DepotConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
     web: WebConfig = field(default_factory=WebConfig)

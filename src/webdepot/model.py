@@ -76,6 +76,8 @@ class Target:
 class HarvestKind(StrEnum):
     HARVEST = "harvest"
     IMPORT = "import"
+    PATCH = "patch"
+    """What an earlier harvest missed; its settings name that harvest as `patch_of`."""
 
 
 class HarvestState(StrEnum):

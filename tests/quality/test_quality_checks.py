@@ -78,7 +78,7 @@ def test_a_redirect_loop_ends(site):
     site.visit(A, path="", embeds=[f"{A}1"])
     site.visit(f"{A}1", 302, redirect=f"{A}2", path="E")
     site.visit(f"{A}2", 302, redirect=f"{A}1", path="ER")
-    assert found(site.traces()) == []
+    assert found(site.traces()) == [("redirect-loop", f"{A}1")]
 
 
 def test_spellings_of_one_address_meet(site):

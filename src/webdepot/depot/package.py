@@ -165,14 +165,17 @@ def extend(
     agent: str,
     created: datetime,
     address: str = "",
+    told: Mapping[str, object] | None = None,
 ) -> PackageFacts:
-    """A new version with more in it (conversions, a later identification); what was harvested is not touched.
+    """A new version with more in it (conversions, a later identification or check); what was harvested is not touched.
 
-    Containers that are to be named in package.json are given as such; repeating the call adds nothing.
+    Containers that are to be named in package.json are given as such; repeating the call adds nothing. `told` are values of
+    package.json that say something else from now on (`verdict`, `surveys`, `finding_counts`); earlier versions keep theirs.
     """
     inventory = ocfl.read_inventory(store, package)
     facts = json.loads(_bytes(store, inventory, FACTS))
     known = {each["name"] for each in facts["containers"]}
+    facts |= told or {}
     facts["containers"] += [_container_document(each) for each in containers if each.name not in known]
     more: dict[str, Source] = {_container_path(source.name): source.path for source in containers}
     more |= files

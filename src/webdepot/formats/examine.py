@@ -24,7 +24,7 @@ from webdepot.formats.validity import Checked, Property, Validity
 from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity
 
 MOST_FINDINGS = 20
-_IDENTIFY = Limits(time_s=2.0, longest_s=5.0, memory_bytes=96 << 20)
+_IDENTIFY = Limits(time_s=1.2, longest_s=3.0, memory_bytes=96 << 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,9 +30,9 @@ from typing import Any
 from webdepot.formats.texts import finding
 from webdepot.model import Finding
 
-TIME_S = 3.5
+TIME_S = 3.0
 """Processor time for one file."""
-LONGEST_S = 8.0
+LONGEST_S = 6.0
 """Elapsed time for one file, whatever the machine is doing."""
 MEMORY_BYTES = 128 << 20
 _FIRST_LOOK_S = 0.1

@@ -1,12 +1,17 @@
 """Figures about formats: the table of one harvest, and the share of each format in bytes and in addresses (mission K15)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
+from webdepot.formats.survey import Row, SurveyCounts
 from webdepot.formats.tables import format_counts, surveys
 from webdepot.model import FormatVerdict, HarvestId
+
+
+_SUMS = ("uris", "size_bytes", "not_valid", "warnings")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +58,37 @@ class FormatShare:
     byte_share: float
     not_valid: int
     warnings: int
+
+
+def of_counts(counts: SurveyCounts) -> HarvestTable:
+    """The table of one survey that is in no database."""
+    return HarvestTable(
+        files=counts.files,
+        checked=counts.checked,
+        distinct=counts.distinct,
+        size_bytes=counts.size_bytes,
+        duration_s=counts.duration_s,
+        recognised=counts.recognised,
+        uncertain=counts.uncertain,
+        not_recognised=counts.not_recognised,
+    )
+
+
+def shares_of_rows(rows: Iterable[Row]) -> list[FormatShare]:
+    """Each format in the rows of a survey, the largest share of bytes first."""
+    tallies: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        new = {"puid": row["puid"], "name": row["name"], "version": row["version"], "mime": row["mime"], **dict.fromkeys(_SUMS, 0)}
+        tally = tallies.setdefault((row["puid"], row["mime"]), new)
+        tally["uris"] += row["uris"]
+        tally["size_bytes"] += row["uris"] * row["size_bytes"]
+        tally["not_valid"] += row["uris"] if row["validity"] == "not valid" else 0
+        tally["warnings"] += row["uris"] if row["warning"] else 0
+    uris, size_bytes = (sum(each[name] for each in tallies.values()) for name in ("uris", "size_bytes"))
+    ordered = sorted(tallies.values(), key=lambda each: (-each["size_bytes"], each["puid"], each["mime"]))
+    return [
+        FormatShare(**each, uri_share=_share(each["uris"], uris), byte_share=_share(each["size_bytes"], size_bytes)) for each in ordered
+    ]
 
 
 def of_harvest(connection: Connection, harvest: HarvestId) -> HarvestTable:

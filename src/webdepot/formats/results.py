@@ -61,13 +61,14 @@ class Known:
 
 def record(connection: Connection, harvest: HarvestId, result: SurveyResult, *, at: datetime) -> None:
     """Put the survey of a container into the database; repeatable."""
-    _replace(connection, _keep(connection, survey.read_rows(result.rows), at), [_survey(harvest, result, at)])
+    told = _survey(harvest, result, at)
+    _replace(connection, _keep(connection, survey.read_rows(result.rows), [told], at), [told])
 
 
 def restore(connection: Connection, harvest: HarvestId, rows: Iterable[Row], facts: Iterable[Mapping[str, Any]], *, at: datetime) -> None:
     """Put back what a package kept: its rows, and what `facts_of` said of its surveys."""
     known = [{**each, "harvest": harvest, "surveyed_at": from_iso(each["surveyed_at"])} for each in facts]
-    _replace(connection, _keep(connection, rows, at), known)
+    _replace(connection, _keep(connection, rows, known, at), known)
 
 
 def facts_of(connection: Connection, harvest: HarvestId) -> tuple[dict[str, Any], ...]:
@@ -77,9 +78,10 @@ def facts_of(connection: Connection, harvest: HarvestId) -> tuple[dict[str, Any]
     return tuple({**row, "surveyed_at": to_iso(row["surveyed_at"])} for row in found)
 
 
-def surveyed(connection: Connection, harvest: HarvestId) -> frozenset[str]:
-    """The containers of a harvest that were surveyed."""
-    return frozenset(connection.execute(select(surveys.c.container).where(surveys.c.harvest == harvest)).scalars())
+def surveyed(connection: Connection, harvest: HarvestId, *, engine: str = "") -> frozenset[str]:
+    """The containers of a harvest that were surveyed; by that engine, if one is named."""
+    wanted = [surveys.c.harvest == harvest, *([surveys.c.engine == engine] if engine else [])]
+    return frozenset(connection.execute(select(surveys.c.container).where(*wanted)).scalars())
 
 
 def find(connection: Connection, digest: str) -> list[Row]:
@@ -88,13 +90,18 @@ def find(connection: Connection, digest: str) -> list[Row]:
     return [dict(row) for row in connection.execute(chosen).mappings()]
 
 
-def _keep(connection: Connection, rows: Iterable[Row], at: datetime) -> list[dict[str, Any]]:
-    """New identifications into their table; the counts of all rows by container and format."""
+def _keep(connection: Connection, rows: Iterable[Row], facts: Iterable[Mapping[str, Any]], at: datetime) -> list[dict[str, Any]]:
+    """New identifications into their table; the counts by container and format, of the rows of each container's last survey.
+
+    A package that was looked at again has the rows of both engines.
+    """
+    engines = {each["container"]: each["engine"] for each in facts}
     tallies: dict[tuple[str, ...], dict[str, Any]] = {}
     for batch in _batches(rows):
         _add_new(connection, batch, at)
         for row in batch:
-            _tally(tallies, row)
+            if engines.get(row["container"], row["engine"]) == row["engine"]:
+                _tally(tallies, row)
     return list(tallies.values())
 
 

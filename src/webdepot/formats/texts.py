@@ -45,7 +45,7 @@ TEXTS: Mapping[str, Text] = {
     "json-names-repeated": Text(_NOTE, "A name stands twice in one object: {detail}."),
     "html-cut-off": Text(_ERROR, "The page ends in the middle of its markup: {detail}."),
     "html-error": Text(_WARNING, "The markup has an error that browsers mend: {detail}."),
-    "html-unfit": Text(_WARNING, "The page does not conform to HTML: {detail}."),
+    "html-unfit": Text(_NOTE, "The page does not conform to HTML: {detail}."),
     "html-remark": Text(_NOTE, "The page does not conform to HTML: {detail}."),
     "css-error": Text(_WARNING, "The style sheet has an error that browsers mend: {detail}."),
     "svg-not-shown": Text(_ERROR, "No browser shows it as SVG: {detail}."),

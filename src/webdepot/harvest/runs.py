@@ -100,6 +100,13 @@ def unfinished(connection: Connection, target: TargetId, kind: HarvestKind) -> H
     return _harvest(row) if row else None
 
 
+def of_target(connection: Connection, target: TargetId, kind: HarvestKind) -> list[Harvest]:
+    """Harvests of a target that came to an end, the newest first."""
+    ended = (HarvestState.FINISHED.value, HarvestState.KEPT.value)
+    wanted = (harvests.c.target == target, harvests.c.kind == kind.value, harvests.c.state.in_(ended))
+    return [_harvest(row) for row in connection.execute(select(harvests).where(*wanted).order_by(harvests.c.started_at.desc())).mappings()]
+
+
 def collections(connection: Connection) -> Sequence[str]:
     return list(connection.execute(select(harvests.c.collection).distinct().order_by(harvests.c.collection)).scalars())
 

@@ -37,6 +37,8 @@ class Kind(StrEnum):
     DOMAIN = "domain"
     PREFIX = "prefix"
     ANY = "any"
+    LIST = "list"
+    """The seeds themselves with their parts, and nothing they lead to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +102,8 @@ def belongs(kind: Kind, seeds: Sequence[str]) -> Rule:
             return surt_prefix([_folder_key(seed) for seed in seeds])
         case Kind.ANY:
             return anything
+        case Kind.LIST:
+            return nothing_more
     raise AssertionError(kind)
 
 
@@ -135,6 +139,10 @@ def surt_prefix(prefixes: Sequence[str]) -> Rule:
         return _accepted("prefix", "it lies below a seed") if found.startswith(known) or f"{found}/".startswith(known) else _PASS
 
     return rule
+
+
+def nothing_more(candidate: Candidate) -> Verdict:
+    return _PASS
 
 
 def anything(candidate: Candidate) -> Verdict:

@@ -1,30 +1,48 @@
-"""The board on which a harvest is laid out to be compared: what was visited, and which page asked for what.
+"""The board on which a harvest is laid out to be compared: what was visited, which page asked for what, and what came last time.
 
-Both sides can be millions of rows, so they stand in a temporary SQLite database that lives in memory until it grows and then on the
+All sides can be millions of rows, so they stand in a temporary SQLite database that lives in memory until it grows and then on the
 disk. Addresses meet by their exact form or else by their key, since the frontier takes spellings of one page for one.
 
-    visits   url, key, status, reason, rule, path, note         from crawl.jsonl; the last line of an address counts
-    links    page, url, key, hop                                 from the metadata records of the containers
+    visits    url, key, status, reason, rule, path, note         from crawl.jsonl; the last line of an address counts
+    links     page, url, key, hop                                 from the metadata records of the containers, or read from the pages
+    answers   key, url, digest                                    documents of this harvest
+    before    key, url, digest                                    documents of the one before
+    observed  url, code, place, detail                            answers that are cut, false or not what their record says
 """
 
+import hashlib
+import io
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from webdepot import digest
+from webdepot.container.http import HttpHead, content_decoded
 from webdepot.container.reader import Record
+from webdepot.model import Capture, RecordKind
+from webdepot.quality import pages
 from webdepot.url import find_canonical, key
 
+Extract = Callable[[str, HttpHead, bytes], Iterable[tuple[str, str]]]
+"""From address, head and body of a page to the addresses it leads to and their hop letters."""
+
 MOST_LINKS_BYTES = 64 << 20
+MOST_READ_BYTES = 2 << 20
+_CHUNK_BYTES = 1 << 18
 _OUTLINK = re.compile(r"outlink:\s*(\S+)(?:\s+([A-Z]))?", re.IGNORECASE)
+_HTML = ("text/html", "application/xhtml+xml")
+_WITH_LINKS = (*_HTML, "text/css")
 _SCHEMA = """
 PRAGMA journal_mode = OFF; PRAGMA cache_size = -32000; BEGIN;
 CREATE TABLE visits (url TEXT PRIMARY KEY, key TEXT, status INTEGER, reason TEXT, rule TEXT, path TEXT, note TEXT) WITHOUT ROWID;
 CREATE TABLE links (page TEXT, url TEXT, key TEXT, hop TEXT);
-CREATE TABLE truncated (url TEXT, reason TEXT, place TEXT);
+CREATE TABLE answers (key TEXT PRIMARY KEY, url TEXT, digest TEXT) WITHOUT ROWID;
+CREATE TABLE before (key TEXT PRIMARY KEY, url TEXT, digest TEXT) WITHOUT ROWID;
+CREATE TABLE observed (url TEXT, code TEXT, place TEXT, detail TEXT);
 """
 _INDEXES = """
 CREATE INDEX visits_key ON visits (key, status);
@@ -53,7 +71,9 @@ class Asked:
 class Board:
     """Fill it with `take_log` and `take_record`, then `settle`, then ask. Close it to free its file."""
 
-    def __init__(self) -> None:
+    def __init__(self, extract: Extract | None = None) -> None:
+        """`extract` reads the links out of pages, for containers that do not tell them."""
+        self._extract = extract
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.executescript(_SCHEMA)
         self.damaged_lines = 0
@@ -69,6 +89,11 @@ class Board:
             self._take_links(record)
         elif record.kind.value in ("response", "revisit"):
             self._take_answer(record)
+
+    def take_before(self, captures: Iterable[Capture]) -> None:
+        """What the harvest before had, to see what is new, gone or changed."""
+        rows = ((each.key, each.url, each.digest) for each in captures if 200 <= each.status < 300)
+        self._database.executemany("INSERT OR REPLACE INTO before VALUES (?, ?, ?)", rows)
 
     def settle(self) -> None:
         self._database.executescript(_INDEXES)
@@ -94,12 +119,38 @@ class Board:
     def iter_asked(self, hop: str) -> Iterator[Asked]:
         """Every address that pages ask for in that way, once, with the number of pages and one of them."""
         cursor = self._database.execute("SELECT url, count(DISTINCT page), min(page) FROM links WHERE hop = ? GROUP BY url", (hop,))
-        for url, pages, first_page in cursor:
-            yield Asked(url=url, pages=pages, first_page=first_page)
+        for url, count, first_page in cursor:
+            yield Asked(url=url, pages=count, first_page=first_page)
 
-    def iter_truncated(self) -> Iterator[tuple[str, str, str]]:
-        """Address, reason and place of each answer that is not whole."""
-        yield from self._database.execute("SELECT url, reason, place FROM truncated ORDER BY url")
+    def iter_observed(self) -> Iterator[tuple[str, str, str, str]]:
+        """Address, code, place and detail of each answer that is cut, false or not what its record says."""
+        yield from self._database.execute("SELECT DISTINCT url, code, place, detail FROM observed ORDER BY url")
+
+    def iter_redirecting(self) -> Iterator[str]:
+        yield from (row[0] for row in self._database.execute("SELECT url FROM visits WHERE status BETWEEN 300 AND 399 AND status <> 304"))
+
+    def iter_kept(self) -> Iterator[str]:
+        """Every address that answered with a document or a redirect, robots.txt aside."""
+        chosen = "SELECT url FROM visits WHERE status BETWEEN 200 AND 399 AND path NOT LIKE '%P' ORDER BY url"
+        yield from (row[0] for row in self._database.execute(chosen))
+
+    def has_host(self, host: str) -> bool:
+        """Whether anything of a host answered."""
+        chosen = "SELECT 1 FROM visits WHERE (url BETWEEN ? AND ? OR url BETWEEN ? AND ?) AND status BETWEEN 200 AND 399 LIMIT 1"
+        ends = [f"{scheme}://{host}{end}" for scheme in ("http", "https") for end in ("/", "0")]
+        return self._database.execute(chosen, ends).fetchone() is not None
+
+    def has_before(self) -> bool:
+        return self._database.execute("SELECT 1 FROM before LIMIT 1").fetchone() is not None
+
+    def changes(self) -> dict[str, int]:
+        """How many documents are `new`, `gone`, `changed` and the `same`."""
+        return {name: int(self._database.execute(f"SELECT count(*) {_CHANGES[name]}").fetchone()[0]) for name in _CHANGES}
+
+    def iter_changes(self, name: str, limit: int) -> Iterator[str]:
+        column = "before.url" if name == "gone" else "answers.url"
+        chosen = f"SELECT {column} {_CHANGES[name]} ORDER BY 1 LIMIT ?"
+        yield from (row[0] for row in self._database.execute(chosen, (limit,)))
 
     def close(self) -> None:
         self._database.close()
@@ -121,9 +172,61 @@ class Board:
         self._database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
 
     def _take_answer(self, record: Record) -> None:
+        place = f"{record.location.container} byte {record.location.offset}"
         if reason := record.fields.get("warc-truncated"):
-            place = f"{record.location.container} byte {record.location.offset}"
-            self._database.execute("INSERT INTO truncated VALUES (?, ?, ?)", (record.url, reason, place))
-        if record.head is not None and record.url.startswith(("http:", "https:")):
-            values = (record.url, key(record.url), record.head.status)
-            self._database.execute("INSERT OR IGNORE INTO visits VALUES (?, ?, ?, '', '', '', '')", values)
+            self._observe(record.url, "body-truncated", place, reason)
+        head = record.head
+        if head is None or not record.url.startswith(("http:", "https:")):
+            return
+        values = (record.url, key(record.url), head.status)
+        self._database.execute("INSERT OR IGNORE INTO visits VALUES (?, ?, ?, '', '', '', '')", values)
+        location = head.get("location") if 300 <= head.status < 400 else None
+        if location and (target := find_canonical(location, record.url)):
+            self._database.execute("INSERT INTO links VALUES (?, ?, ?, 'R')", (record.url, target, key(target)))
+        found = record.payload_digest
+        if record.kind is RecordKind.RESPONSE:
+            found = self._take_body(record, head, place)
+        if 200 <= head.status < 300:
+            self._database.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key(record.url), record.url, found))
+
+    def _take_body(self, record: Record, head: HttpHead, place: str) -> str:
+        """Read the body once: its digest and length against what was said of it, and what kind of page it is."""
+        hasher, kept, size_bytes = hashlib.sha1(usedforsecurity=False), b"", 0
+        stream = record.payload()
+        while piece := stream.read(_CHUNK_BYTES):
+            hasher.update(piece)
+            size_bytes += len(piece)
+            kept += piece if len(kept) < MOST_READ_BYTES else b""
+        computed = digest.Digest("sha1", hasher.digest())
+        is_chunked = bool(head.get("transfer-encoding"))
+        stated = digest.parse(record.payload_digest) if record.payload_digest else None
+        # Some writers take the digest of the chunks, some of what is in them.
+        if stated is not None and stated.algorithm == "sha1" and stated != computed and not is_chunked:
+            self._observe(record.url, "digest-differs", place, f"{stated} is stated, {computed} was found")
+        promised = head.get("content-length") or ""
+        is_told = bool(record.fields.get("warc-truncated"))
+        if promised.isdigit() and size_bytes < int(promised) and not is_chunked and not is_told and head.status != 304:
+            self._observe(record.url, "body-truncated", place, f"{size_bytes} of {promised} bytes came")
+        mime = (head.get("content-type") or "").partition(";")[0].strip().lower()
+        if kept and mime in _WITH_LINKS:
+            content = content_decoded(io.BytesIO(kept), head, limit_bytes=MOST_READ_BYTES).read()
+            self._take_page(record.url, head, content if content else kept, mime)
+        return str(computed)
+
+    def _take_page(self, url: str, head: HttpHead, content: bytes, mime: str) -> None:
+        if self._extract is not None:
+            links = ((url, found, key(found), hop) for found, hop in self._extract(url, head, content))
+            self._database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
+        if mime in _HTML and head.status == 200 and (seen := pages.look(url, content)):
+            self._observe(url, seen.code, "", seen.evidence)
+
+    def _observe(self, url: str, code: str, place: str, detail: str) -> None:
+        self._database.execute("INSERT INTO observed VALUES (?, ?, ?, ?)", (url, code, place, detail))
+
+
+_CHANGES = {
+    "new": "FROM answers LEFT JOIN before USING (key) WHERE before.key IS NULL",
+    "gone": "FROM before LEFT JOIN answers USING (key) WHERE answers.key IS NULL",
+    "changed": "FROM answers JOIN before USING (key) WHERE answers.digest <> before.digest",
+    "same": "FROM answers JOIN before USING (key) WHERE answers.digest = before.digest",
+}

@@ -6,8 +6,9 @@ from itertools import islice
 
 from sqlalchemy import Connection, RowMapping, case, delete, func, insert, select
 
-from webdepot.model import Answer, Finding, HarvestId, Severity, Verdict
-from webdepot.quality.tables import findings, judgements
+from webdepot.model import Answer, Finding, HarvestId, Severity, TargetId, Verdict
+from webdepot.quality.tables import findings, ignored_findings, judgements
+from webdepot.quality.texts import Action
 
 _BATCH = 1000
 _GRAVITY = case({Severity.ERROR.value: 0, Severity.WARNING.value: 1}, value=findings.c.severity, else_=2)
@@ -39,6 +40,12 @@ def gravest(connection: Connection, harvest: HarvestId, limit: int, offset: int 
     return [_finding(row) for row in connection.execute(chosen).mappings()]
 
 
+def iter_gravest(connection: Connection, harvest: HarvestId) -> Iterator[Finding]:
+    """All findings, errors first; streams."""
+    chosen = select(findings).where(findings.c.harvest == harvest).order_by(_GRAVITY, findings.c.id)
+    return map(_finding, connection.execute(chosen.execution_options(yield_per=_BATCH)).mappings())
+
+
 def iter_of(connection: Connection, harvest: HarvestId) -> Iterator[Finding]:
     """All findings of a harvest in the order of checking; streams."""
     chosen = select(findings).where(findings.c.harvest == harvest).order_by(findings.c.id)
@@ -46,9 +53,46 @@ def iter_of(connection: Connection, harvest: HarvestId) -> Iterator[Finding]:
 
 
 def counts(connection: Connection, harvest: HarvestId) -> dict[str, int]:
-    """Number of findings by code."""
-    chosen = select(findings.c.code, func.count()).where(findings.c.harvest == harvest).group_by(findings.c.code).order_by(findings.c.code)
+    """Number of findings by code, without those that are ignored for the target."""
+    counted = (findings.c.harvest == harvest, findings.c.action != Action.IGNORED.value)
+    chosen = select(findings.c.code, func.count()).where(*counted).group_by(findings.c.code).order_by(findings.c.code)
     return {code: int(count) for code, count in connection.execute(chosen)}
+
+
+def missing(connection: Connection, harvest: HarvestId, codes: Iterable[str], limit: int) -> list[str]:
+    """The addresses that findings of these codes are about, each once, in order."""
+    chosen = (
+        select(findings.c.subject)
+        .where(findings.c.harvest == harvest, findings.c.code.in_(sorted(codes)), findings.c.action != Action.IGNORED.value)
+        .distinct()
+        .order_by(findings.c.subject)
+        .limit(limit)
+    )
+    return list(connection.execute(chosen).scalars())
+
+
+def by_code(connection: Connection, harvest: HarvestId, *, code: str = "", limit: int = 100, offset: int = 0) -> list[tuple[int, Finding]]:
+    """Findings with their numbers, the gravest first; those of one code if one is named."""
+    wanted = [findings.c.harvest == harvest, *([findings.c.code == code] if code else [])]
+    chosen = select(findings).where(*wanted).order_by(_GRAVITY, findings.c.id).limit(limit).offset(offset)
+    return [(row["id"], _finding(row)) for row in connection.execute(chosen).mappings()]
+
+
+def ignored(connection: Connection, target: TargetId) -> frozenset[tuple[str, str]]:
+    """What staff decided to ignore for a target: code and subject; an empty subject stands for all."""
+    rows = connection.execute(select(ignored_findings.c.code, ignored_findings.c.subject).where(ignored_findings.c.target == target))
+    return frozenset((row.code, row.subject) for row in rows)
+
+
+def ignore(connection: Connection, target: TargetId, code: str, subject: str, *, reason: str, by: str, at: datetime) -> None:
+    """From now on, for every harvest of the target. Twice is once."""
+    values = {"target": target, "code": code, "subject": subject[:500]}
+    connection.execute(delete(ignored_findings).filter_by(**values))
+    connection.execute(insert(ignored_findings).values(**values, reason=reason, ignored_by=by, ignored_at=at))
+
+
+def unignore(connection: Connection, target: TargetId, code: str, subject: str) -> None:
+    connection.execute(delete(ignored_findings).filter_by(target=target, code=code, subject=subject[:500]))
 
 
 def _values(harvest: HarvestId, each: Finding) -> dict[str, object]:

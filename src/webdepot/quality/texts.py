@@ -17,7 +17,10 @@ class Action(StrEnum):
     RAISE_LIMIT = "raise limit"
     RESUME = "resume"
     CHECK_SEED = "check seed"
+    EXCLUDE = "exclude"
     IGNORE = "ignore"
+    IGNORED = "ignored"
+    """Somebody decided so for this target."""
     NONE = ""
 
 
@@ -44,6 +47,22 @@ TEXTS: Mapping[str, Text] = {
     "link-unreachable": Text(_WARNING, "Linked from {pages}, but it could not be fetched: {detail}.", Action.PATCH),
     "link-robots": Text(_NOTE, "Linked from {pages}, but robots.txt forbids it.", Action.IGNORE),
     "body-truncated": Text(_WARNING, "The answer was cut off ({detail}) and is not whole.", Action.PATCH),
+    "digest-differs": Text(_ERROR, "The bytes are not those that the record states: {detail}.", Action.PATCH),
+    "redirect-loop": Text(_WARNING, "Its redirects lead in a circle: {detail}.", Action.EXCLUDE),
+    "soft-missing": Text(_WARNING, "The page answers 200 but says that it does not exist: “{detail}”.", Action.EXCLUDE),
+    "page-login": Text(_WARNING, "A form to sign in stands where a page should be: “{detail}”.", Action.IGNORE),
+    "page-riddle": Text(_WARNING, "A riddle against robots stands where a page should be: “{detail}”.", Action.PATCH),
+    "since-before": Text(_NOTE, "Since {before}: {new} new, {gone} gone, {changed} changed, {same} the same.", Action.NONE),
+    "file-new": Text(_NOTE, "It was not there last time.", Action.NONE),
+    "file-gone": Text(_NOTE, "It was there last time and is not now.", Action.IGNORE),
+    "file-changed": Text(_NOTE, "Its bytes have changed since last time.", Action.NONE),
+    "count-differs": Text(_WARNING, "{now} documents came, usually {usual}: {detail}.", Action.CHECK_SEED),
+    "size-differs": Text(_WARNING, "{now} bytes came, usually {usual}: {detail}.", Action.CHECK_SEED),
+    "duration-differs": Text(_NOTE, "It took {now} seconds, usually {usual}: {detail}.", Action.RAISE_LIMIT),
+    "types-differ": Text(_WARNING, "The types of documents are others than usual: {detail}.", Action.CHECK_SEED),
+    "sub-domain": Text(_NOTE, "Pages lead to this host of the same domain, which was not harvested.", Action.WIDEN_SCOPE),
+    "path-repeats": Text(_NOTE, "Its address repeats itself ({detail}) and may be a trap without end.", Action.EXCLUDE),
+    "path-long": Text(_NOTE, "Its address is very long ({detail}) and may be a trap without end.", Action.EXCLUDE),
     "log-damaged": Text(_WARNING, "{count} lines of the crawl log cannot be read and were passed over.", Action.NONE),
 }
 
@@ -53,6 +72,14 @@ def finding(code: str, *, subject: str, place: str = "", **facts: object) -> Fin
     text = TEXTS[code]
     message = text.words.format(**facts)
     return Finding(code=f"quality.{code}", severity=text.severity, subject=subject, message=message, place=place, action=text.action.value)
+
+
+PATCHED = frozenset(
+    f"quality.{code}"
+    for code in ("part-never-tried", "part-error", "part-unreachable", "part-over-limit", "link-server-error", "link-unreachable",
+                 "body-truncated", "digest-differs", "page-riddle")
+)  # fmt: skip
+"""Findings about something that another try may bring."""
 
 
 def pages(count: int) -> str:

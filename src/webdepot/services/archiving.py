@@ -1,6 +1,6 @@
 """The whole way in one call: harvest or import, check, identify, keep, index. Each step can be repeated.
 
-    running ─ harvest ─> finished ─ check ─ identify ─ keep ─> kept ─ index
+    running ─ harvest ─> finished ─ identify ─ check ─ keep ─> kept ─ index
 
 A killed process leaves a harvest in one of those states; the same call goes on from there.
 """
@@ -55,7 +55,7 @@ def archive_site(
 def resume(archive: Archive, harvest: str, *, deposit: bool = True, watch: Watch = unwatched) -> ArchiveReport:
     """Go on with one harvest, wherever it stands."""
     found = harvesting.get(archive, harvest)
-    if found.kind is HarvestKind.HARVEST and found.state in (HarvestState.RUNNING, HarvestState.STOPPED):
+    if found.kind is not HarvestKind.IMPORT and found.state in (HarvestState.RUNNING, HarvestState.STOPPED):
         found = harvesting.run(archive, found, watch=watch)
     elif found.kind is HarvestKind.IMPORT and found.state is HarvestState.RUNNING:
         found = importing.finish(archive, found)
@@ -73,8 +73,8 @@ def import_files(
 
 def take_in(archive: Archive, harvest: Harvest, *, deposit: bool, watch: Watch = unwatched) -> ArchiveReport:
     """Check, identify, keep and index a finished harvest; a stopped one is indexed so far, and kept when it is finished."""
-    checked = ingesting.check(archive, harvest, watch=watch)
     formats = ingesting.identify(archive, harvest, watch=watch)
+    checked = ingesting.check(archive, harvest, watch=watch)
     package = keeping.find_package(archive, harvest.id)
     if package is None and deposit and harvest.state is HarvestState.FINISHED:
         package = keeping.keep(archive, harvest, watch=watch)

@@ -64,6 +64,8 @@ class HarvestOptions:
     limit_time_s: float = 0.0
     allow_private: bool = False
     collection: str = "sites"
+    patch_of: str = ""
+    """The harvest whose gaps it fills; empty for all others."""
 
     @classmethod
     def from_config(cls, config: Config) -> "HarvestOptions":

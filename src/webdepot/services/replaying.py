@@ -25,6 +25,7 @@ from webdepot.container.http import HttpHead
 from webdepot.container.reader import Record, read_record
 from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError
 from webdepot.model import EVERYTHING, Capture, RecordKind
+from webdepot.services import patching
 from webdepot.times import period_of
 from webdepot.url import from_typed
 from webdepot.url import key as key_of
@@ -174,7 +175,9 @@ def _closest(archive: Archive, url: str, timestamp: str, collection: str, reader
     capture = lookup.find_closest(archive.captures, key, timestamp, visible=visible, collection=collection)
     if capture is None:
         raise _nothing(archive, url, key, collection, visible)
-    return capture, visible
+    # A harvest and its patches are one version: what the patch brought stands where the harvest has an error.
+    mended = patching.find_replacement(archive, capture)
+    return (mended if mended is not None and visible(mended) else capture), visible
 
 
 def _nothing(archive: Archive, url: str, key: str, collection: str, visible: Visible) -> NotFound | NotPermitted:

@@ -15,7 +15,7 @@ from lxml import etree
 from webdepot.formats.texts import finding
 from webdepot.formats.validators import html_tags
 from webdepot.formats.validity import Checked, Property, Validity
-from webdepot.model import Finding, Severity
+from webdepot.model import Finding
 
 LONGEST_HTML_BYTES = 8 << 20
 LONGEST_TREE_BYTES = 4 << 20
@@ -112,22 +112,26 @@ def check_html(stream: BinaryIO) -> Checked:
         return Checked(validity=Validity.NOT_VALID, findings=findings, properties=properties)
     page = data.decode("latin-1")
     errors += [(words, page.count("\n", 0, at) + 1) for words, at in html_tags.iter_errors(page)]
-    findings = [_html_finding("html-error", code, line) for code, line in errors[:MOST_FINDINGS]]
-    messages = [each for each in conformance.check(document).messages if each.severity == "error"]
-    findings += [_html_finding("html-unfit" if each.code in _GRAVE else "html-remark", each.code, each.line) for each in messages]
+    findings = _told("html-error", errors)
+    messages = [(each.code, each.line) for each in conformance.check(document).messages if each.severity == "error"]
+    findings += _told("html-unfit", [each for each in messages if each[0] in _GRAVE])
+    findings += _told("html-remark", [each for each in messages if each[0] not in _GRAVE])
     if "<html" in page[:_CHUNK_BYTES].lower() and not _DOCTYPE.search(page):
-        findings.append(_html_finding("html-remark", "it has no document type", 1))
-    return Checked(validity=_html_validity(errors, findings), findings=findings[: 2 * MOST_FINDINGS], properties=properties)
+        findings += _told("html-unfit", [("it has no document type", 1)])
+    unfit = any(each.code == "formats.html-unfit" for each in findings)
+    validity = Validity.NOT_VALID if errors else Validity.WELL_FORMED if unfit else Validity.VALID
+    return Checked(validity=validity, findings=findings[: 2 * MOST_FINDINGS], properties=properties)
 
 
-def _html_validity(errors: list[tuple[str, int]], findings: list[Finding]) -> Validity:
-    if errors:
-        return Validity.NOT_VALID
-    return Validity.WELL_FORMED if any(each.severity is not Severity.NOTE for each in findings) else Validity.VALID
-
-
-def _html_finding(code: str, detail: str, line: int) -> Finding:
-    return finding(code, place=f"line {line}" if line else "", detail=detail)
+def _told(code: str, errors: list[tuple[str, int]]) -> list[Finding]:
+    """Each kind of error once, with its first place and how often it comes."""
+    places: dict[str, list[int]] = {}
+    for words, line in errors:
+        places.setdefault(words, []).append(line)
+    return [
+        finding(code, place=f"line {lines[0]}" if lines[0] else "", detail=words if len(lines) == 1 else f"{words} ({len(lines)} times)")
+        for words, lines in list(places.items())[:MOST_FINDINGS]
+    ]
 
 
 def _encoding(data: bytes) -> str:

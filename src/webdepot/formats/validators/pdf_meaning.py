@@ -26,8 +26,8 @@ _MODES = frozenset(("/UseNone", "/UseOutlines", "/UseThumbs", "/FullScreen", "/U
 _LAYOUTS = frozenset(("/SinglePage", "/OneColumn", "/TwoColumnLeft", "/TwoColumnRight", "/TwoPageLeft", "/TwoPageRight"))
 _FONTS = frozenset(("/Type0", "/Type1", "/MMType1", "/Type3", "/TrueType", "/CIDFontType0", "/CIDFontType2"))
 _KINDS = {
-    "/Names": Dictionary, "/AcroForm": Dictionary, "/ViewerPreferences": Dictionary, "/StructTreeRoot": Dictionary, "/PageLabels": Dictionary,
-    "/MarkInfo": Dictionary, "/Lang": String,
+    "/Names": Dictionary, "/AcroForm": Dictionary, "/ViewerPreferences": Dictionary, "/StructTreeRoot": Dictionary,
+    "/PageLabels": Dictionary, "/MarkInfo": Dictionary, "/Lang": String,
 }  # fmt: skip
 Problems = Iterator[str]
 
