@@ -160,9 +160,12 @@ def test_without_scripts_pages_work_and_replay_says_why_it_does_not(browser: Bro
         page.get_by_role("button", name="Search").click()
         page.get_by_role("link", name="Museum of clocks").first.click()
         expect(page.locator(".no-script")).to_be_visible()
-        expect(page.locator(".no-script a")).to_have_attribute("href", f"{served.replay}/all/{EDITIONS[0]}id_/{SITE}/")
-        page.get_by_role("link", name="Latest").click()
-        expect(page.locator(".when")).to_contain_text("2019")
+        page.get_by_role("link", name="All versions").click()
+        page.get_by_role("link", name="2012, 2 captures").click()
+        page.get_by_role("link", name="1 June 2012, 18:00").click()
+        expect(page.locator(".no-script a")).to_have_attribute("href", f"{served.replay}/all/{EDITIONS[2]}id_/{SITE}/")
+        page.get_by_role("link", name="Earlier").click()
+        expect(page.locator(".when")).to_contain_text("1 June 2012, 12:00")
 
 
 HOSTILE = """
