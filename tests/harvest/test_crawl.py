@@ -117,12 +117,15 @@ def test_hops_outside_the_scope(site: Site, tmp_path: Path) -> None:
     assert asked == {"a.example/", "a.example/deeper", "b.example/", "b.example/deeper", "c.example/"}
 
 
-def test_rejected_embeds_are_logged_once(site: Site, tmp_path: Path) -> None:
+def test_what_a_rule_rejects_is_logged_once(site: Site, tmp_path: Path) -> None:
     site.page("/", "<img src=/film.avi><a href=/2>")
     site.page("/2", "<img src=/film.avi><a href=/other.avi>")
     run(tmp_path, [f"{site.url}/"], rejects=(r"\.avi$",))
     refused = [line for line in lines(tmp_path) if line["status"] == -5000]
-    assert [(line["url"], line["rule"]) for line in refused] == [(f"{site.url}/film.avi", "reject")]
+    assert [(line["url"], line["rule"]) for line in refused] == [
+        (f"{site.url}/film.avi", "reject"),
+        (f"{site.url}/other.avi", "reject"),
+    ]
     assert not any(path.endswith(".avi") for path in site.paths())
 
 

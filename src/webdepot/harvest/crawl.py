@@ -27,7 +27,9 @@ from webdepot.harvest import links, politeness, robots, scope
 from webdepot.harvest.control import Order, Orders, Verb, standing
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.host_book import HostBook
-from webdepot.harvest.log import CrawlLog, of_refusal, of_visit
+from webdepot.harvest.judge import Judge
+from webdepot.harvest.links import Extracted
+from webdepot.harvest.log import CrawlLog, of_refusal, of_unkept, of_visit
 from webdepot.harvest.result import (
     CrawlProgress,
     CrawlResult,
@@ -43,7 +45,7 @@ from webdepot.harvest.result import (
 from webdepot.harvest.robots_desk import RobotsDesk
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.harvest.turns import Turns
-from webdepot.model import Answer, Candidate, Failure, Hop, Visit
+from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
 from webdepot.ports import Fetcher, Frontier
 from webdepot.times import Clock
 from webdepot.url import Url, find_canonical, host_of
@@ -160,6 +162,7 @@ class _Crawl:
         self.totals = _Totals(**json.loads(frontier.recall("totals") or b"{}"))
         self.seeds = SeedBook(settings.seeds, frontier.recall("seeds"))
         self.hosts = HostBook(frontier)
+        self.judge = Judge(settings, self.hosts, lambda: (self.totals.fetched, self.totals.bytes), frontier.recall("judge"))
         self.turns = Turns(fetcher, settings.manners)
         self.robots = RobotsDesk(self.turns, frontier, clock, robots.product_token(settings.user_agent))
         self.active: set[asyncio.Task[None]] = set()
@@ -170,6 +173,7 @@ class _Crawl:
         """Something was decided since the last checkpoint."""
         self.lately_added: set[Url] = set()
         """Addresses the frontier has already: most links of a page were on the last one, too."""
+        self.lately_refused: set[Url] = set()
         self.host = ""
         self.recent: deque[tuple[float, int]] = deque()
         self.began_s = time.monotonic()
@@ -297,6 +301,7 @@ class _Crawl:
         """After the settings have changed."""
         self.turns.manners = self.settings.manners
         self.lately_added.clear()
+        self.lately_refused.clear()
         self._build_rules()
 
     # --- one candidate ---------------------------------------------------------------------------------------------------
@@ -306,7 +311,12 @@ class _Crawl:
         if self._is_over_limit(candidate, host):
             self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
             return
-        obeys = (host.robots or self.settings.robots) is RobotsPolicy.OBEY
+        asked_by = self.judge.before_asking(candidate)
+        if not asked_by:
+            self._refuse(candidate, Failure.SCOPE, asked_by.reason, rule=asked_by.rule)
+            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
+            return
+        obeys = (host.robots or self.settings.robots) is not RobotsPolicy.IGNORE
         known = self.robots.find(origin)
         if known is None:
             await self._ask_robots(candidate, origin, obeys=obeys)
@@ -314,16 +324,18 @@ class _Crawl:
         if candidate.url == f"{origin}/robots.txt":
             self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
             return
-        if obeys:
-            verdict = known.decide(candidate.url)
-            if verdict.answer is Answer.REJECT:
-                self._refuse(candidate, known.failure or Failure.ROBOTS, verdict.reason)
-                self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
-                return
+        allowed = self.judge.of_robots(known, candidate)
+        if not allowed:
+            self._refuse(candidate, known.failure or Failure.ROBOTS, allowed.reason)
+            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
+            return
+        if allowed.rule != "robots":  # not obeyed: the log says so, and which line it was
+            asked_by = replace(asked_by, rule=allowed.rule, reason=f"{allowed.reason} ({asked_by.rule}: {asked_by.reason})")
         visit = await self.turns.ask(candidate, crawl_delay_s=known.crawl_delay_s if obeys else None, manners=host.manners)
         with visit.body:
             if not self._tried_again(candidate, visit, origin):
-                self._settle(visit, self.turns.free_at_s(origin))
+                found = await self._looked_up(visit)
+                self._settle(visit, asked_by, self.turns.free_at_s(origin), found)
 
     def _is_over_limit(self, candidate: Candidate, host: HostSettings) -> bool:
         """Refuse what goes beyond the limits of its host."""
@@ -355,14 +367,22 @@ class _Crawl:
         self.is_dirty = True
         return True
 
-    def _settle(self, visit: Visit, free_at_s: float) -> None:
+    async def _looked_up(self, visit: Visit) -> Extracted | None:
+        """The links of an answer, when a rule must first learn about their hosts (`CrawlSettings.look_up`)."""
+        if self.settings.look_up is None or visit.failure is not None:
+            return None
+        found = links.extract(visit.candidate.url, parse_head(visit.head), visit.body, self.settings.links)
+        await self.settings.look_up({host_of(url) for url, _ in found.links})
+        return found
+
+    def _settle(self, visit: Visit, asked_by: Verdict, free_at_s: float, found: Extracted | None = None) -> None:
         """The candidate's life ends here: kept and read, or logged as failed."""
         self.is_dirty = True
         candidate = visit.candidate
         self.host = host_of(candidate.url)
         self.seeds.note(visit)
         if visit.failure is not None:
-            self.log.write(of_visit(visit))
+            self.log.write(of_visit(visit, verdict=asked_by))
             self.totals.errors += 1
             self.hosts.to_change(self.host).errors += 1
             # A host that let all tries of one address fail is left alone; its others wait for the next run.
@@ -370,11 +390,20 @@ class _Crawl:
             self.frontier.finish(candidate, host_free_at_s=math.inf if is_dead else free_at_s)
             return
         head = parse_head(visit.head)
+        mime = _mime(head)
+        wanted = self.judge.of_answer(candidate, mime)
+        if not wanted:
+            self.judge.refused(wanted)
+            self.log.write(of_unkept(visit, wanted, mime=mime))
+            self.frontier.finish(candidate, host_free_at_s=free_at_s)
+            return
         kept = self.keeper.keep(visit)
-        found = links.extract(candidate.url, head, visit.body, self.settings.links)
-        self.keeper.annotate(visit, self._take_in(candidate, found.links))
+        found = found or links.extract(candidate.url, head, visit.body, self.settings.links)
+        self.keeper.annotate(visit, self._take_in(candidate, found))
         self._count(visit, kept)
-        self.log.write(of_visit(visit, mime=_mime(head), digest=kept.digest, duplicate=kept.duplicate, note=found.note))
+        self.judge.learn(candidate, visit.status, kept.digest, lambda: _body_of(visit))
+        note = ",".join(filter(None, (found.note, *(f"says:{word}" for word in sorted(found.directives & _TOLD)))))
+        self.log.write(of_visit(visit, verdict=asked_by, mime=mime, digest=kept.digest, duplicate=kept.duplicate, note=note))
         self.frontier.finish(candidate, host_free_at_s=free_at_s)
 
     def _count(self, visit: Visit, kept: Kept) -> None:
@@ -396,41 +425,52 @@ class _Crawl:
         self.is_dirty = True
         self.seeds.note_refusal(candidate, failure, reason)
         self.totals.robots_refused += failure is Failure.ROBOTS
-        self.totals.errors += failure not in (Failure.ROBOTS, Failure.LIMIT)
+        self.totals.errors += failure not in (Failure.ROBOTS, Failure.LIMIT, Failure.SCOPE)
+        self.judge.refusals[rule] += 1
         self.hosts.to_change(host_of(candidate.url)).refused += 1
         self.log.write(of_refusal(candidate, failure, rule=rule, reason=reason, at=self.clock()))
 
     # --- links -----------------------------------------------------------------------------------------------------------
 
     def _build_rules(self) -> None:
-        kind, seeds = scope.Kind(self.settings.scope), self.seeds.addresses
-        self.belongs = scope.belongs(kind, seeds)
-        self.rules = scope.chain(kind, seeds, limits=self.settings.scope_limits, rejects=self.settings.rejects)
+        self.judge.follow(self.settings, self.seeds.addresses)
 
-    def _take_in(self, source: Candidate, found: Sequence[tuple[Url, Hop]]) -> list[Candidate]:
+    def _take_in(self, source: Candidate, found: Extracted) -> list[Candidate]:
         """Put what belongs into the frontier; all that was found is returned."""
-        outlinks = [self._candidate(source, url, hop) for url, hop in found]
+        outlinks = [self._candidate(source, url, hop) for url, hop in found.links]
         accepted = []
+        page_says_no = "nofollow" in found.directives
         for outlink in outlinks:
             if outlink.url in self.lately_added:
                 continue
-            verdict = scope.decide(outlink, self.rules)
+            verdict = self.judge.of_link(outlink, page_says_no=page_says_no, link_says_no=outlink.url in found.nofollow)
             if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
                 self._build_rules()
-                verdict = scope.decide(outlink, self.rules)
+                verdict = self.judge.of_link(outlink)
             if verdict:
                 accepted.append(outlink)
-            elif outlink.path[-1] == Hop.EMBED and self.frontier.refuse(outlink):
-                self.log.write(of_refusal(outlink, Failure.SCOPE, rule=verdict.rule, reason=verdict.reason, at=self.clock()))
+            elif outlink.url not in self.lately_refused:
+                self._turn_away(outlink, verdict)
         if len(self.lately_added) > MOST_REMEMBERED:
             self.lately_added.clear()
         self.lately_added.update(outlink.url for outlink in accepted)
         self.uncommitted += self.frontier.add(accepted)
         return outlinks
 
+    def _turn_away(self, outlink: Candidate, verdict: Verdict) -> None:
+        """Count and log, once, what a rule keeps out. Links that merely lead elsewhere are not logged: there is no end of them."""
+        if len(self.lately_refused) > MOST_REMEMBERED:
+            self.lately_refused.clear()
+        self.lately_refused.add(outlink.url)
+        if not self.frontier.refuse(outlink):
+            return
+        self.judge.refused(verdict)
+        if verdict.rule != "outside" or outlink.path[-1] == Hop.EMBED or self.settings.log_outside:
+            self.log.write(of_refusal(outlink, Failure.SCOPE, rule=verdict.rule, reason=verdict.reason, at=self.clock()))
+
     def _candidate(self, source: Candidate, url: Url, hop: Hop) -> Candidate:
         outlink = Candidate(url=url, via=source.url, path=source.path + hop)
-        if not self.settings.scope_limits.hops_outside or self.belongs(outlink):
+        if not self.settings.scope_limits.hops_outside or self.judge.inside(outlink):
             return outlink
         return replace(outlink, outside=source.outside + (hop is Hop.LINK or source.outside == 0))
 
@@ -465,11 +505,13 @@ class _Crawl:
     def _add_sitemaps(self, candidate: Candidate, origin: str, lines: Sequence[str]) -> None:
         """Sitemap lines of hosts that belong to the harvest."""
         home = Candidate(url=Url(f"{origin}/robots.txt"), via=candidate.via, path=candidate.path)
-        if not self.belongs(home):
+        if not self.judge.inside(home):
             return
+        if self.settings.find_sitemaps and not lines:
+            lines = [f"{origin}/sitemap.xml"]
         urls = (find_canonical(line, base=home.url) for line in lines[: self.settings.links.links])
         found = [self._candidate(home, url, Hop.MANIFEST) for url in urls if url is not None]
-        self.uncommitted += self.frontier.add(outlink for outlink in found if scope.decide(outlink, self.rules))
+        self.uncommitted += self.frontier.add(outlink for outlink in found if self.judge.of_link(outlink))
 
     # --- words and numbers -----------------------------------------------------------------------------------------------
 
@@ -480,6 +522,7 @@ class _Crawl:
         self.frontier.remember("totals", json.dumps(totals).encode())
         self.frontier.remember("orders", str(self.obeyed).encode())
         self.hosts.save()
+        self.frontier.remember("judge", self.judge.to_json())
         if self.seeds.changed:
             self.frontier.remember("seeds", self.seeds.to_json())
         marks = {**self.keeper.checkpoint(), **self.log.sync()}
@@ -530,6 +573,15 @@ class _Crawl:
             trouble=trouble_of(self.seeds.outcomes, good_pages=totals.good) if end is End.FINISHED else None,
             elapsed_s=self._elapsed_s(),
         )
+
+
+_TOLD = frozenset({"nofollow", "noarchive", "noindex"})
+"""Words of a page about itself that the log repeats."""
+
+
+def _body_of(visit: Visit) -> bytes:
+    visit.body.seek(0)
+    return visit.body.read(1 << 20)
 
 
 def _mime(head: HttpHead) -> str:

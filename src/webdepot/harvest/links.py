@@ -12,7 +12,7 @@ noted and never an exception: one strange page does not end a harvest.
 
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
@@ -20,7 +20,7 @@ from typing import BinaryIO
 from urllib.parse import quote
 
 from webdepot.container.http import HttpHead, content_decoded, transfer_decoded
-from webdepot.harvest import links_css, links_data, links_html, links_xml
+from webdepot.harvest import links_css, links_data, links_html, links_xml, robots
 from webdepot.harvest.encoding import decode
 from webdepot.model import Hop
 from webdepot.url import Url, find_canonical
@@ -36,6 +36,8 @@ class LinkLimits:
     """So many links of one page are taken: as many as a sitemap may have."""
     guess: bool = False
     """Read addresses out of scripts, too."""
+    agent: str = ""
+    """Our name in meta robots and X-Robots-Tag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +46,17 @@ class Extracted:
     """Each address once, with the best hop by which it was found, in the order of the page."""
     note: str = ""
     """Annotations for the log: what was cut or could not be read."""
+    directives: frozenset[str] = frozenset()
+    """What the page says about itself in meta robots and X-Robots-Tag: `nofollow`, `noarchive`, …"""
+    nofollow: frozenset[Url] = frozenset()
+    """Links that were only found with `rel=nofollow`."""
 
 
 def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Extracted:
     """The links of one answer. `body` is as it came over the wire and is read from its beginning. Never raises."""
     notes: list[str] = []
+    directives = robots.tag_directives(head.get_all("x-robots-tag"), limits.agent)
+    nofollow: frozenset[Url] = frozenset()
     joined = _Joined(limits.links)
     joined.add(_of_headers(head), url)
     kind = _KINDS.get(_mime(head)) or _kind_by_suffix(_mime(head), url)
@@ -61,13 +69,19 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
             notes.append(f"linksCutAtByte:{limits.page_bytes}")
             data = data[: limits.page_bytes]
         try:
-            base, encoding, found = kind(data, head, limits)
-            joined.add(found, find_canonical(base, url) or url if base else url, encoding, parts_only=head.status >= 400)
+            read = kind(data, head, limits)
+            base = find_canonical(read.base, url) or url if read.base else url
+            joined.add(read.found, base, read.encoding, parts_only=head.status >= 400)
+            directives |= read.directives
+            if read.nofollow and head.status < 400:
+                before = set(joined.links)
+                joined.add(read.nofollow, base, read.encoding)
+                nofollow = frozenset(joined.links.keys() - before)
         except Exception as error:
             notes.append(f"linksFailed:{type(error).__name__}")
     if joined.is_full:
         notes.append(f"linksCutAt:{limits.links}")
-    return Extracted(links=list(joined.links.items()), note=",".join(notes))
+    return Extracted(links=list(joined.links.items()), note=",".join(notes), directives=directives, nofollow=nofollow)
 
 
 class _Joined:
@@ -161,52 +175,61 @@ def _utf8(value: str) -> str:
 
 # --- bodies ------------------------------------------------------------------------------------------------------------
 
-Body = tuple[str, str, Iterable[Reference]]
-"""Base as written, encoding, references."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """What a body leads to."""
+
+    found: Iterable[Reference] = ()
+    base: str = ""
+    """As written."""
+    encoding: str = "utf-8"
+    nofollow: Sequence[Reference] = ()
+    directives: frozenset[str] = frozenset()
 
 
 def _of_html(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
     text, encoding = decode(data, head.get("content-type") or "")
-    base, found = links_html.references(text, guess=limits.guess)
-    return base, encoding, found
+    page = links_html.references(text, guess=limits.guess, agent=limits.agent)
+    return Body(found=page.found, base=page.base, encoding=encoding, nofollow=page.nofollow, directives=page.directives)
 
 
 def _of_css(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
     text, encoding = decode(data, head.get("content-type") or "")
-    return "", encoding, links_css.references(text)
+    return Body(found=links_css.references(text), encoding=encoding)
 
 
 def _of_json(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
-    return "", "utf-8", list(links_data.of_json(decode(data, "")[0]))
+    return Body(found=list(links_data.of_json(decode(data, "")[0])))
 
 
 def _of_playlist(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
-    return "", "utf-8", links_data.of_playlist(decode(data, "")[0])
+    return Body(found=links_data.of_playlist(decode(data, "")[0]))
 
 
 def _of_text(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
     text, encoding = decode(data, head.get("content-type") or "")
-    return "", encoding, links_data.of_text(text)
+    return Body(found=links_data.of_text(text), encoding=encoding)
 
 
 def _of_script(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
-    return "", "utf-8", links_data.guesses(decode(data, head.get("content-type") or "")[0]) if limits.guess else ()
+    return Body(found=links_data.guesses(decode(data, head.get("content-type") or "")[0]) if limits.guess else ())
 
 
 def _of_pdf(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
-    return "", "utf-8", list(links_data.of_pdf(BytesIO(data)))
+    return Body(found=list(links_data.of_pdf(BytesIO(data))))
 
 
 def _of_xml(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
     if b"<html" in data[:2048].lower():
         return _of_html(data, head, limits)
-    return "", "utf-8", links_xml.references(data, of_html=lambda text: links_html.references(text)[1])
+    return Body(found=links_xml.references(data, of_html=lambda text: links_html.references(text).found))
 
 
 def _of_gzip(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
     """`sitemap.xml.gz` is a compressed file, not a coded answer."""
     inner = zlib.decompressobj(wbits=31).decompress(data, limits.page_bytes)
-    return _of_xml(inner, head, limits) if inner.lstrip()[:1] == b"<" else ("", "utf-8", ())
+    return _of_xml(inner, head, limits) if inner.lstrip()[:1] == b"<" else Body()
 
 
 def _of_nameless(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
@@ -220,7 +243,7 @@ def _of_nameless(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
         return _of_html(data, head, limits)
     if start.startswith(b"#extm3u"):
         return _of_playlist(data, head, limits)
-    return "", "utf-8", ()
+    return Body()
 
 
 _KINDS: dict[str, Callable[[bytes, HttpHead, LinkLimits], Body]] = {

@@ -2,17 +2,19 @@
 
 turbohtml parses as browsers do, in time linear in the page, and lists the links of the standard's own attributes, srcset, style
 and refresh included. What it leaves to us is found with one selector: lazy-loading attributes, Open Graph, JSON-LD, parameters of
-objects and applets, handlers. `references` gives addresses as written, each with its hop, and the page's base.
+objects and applets, handlers. `references` gives addresses as written, each with its hop, the page's base, and what page and
+links say about being followed (`nofollow`); whether that is obeyed is not decided here.
 
 Forms are not followed: to send one is to act, not to read.
 """
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import turbohtml
 
-from webdepot.harvest import links_css, links_data
+from webdepot.harvest import links_css, links_data, robots
 from webdepot.model import Hop
 
 Reference = tuple[str, Hop]
@@ -63,28 +65,43 @@ _SRCSET = re.compile(r"\s*,*\s*(\S*[^\s,])(?:\s+[^,(]*(?:\([^)]*\)[^,(]*)*)?")
 MOST_NESTED = 3
 
 
-def references(text: str, *, guess: bool = False, nested: int = 0) -> tuple[str, list[Reference]]:
-    """The base as written (empty without one), and all references. `guess` also reads strings out of scripts."""
+@dataclass(slots=True, kw_only=True)
+class Page:
+    """What an HTML page leads to, as written."""
+
+    base: str = ""
+    found: list[Reference] = field(default_factory=list)
+    nofollow: list[Reference] = field(default_factory=list)
+    """Links that ask not to be followed (`rel=nofollow`)."""
+    directives: frozenset[str] = frozenset()
+    """Words of meta robots for everybody or for us."""
+
+
+def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = "") -> Page:
+    """All references of a page. `guess` also reads strings out of scripts; `agent` is our name in meta elements."""
     document = turbohtml.parse(text, positions=False)
-    base = ""
-    found: list[Reference] = []
+    lowered = text.lower()
+    page = Page()
+    says_nofollow = "nofollow" in lowered
     for element, attribute, url in document.links():
         hop = _hop(element, attribute)
         if hop is not None:
-            found.append((url, hop))
-    for element in document.select(_selector(text)):
+            is_against = says_nofollow and hop is Hop.LINK and "nofollow" in (element.attr("rel") or "").lower().split()
+            (page.nofollow if is_against else page.found).append((url, hop))
+    for element in document.select(_selector(lowered)):
         if element.tag == "base":
-            base = base or element.attr("href") or ""
+            page.base = page.base or element.attr("href") or ""
         else:
-            found.extend(_more(element, guess=guess, nested=nested))
+            page.found.extend(_more(element, guess=guess, nested=nested))
+            if element.tag == "meta" and (element.attr("name") or "").lower() in ("robots", agent.lower() or "robots"):
+                page.directives |= robots.page_directives(element.attr("content") or "")
     if "<!--[if" in text and nested < MOST_NESTED:
         for inner in _conditional_parts(text):
-            found.extend(references(inner, guess=guess, nested=nested + 1)[1])
-    return base, found
+            page.found.extend(references(inner, guess=guess, nested=nested + 1).found)
+    return page
 
 
-def _selector(text: str) -> str:
-    lowered = text.lower()
+def _selector(lowered: str) -> str:
     return ",".join([_MORE, *(selector for words, selector in _MORE_IF if any(word in lowered for word in words))])
 
 
@@ -153,7 +170,7 @@ def _more(element: turbohtml.Element, *, guess: bool, nested: int) -> Iterator[R
     elif tag == "html" and (manifest := element.attr("manifest")):
         yield manifest, Hop.EMBED
     elif tag == "iframe" and (inner := element.attr("srcdoc")) and nested < MOST_NESTED:
-        yield from references(inner, guess=guess, nested=nested + 1)[1]
+        yield from references(inner, guess=guess, nested=nested + 1).found
     if any(name.startswith(("data-", "on")) or name in ("lowsrc", "dynsrc", "href") for name in element.attrs):
         yield from _of_attributes(element)
 

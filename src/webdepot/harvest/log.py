@@ -6,20 +6,21 @@ crawl.log, columns divided by blanks (https://heritrix.readthedocs.io/en/latest/
 
     when written, status, size, address, path of hops, page that led there, type, slot, begin+milliseconds, digest, source, annotations
 
-A status below 0 is a failure (`model.Failure`). crawl.jsonl has the same and more: `server`, and for refusals `rule` and `reason`.
+A status below 0 is a failure (`model.Failure`). crawl.jsonl has the same and more: `server`, and always the `rule` that decided, with
+its `reason`: by which rule it was asked, or refused. What was asked and, by its type, not kept has a status below 0 and a size.
 Both are cut back to the last checkpoint's sizes (`cut`) before a harvest is resumed.
 """
 
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
 from webdepot.errors import NoSpace
-from webdepot.model import Candidate, Failure, Visit
+from webdepot.model import Candidate, Failure, Verdict, Visit
 from webdepot.times import to_timestamp
 
 LOG_NAME = "crawl.log"
@@ -120,8 +121,10 @@ def as_json(line: LogLine) -> str:
     return _encode(values) + "\n"
 
 
-def of_visit(visit: Visit, *, mime: str = "unknown", digest: str = "", duplicate: bool = False, note: str = "") -> LogLine:
-    """The line for a request that was made, whatever came of it."""
+def of_visit(
+    visit: Visit, *, verdict: Verdict | None = None, mime: str = "unknown", digest: str = "", duplicate: bool = False, note: str = ""
+) -> LogLine:
+    """The line for a request that was made, whatever came of it. `verdict` is by which rule it was asked."""
     candidate = visit.candidate
     annotations = (_TRUNCATED.get(visit.truncated, visit.truncated), "warcRevisit:digest" if duplicate else "", note)
     return LogLine(
@@ -136,8 +139,16 @@ def of_visit(visit: Visit, *, mime: str = "unknown", digest: str = "", duplicate
         duration_s=visit.duration_s,
         server=visit.server_address,
         tries=candidate.tries + 1,
-        reason=visit.failure_detail,
+        rule=verdict.rule if verdict else "",
+        reason=visit.failure_detail or (verdict.reason if verdict else ""),
         note=",".join(filter(None, annotations)),
+    )
+
+
+def of_unkept(visit: Visit, verdict: Verdict, *, mime: str) -> LogLine:
+    """The line for an answer that a rule does not want."""
+    return replace(
+        of_visit(visit, mime=mime, note=f"notKept:{visit.status}"), status=Failure.SCOPE.status, rule=verdict.rule, reason=verdict.reason
     )
 
 

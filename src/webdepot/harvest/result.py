@@ -1,19 +1,18 @@
 """What a crawl is given and what it says: settings, progress, and how it ended, in words a person can use."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from webdepot.harvest import robots
 from webdepot.harvest.links import LinkLimits
 from webdepot.harvest.politeness import Manners
+from webdepot.harvest.rules import Facts, RuleSpec
 from webdepot.harvest.scope import Kind, ScopeLimits
 from webdepot.model import Failure
 from webdepot.url import Url
 
-
-class RobotsPolicy(StrEnum):
-    OBEY = "obey"
-    IGNORE = "ignore"
+RobotsPolicy = robots.Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +44,18 @@ class CrawlSettings:
     rejects: tuple[str, ...] = ()
     """Regular expressions; an address in which one is found is not fetched."""
     scope_limits: ScopeLimits = field(default_factory=ScopeLimits)
+    rules: tuple[RuleSpec, ...] = ()
+    """Decide rules of the profile, in their order."""
+    facts: Facts = field(default_factory=Facts)
+    """What the service knows for them."""
+    look_up: Callable[[Collection[str]], Awaitable[None]] | None = None
+    """Learns about host names before links to them are judged; set when a rule needs it (`ip_range`, `organisation`)."""
+    nofollow: str = "all"
+    """Which words against following are obeyed: all, page, none."""
+    find_sitemaps: bool = False
+    """Ask a host whose robots.txt names no sitemap for /sitemap.xml."""
+    log_outside: bool = False
+    """Log links that lead outside, too, each once; otherwise they are only counted."""
     robots: RobotsPolicy = RobotsPolicy.OBEY
     manners: Manners = field(default_factory=Manners)
     workers: int = 16

@@ -5,12 +5,16 @@ Protego reads the rules; the rest of the standard is here. Order of steps:
 1. `of_answer` turns a final answer into `Robots`: 2xx is read (500 KiB of it, a byte-order mark is no letter); 4xx means there
    are no rules; 5xx, 429 and no answer at all mean that nothing may be fetched; redirects beyond the fifth mean no rules.
 2. `Robots.decide` gives a verdict for one address, and names the line.
+3. `judge` says what the policy of the harvest makes of it: obey, obey but for parts of pages, or ignore, which the log then shows.
+
+What pages say themselves (meta robots, X-Robots-Tag) is read by `page_directives` and `tag_directives`.
 
 The text is kept as it came, so a stored `Robots` is read again by the rules of whatever version reads it.
 """
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -28,6 +32,13 @@ KEPT_FOR = timedelta(hours=24)
 _COMPATIBLE = re.compile(r"compatible;\s*([A-Za-z_-]+)")
 _TOKEN = re.compile(r"[A-Za-z_-]+")
 _LINE = re.compile(r"\s*(user-agent|allow|disallow)\s*:\s*([^#\r\n]*)", re.IGNORECASE)
+
+
+class Policy(StrEnum):
+    OBEY = "obey"
+    OBEY_BUT_EMBEDS = "obey-but-embeds"
+    """Parts of pages are fetched even where robots.txt forbids it: without its styles a page cannot be shown as it was."""
+    IGNORE = "ignore"
 
 
 class Basis(StrEnum):
@@ -61,6 +72,42 @@ def of_failure(failure: Failure, detail: str, *, at: datetime, agent: str) -> "R
     return Robots(
         basis=Basis.UNREACHABLE, detail=f"robots.txt could not be fetched: {detail}", text="", at=at, agent=agent, failure=failure
     )
+
+
+def judge(known: "Robots", url: str, policy: Policy, *, is_part: bool) -> Verdict:
+    """What a policy makes of a host's rules. Where they are not obeyed, the verdict names the line that was passed over."""
+    verdict = known.decide(url)
+    if verdict or policy is Policy.OBEY:
+        return verdict
+    if policy is Policy.IGNORE:
+        return Verdict(answer=Answer.ACCEPT, rule="robots ignored", reason=verdict.reason)
+    if is_part and known.basis is Basis.RULES:
+        return Verdict(answer=Answer.ACCEPT, rule="robots but embeds", reason=verdict.reason)
+    return verdict
+
+
+def page_directives(content: str) -> frozenset[str]:
+    """The words of a meta robots element, `none` written out."""
+    words = frozenset(word.strip().lower() for word in content[:1000].split(","))
+    return words | {"noindex", "nofollow"} if "none" in words else words
+
+
+def tag_directives(values: Iterable[str], agent: str) -> frozenset[str]:
+    """The words of all X-Robots-Tag headers that are for everybody or for us: `otherbot: noindex, webdepot: nofollow`."""
+    found: set[str] = set()
+    for value in values:
+        name = "*"
+        for part in value[:1000].split(","):
+            before, colon, after = part.partition(":")
+            # `unavailable_after: 25 Jun 2030` and the like are words with a value, not names.
+            if colon and before.strip().lower() not in _WITH_VALUE:
+                name, part = before.strip().lower(), after
+            if name in ("*", agent.lower()):
+                found |= page_directives(part)
+    return frozenset(found)
+
+
+_WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 
 
 def from_json(data: bytes) -> "Robots":

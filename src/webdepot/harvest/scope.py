@@ -7,8 +7,11 @@ overrule an earlier one, and the verdict names the rule that decided and its rea
 2. `host` / `domain` / `prefix` / `any`   accept what belongs to a seed
 3. `hops outside`       accept so many links beyond
 4. `embedded`           accept parts of accepted pages from anywhere
-5. traps                reject: too many hops, too deep, repeating, too long; then the operator's regular expressions
-6. `seed`               accept: seeds, their redirects within the domain, and robots.txt are always asked
+5. traps                reject: too many hops, guesses behind guesses, too deep, repeating, too long, dates without end
+6. the operator's       regular expressions, then the rules of the profile (`rules`), in their order
+7. `seed`               accept: seeds, their redirects within the domain, and robots.txt are always asked
+
+`explain` asks every rule and says what each answered.
 """
 
 import re
@@ -30,6 +33,14 @@ _PART = Verdict(answer=Answer.ACCEPT, rule="embedded", reason="it is part of a p
 _NO_RULE = Verdict(answer=Answer.REJECT, rule="no rule", reason="no rule spoke for it")
 _ENDS_OF_PARTS = (Hop.EMBED, Hop.REDIRECT, Hop.SPECULATIVE)
 _PARTS = "".join(_ENDS_OF_PARTS)
+_NO_LINKS = dict.fromkeys(map(ord, (Hop.EMBED, Hop.SPECULATIVE, Hop.REDIRECT, Hop.PREREQUISITE)))
+_DATE = re.compile(
+    r"(?i)[/=_-](\d{4})[/_-](?:0?[1-9]|1[0-2])(?=[/_&?-]|\Z)"  # /2031/07/ and =2031-07-01
+    r"|[?&](?:\w*year|jahr|jaar|y)=(\d{4})(?=&|\Z)"
+    r"|[?&](?:\w*date|datum|month|monat|maand|day|tag|dag|from|start|begin)=(\d{4})-?(?:0[1-9]|1[0-2])"
+)
+_FIRST_YEAR = 1000
+"""Historians link to 1648; nobody links to the year 200 but a calendar that goes backwards."""
 
 
 class Kind(StrEnum):
@@ -47,6 +58,9 @@ class ScopeLimits:
     embed_hops: int = 3
     """An embedded page may embed a page that embeds a picture, and no more."""
     hops: int = 100
+    """Links from the seed; parts, redirects and guesses do not count."""
+    guess_hops: int = 1
+    """An address guessed from a script may be fetched; what is guessed from that may not."""
     redirects: int = 10
     """A longer row of redirects is taken for a loop."""
     path_segments: int = 20
@@ -54,6 +68,17 @@ class ScopeLimits:
     """A path segment that stands there more often is taken for a trap."""
     url_letters: int = 2083
     query_letters: int = 1024
+    calendar_years: int = 5
+    """Dates in an address further ahead than this are taken for a calendar without end; 0 means no such rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one rule of a chain said, for a person who asks why."""
+
+    rule: str
+    verdict: Verdict
+    decides: bool
 
 
 def decide(candidate: Candidate, rules: Sequence[Rule]) -> Verdict:
@@ -65,23 +90,54 @@ def decide(candidate: Candidate, rules: Sequence[Rule]) -> Verdict:
     return _NO_RULE
 
 
-def chain(kind: Kind, seeds: Sequence[str], *, limits: ScopeLimits, rejects: Sequence[str] = ()) -> tuple[Rule, ...]:
+def explain(candidate: Candidate, rules: Sequence[tuple[str, Rule]]) -> list[Step]:
+    """Every rule with its answer, in their order; the one that decides is marked. `named_chain` gives such rules."""
+    answers = [(name, rule(candidate)) for name, rule in rules]
+    last = max((number for number, (_, verdict) in enumerate(answers) if verdict.answer is not Answer.PASS), default=-1)
+    return [Step(rule=name, verdict=verdict, decides=number == last) for number, (name, verdict) in enumerate(answers)]
+
+
+def chain(
+    kind: Kind,
+    seeds: Sequence[str],
+    *,
+    limits: ScopeLimits,
+    rejects: Sequence[str] = (),
+    more: Sequence[tuple[str, Rule]] = (),
+    year: int = 0,
+) -> tuple[Rule, ...]:
     """The usual rules in their usual order; InputError for a regular expression that is none."""
-    core = belongs(kind, seeds)
-    return (
-        everything_is_outside,
-        core,
-        few_hops_outside(limits.hops_outside),
-        embedded(limits.embed_hops),
-        too_many_hops(limits.hops),
-        too_many_redirects(limits.redirects),
-        too_deep(limits.path_segments),
-        repeating(limits.repeats),
-        too_long(limits.url_letters, limits.query_letters),
-        *(reject_pattern(pattern) for pattern in rejects),
-        only_web_addresses,
-        seeds_themselves(seeds),
-    )
+    return tuple(rule for _, rule in named_chain(kind, seeds, limits=limits, rejects=rejects, more=more, year=year))
+
+
+def named_chain(
+    kind: Kind,
+    seeds: Sequence[str],
+    *,
+    limits: ScopeLimits,
+    rejects: Sequence[str] = (),
+    more: Sequence[tuple[str, Rule]] = (),
+    year: int = 0,
+) -> list[tuple[str, Rule]]:
+    """The same with a name for each. `more` are the profile's own; `year` is the present one, 0 when it is not known."""
+    dates = [("calendar", dates_without_end(year, limits.calendar_years))] if year and limits.calendar_years else []
+    return [
+        ("outside", everything_is_outside),
+        (kind.value, belongs(kind, seeds)),
+        ("hops outside", few_hops_outside(limits.hops_outside)),
+        ("embedded", embedded(limits.embed_hops)),
+        ("hops", too_many_hops(limits.hops)),
+        ("guesses", too_many_guesses(limits.guess_hops)),
+        ("redirects", too_many_redirects(limits.redirects)),
+        ("path depth", too_deep(limits.path_segments)),
+        ("repeating", repeating(limits.repeats)),
+        ("length", too_long(limits.url_letters, limits.query_letters)),
+        *dates,
+        *((f"reject {pattern}", reject_pattern(pattern)) for pattern in rejects),
+        *more,
+        ("scheme", only_web_addresses),
+        ("seed", seeds_themselves(seeds)),
+    ]
 
 
 # --- what belongs ------------------------------------------------------------------------------------------------------
@@ -162,10 +218,7 @@ def embedded(most: int) -> Rule:
     """Parts of an accepted page, from anywhere: the trailing embeds of the path, with redirects and guesses between them."""
 
     def rule(candidate: Candidate) -> Verdict:
-        path = candidate.path
-        if not path.endswith(_ENDS_OF_PARTS):
-            return _PASS
-        depth = path[len(path.rstrip(_PARTS)) :].count(Hop.EMBED)
+        depth = embed_depth(candidate.path)
         if depth == 0:
             return _PASS
         return _PART if depth <= most else _rejected("embedded", f"embedded {depth} deep")
@@ -178,7 +231,22 @@ def embedded(most: int) -> Rule:
 
 def too_many_hops(most: int) -> Rule:
     def rule(candidate: Candidate) -> Verdict:
-        return _rejected("hops", f"{len(candidate.path)} hops from the seed") if len(candidate.path) > most else _PASS
+        if len(candidate.path) <= most:
+            return _PASS
+        hops = links_in(candidate.path)
+        return _rejected("hops", f"{hops} hops from the seed") if hops > most else _PASS
+
+    return rule
+
+
+def too_many_guesses(most: int) -> Rule:
+    """What is guessed from a guess is mostly nonsense; and pages behind guesses are followed no further by guessing."""
+
+    def rule(candidate: Candidate) -> Verdict:
+        if Hop.SPECULATIVE not in candidate.path:
+            return _PASS
+        guesses = candidate.path.count(Hop.SPECULATIVE)
+        return _rejected("guesses", f"{guesses} guesses led to it") if guesses > most else _PASS
 
     return rule
 
@@ -197,7 +265,7 @@ def too_deep(most: int) -> Rule:
     def rule(candidate: Candidate) -> Verdict:
         if candidate.url.count("/") <= most + 2:  # the two of `://`: nearly all addresses end here
             return _PASS
-        depth = _path(candidate.url).count("/")
+        depth = path_of(candidate.url).count("/")
         return _rejected("path depth", f"{depth} path segments") if depth > most else _PASS
 
     return rule
@@ -209,7 +277,7 @@ def repeating(most: int) -> Rule:
     def rule(candidate: Candidate) -> Verdict:
         if candidate.url.count("/") <= most + 2:
             return _PASS
-        path = _path(candidate.url)
+        path = path_of(candidate.url)
         segment, times = max(Counter(filter(None, path.split("/"))).items(), key=lambda item: item[1], default=("", 0))
         return _rejected("repeating", f"the segment {segment!r} stands there {times} times") if times > most else _PASS
 
@@ -222,6 +290,22 @@ def too_long(most_letters: int, most_in_query: int) -> Rule:
             return _rejected("length", f"{len(candidate.url)} letters")
         if "?" in candidate.url and len(candidate.url.partition("?")[2]) > most_in_query:
             return _rejected("query length", f"{len(candidate.url.partition('?')[2])} letters after the question mark")
+        return _PASS
+
+    return rule
+
+
+def dates_without_end(year: int, years_ahead: int) -> Rule:
+    """Calendars link to the next month for ever: `/2031/07/`, `?date=2044-01-01`, `year=2044&month=1`."""
+    latest = year + years_ahead
+
+    def rule(candidate: Candidate) -> Verdict:
+        found = _DATE.search(candidate.url)
+        if found is None:
+            return _PASS
+        dated = int(found[1] or found[2] or found[3])
+        if latest < dated <= 9999 or dated < _FIRST_YEAR:
+            return _rejected("calendar", f"it is about the year {dated}, and calendars have no end")
         return _PASS
 
     return rule
@@ -291,6 +375,18 @@ def is_seed_way(path: str) -> bool:
     return not path.strip(Hop.REDIRECT)
 
 
+def links_in(path: str) -> int:
+    """Hops that a person would have to click."""
+    return len(path.translate(_NO_LINKS))
+
+
+def embed_depth(path: str) -> int:
+    """How deep a part of a page it is: the trailing embeds, with redirects and guesses between them; 0 for no part."""
+    if not path.endswith(_ENDS_OF_PARTS):
+        return 0
+    return path[len(path.rstrip(_PARTS)) :].count(Hop.EMBED)
+
+
 def _folder_key(seed: str) -> str:
     """The SURT key up to the last slash of the path: what lies beside and below the seed."""
     bare = seed.partition("?")[0]
@@ -304,7 +400,8 @@ def _bare_host(url: str) -> str:
     return host[4:] if host.startswith("www.") else host
 
 
-def _path(url: str) -> str:
+def path_of(url: str) -> str:
+    """The path without query."""
     rest = url.partition("://")[2].partition("?")[0]
     return rest[rest.find("/") :] if "/" in rest else "/"
 

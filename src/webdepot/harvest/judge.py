@@ -1,0 +1,121 @@
+"""The judge of a crawl: every question about an address or an answer is put here, and every verdict names its rule.
+
+    links found       `of_link`        is it queued?     scope chain, then what the page says about following, then traps
+    before asking     `before_asking`  is it asked now?  the chain as it is now: rules may have changed since it was queued
+    robots.txt known  `of_robots`      may it be asked?  the policy of the harvest or of the host
+    answer came       `of_answer`      is it kept?       rules about types
+
+Verdicts that reject are counted by rule (`refusals`), for the report; the crawl logs them. Traps that need memory are in `traps`.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from webdepot.harvest import robots, rules, scope
+from webdepot.harvest.host_book import HostBook
+from webdepot.harvest.result import CrawlSettings
+from webdepot.harvest.robots import Robots
+from webdepot.harvest.traps import TrapWatch
+from webdepot.model import Answer, Candidate, Hop, Verdict
+from webdepot.url import Url, host_of
+
+_KEPT = Verdict(answer=Answer.ACCEPT, rule="kept", reason="no rule is against its type")
+_NOFOLLOW_PAGE = Verdict(answer=Answer.REJECT, rule="nofollow", reason="its page asks not to follow its links")
+_NOFOLLOW_LINK = Verdict(answer=Answer.REJECT, rule="nofollow", reason="its link asks not to be followed")
+_NO_GUESSES_BELOW = 0.2
+"""A host where fewer guesses than this are right gets no more of them."""
+_FIRST_GUESSES = 20
+
+
+class Judge:
+    """Rules built from settings and seeds. Rebuilt (`follow`) when one of them changes."""
+
+    def __init__(self, settings: CrawlSettings, hosts: HostBook, totals: Callable[[], tuple[int, int]], kept: bytes | None = None) -> None:
+        """`totals` gives documents and bytes of the harvest; `kept` is what `to_json` wrote in an earlier run."""
+        self._hosts = hosts
+        self._totals = totals
+        self.traps = TrapWatch()
+        stored = json.loads(kept or b"{}")
+        self.refusals: Counter[str] = Counter(stored.get("refusals", {}))
+        """Distinct addresses by the rule that rejected them."""
+        self._guesses: dict[str, tuple[int, int]] = {host: (tried, right) for host, (tried, right) in stored.get("guesses", {}).items()}
+        self.settings = settings
+
+    def follow(self, settings: CrawlSettings, seeds: Sequence[Url]) -> None:
+        """Judge by these settings and seeds from now on."""
+        self.settings = settings
+        facts = replace(settings.facts, pages_of=self._pages_of, bytes_of=self._bytes_of)
+        more = [(str(spec), rule) for spec in settings.rules if (rule := rules.rule_of(spec, facts)) is not None]
+        self._answer_rules = [kept for spec in settings.rules if (kept := rules.answer_rule_of(spec)) is not None]
+        self.inside = scope.belongs(settings.scope, seeds)
+        self.rules = scope.chain(
+            settings.scope,
+            seeds,
+            limits=settings.scope_limits,
+            rejects=settings.rejects,
+            more=more,
+            year=facts.now.year if facts.now else 0,
+        )
+
+    def of_link(self, candidate: Candidate, *, page_says_no: bool = False, link_says_no: bool = False) -> Verdict:
+        """Is an address that was found queued? A page or link may ask not to be followed; parts of a page are taken all the same."""
+        verdict = scope.decide(candidate, self.rules)
+        if not verdict:
+            return verdict
+        hop = candidate.path[-1:]
+        if hop in (Hop.LINK, Hop.SPECULATIVE):
+            if page_says_no and self.settings.nofollow != "none":
+                return _NOFOLLOW_PAGE
+            if link_says_no and self.settings.nofollow == "all":
+                return _NOFOLLOW_LINK
+        if hop == Hop.SPECULATIVE:
+            tried, right = self._guesses.get(host_of(candidate.url), (0, 0))
+            if tried >= _FIRST_GUESSES and right < tried * _NO_GUESSES_BELOW:
+                return Verdict(answer=Answer.REJECT, rule="guesses", reason=f"{tried - right} of {tried} guesses at its host were wrong")
+        trap = self.traps.of(candidate.url) if candidate.path.strip(Hop.REDIRECT) else None
+        return trap or verdict
+
+    def before_asking(self, candidate: Candidate) -> Verdict:
+        """Is it still wanted, by the rules of now?"""
+        verdict = scope.decide(candidate, self.rules)
+        return (verdict and candidate.path and self.traps.of(candidate.url)) or verdict
+
+    def of_robots(self, known: Robots, candidate: Candidate) -> Verdict:
+        host = self.settings.of_host(host_of(candidate.url))
+        policy = host.robots or self.settings.robots
+        return robots.judge(known, candidate.url, policy, is_part=scope.embed_depth(candidate.path) > 0)
+
+    def of_answer(self, candidate: Candidate, mime: str) -> Verdict:
+        """Is it kept? Seeds always are."""
+        if candidate.path.strip(Hop.REDIRECT):
+            for rule in reversed(self._answer_rules):
+                verdict = rule(mime)
+                if verdict.answer is not Answer.PASS:
+                    return verdict
+        return _KEPT
+
+    def learn(self, candidate: Candidate, status: int, digest: str, body: Callable[[], bytes]) -> None:
+        """What an answer teaches about guesses at its host and about traps."""
+        if candidate.path.endswith(Hop.SPECULATIVE):
+            host = host_of(candidate.url)
+            tried, right = self._guesses.get(host, (0, 0))
+            self._guesses[host] = (tried + 1, right + (status < 400))
+        if 200 <= status < 300:
+            self.traps.note(candidate.url, digest, body)
+
+    def refused(self, verdict: Verdict) -> None:
+        self.refusals[verdict.rule] += 1
+
+    def to_json(self) -> bytes:
+        """What the next run should know; of guesses at many hosts only those that decide something."""
+        decided = {host: counts for host, counts in self._guesses.items() if counts[0] >= _FIRST_GUESSES}
+        values: Mapping[str, object] = {"refusals": dict(self.refusals), "guesses": dict(list(decided.items())[:10_000])}
+        return json.dumps(values).encode()
+
+    def _pages_of(self, host: str) -> int:
+        return self._hosts.of(host).fetched if host else self._totals()[0]
+
+    def _bytes_of(self, host: str) -> int:
+        return self._hosts.of(host).bytes if host else self._totals()[1]
