@@ -4,7 +4,6 @@ Notation is WARC's labelled digest (ISO 28500, 5.8): `algorithm:value`. SHA-1 is
 index has it, SHA-256 in hexadecimal as OCFL and BagIt have it; both spellings are read for both.
 """
 
-import base64
 import hashlib
 import re
 import string
@@ -20,6 +19,8 @@ _BASE32 = re.compile(r"[a-zA-Z2-7]+")
 _TO_PYTHON = str.maketrans(
     string.ascii_uppercase + string.ascii_lowercase + "234567", (string.digits + string.ascii_lowercase[:16]) * 2 + "qrstuv"
 )
+_DIGITS = string.ascii_uppercase + "234567"
+_PAIRS = [first + second for first in _DIGITS for second in _DIGITS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,14 @@ class Digest:
 
     def __str__(self) -> str:
         if self.algorithm == "sha1":
-            return f"sha1:{base64.b32encode(self.value).decode('ascii')}"
+            return f"sha1:{_base32(self.value)}"
         return f"{self.algorithm}:{self.value.hex()}"
+
+
+def _base32(value: bytes) -> str:
+    """RFC 4648 for a whole number of 5 bytes, two digits at a time; base64.b32encode is a loop in Python over each."""
+    number = int.from_bytes(value, "big")
+    return "".join([_PAIRS[number >> shift & 1023] for shift in range(len(value) * 8 - 10, -1, -10)])
 
 
 def parse(text: str) -> Digest | None:

@@ -53,7 +53,8 @@ def iter_flat(
             else:
                 end = window.after_line_ends(found) if header.length <= IN_MEMORY_BYTES else found + len(grammar.terminator)
                 yield _record(window, header, at, header_end, located(at, end - at))
-                if not window.need(found) and not window.can_seek:
+                window.drop(found)
+                if window.end < found:
                     reporter.skipped(BAD_LENGTH, place(at), "the data ends inside it", None)
         if found is None:
             break

@@ -9,13 +9,13 @@ the standard says (6.3.2) and as deduplication needs: chunk borders differ from 
 the chunked bytes and so complains about chunked answers: https://github.com/webrecorder/warcio/issues/75.)
 """
 
-import contextlib
 import ipaddress
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from io import BytesIO
 from typing import BinaryIO
 
@@ -124,7 +124,7 @@ def resource(url: str, date: datetime, content_type: str, body: BinaryIO, body_b
 
 def header(record: NewRecord, block_digest: str) -> bytes:
     """The header of a record, with the empty line that ends it."""
-    lines = ["WARC/1.1", f"WARC-Type: {record.kind}", f"WARC-Record-ID: {record.id}", f"WARC-Date: {times.to_iso(record.date)}"]
+    lines = ["WARC/1.1", f"WARC-Type: {record.kind.value}", f"WARC-Record-ID: {record.id}", f"WARC-Date: {_iso(record.date)}"]
     if record.url:
         lines.append(f"WARC-Target-URI: {_one_line(record.url)}")
     lines += [f"{name}: {_one_line(value)}" for name, value in record.fields]
@@ -164,18 +164,31 @@ def _revisit(visit: Visit, payload_digest: str, earlier: Capture) -> NewRecord:
 
 
 def _address(visit: Visit) -> Iterator[tuple[str, str]]:
-    # Nothing but an address may stand in the field; a proxy may have left us a name.
-    with contextlib.suppress(ValueError):
-        yield "WARC-IP-Address", str(ipaddress.ip_address(visit.server_address))
+    if address := _ip_address(visit.server_address):
+        yield "WARC-IP-Address", address
     if visit.protocol:
         yield "WARC-Protocol", visit.protocol
+
+
+# A harvest asks few servers many times, and request and answer have one date; both functions are slow.
+@lru_cache(maxsize=1024)
+def _ip_address(stated: str) -> str:
+    """Empty for anything but an address, since nothing else may stand in the field; a proxy may have left us a name."""
+    try:
+        return str(ipaddress.ip_address(stated))
+    except ValueError:
+        return ""
+
+
+_iso = lru_cache(maxsize=16)(times.to_iso)
 
 
 def _payload(visit: Visit) -> BinaryIO:
     if not visit.body_bytes:
         return BytesIO()
     visit.body.seek(0)
-    return transfer_decoded(visit.body, parse_head(visit.head))
+    # Nearly no head has a transfer coding, so the head is not parsed for it.
+    return transfer_decoded(visit.body, parse_head(visit.head)) if b"transfer-" in visit.head.lower() else visit.body
 
 
 def _named_fields(pairs: Iterable[tuple[str, str]]) -> bytes:
@@ -183,4 +196,4 @@ def _named_fields(pairs: Iterable[tuple[str, str]]) -> bytes:
 
 
 def _one_line(value: str) -> str:
-    return _LINE_BREAKS.sub(" ", value).strip()
+    return value if value.isprintable() else _LINE_BREAKS.sub(" ", value).strip()
