@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from museum import Served, ask
 
+from webdepot.model import HarvestState
+from webdepot.provenance import Outcome
 from webdepot.web.language import CODES, choose, load
 
 
@@ -28,6 +30,13 @@ def test_every_text_that_a_template_names_exists(code):
         source = template.read_text(encoding="utf-8")
         for call, key in re.findall(r"""\b(tn?)\(["']([a-z_.0-9]+)["']\s*[,)]""", source):
             assert (f"{key}.one" if call == "tn" else key) in texts, f"{template.name}: {key}"
+
+
+def test_every_state_and_outcome_has_its_word():
+    for code in CODES:
+        texts = load(code).texts
+        assert not [state for state in HarvestState if f"status.state_{state}" not in texts]
+        assert not [outcome for outcome in Outcome if f"status.outcome_{outcome}" not in texts]
 
 
 def test_no_text_is_left_unused():

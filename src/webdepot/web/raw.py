@@ -152,7 +152,7 @@ def _raw_policy(capture: Capture) -> list[tuple[str, str]]:
         # Only the browser's own viewer may show it: no guessing that it is a page after all.
         return [
             ("X-Content-Type-Options", "nosniff"),
-            ("Content-Security-Policy", "default-src 'none'; object-src 'self'; plugin-types 'self'"),
+            ("Content-Security-Policy", "default-src 'none'; object-src 'self'"),
         ]
     return [("Content-Security-Policy", replay_headers.RAW_POLICY)]
 
