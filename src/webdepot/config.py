@@ -19,6 +19,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 from webdepot.errors import ConfigError
 
 FILE_NAME = "webdepot.toml"
+_NO_SECTIONS = frozenset({"home", "profiles", "sources"})
+"""Fields of `Config` that are no sections of keys."""
 _Check = Callable[[Any], str | None]
 
 
@@ -68,13 +70,31 @@ class HarvestConfig:
     delay_factor: float = _key(2.0, "The pause is this many times the last response time, within the two bounds.", _at_least(0))
     longest_delay_s: float = _key(30.0, "Longest pause that slowness or a Crawl-delay line can cause, in seconds.", _at_least(0))
     workers: int = _key(16, "Requests in flight at once, over all servers; never more than one per server.", _at_least(1))
-    robots: str = _key("obey", "robots.txt: obey or ignore. Ignoring is recorded with the harvest.", _one_of("obey", "ignore"))
+    robots: str = _key(
+        "obey",
+        "robots.txt: obey, obey-but-embeds (parts of pages are fetched all the same) or ignore. Not to obey is recorded with the harvest.",
+        _one_of("obey", "obey-but-embeds", "ignore"),
+    )
+    robots_reason: str = _key("", "Why robots.txt is not obeyed, where it is not; recorded with the harvest and in its containers.")
+    nofollow: str = _key(
+        "all",
+        "Which words against following links are obeyed, together with robots.txt: all, page (meta robots and X-Robots-Tag, but not "
+        "rel=nofollow) or none.",
+        _one_of("all", "page", "none"),
+    )
+    guess: bool = _key(True, "Read addresses out of scripts: tried last, marked, and no more at a host where most of them fail.")
+    sitemaps: bool = _key(True, "Ask hosts of the scope for /sitemap.xml where robots.txt names no sitemap.")
+    ignore_parameters: tuple[str, ...] = _key(
+        (), "Query arguments that make no other page, like utm_*; session ids of well-known kinds are always such."
+    )
     tries: int = _key(5, "At most so many tries for a URI.", _at_least(1))
     timeout_s: float = _key(60.0, "A request that takes longer is cut; what came is kept and marked as truncated.", _at_least(1))
     connect_timeout_s: float = _key(15.0, "A connection that takes longer counts as failed.", _at_least(0.1))
     limit_pages: int = _key(0, "A harvest stops after so many documents; 0 means no limit.", _at_least(0))
     limit_bytes: int = _key(0, "A harvest stops after so many bytes; 0 means no limit.", _at_least(0))
     limit_time_s: float = _key(0.0, "A harvest stops after so many seconds; 0 means no limit.", _at_least(0))
+    limit_host_pages: int = _key(0, "So many documents of one host at most; 0 means no limit.", _at_least(0))
+    limit_host_bytes: int = _key(0, "So many bytes of one host at most; 0 means no limit.", _at_least(0))
     limit_file_bytes: int = _key(4 << 30, "A single answer is cut after so many bytes and marked as truncated.", _at_least(1024))
     hops_outside: int = _key(0, "How many links outside the scope are followed.", _at_least(0))
     allow_private: bool = _key(
@@ -120,6 +140,9 @@ class DepotConfig:
     cache_bytes: int = _key(20 << 30, "Containers fetched from a depot on another machine take no more room here.", _at_least(1 << 20))
     virus_scanner: str = _key(
         "", "Command that looks through a submission: it gets the path as last argument, and exits 0 when it is clean, 1 when it is not."
+    )
+    migration_tools: Mapping[str, str] = _key(
+        {}, 'Tools that convert a format: {"name" = "SOURCE-TYPE TARGET-TYPE command {input} {output}"}.'
     )
     alarm_command: str = _key(
         "", "Command that is run when something cannot be repaired or a place stays away; it gets the words on its standard input."
@@ -195,6 +218,8 @@ class Config:
     index: IndexConfig = field(default_factory=IndexConfig)
     web: WebConfig = field(default_factory=WebConfig)
     discovery: DiscoveryConfig = field(default_factory=DiscoveryConfig)
+    profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Tables [profiles.NAME] as written; `harvest.profile` reads and checks them."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Where each key that is not a default came from: `harvest.delay_s` -> `webdepot.toml` or the variable's name."""
 
@@ -225,8 +250,11 @@ def read(home: Path, environment: Mapping[str, str] = os.environ) -> Config:
 
 def from_tree(home: Path, tree: Mapping[str, Any], *, environment: Mapping[str, str], origin: str) -> Config:
     """Build the frozen tree from parsed TOML and the environment; checks every key once."""
-    sections = {item.name: item for item in dataclasses.fields(Config) if item.name not in ("home", "sources")}
-    unknown = next((name for name in tree if name not in sections), None)
+    sections = {item.name: item for item in dataclasses.fields(Config) if item.name not in _NO_SECTIONS}
+    profiles = tree.get("profiles", {})
+    if not isinstance(profiles, dict) or not all(isinstance(table, dict) for table in profiles.values()):
+        raise ConfigError(f"{origin}: profiles are tables with names: [profiles.NAME].")
+    unknown = next((name for name in tree if name not in sections and name != "profiles"), None)
     if unknown:
         raise ConfigError(f"{origin}: unknown section [{unknown}].{_nearest(unknown, sections)}")
     sources: dict[str, str] = {}
@@ -243,13 +271,13 @@ def from_tree(home: Path, tree: Mapping[str, Any], *, environment: Mapping[str, 
                 given[key.name] = environment[variable]
                 sources[f"{name}.{key.name}"] = variable
         parts[name] = _section(kind, name, given, origin)
-    return Config(home=home, sources=sources, **parts)
+    return Config(home=home, profiles=profiles, sources=sources, **parts)
 
 
 def iter_settings(config: Config) -> Iterator[Setting]:
     """Every key in the order of this file, with its value and where that came from."""
     for item in dataclasses.fields(Config):
-        if item.name in ("home", "sources"):
+        if item.name in _NO_SECTIONS:
             continue
         section = getattr(config, item.name)
         hints = get_type_hints(type(section))
@@ -268,7 +296,7 @@ def iter_settings(config: Config) -> Iterator[Setting]:
 def sections() -> Iterator[tuple[str, str]]:
     """Section names and their one-line descriptions, for the reference page and the file written by `init`."""
     for item in dataclasses.fields(Config):
-        if item.name not in ("home", "sources"):
+        if item.name not in _NO_SECTIONS:
             yield item.name, (_section_type(item).__doc__ or "").strip()
 
 

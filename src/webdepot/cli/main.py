@@ -14,7 +14,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from webdepot.archive import VERSION
-from webdepot.cli import account, archive, config, demo, formats, harvest, home, index, organisation, quality, search, serve
+from webdepot.cli import account, archive, config, demo, depot, formats, harvest, home, index, organisation, package, quality, search, serve
 from webdepot.cli.call import Call, Json, Quiet, default_home
 from webdepot.cli.output import Output, plain
 from webdepot.database import explain
@@ -65,6 +65,8 @@ def build_app() -> typer.Typer:
     app.add_typer(quality.commands, name="quality")
     app.add_typer(formats.commands, name="formats")
     app.add_typer(index.commands, name="index")
+    app.add_typer(package.commands, name="package")
+    app.add_typer(depot.commands, name="depot")
     app.add_typer(account.commands, name="account")
     app.add_typer(config.commands, name="config")
     return app

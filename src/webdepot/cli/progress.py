@@ -24,6 +24,7 @@ _WORDS = {
     Phase.INDEX: "Indexing",
     Phase.COPY: "Copying",
     Phase.AUDIT: "Reading copies",
+    Phase.MIGRATE: "Converting",
     Phase.DISCOVER: "Looking for domains",
 }
 _SHORTEST_PAUSE_S = 1.0

@@ -32,6 +32,11 @@ def move(connection: Connection, name: str, state: ContainerState, place: str) -
     connection.execute(update(containers).where(containers.c.name == name).values(state=state.value, place=place))
 
 
+def remove_of_harvest(connection: Connection, harvest: HarvestId) -> None:
+    """Containers whose bytes have left the archive."""
+    connection.execute(delete(containers).where(containers.c.harvest == harvest))
+
+
 def of_harvest(connection: Connection, harvest: HarvestId) -> list[Container]:
     rows = connection.execute(select(containers).where(containers.c.harvest == harvest).order_by(containers.c.name))
     return [_container(row) for row in rows.mappings()]

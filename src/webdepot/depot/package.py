@@ -290,6 +290,11 @@ def _entry(path: str, size_bytes: int, sha256: str) -> FileEntry:
     return FileEntry(path=path, size_bytes=size_bytes, sha256=sha256, mime=mime, format=name, puid=puid, use=use)
 
 
+def format_of(path: str) -> str:
+    """The format of a file of a package in words, by its place in it."""
+    return _kind(path)[2]
+
+
 def _kind(path: str) -> tuple[str, str, str, str]:
     """Use, media type, format and PRONOM identifier of a file of ours, by its place in the package."""
     room, _, name = path.partition("/")

@@ -31,7 +31,7 @@ OLDEST_YEAR = 2020
 _NOT_TAKEN = frozenset(
     (
         *("alembic_version", "sessions", "events"),
-        *("harvests", "containers", "packages", "copies", "copy_tallies", "depot_growth", "tombstones"),
+        *("harvests", "containers", "packages", "copies", "copy_tallies", "depot_growth", "tombstones", "conversions"),
         *("findings", "judgements", "identifications", "surveys", "format_counts"),
     )
 )

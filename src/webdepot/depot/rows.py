@@ -32,7 +32,7 @@ _SPACE = re.compile(r"[\x00-\x20]")
 def write_captures(path: Path, captures: Iterable[Capture], *, run_lines: int = RUN_LINES) -> int:
     """Sorted CDXJ of captures that come in any order; how many there were."""
     with ExitStack() as files:
-        runs = [_put_aside(files, run) for run in _batches(map(_cdxj, captures), run_lines)]
+        runs = [_put_aside(files, run) for run in _batches(map(cdxj_line, captures), run_lines)]
         return _write_lines(path, heapq.merge(*runs))
 
 
@@ -64,7 +64,8 @@ def read_findings(stream: BinaryIO, *, where: str) -> Iterator[Finding]:
             raise CorruptData(f"{where} has a row that is no finding: {error}.", where=where) from error
 
 
-def _cdxj(capture: Capture) -> bytes:
+def cdxj_line(capture: Capture) -> bytes:
+    """One line without its end."""
     revisit = capture.kind is RecordKind.REVISIT
     facts: dict[str, str] = {
         "url": capture.url,

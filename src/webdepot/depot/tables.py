@@ -109,3 +109,18 @@ submissions = Table(
     Column("place", String(1000), nullable=False),
     Column("reasons", JSON, nullable=False),
 )
+
+conversions = Table(
+    "conversions",
+    metadata,
+    Column("digest", String(120), primary_key=True),
+    Column("mime", String(100), primary_key=True),
+    Column("package", String(100), nullable=False, index=True),
+    Column("url", Text, nullable=False),
+    Column("original_mime", String(100), nullable=False),
+    Column("container", String(255), nullable=False),
+    Column("offset", BigInteger, nullable=False),
+    Column("length", BigInteger, nullable=False),
+    Column("tool", String(300), nullable=False),
+    Column("converted_at", Moment, nullable=False),
+)

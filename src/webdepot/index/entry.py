@@ -35,6 +35,8 @@ def is_indexed(record: Record, on_finding: OnFinding) -> bool:
     """Whether the record is a version of an address that can be opened again."""
     if record.kind not in INDEXED or record.url.startswith("dns:"):
         return False
+    if record.kind is RecordKind.CONVERSION and record.fields.get("WARC-Refers-To"):
+        return False  # a migrated form of a record that is indexed itself; replay finds it by the original's payload digest
     if not record.url:
         on_finding(_without_address(record))
         return False

@@ -11,15 +11,17 @@ Each step can be repeated; a kill between them leaves nothing lost and nothing h
 
 import dataclasses
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 
 from sqlalchemy import Connection
 
 from webdepot.archive import VERSION, Archive
 from webdepot.container import shelf
-from webdepot.depot import copies, holdings, package, places, rows
+from webdepot.depot import copies, holdings, migration, package, places, rows
 from webdepot.depot.copies import Copy, CopyState
+from webdepot.depot.migration import Conversion
 from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
 from webdepot.depot.places import MAIN
 from webdepot.errors import Conflict, CorruptData, NotFound
@@ -34,6 +36,9 @@ from webdepot.selection import targets
 from webdepot.services import auditing, harvesting, ingesting
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import from_iso
+
+SUBMISSION = "submission"
+"""Folder of what a sender wrote: below the working folder, later below `metadata/`."""
 
 
 def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Package:
@@ -50,6 +55,14 @@ def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Pac
             auditing.copy_out(archive, found.id)
         shutil.rmtree(harvesting.folder_of(archive, harvest), ignore_errors=True)
     return found
+
+
+def keep_descriptions(archive: Archive, harvest: Harvest, described: Mapping[str, bytes]) -> None:
+    """What the sender of a submission wrote about it waits beside the containers for the package."""
+    folder = harvesting.folder_of(archive, harvest) / SUBMISSION
+    for name, data in described.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
 
 
 def find_package(archive: Archive, harvest: HarvestId) -> Package | None:
@@ -88,10 +101,8 @@ def _record(archive: Archive, facts: PackageFacts) -> None:
     with archive.database.transaction() as connection:
         if not runs.exists(connection, facts.harvest.id):
             _restore(archive, connection, facts)
-        for container in facts.containers:
-            if shelf.find(connection, container.name) is None:
-                shelf.add(connection, container)
-            shelf.move(connection, container.name, ContainerState.KEPT, container.place)
+        _place_containers(connection, facts)
+        migration.record(connection, _conversions(archive, facts))
         holdings.record(connection, facts.package, facts.inventory.sha256)
         _expect_copies(connection, facts, now)
         runs.move(connection, facts.harvest.id, HarvestState.KEPT, reason=facts.harvest.reason)
@@ -105,6 +116,29 @@ def _record(archive: Archive, facts: PackageFacts) -> None:
             detail={"urn": facts.package.urn, "bytes": facts.package.size_bytes},
         )
         append(connection, event)
+
+
+def record_version(archive: Archive, facts: PackageFacts, event: Event) -> None:
+    """A new version of a package that the database knows: more containers, conversions, one more event; other places wait for it."""
+    with archive.database.transaction() as connection:
+        _place_containers(connection, facts)
+        migration.record(connection, _conversions(archive, facts))
+        holdings.record(connection, facts.package, facts.inventory.sha256)
+        _expect_copies(connection, facts, archive.clock())
+        append(connection, event)
+
+
+def _place_containers(connection: Connection, facts: PackageFacts) -> None:
+    for container in facts.containers:
+        if shelf.find(connection, container.name) is None:
+            shelf.add(connection, container)
+        shelf.move(connection, container.name, ContainerState.KEPT, container.place)
+
+
+def _conversions(archive: Archive, facts: PackageFacts) -> Iterator[Conversion]:
+    if migration.CONVERSIONS in facts.inventory.files():
+        with package.open_file(archive.store, facts, migration.CONVERSIONS) as stream:
+            yield from migration.from_rows(rows.read_rows(stream, where=f"{facts.package.id} {migration.CONVERSIONS}"))
 
 
 def _expect_copies(connection: Connection, facts: PackageFacts, now: datetime) -> None:
@@ -176,13 +210,17 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         verdict=verdict,
         surveys=surveys,
         events=history,
-        descriptions={"dublin_core.xml": dublin_core.to_xml(described)},
+        descriptions={"dublin_core.xml": dublin_core.to_xml(described)} | _submitted(folder / SUBMISSION),
         agent=archive.agent,
         stored_at=archive.clock(),
         address=archive.config.archive.contact,
         decisions=decisions,
         tools={"webdepot": VERSION, "formats": archive.identifier.engine},
     )
+
+
+def _submitted(folder: Path) -> dict[str, bytes]:
+    return {f"{SUBMISSION}/{path.name}": path.read_bytes() for path in sorted(folder.glob("*")) if path.is_file()}
 
 
 def _containers(archive: Archive, harvest: HarvestId) -> tuple[ContainerSource, ...]:

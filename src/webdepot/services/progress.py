@@ -16,6 +16,7 @@ class Phase(StrEnum):
     INDEX = "index"
     COPY = "copy"
     AUDIT = "audit"
+    MIGRATE = "migrate"
     DISCOVER = "discover"
 
 

@@ -33,6 +33,23 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_access_rules_prefix"), ["prefix"], unique=False)
 
     op.create_table(
+        "conversions",
+        sa.Column("digest", sa.String(length=120), nullable=False),
+        sa.Column("mime", sa.String(length=100), nullable=False),
+        sa.Column("package", sa.String(length=100), nullable=False),
+        sa.Column("url", sa.Text(), nullable=False),
+        sa.Column("original_mime", sa.String(length=100), nullable=False),
+        sa.Column("container", sa.String(length=255), nullable=False),
+        sa.Column("offset", sa.BigInteger(), nullable=False),
+        sa.Column("length", sa.BigInteger(), nullable=False),
+        sa.Column("tool", sa.String(length=300), nullable=False),
+        sa.Column("converted_at", Moment(), nullable=False),
+        sa.PrimaryKeyConstraint("digest", "mime", name=op.f("pk_conversions")),
+    )
+    with op.batch_alter_table("conversions", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_conversions_package"), ["package"], unique=False)
+
+    op.create_table(
         "copies",
         sa.Column("place", sa.String(length=40), nullable=False),
         sa.Column("package", sa.String(length=100), nullable=False),

@@ -1,0 +1,139 @@
+"""Migration: a file of a format that falls out of use, also kept in one that does not. The original stays as it is.
+
+A tool is a command with two formats. It gets the file and writes another; it runs with limits on time, memory and output, because
+old decoders meet hostile bytes. What it made becomes a WARC conversion record (ISO 28500, 6.9) in a new version of the package, and a
+row in `index/conversions.jsonl.gz`, by the payload digest of the original: all captures with those bytes share it.
+"""
+
+import resource
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, delete, insert, select
+
+from webdepot.depot.tables import conversions
+from webdepot.errors import ConfigError, NotFound
+from webdepot.model import Location, PackageId
+from webdepot.times import from_iso, to_iso
+
+CONVERSIONS = "index/conversions.jsonl.gz"
+TIME_S = 120
+MEMORY_BYTES = 2 << 30
+LARGEST_OUTPUT_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    name: str
+    source: str
+    """Media type or PRONOM identifier of what it takes."""
+    target: str
+    """Media type of what it makes."""
+    command: tuple[str, ...]
+    """`{input}` and `{output}` stand for the two files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversion:
+    digest: str
+    """Payload digest of the original."""
+    mime: str
+    package: PackageId
+    url: str
+    original_mime: str
+    location: Location
+    tool: str
+    converted_at: datetime
+
+
+def built_in() -> dict[str, Tool]:
+    """X bitmaps, which browsers no longer show, as PNG."""
+    module = (sys.executable, "-m", "webdepot.depot.picture", "{input}", "{output}")
+    return {"xbitmap-to-png": Tool(name="xbitmap-to-png", source="image/x-xbitmap", target="image/png", command=module)}
+
+
+def tools(configured: Mapping[str, str]) -> dict[str, Tool]:
+    """The built-in tools and those of the configuration: NAME = "SOURCE TARGET command {input} {output}"."""
+    found = built_in()
+    for name, text in configured.items():
+        source, target, *command = [*shlex.split(text), "", ""]
+        command = [word for word in command if word]
+        if "/" not in source or "/" not in target or "{input}" not in command or "{output}" not in command:
+            raise ConfigError(f'depot.migration_tools {name} must be "SOURCE TARGET command {{input}} {{output}}", not {text!r}.')
+        found[name] = Tool(name=name, source=source, target=target, command=tuple(command))
+    return found
+
+
+def get_tool(name: str, configured: Mapping[str, str]) -> Tool:
+    known = tools(configured)
+    if name not in known:
+        raise NotFound(f"There is no migration tool {name}. Known: {', '.join(sorted(known))}. Others: depot.migration_tools")
+    return known[name]
+
+
+def run(tool: Tool, source: Path, output: Path) -> str:
+    """Convert one file; empty when it went well, otherwise why not, in words."""
+    places = {"{input}": str(source), "{output}": str(output)}
+    command = [places.get(word, word) for word in tool.command]
+    try:
+        done = subprocess.run(  # noqa: S603 - a command of this program or of the operator
+            command, capture_output=True, timeout=TIME_S, check=False, stdin=subprocess.DEVNULL, preexec_fn=_limit
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode != 0:
+        return f"exit {done.returncode}: {done.stderr[-300:].decode(errors='replace').strip()}"
+    return "" if output.is_file() and output.stat().st_size > 0 else "it made no file"
+
+
+def record(connection: Connection, found: Iterable[Conversion]) -> int:
+    count = 0
+    for each in found:
+        same = (conversions.c.digest == each.digest) & (conversions.c.mime == each.mime)
+        connection.execute(delete(conversions).where(same))
+        connection.execute(insert(conversions).values(**_values(each)))
+        count += 1
+    return count
+
+
+def forget(connection: Connection, package: PackageId) -> None:
+    connection.execute(delete(conversions).where(conversions.c.package == package))
+
+
+def find(connection: Connection, digest: str) -> list[Conversion]:
+    """Every form a payload was also kept in, the newest first."""
+    chosen = select(conversions).where(conversions.c.digest == digest).order_by(conversions.c.converted_at.desc())
+    return [_conversion(row) for row in connection.execute(chosen).mappings()]
+
+
+def to_row(conversion: Conversion) -> dict[str, Any]:
+    return _values(conversion) | {"converted_at": to_iso(conversion.converted_at)}
+
+
+def from_rows(found: Iterable[Mapping[str, Any]]) -> Iterator[Conversion]:
+    for row in found:
+        yield _conversion(dict(row) | {"converted_at": from_iso(row["converted_at"])})
+
+
+def _values(conversion: Conversion) -> dict[str, Any]:
+    facts = asdict(conversion)
+    place: dict[str, Any] = facts.pop("location")
+    return facts | place
+
+
+def _conversion(row: RowMapping | Mapping[str, Any]) -> Conversion:
+    place = Location(container=row["container"], offset=row["offset"], length=row["length"])
+    names = ("digest", "mime", "package", "url", "original_mime", "tool", "converted_at")
+    return Conversion(location=place, **{name: row[name] for name in names})
+
+
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_OUTPUT_BYTES, LARGEST_OUTPUT_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (TIME_S, TIME_S))
