@@ -145,10 +145,18 @@ def test_a_crowded_certificate_is_no_evidence() -> None:
 
 
 def test_the_registry_says_less_about_deep_hosts() -> None:
+    city = registered(name="Stadt Ulm")
+    mail_policy = ZoneRecords(status=Status.FOUND, mail_hosts=("mx.uni-konstanz.example",), name_servers=("ns1.uni-konstanz.example",))
+    records = HostRecords(status=Status.FOUND, addresses=("192.0.2.9",))
+    deep = judged(site("konstanz.city.example", registration=city, zone=mail_policy, records=records))[0]
+    assert judged(site("city.example", registration=city, records=records))[0] < 0.05
+    assert deep > 0.05
+
+
+def test_an_agency_may_register_for_the_organisation() -> None:
     agency = registered(name="Agentur Blau GmbH")
-    imprint = page(operators=("Universität Konstanz",))
-    assert judged(site("konstanz.agency.example", registration=agency, imprint=imprint))[0] > 0.75
-    assert judged(site("agency.example", registration=agency, imprint=imprint))[0] < 0.75
+    assert judged(site("a.example", registration=agency, imprint=page(operators=("Universität Konstanz",))))[0] > 0.75
+    assert judged(site("a.example", registration=agency))[0] < 0.05
 
 
 def test_a_persons_no_beats_the_domain() -> None:

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from webdepot.container.http import HttpHead, parse_head
-from webdepot.harvest import links, politeness, robots, scope
+from webdepot.harvest import host_rules, links, politeness, robots, scope
 from webdepot.harvest.control import Order, Orders, Verb, standing
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.host_book import HostBook
@@ -312,6 +312,11 @@ class _Crawl:
             self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
             return
         asked_by = self.judge.before_asking(candidate)
+        if asked_by.rule == host_rules.UNDECIDED and self.settings.host_rules is not None:
+            # Nobody knows yet whose host it is; no worker waits for that.
+            due_s = time.monotonic() + host_rules.wait_s(self.settings.host_rules)
+            self.frontier.retry(candidate, host_free_at_s=due_s, counted=False)
+            return
         if not asked_by:
             self._refuse(candidate, Failure.SCOPE, asked_by.reason, rule=asked_by.rule)
             self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
@@ -472,7 +477,9 @@ class _Crawl:
         outlink = Candidate(url=url, via=source.url, path=source.path + hop)
         if not self.settings.scope_limits.hops_outside or self.judge.inside(outlink):
             return outlink
-        return replace(outlink, outside=source.outside + (hop is Hop.LINK or source.outside == 0))
+        # A page that was queued as outside may have turned out to belong (`host_rules`).
+        before = 0 if self.settings.host_rules is not None and self.judge.inside(source) else source.outside
+        return replace(outlink, outside=before + (hop is Hop.LINK or before == 0))
 
     # --- robots.txt ------------------------------------------------------------------------------------------------------
 

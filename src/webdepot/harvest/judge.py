@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from webdepot.harvest import robots, rules, scope
+from webdepot.harvest import host_rules, robots, rules, scope
 from webdepot.harvest.host_book import HostBook
 from webdepot.harvest.result import CrawlSettings
 from webdepot.harvest.robots import Robots
@@ -49,15 +49,20 @@ class Judge:
         facts = replace(settings.facts, pages_of=self._pages_of, bytes_of=self._bytes_of)
         more = [(str(spec), rule) for spec in settings.rules if (rule := rules.rule_of(spec, facts)) is not None]
         self._answer_rules = [kept for spec in settings.rules if (kept := rules.answer_rule_of(spec)) is not None]
-        self.inside = scope.belongs(settings.scope, seeds)
+        self._belongs = scope.belongs(settings.scope, seeds)
         self.rules = scope.chain(
             settings.scope,
             seeds,
             limits=settings.scope_limits,
             rejects=settings.rejects,
+            hosts=host_rules.by_host(settings.host_rules) if settings.host_rules is not None else None,
             more=more,
             year=facts.now.year if facts.now else 0,
         )
+
+    def inside(self, candidate: Candidate) -> bool:
+        """Does it belong by itself, not as a part or a few links beyond?"""
+        return bool(self._belongs(candidate)) or host_rules.is_inside(self.settings.host_rules, candidate.url)
 
     def of_link(self, candidate: Candidate, *, page_says_no: bool = False, link_says_no: bool = False) -> Verdict:
         """Is an address that was found queued? A page or link may ask not to be followed; parts of a page are taken all the same."""

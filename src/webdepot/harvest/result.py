@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from webdepot.harvest import robots
+from webdepot.harvest.host_rules import HostRules
 from webdepot.harvest.links import LinkLimits
 from webdepot.harvest.politeness import Manners
 from webdepot.harvest.rules import Facts, RuleSpec
@@ -50,6 +51,8 @@ class CrawlSettings:
     """What the service knows for them."""
     look_up: Callable[[Collection[str]], Awaitable[None]] | None = None
     """Learns about host names before links to them are judged; set when a rule needs it (`ip_range`, `organisation`)."""
+    host_rules: HostRules | None = None
+    """Rules of the service that decide whole hosts, such as by their owner."""
     nofollow: str = "all"
     """Which words against following are obeyed: all, page, none."""
     find_sitemaps: bool = False

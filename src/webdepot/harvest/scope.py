@@ -103,11 +103,12 @@ def chain(
     *,
     limits: ScopeLimits,
     rejects: Sequence[str] = (),
+    hosts: Rule | None = None,
     more: Sequence[tuple[str, Rule]] = (),
     year: int = 0,
 ) -> tuple[Rule, ...]:
     """The usual rules in their usual order; InputError for a regular expression that is none."""
-    return tuple(rule for _, rule in named_chain(kind, seeds, limits=limits, rejects=rejects, more=more, year=year))
+    return tuple(rule for _, rule in named_chain(kind, seeds, limits=limits, rejects=rejects, hosts=hosts, more=more, year=year))
 
 
 def named_chain(
@@ -116,14 +117,16 @@ def named_chain(
     *,
     limits: ScopeLimits,
     rejects: Sequence[str] = (),
+    hosts: Rule | None = None,
     more: Sequence[tuple[str, Rule]] = (),
     year: int = 0,
 ) -> list[tuple[str, Rule]]:
-    """The same with a name for each. `more` are the profile's own; `year` is the present one, 0 when it is not known."""
+    """The same with a name for each. `hosts` decides whole hosts, `more` are the profile's own; `year` is the present one or 0."""
     dates = [("calendar", dates_without_end(year, limits.calendar_years))] if year and limits.calendar_years else []
     return [
         ("outside", everything_is_outside),
         (kind.value, belongs(kind, seeds)),
+        *([("host rules", hosts)] if hosts is not None else []),
         ("hops outside", few_hops_outside(limits.hops_outside)),
         ("embedded", embedded(limits.embed_hops)),
         ("hops", too_many_hops(limits.hops)),

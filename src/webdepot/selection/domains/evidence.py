@@ -230,7 +230,7 @@ def _of_zone(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]
     mail = next((name for name in zone.mail_hosts if _covering(name, facts, measure)), "")
     if mail:
         yield _sign(
-            "mail-host", Group.ZONE, share * sharing.factor(f"mx:{mail}") * 2.2, f"its mail goes to {mail}, a host of the organisation"
+            "mail-host", Group.ZONE, share * sharing.factor(f"mx:{mail}") * 3.0, f"its mail goes to {mail}, a host of the organisation"
         )
     policy = next((name for name in (*zone.spf, *zone.dmarc) if _is_own_mail(name, facts, measure)), "")
     if policy:
@@ -311,7 +311,8 @@ def _of_imprint(page: Page, facts: Facts, measure: Measure, rarity: Rarity) -> I
     elif beside and not vat:
         yield _sign("imprint-beside", Group.SITE, -1.5, f"its imprint names {beside}, which is not the organisation itself")
     elif page.operators and not vat:
-        yield _sign("imprint-other", Group.SITE, -5.5, f"its imprint names {page.operators[0]} as operator")
+        # With a mailbox of the organisation it may be a unit under a name of its own.
+        yield _sign("imprint-other", Group.SITE, -2.0 if mail else -5.5, f"its imprint names {page.operators[0]} as operator")
     elif page.persons and not vat:
         yield _sign("imprint-person", Group.SITE, -3.0, "its imprint names a private person as operator")
 
@@ -349,17 +350,22 @@ def _of_registry(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarit
         elif kin.kinship is Kinship.BESIDE:
             yield _sign("registrant-beside", Group.REGISTRY, -1.0 * share, f"{words}, which is not {known} itself")
         elif kin.kinship is Kinship.OTHER and not mail:
-            # An agency that registers for many customers says little about whose the site is.
-            factor = (
-                sharing.factor(f"registrant:{folded(registrant.name)}")
-                if sharing.others(f"registrant:{folded(registrant.name)}") > 1
-                else 1.0
-            )
-            yield _sign("registrant-other", Group.REGISTRY, -4.0 * share * factor, f"{words}, not {known}")
+            # Agencies register for their customers: where the imprint names the organisation, that is the likelier story.
+            key = f"registrant:{folded(registrant.name)}"
+            is_agency = sharing.others(key) > 1 or _names_it(facts, measure, rarity)
+            yield _sign("registrant-other", Group.REGISTRY, share * (-1.5 if is_agency else -4.0), f"{words}, not {known}")
         if registrant.address and any(similarity(registrant.address, item.value) > 0.85 for item in measure.profile.address):
             yield _sign("registrant-address", Group.REGISTRY, share * 0.8, "its registrant has the organisation's address")
     elif registrant.is_person and not mail:
         yield _sign("registrant-person", Group.REGISTRY, -1.5 * share, "its registrant is a private person")
+
+
+def _names_it(facts: Facts, measure: Measure, rarity: Rarity) -> bool:
+    """Does the site itself name the organisation as its operator or parent?"""
+    names = [
+        name for page in (facts.imprint, facts.front) if page is not None for name in (*page.operators, *page.parents, *page.structured)
+    ]
+    return any(nearest(name, measure.names, rarity)[0].kinship in (Kinship.SAME, Kinship.UNIT) for name in names)
 
 
 def _covering(name: str, facts: Facts, measure: Measure) -> str:

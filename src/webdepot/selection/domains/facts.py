@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, summarize_address_range
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -177,6 +178,7 @@ def bare_host(text: str) -> str:
     return name.partition(":")[0].rstrip(".")
 
 
+@lru_cache(maxsize=50_000)
 def registrable(host: str) -> str:
     """The registrable domain of a bare host name."""
     return domain_of(f"http://{host}/")

@@ -174,7 +174,9 @@ class Judge:
         owner = owner_of(facts)
         if owner and facts.host not in self._noted:
             self._noted.add(facts.host)
-            self.rarity.note(owner)
+            if judged.own is False:
+                # Words of the organisation's own name are not common because it has many sites.
+                self.rarity.note(owner)
             self._note_use(facts, judged)
         return judged
 

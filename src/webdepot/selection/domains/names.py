@@ -31,6 +31,7 @@ _PART_ENDS = re.compile(r"\s*(?:[,;|/\n\r\t•·:]|\s[-–—]\s|\(|\))\s*")
 _ACRONYM = re.compile(r"[A-Z][A-Za-z]?[A-Z]{1,6}\Z")
 _LONGEST_NAME = 300
 _LONG_KIND = 9
+_SWAPPED = 5
 
 
 class Kinship(StrEnum):
@@ -200,26 +201,33 @@ def parsed(name: str) -> tuple[Part, ...]:
 
 def compare(name: str, known: str, rarity: Rarity | None = None) -> Kin:
     """How a name found somewhere stands to the known name of the organisation."""
+    kinship, words = _kinship(name, known)
+    return Kin(kinship=kinship, rarity=rarity.of(words) if rarity is not None and words else 1.0)
+
+
+@lru_cache(maxsize=50_000)
+def _kinship(name: str, known: str) -> tuple[Kinship, frozenset[str]]:
+    """The kinship, and the distinctive words on which it rests."""
+    nothing: frozenset[str] = frozenset()
     if folded(name) == folded(known) and folded(name):
-        return Kin(kinship=Kinship.SAME)
+        return Kinship.SAME, nothing
     parts, wanted = parsed(name), _joined(parsed(known))
     if not parts or wanted is None:
-        return Kin(kinship=Kinship.UNKNOWN)
+        return Kinship.UNKNOWN, nothing
     if folded(name) in acronyms_of(known) or folded(known) in acronyms_of(name):
-        return Kin(kinship=Kinship.SAME)
-    weight = rarity.of(wanted.distinctive) if rarity is not None else 1.0
-    found = [part for part in parts if _is_same(part, wanted)] or [part for part in (_joined(parts),) if part and _is_same(part, wanted)]
+        return Kinship.SAME, nothing
+    joined = _joined(parts)
+    found = [part for part in parts if _is_same(part, wanted)] or [part for part in (joined,) if part and _is_same(part, wanted)]
     if not found:
-        joined = _joined(parts)
         names_it = joined is not None and wanted.kinds <= joined.kinds and _all_have(wanted.distinctive, joined.distinctive)
-        return Kin(kinship=Kinship.BESIDE if names_it and wanted.distinctive else Kinship.OTHER, rarity=weight)
+        return Kinship.BESIDE if names_it and wanted.distinctive else Kinship.OTHER, wanted.distinctive
     rest = [part for part in parts if part not in found]
     if any(part.is_beside for part in (*rest, *found)) and not wanted.is_beside:
-        return Kin(kinship=Kinship.BESIDE, rarity=weight)
+        return Kinship.BESIDE, wanted.distinctive
     if all(part.is_unit or _is_place(part, wanted) for part in rest):
         is_unit = any(part.is_unit for part in (*rest, *found)) and not wanted.is_unit
-        return Kin(kinship=Kinship.UNIT if is_unit else Kinship.SAME, rarity=weight)
-    return Kin(kinship=Kinship.BESIDE, rarity=weight)
+        return Kinship.UNIT if is_unit else Kinship.SAME, wanted.distinctive
+    return Kinship.BESIDE, wanted.distinctive
 
 
 def nearest(name: str, known: Iterable[str], rarity: Rarity | None = None) -> tuple[Kin, str]:
@@ -276,7 +284,8 @@ def _kind_of(word: str) -> str:
         return _KINDS[word]
     if len(word) >= _LONG_KIND:
         # Two letters changed places, or one is missing: registrants are typed by hand.
-        typed = next((known for known in _KINDS if len(known) >= _LONG_KIND and OSA.distance(word, known, score_cutoff=1) <= 1), "")
+        most = 2 if len(word) > _LONG_KIND + 1 else 1
+        typed = next((known for known in _KINDS if len(known) >= _LONG_KIND and OSA.distance(word, known, score_cutoff=most) <= most), "")
         if typed:
             return _KINDS[typed]
     # Compounds: Universitätsbibliothek is of the university's kind, Universitätsklinikum of the clinic's.
@@ -323,8 +332,15 @@ def _all_have(words: frozenset[str], others: frozenset[str]) -> bool:
 def _has_partner(word: str, others: frozenset[str]) -> bool:
     if word in others:
         return True
+    if len(word) >= _SWAPPED and any(len(word) == len(other) and _is_swapped(word, other) for other in others):
+        return True
     most = len(word) // LETTERS_PER_EDIT
     return any(OSA.distance(word, other, score_cutoff=max(most, 1)) <= most for other in others) if most else False
+
+
+def _is_swapped(word: str, other: str) -> bool:
+    """Two neighbours changed places: the commonest slip of the hand."""
+    return sorted(word) == sorted(other) and OSA.distance(word, other, score_cutoff=1) == 1
 
 
 def _is_place(part: Part, wanted: Part) -> bool:

@@ -79,6 +79,7 @@ class Measure:
     names: tuple[str, ...] = ()
     name_servers: frozenset[str] = frozenset()
     mail_domains: frozenset[str] = frozenset()
+    _ranges: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         profile = self.profile
@@ -101,15 +102,18 @@ class Measure:
 
     def range_of(self, addresses: Iterable[str]) -> str:
         """The held network in which an address lies; empty when there is none."""
-        for text in addresses:
+        return next((found for found in map(self._range_of_one, addresses) if found), "")
+
+    def _range_of_one(self, text: str) -> str:
+        known = self._ranges.get(text)
+        if known is None:
             try:
                 address = ip_address(text)
             except ValueError:
-                continue
-            for network in self.networks:
-                if address.version == network.version and address in network:
-                    return str(network)
-        return ""
+                return ""
+            held = (network for network in self.networks if address.version == network.version and address in network)
+            known = self._ranges[text] = str(next(held, ""))
+        return known
 
 
 def corrected(profile: Profile, said: Corrections, *, at: datetime) -> Profile:

@@ -70,7 +70,8 @@ class Rdap:
         return Status.FOUND, answer, ""
 
     async def _services(self, name: str) -> list[Any]:
-        key = f"{self._base}/{name}"
+        # A closed network may have one file for names and addresses.
+        key = self._base if self._base.endswith(".json") else f"{self._base}/{name}"
         kept = self._kept.find("bootstrap", key)
         if isinstance(kept, list):
             return kept

@@ -6,7 +6,7 @@ The service is asked as crt.sh is (`?q=%.example.org&output=json`, `?O=Name&outp
 
 import json
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from webdepot.selection.domains.asking import Asker
 from webdepot.selection.domains.facts import bare_host
@@ -26,7 +26,7 @@ class Transparency:
         return bool(self._address)
 
     async def below(self, domain: str) -> tuple[str, ...]:
-        return await self._ask("q", f"%.{domain}")
+        return await self._ask("q", f"%.{domain}") or await self._ask("q", domain)
 
     async def of_organisation(self, name: str) -> tuple[str, ...]:
         return await self._ask("O", name)
@@ -38,7 +38,7 @@ class Transparency:
         if "{query}" in self._address:
             url = self._address.replace("{query}", quote(query, safe=""))
         else:
-            joint = "&" if "?" in self._address else "/?"
+            joint = "&" if "?" in self._address else "?" if urlsplit(self._address).path else "/?"
             url = f"{self._address}{joint}{key}={quote(query, safe='')}&output=json"
         reply = await self._asker.get(url)
         return names_in(reply.data) if reply.status == 200 else ()

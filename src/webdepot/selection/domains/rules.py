@@ -1,0 +1,132 @@
+"""The decide rules of the report, exactly as described there, each alone; and `BelongsTo`, the verdict of all evidence.
+
+    InNetRange              an address of the host lies in a range of the organisation                         binary
+    SameNameServers         one of its authoritative name servers is one of the organisation's                 binary
+    SameRegistrant(T)       the registrant's e-mail domain is the organisation's, or name and address are similar by T or more
+    BelongsTo               the evidence model
+
+A rule answers about a host: accept, or pass with the reason why not. "Not known" is a pass that says so, never a reject.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from webdepot.errors import InputError
+from webdepot.model import Answer, Verdict
+from webdepot.selection.domains.evidence import Origin
+from webdepot.selection.domains.facts import Registrant, Status, registrable
+from webdepot.selection.domains.judging import Judge
+from webdepot.selection.domains.names import similarity
+from webdepot.selection.domains.profile import Measure
+
+DEFAULT_THRESHOLD = 0.8
+_NAME_SHARE = 0.7
+"""Of name and address, where both are known."""
+HostRule = Callable[[str], Awaitable[Verdict]]
+
+
+class Kind(StrEnum):
+    IN_NET_RANGE = "InNetRange"
+    SAME_NAME_SERVERS = "SameNameServers"
+    SAME_REGISTRANT = "SameRegistrant"
+    BELONGS_TO = "BelongsTo"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleName:
+    """A rule as written: `InNetRange`, `SameRegistrant(0.8)`."""
+
+    kind: Kind
+    threshold: float = DEFAULT_THRESHOLD
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}({self.threshold:g})" if self.kind is Kind.SAME_REGISTRANT else self.kind.value
+
+
+def parse(text: str) -> RuleName:
+    """InputError for what is no rule."""
+    found = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*([0-9.]*)\s*\))?\s*", text)
+    kind = next((kind for kind in Kind if found and kind.value.lower() == found[1].lower()), None)
+    if found is None or kind is None:
+        raise InputError(
+            f"{text!r} is no rule about hosts. Known: {', '.join(Kind)}; SameRegistrant takes a threshold: SameRegistrant(0.8)."
+        )
+    try:
+        threshold = float(found[2]) if found[2] else DEFAULT_THRESHOLD
+    except ValueError as error:
+        raise InputError(f"{text!r}: the threshold must be a number between 0 and 1.") from error
+    if not 0 <= threshold <= 1:
+        raise InputError(f"{text!r}: the threshold must lie between 0 and 1.")
+    return RuleName(kind=kind, threshold=threshold)
+
+
+def rule_of(name: RuleName, judge: Judge) -> HostRule:
+    """The rule as a callable that looks up what it needs."""
+    match name.kind:
+        case Kind.IN_NET_RANGE:
+            return lambda host: in_net_range(host, judge)
+        case Kind.SAME_NAME_SERVERS:
+            return lambda host: same_name_servers(host, judge)
+        case Kind.SAME_REGISTRANT:
+            return lambda host: same_registrant(host, judge, name.threshold)
+        case Kind.BELONGS_TO:
+            return lambda host: belongs_to(host, judge)
+    raise AssertionError(name)
+
+
+async def in_net_range(host: str, judge: Judge) -> Verdict:
+    records = await judge.sources.host(host)
+    held = judge.measure.range_of(records.addresses)
+    if held:
+        return _accepted(Kind.IN_NET_RANGE.value, f"{host} is at {', '.join(records.addresses[:2])}, in {held}")
+    return _passed(
+        Kind.IN_NET_RANGE.value,
+        f"{host} has no address in the organisation's ranges ({records.detail or ', '.join(records.addresses[:2])})",
+    )
+
+
+async def same_name_servers(host: str, judge: Judge) -> Verdict:
+    zone = await judge.sources.zone(registrable(host))
+    shared = sorted(set(zone.name_servers) & judge.measure.name_servers)
+    if shared:
+        return _accepted(Kind.SAME_NAME_SERVERS.value, f"{shared[0]} is authoritative for {registrable(host)} and for the organisation")
+    return _passed(Kind.SAME_NAME_SERVERS.value, f"{registrable(host)} has other name servers")
+
+
+async def same_registrant(host: str, judge: Judge, threshold: float) -> Verdict:
+    name = str(RuleName(kind=Kind.SAME_REGISTRANT, threshold=threshold))
+    registration = await judge.sources.registration(registrable(host))
+    if registration.status is not Status.FOUND:
+        return _passed(name, f"the registry says nothing about {registrable(host)}")
+    found, words = registrant_similarity(registration.registrant, judge.measure)
+    return _accepted(name, words) if found >= threshold else _passed(name, words)
+
+
+async def belongs_to(host: str, judge: Judge) -> Verdict:
+    return (await judge.examine(host, judge.origins.get(host, Origin.MEMBER))).verdict()
+
+
+def registrant_similarity(registrant: Registrant, measure: Measure) -> tuple[float, str]:
+    """Between 0 and 1, as the report has it: the e-mail domain decides alone; else Levenshtein of name and address."""
+    mail = next((domain for domain in registrant.mail_domains if measure.is_own_mail(domain)), "")
+    if mail:
+        return 1.0, f"the registrant's e-mail domain is {mail}"
+    if not registrant.name:
+        return 0.0, "the registrant is redacted or a private person"
+    by_name = max((similarity(registrant.name, name) for name in measure.names), default=0.0)
+    known = [item.value for item in measure.profile.address]
+    if not registrant.address or not known:
+        return by_name, f"the registrant {registrant.name} is {by_name:.2f} like {measure.profile.name}"
+    by_address = max(similarity(registrant.address, address) for address in known)
+    whole = max(by_name * _NAME_SHARE + by_address * (1 - _NAME_SHARE), by_name if by_address < by_name else 0.0)
+    return whole, f"the registrant {registrant.name} is {by_name:.2f} like {measure.profile.name}, its address {by_address:.2f}"
+
+
+def _accepted(rule: str, reason: str) -> Verdict:
+    return Verdict(answer=Answer.ACCEPT, rule=rule, reason=reason)
+
+
+def _passed(rule: str, reason: str) -> Verdict:
+    return Verdict(answer=Answer.PASS, rule=rule, reason=reason)

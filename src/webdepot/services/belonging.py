@@ -1,0 +1,130 @@
+"""The decide rules about an organisation's hosts during a harvest: each new host decided once, remembered, explained.
+
+The crawl asks `HostGate.find` for every link, at once; what is not known is examined beside the crawl (`judging.Judge`), several at a
+time, and kept in the database, where the curator sees it. Verdicts of earlier runs count until they are `reopen_months` old; a curator's
+for ever.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+from webdepot.archive import Archive
+from webdepot.model import Answer, Verdict
+from webdepot.selection.domains import organisations
+from webdepot.selection.domains.evidence import Origin
+from webdepot.selection.domains.judging import RULE, TEACHES_AT, Judge, Judgement
+from webdepot.selection.domains.organisations import KnownHost, Organisation
+from webdepot.selection.domains.profile import Measure
+from webdepot.selection.domains.rules import HostRule, Kind, RuleName, rule_of
+
+_SAVED_TOGETHER = 200
+_DAYS_OF_MONTH = 30
+
+
+class HostGate:
+    """The crawl's `HostRules` for one organisation. Made inside the crawl's event loop; `close` writes what is left."""
+
+    def __init__(self, archive: Archive, organisation: Organisation, judge: Judge, names: Sequence[RuleName]) -> None:
+        self._archive, self._organisation, self._judge = archive, organisation, judge
+        self._names = tuple(names) or (RuleName(kind=Kind.BELONGS_TO),)
+        self._rules: list[HostRule] = [rule_of(name, judge) for name in self._names]
+        self._asks_first = archive.config.discovery.new_domains == "ask"
+        self._places = asyncio.Semaphore(archive.config.discovery.workers)
+        self._verdicts: dict[str, Verdict] = self._known()
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._linkers: dict[str, list[str]] = {}
+        self._unsaved: dict[str, Judgement] = {}
+
+    def find(self, host: str) -> Verdict | None:
+        return self._verdicts.get(host)
+
+    def ask(self, host: str, via: str) -> None:
+        linkers = self._linkers.setdefault(host, [])
+        if via and via not in linkers and len(linkers) < 5:
+            linkers.append(via)
+        if host not in self._running and host not in self._verdicts:
+            self._running[host] = asyncio.get_running_loop().create_task(self._decide(host, via))
+
+    def waiting(self) -> int:
+        return len(self._running)
+
+    def words_of(self, host: str) -> str:
+        """Why a host belongs; empty where it does not or is not known."""
+        verdict = self._verdicts.get(host)
+        return verdict.reason if verdict else ""
+
+    async def close(self) -> None:
+        for task in list(self._running.values()):
+            task.cancel()
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+        self._save()
+
+    async def _decide(self, host: str, via: str) -> None:
+        try:
+            async with self._places:
+                self._judge.origins.setdefault(host, Origin.MEMBER if not via or self.words_of(via) else Origin.FOREIGN)
+                self._verdicts[host] = await self._verdict(host)
+        finally:
+            self._running.pop(host, None)
+        if len(self._unsaved) >= _SAVED_TOGETHER:
+            self._save()
+
+    async def _verdict(self, host: str) -> Verdict:
+        reasons = []
+        for name, rule in zip(self._names, self._rules, strict=True):
+            verdict = await rule(host)
+            if name.kind is Kind.BELONGS_TO:
+                judged = self._judge.judge(self._judge.facts[host])
+                self._unsaved[host] = judged
+                if judged.own and judged.score >= TEACHES_AT:
+                    self._judge.teach({host: judged})
+            if verdict:
+                return self._first_asked(host, verdict)
+            reasons.append(f"{verdict.rule}: {verdict.reason}")
+        return Verdict(answer=Answer.REJECT, rule=self._names[-1].kind.value, reason="; ".join(reasons))
+
+    def _first_asked(self, host: str, verdict: Verdict) -> Verdict:
+        """By setting, a domain that nobody has accepted yet waits for the curator, with its evidence."""
+        if not self._asks_first or self._measure.owner_of(host):
+            return verdict
+        return Verdict(answer=Answer.REJECT, rule=verdict.rule, reason=f"a curator is asked first: {verdict.reason}")
+
+    @property
+    def _measure(self) -> Measure:
+        return Measure(self._organisation.profile)
+
+    def _known(self) -> dict[str, Verdict]:
+        """What earlier runs decided, if BelongsTo is asked; the plain rules look again, and only a curator stands above them."""
+        since = self._archive.clock() - timedelta(days=_DAYS_OF_MONTH * self._archive.config.discovery.reopen_months)
+        uses_evidence = any(name.kind is Kind.BELONGS_TO for name in self._names)
+        with self._archive.database.reading() as connection:
+            hosts = organisations.hosts(connection, self._organisation.id)
+        return {
+            host.host: _verdict_of(host)
+            for host in hosts
+            if host.decision or (uses_evidence and host.judged_at >= since and host.own is not None)
+        }
+
+    def _save(self) -> None:
+        if not self._unsaved:
+            return
+        rows = [(judged, self._case(judged), self._linkers.get(host, ())) for host, judged in self._unsaved.items()]
+        with self._archive.database.transaction() as connection:
+            organisations.save_hosts(connection, self._organisation.id, rows, now=self._archive.clock())
+        self._unsaved.clear()
+
+    def _case(self, judged: Judgement) -> int:
+        """The way to it is known by who linked it: over members only, or through others."""
+        if not judged.is_resolved:
+            return 0
+        if not judged.is_inside:
+            return 2
+        return 1 if any(self.words_of(via) for via in self._linkers.get(judged.host, ())) else 3
+
+
+def _verdict_of(host: KnownHost) -> Verdict:
+    words = f"{host.decision} by {host.decided_by}" if host.decision else "; ".join(host.evidence[:4]) or "nothing speaks for it"
+    state = "belongs" if host.own else "does not belong"
+    answer = Answer.ACCEPT if host.own else Answer.REJECT
+    return Verdict(answer=answer, rule=RULE, reason=f"{host.host} {state}, score {host.score:.2f}: {words}")
