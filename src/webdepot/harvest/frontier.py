@@ -26,7 +26,6 @@ Order of steps:
 import fcntl
 import json
 import os
-import re
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -39,6 +38,7 @@ from typing import Any
 import lmdb
 
 from webdepot.errors import Conflict, CorruptData, NoSpace
+from webdepot.harvest.identity import identity
 from webdepot.model import Candidate, Hop
 from webdepot.ports import FrontierCounts
 from webdepot.url import Url
@@ -50,25 +50,7 @@ PER_HOST = 20
 MOST_IN_MEMORY = 100_000
 """Candidates read ahead over all hosts; with very many hosts each gets fewer than `per_host`."""
 
-_SESSION = re.compile(
-    r"(?i)(?:(?<=[?&;])(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}(?:&|\Z)"
-    r"|(?<=[?&])aspsessionid[a-z]{8}=[a-z]{24}(?:&|\Z)"
-    r"|(?<=[?&])cfid=[^&]+&cftoken=[^&]+(?:&|\Z)"
-    r"|;jsessionid=[0-9a-z.!_-]{16,}(?=[?/]|\Z))"
-)
 _PRECEDENCE = {"": 0, Hop.PREREQUISITE: 0, Hop.EMBED: 1, Hop.LINK: 2, Hop.MANIFEST: 2, Hop.SPECULATIVE: 3}
-
-
-def identity(url: str) -> str:
-    """What makes two addresses one: the exact address, but for session ids of well-known kinds.
-
-    Not the SURT key: it would take `/news` and `/news/`, or a host with and without `www.`, for one and so never follow
-    the redirect between them.
-    """
-    lowered = url.lower()
-    if "sid=" not in lowered and "sessionid" not in lowered and "cfid=" not in lowered:
-        return url
-    return _SESSION.sub("", url).rstrip("?&;")
 
 
 def precedence(path: str) -> int:
@@ -105,8 +87,16 @@ class _Host:
 class LmdbFrontier:
     """`Frontier` in a folder of its own. One process at a time; a second one gets Conflict."""
 
-    def __init__(self, folder: Path, *, per_host: int = PER_HOST, map_bytes: int = FIRST_MAP_BYTES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        per_host: int = PER_HOST,
+        map_bytes: int = FIRST_MAP_BYTES,
+        identity: Callable[[str], str] = identity,
+    ) -> None:
         self.folder = folder
+        self._identity = identity
         self._per_host = per_host
         self._lock = _locked(folder)
         try:
@@ -275,7 +265,7 @@ class LmdbFrontier:
     # --- hosts -----------------------------------------------------------------------------------------------------------
 
     def _fingerprint(self, url: str) -> bytes:
-        return self._host_id(origin_of(url)) + blake2b(identity(url).encode(), digest_size=8).digest()
+        return self._host_id(origin_of(url)) + blake2b(self._identity(url).encode(), digest_size=8).digest()
 
     def _host_id(self, origin: str) -> bytes:
         known = self._host_ids.get(origin)

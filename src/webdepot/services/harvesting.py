@@ -18,16 +18,15 @@ import socket
 import threading
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import uvloop
 from sqlalchemy.exc import SQLAlchemyError
 
 from webdepot import digest
 from webdepot.archive import VERSION, Archive
-from webdepot.config import Config
 from webdepot.container import recovery, revisit, shelf
 from webdepot.container.records import about_visit, from_visit, payload_digest
 from webdepot.container.writer import ContainerWriter
@@ -38,48 +37,19 @@ from webdepot.harvest.control import Orders
 from webdepot.harvest.crawl import Kept
 from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
+from webdepot.harvest.identity import identity_without
 from webdepot.harvest.log import CrawlLog
-from webdepot.harvest.politeness import Manners
-from webdepot.harvest.result import CrawlProgress, CrawlResult, CrawlSettings, End, RobotsPolicy, Trouble
-from webdepot.harvest.scope import Kind, ScopeLimits
+from webdepot.harvest.result import CrawlProgress, CrawlResult, CrawlSettings, End, Trouble
 from webdepot.model import Candidate, Container, ContainerState, Harvest, HarvestKind, HarvestState, Visit
 from webdepot.ports import CaptureIndex
 from webdepot.provenance import Event, Outcome, append
-from webdepot.services import selecting
+from webdepot.services import harvest_options, selecting
+from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.url import from_typed, host_of
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HarvestOptions:
-    """What may differ from harvest to harvest; kept with it."""
-
-    scope: str
-    delay_s: float
-    workers: int
-    robots: str
-    reject: tuple[str, ...] = ()
-    limit_pages: int = 0
-    limit_bytes: int = 0
-    limit_time_s: float = 0.0
-    allow_private: bool = False
-    collection: str = "sites"
-    patch_of: str = ""
-    """The harvest whose gaps it fills; empty for all others."""
-
-    @classmethod
-    def from_config(cls, config: Config) -> "HarvestOptions":
-        given = config.harvest
-        return cls(
-            scope=given.scope,
-            delay_s=given.delay_s,
-            workers=given.workers,
-            robots=given.robots,
-            limit_pages=given.limit_pages,
-            limit_bytes=given.limit_bytes,
-            limit_time_s=given.limit_time_s,
-            allow_private=given.allow_private,
-        )
+if TYPE_CHECKING:
+    from webdepot.services import belonging
 
 
 def start_or_resume(archive: Archive, typed: Sequence[str], options: HarvestOptions) -> Harvest:
@@ -230,7 +200,8 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
         clock=archive.clock,
         on_sealed=lambda _: None,
     )
-    frontier = LmdbFrontier(folder / "frontier")
+    parameters = harvest_options.from_kept(harvest.settings).ignore_parameters
+    frontier = LmdbFrontier(folder / "frontier", identity=identity_without(parameters))
     crawl_log = CrawlLog(folder)
     try:
         keeper = _ContainerKeeper(writer, archive.captures)
@@ -245,14 +216,52 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
 async def _run_crawl(
     archive: Archive, harvest: Harvest, frontier: LmdbFrontier, keeper: _ContainerKeeper, crawl_log: CrawlLog, watch: Watch
 ) -> CrawlResult:
-    given, options = archive.config.harvest, _options(harvest)
-    router = Router(allow_private=options.allow_private, connect_to=given.connect_to, timeout_s=given.connect_timeout_s)
+    # Here, because the look-ups of an organisation use our user agent.
+    from webdepot.services import belonging
+
+    options = harvest_options.from_kept(harvest.settings)
+    async with belonging.gate_of(archive, options.organisation, options.host_rules, allow_private=options.allow_private) as gate:
+        return await _run_crawl_with(archive, harvest, frontier, keeper, crawl_log, watch, gate)
+
+
+async def _run_crawl_with(
+    archive: Archive,
+    harvest: Harvest,
+    frontier: LmdbFrontier,
+    keeper: _ContainerKeeper,
+    crawl_log: CrawlLog,
+    watch: Watch,
+    gate: "belonging.OpenGate",
+) -> CrawlResult:
+    given, options = archive.config.harvest, harvest_options.from_kept(harvest.settings)
+    router = Router(
+        allow_private=options.allow_private, connect_to=given.connect_to, timeout_s=given.connect_timeout_s, look_up=gate.look_up
+    )
     limits = FetchLimits(timeout_s=given.timeout_s, connect_timeout_s=given.connect_timeout_s, body_bytes=given.limit_file_bytes)
     agent = user_agent(archive)
-    fetcher = CurlFetcher(user_agent=agent, limits=limits, router=router, clock=archive.clock, spool_folder=folder_of(archive, harvest))
+    fetcher = CurlFetcher(
+        user_agent=agent,
+        limits=limits,
+        router=router,
+        clock=archive.clock,
+        spool_folder=folder_of(archive, harvest),
+        ca_file=gate.ca_file,
+    )
+
+    def settings(changes: Mapping[str, object]) -> CrawlSettings:
+        return harvest_options.settings_of(
+            archive,
+            harvest.seeds,
+            harvest_options.changed(options, changes),
+            agent=agent,
+            router=router,
+            organisation_of=gate.rules.words_of if gate.rules is not None else None,
+            host_rules=gate.rules,
+        )
+
     try:
         return await crawl.run(
-            _settings(archive, harvest, options, agent),
+            settings({}),
             frontier=frontier,
             fetcher=fetcher,
             keeper=keeper,
@@ -261,6 +270,7 @@ async def _run_crawl(
             progress=lambda progress: watch(_progress(progress)),
             stop=_stop_on_signals(),
             orders=Orders(folder_of(archive, harvest)),
+            changed=settings,
         )
     finally:
         await fetcher.close()
@@ -273,34 +283,8 @@ def user_agent(archive: Archive) -> str:
     return given.harvest.user_agent or f"Webdepot/{VERSION} ({f'+{contact}; ' if contact else ''}{given.archive.name})"
 
 
-def _settings(archive: Archive, harvest: Harvest, options: HarvestOptions, agent: str) -> CrawlSettings:
-    given = archive.config.harvest
-    # --delay 0 is the operator's word that the server bears it; otherwise slowness of the server lengthens the pause.
-    factor = given.delay_factor if options.delay_s else 0.0
-    return CrawlSettings(
-        seeds=harvest.seeds,
-        user_agent=agent,
-        scope=Kind(options.scope),
-        rejects=options.reject,
-        scope_limits=ScopeLimits(hops_outside=given.hops_outside),
-        robots=RobotsPolicy(options.robots),
-        manners=Manners(delay_s=options.delay_s, delay_factor=factor, longest_delay_s=given.longest_delay_s, tries=given.tries),
-        workers=options.workers,
-        limit_pages=options.limit_pages,
-        limit_bytes=options.limit_bytes,
-        limit_time_s=options.limit_time_s,
-        checkpoint_s=archive.config.container.checkpoint_s,
-    )
-
-
-def _options(harvest: Harvest) -> HarvestOptions:
-    """As kept with the harvest: JSON has lists where we have tuples."""
-    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in harvest.settings.items()}
-    return HarvestOptions(**values)
-
-
 def _warcinfo(archive: Archive, harvest: Harvest) -> dict[str, str]:
-    options = _options(harvest)
+    options = harvest_options.from_kept(harvest.settings)
     return {
         "software": f"Webdepot/{VERSION}",
         "hostname": socket.gethostname(),
@@ -308,7 +292,8 @@ def _warcinfo(archive: Archive, harvest: Harvest) -> dict[str, str]:
         "publisher": archive.config.archive.name,
         "isPartOf": harvest.id,
         "http-header-user-agent": user_agent(archive),
-        "robots": options.robots,
+        "robots": f"{options.robots}: {options.robots_reason}" if options.robots_reason else options.robots,
+        **({"profile": options.profile} if options.profile else {}),
         **({"description": "Demonstration: the dates are invented."} if archive.config.archive.demo else {}),
     }
 
