@@ -47,6 +47,7 @@ from webdepot.url import Url
 
 SEED = 20070115
 NOW = datetime(2026, 11, 15, 9, 2, 51, tzinfo=UTC)
+JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"
 DATE = "2026-11-15T09:02:51Z"
 REQUEST_FIELDS = [("Host", "www.example.org"), ("User-Agent", "webdepot-bench (+https://www.example.org/bot)"), ("Accept", "*/*")]
 
@@ -85,7 +86,7 @@ def make_pages(count: int) -> list[Page]:
     pages = []
     for number in range(count):
         is_image = number % 8 == 0
-        body = chance.randbytes(int(chance.lognormvariate(9.9, 1))) if is_image else _html(number, chance, words, weights, links)
+        body = JPEG + chance.randbytes(int(chance.lognormvariate(9.9, 1))) if is_image else _html(number, chance, words, weights, links)
         fields = [
             ("Content-Type", "image/jpeg" if is_image else "text/html; charset=utf-8"),
             ("Content-Length", str(len(body))),

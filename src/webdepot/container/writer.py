@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webdepot.container import records
-from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
+from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, level_for, packed
 from webdepot.container.pieces import PIECE_BYTES
 from webdepot.container.records import NewRecord
 from webdepot.digest import Digest
@@ -31,6 +31,7 @@ from webdepot.times import Clock
 
 OPEN_SUFFIX = ".open"
 _END = b"\r\n\r\n"
+_MAGIC_BYTES = 16
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
 
@@ -50,24 +51,28 @@ class Sealed:
 def iter_member(record: NewRecord) -> Iterator[bytes]:
     """The gzip member of a record, in pieces; the body is read from its beginning, twice where it is large."""
     if record.body is None or record.body_bytes == 0:
-        yield _packed_record(record, record.head)
+        yield _packed_record(record, b"")
     elif record.size_bytes <= IN_MEMORY_BYTES:
         record.body.seek(0)
-        block = record.head + record.body.read(record.body_bytes)
-        if len(block) != record.size_bytes:
-            raise _short(record, len(block))
-        yield _packed_record(record, block)
+        body = record.body.read(record.body_bytes)
+        if len(body) != record.body_bytes:
+            raise _short(record, len(body))
+        yield _packed_record(record, body)
     else:
         hasher = hashlib.sha1(usedforsecurity=False)
         for piece in _iter_block(record):
             hasher.update(piece)
         header = records.header(record, str(Digest("sha1", hasher.digest())))
-        yield from gzip_member(_chained(header, record))
+        record.body.seek(0)
+        level = level_for(record.body.read(_MAGIC_BYTES))
+        yield from gzip_member(_chained(header, record), level)
 
 
-def _packed_record(record: NewRecord, block: bytes) -> bytes:
-    digest = Digest("sha1", hashlib.sha1(block, usedforsecurity=False).digest())
-    return packed(b"".join((records.header(record, str(digest)), block, _END)))
+def _packed_record(record: NewRecord, body: bytes) -> bytes:
+    hasher = hashlib.sha1(record.head, usedforsecurity=False)
+    hasher.update(body)
+    header = records.header(record, str(Digest("sha1", hasher.digest())))
+    return packed(b"".join((header, record.head, body, _END)), level_for(body[:_MAGIC_BYTES]))
 
 
 def _chained(header: bytes, record: NewRecord) -> Iterator[bytes]:
@@ -84,13 +89,13 @@ def _iter_block(record: NewRecord) -> Iterator[bytes]:
     while left > 0:
         piece = record.body.read(min(left, PIECE_BYTES))
         if not piece:
-            raise _short(record, record.size_bytes - left)
+            raise _short(record, record.body_bytes - left)
         yield piece
         left -= len(piece)
 
 
 def _short(record: NewRecord, found_bytes: int) -> ValueError:
-    return ValueError(f"The body of {record.url} ends after {found_bytes} of {record.size_bytes} bytes of its block")
+    return ValueError(f"The body of {record.url} ends after {found_bytes} of {record.body_bytes} bytes")
 
 
 def fsync_folder(folder: Path) -> None:
