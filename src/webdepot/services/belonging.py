@@ -6,20 +6,53 @@ for ever.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 from webdepot.archive import Archive
+from webdepot.harvest.addresses import LookUp
 from webdepot.model import Answer, Verdict
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.evidence import Origin
 from webdepot.selection.domains.judging import RULE, TEACHES_AT, Judge, Judgement
 from webdepot.selection.domains.organisations import KnownHost, Organisation
 from webdepot.selection.domains.profile import Measure
-from webdepot.selection.domains.rules import HostRule, Kind, RuleName, rule_of
+from webdepot.selection.domains.resolver import Resolver
+from webdepot.selection.domains.rules import HostRule, Kind, RuleName, parse, rule_of
+from webdepot.services import discovering
 
 _SAVED_TOGETHER = 200
 _DAYS_OF_MONTH = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenGate:
+    """What a crawl needs of an organisation: its rules, and, in a closed network, its names and authorities."""
+
+    rules: "HostGate | None" = None
+    look_up: LookUp | None = None
+    ca_file: Path | None = None
+
+
+@asynccontextmanager
+async def gate_of(archive: Archive, root: str, rules: Sequence[str], *, allow_private: bool) -> AsyncIterator[OpenGate]:
+    """The gate of the organisation with this root domain; an empty one without. NotFound when nobody has looked for it yet."""
+    if not root:
+        yield OpenGate()
+        return
+    given = archive.config.discovery
+    organisation = discovering.get(archive, root)
+    with discovering.authorities(given.extra_ca_file) as ca_file:
+        async with discovering.network(archive, allow_private=allow_private) as sources:
+            gate = HostGate(archive, organisation, discovering.judge_of(archive, organisation, sources), [parse(text) for text in rules])
+            look_up = discovering.look_up_of(Resolver(given.resolver, timeout_s=given.timeout_s)) if given.resolver else None
+            try:
+                yield OpenGate(rules=gate, look_up=look_up, ca_file=ca_file)
+            finally:
+                await gate.close()
 
 
 class HostGate:
