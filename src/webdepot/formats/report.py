@@ -10,7 +10,6 @@ from webdepot.formats.survey import Row, SurveyCounts
 from webdepot.formats.tables import format_counts, surveys
 from webdepot.model import FormatVerdict, HarvestId
 
-
 _SUMS = ("uris", "size_bytes", "not_valid", "warnings")
 
 

@@ -4,7 +4,8 @@
 2. Several matched: uncertain, the first is taken and the others are named.
 3. None matched: the bytes are looked at (`sniff`). Markup and JSON speak for themselves. Style sheets and scripts need a name or
    a server that says so, and bytes that do not contradict. Cut-off images are uncertain, with the reason.
-4. Only then the extension (uncertain), plain text (recognised if name or server agree), the server alone (uncertain), nothing.
+4. Only then the extension (uncertain; where the bytes should begin otherwise, the check of that format says what is wrong), plain
+   text (recognised if name or server agree), the server alone (uncertain), nothing.
 
 The warning tells where the server said otherwise. Everything here is a pure function of its arguments.
 """
@@ -68,6 +69,11 @@ def _resolve(evidence: Evidence) -> Format:
         sure = seen.whole and (_extension_agrees(evidence, seen.mime) or _server_says(evidence, seen.mime))
         return _of_looks(seen, Basis.SIGNATURE, FormatVerdict.RECOGNISED if sure else FormatVerdict.UNCERTAIN)
     text = sniff.text_of(evidence.head)
+    named = _NAMED.get(evidence.extension)
+    if named and (text is None or not (sniff.markup(text) or sniff.json_text(text, is_all=evidence.size_bytes <= len(evidence.head)))):
+        # Its head is damaged, or the name lies. An error page that a server sends under the name of a picture is no such case.
+        looks = Looks(puid="", name=named[0], mime=named[1], because="its name says so, but its bytes do not begin like it")
+        return _of_looks(looks, Basis.EXTENSION, FormatVerdict.UNCERTAIN)
     if text is not None:
         return _of_text(text, evidence)
     if evidence.matches and evidence.matches[0].puid != TEXT_PUID:
@@ -138,6 +144,38 @@ _EXTENSIONS = {
     "audio/mpeg": ("mp3", "mp2", "mpga"),
     "application/vnd.ms-fontobject": ("eot",),
 }
+
+
+_NAMED = {
+    "pdf": ("Portable Document Format", "application/pdf"),
+    "png": ("Portable Network Graphics", "image/png"),
+    "gif": ("Graphics Interchange Format", "image/gif"),
+    "jpg": ("JPEG", "image/jpeg"),
+    "jpeg": ("JPEG", "image/jpeg"),
+    "tif": ("Tagged Image File Format", "image/tiff"),
+    "tiff": ("Tagged Image File Format", "image/tiff"),
+    "jp2": ("JPEG 2000", "image/jp2"),
+    "webp": ("WebP", "image/webp"),
+    "wav": ("Waveform Audio", "audio/x-wav"),
+    "aif": ("Audio Interchange File Format", "audio/x-aiff"),
+    "aiff": ("Audio Interchange File Format", "audio/x-aiff"),
+    "mp3": ("MPEG 1/2 Audio Layer 3", "audio/mpeg"),
+    "mp4": ("MPEG-4 Media File", "video/mp4"),
+    "webm": ("WebM", "video/webm"),
+    "ogg": ("Ogg", "application/ogg"),
+    "zip": ("ZIP Format", "application/zip"),
+    "docx": ("Microsoft Word for Windows", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    "xlsx": ("Microsoft Excel for Windows", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    "pptx": ("Microsoft Powerpoint for Windows", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    "odt": ("OpenDocument Text", "application/vnd.oasis.opendocument.text"),
+    "epub": ("ePub format", "application/epub+zip"),
+    "gz": ("GZIP Format", "application/gzip"),
+    "ttf": ("TrueType Font", "font/ttf"),
+    "otf": ("OpenType Font File", "font/otf"),
+    "woff": ("WOFF (Web Open Font Format)", "font/woff"),
+    "woff2": ("WOFF (Web Open Font Format)", "font/woff2"),
+}
+"""Binary formats that begin in a way of their own."""
 
 
 def _of_match(match: Match, verdict: FormatVerdict, warning: str) -> Format:

@@ -48,7 +48,10 @@ _MAGIC = (
     (re.compile(rb"\xff\xd8\xff\xe0..JFIF\0\x01\x01", re.S), "fmt/43", "JPEG File Interchange Format", "1.01", "image/jpeg", False),
     (re.compile(rb"\xff\xd8\xff\xe0..JFIF\0\x01\x02", re.S), "fmt/44", "JPEG File Interchange Format", "1.02", "image/jpeg", False),
     (re.compile(rb"\xff\xd8\xff", re.S), "fmt/41", "Raw JPEG Stream", "", "image/jpeg", False),
-    *((re.compile(rb"%PDF-" + number.encode()), puid, "Acrobat PDF", number, "application/pdf", False) for number, puid in _PDF.items()),
+    *(
+        (re.compile(rb".{0,1024}?%PDF-" + number.encode(), re.S), puid, "Acrobat PDF", number, "application/pdf", False)
+        for number, puid in _PDF.items()
+    ),
     (re.compile(rb"\0\0\x01\0[\x01-\x40]\0.{4}[\0-\x04]\0", re.S), "x-fmt/418", "Icon file format", "", "image/vnd.microsoft.icon", True),
     (re.compile(rb"ID3[\x02-\x04]|\xff[\xfa\xfb\xf2\xf3][\x10-\xeb]", re.S), "fmt/134", "MPEG 1/2 Audio Layer 3", "", "audio/mpeg", True),
     (re.compile(rb".{8}[\0\x01]\0[\x01\x02]\0.{22}LP", re.S), "", "Embedded OpenType", "", "application/vnd.ms-fontobject", True),
@@ -111,7 +114,7 @@ def text_of(head: bytes) -> str | None:
     # The head may end within a character; that alone makes it no other encoding.
     stray = len(_STRAY.findall(text[:-3]))
     # As browsers do, control characters are looked for at the beginning; scripts have some in their strings further on.
-    if _BINARY.search(text[:CONTROL_CHARACTERS]) or "\0" in text or stray > len(head) * 0.3:
+    if _BINARY.search(text[:CONTROL_CHARACTERS]) or "\0" in text or stray > max(8, len(head) * 0.3):
         return None
     return text if not stray else head.decode("windows-1252", "replace")
 

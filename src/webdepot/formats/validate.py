@@ -104,6 +104,7 @@ _CHECKS = {
     "application/vnd.ms-fontobject": ("fonts", "check"),
 }
 _BY_PUID = {
+    "fmt/414": ("sound", "check_aiff"),
     "fmt/569": ("ebml", "check"),
     "fmt/573": ("ebml", "check"),
     "fmt/520": ("fonts", "check"),

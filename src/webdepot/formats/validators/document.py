@@ -33,6 +33,8 @@ def check_pdf(stream: BinaryIO) -> Checked:
     except pikepdf.PasswordError:
         return Checked(validity=Validity.NOT_CHECKED, findings=[finding("encrypted")], properties={**properties, "encrypted": True})
     except (pikepdf.PdfError, pikepdf.DataDecodingError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+        if "alloc" in str(error) or "memory" in str(error).lower():
+            raise MemoryError from error  # qpdf's own word for it
         return Checked(validity=Validity.NOT_VALID, findings=[finding("pdf-damaged", detail=_words(error))], properties=properties)
     problems = list(dict.fromkeys([*around, *map(_words, mended), *meaning]))
     findings = [finding("pdf-problem", detail=problem) for problem in problems[:MOST_FINDINGS]]

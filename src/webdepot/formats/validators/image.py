@@ -30,8 +30,8 @@ def check(stream: BinaryIO, kind: str) -> Checked:
     findings = _STRUCTURES[kind](stream, properties) if kind in _STRUCTURES else []
     if any(each.severity is Severity.ERROR for each in findings):
         return judged(findings, properties)
-    decoded = _decoded(stream, kind, properties)
-    too_large = any(each.code == "formats.too-large" for each in decoded)
+    decoded = [] if any(each.code == "formats.too-large" for each in findings) else _decoded(stream, kind, properties)
+    too_large = any(each.code == "formats.too-large" for each in (*findings, *decoded))
     return judged([*findings, *decoded], properties, best=Validity.WELL_FORMED if too_large else Validity.VALID)
 
 
@@ -90,11 +90,25 @@ def _webp(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
         if at + 8 + length > end:
             return [finding("image-damaged", place=f"byte {at}", detail=f"chunk {kind.decode('latin-1')!r} is longer than the image")]
         kinds.add(kind)
+        if kind in (b"VP8X", b"VP8L", b"VP8 ") and "width" not in properties:
+            properties["width"], properties["height"] = _webp_size(kind, stream.read(10))
         at += 8 + length + length % 2
     if not kinds & {b"VP8 ", b"VP8L", b"ANMF"}:
         return [finding("image-damaged", detail="it has no pixels")]
+    width, height = int(properties.get("width", 0)), int(properties.get("height", 0))
+    if width * height > MOST_PIXELS:  # its decoder takes the memory as soon as it is opened
+        return [finding("too-large", detail=f"{width} × {height} pixels")]
     properties |= {"animated": b"ANMF" in kinds, "coding": "lossless" if b"VP8L" in kinds else "lossy"}
     return [finding("trailing-bytes", place=f"byte {end}", detail=size_bytes - end)] if size_bytes > end else []
+
+
+def _webp_size(kind: bytes, body: bytes) -> tuple[int, int]:
+    if kind == b"VP8X":
+        return int.from_bytes(body[4:7], "little") + 1, int.from_bytes(body[7:10], "little") + 1
+    if kind == b"VP8L":
+        bits = int.from_bytes(body[1:5], "little")
+        return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+    return int.from_bytes(body[6:8], "little") & 0x3FFF, int.from_bytes(body[8:10], "little") & 0x3FFF
 
 
 def _icon(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:

@@ -14,7 +14,7 @@ from webdepot.formats.validity import Checked, Property, Validity, judged
 from webdepot.model import Finding
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-MOST_UNPACKED_BYTES = 1 << 30
+MOST_UNPACKED_BYTES = 512 << 20
 MOST_CHUNKS = 200_000
 _PIECE_BYTES = 1 << 16
 _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}

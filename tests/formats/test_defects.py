@@ -1,0 +1,53 @@
+"""Planted defects of every format are found, the files they were made from raise no alarm, and their properties are read."""
+
+import pytest
+from format_defects import FAMILIES
+
+from webdepot.model import Severity
+
+SAMPLES = {name: make() for name, make in FAMILIES.items()}
+ONLY_NOTED = {("a.html", "id twice"), ("a.html", "no title"), ("a.html", "no document type")}
+NOT_FOUND = {("a.webp", "no pixels")}
+"""Without its picture a WebP is a RIFF of no known kind."""
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_planted_defect_is_found(examiner, name):
+    for planted, data in SAMPLES[name].items():
+        found = examiner.examine(data, name=name, mime="", subject=name)
+        grave = [each for each in found.findings if each.severity is not Severity.NOTE]
+        if planted.startswith("good"):
+            assert (found.validity.value in ("valid", "well-formed"), grave) == (True, []), planted
+            assert found.properties, planted
+        elif (name, planted) in ONLY_NOTED:
+            assert (found.validity.value, len(found.findings)) == ("well-formed", 1), planted
+        elif (name, planted) not in NOT_FOUND:
+            assert found.validity.value == "not valid", planted
+            assert found.findings[0].message, planted
+
+
+def test_how_many(examiner):
+    """The reference finds 60 of 87."""
+    planted = [(name, what) for name, samples in SAMPLES.items() for what in samples if not what.startswith("good")]
+    assert len(planted) > 160
+    assert len(NOT_FOUND) + len(ONLY_NOTED) < 0.05 * len(planted)
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        ("a.pdf", {"pages": 2, "version": "1.4", "encrypted": False, "title": "A title"}),
+        ("a.png", {"width": 4, "height": 2, "colour": "palette", "bit_depth": 8}),
+        ("a.wav", {"channels": 2, "sample_rate": 8000, "codec": "PCM"}),
+        ("a.aiff", {"channels": 2, "sample_rate": 8000, "duration_s": 0.013}),
+        ("a.mp3", {"duration_s": 0.522, "bit_rate": 128000}),
+        ("a.mp4", {"duration_s": 2.0, "codecs": "video avc1", "width": 320}),
+        ("a.webm", {"duration_s": 2.0, "codecs": "V_VP8", "height": 240}),
+        ("a.ogg", {"codecs": "Vorbis", "sample_rate": 44100}),
+        ("a.txt", {"encoding": "UTF-8", "words": 4}),
+        ("a.ttf", {"glyphs": 1, "flavour": "TrueType"}),
+    ],
+)
+def test_properties(examiner, name, facts):
+    found = examiner.examine(SAMPLES[name]["good"], name=name, mime="").properties
+    assert {key: found.get(key) for key in facts} == facts
