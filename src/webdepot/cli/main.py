@@ -14,7 +14,24 @@ from typing import Annotated, NoReturn
 import typer
 
 from webdepot.archive import VERSION
-from webdepot.cli import account, archive, config, demo, depot, formats, harvest, home, index, organisation, package, quality, search, serve
+from webdepot.cli import (
+    account,
+    archive,
+    config,
+    demo,
+    depot,
+    formats,
+    harvest,
+    home,
+    index,
+    organisation,
+    package,
+    profile,
+    quality,
+    scope,
+    search,
+    serve,
+)
 from webdepot.cli.call import Call, Json, Quiet, default_home
 from webdepot.cli.output import Output, plain
 from webdepot.database import explain
@@ -62,6 +79,8 @@ def build_app() -> typer.Typer:
     app.command(epilog="Example: webdepot --home demo-home demo")(demo.demo)
     app.add_typer(organisation.commands, name="organisation")
     app.add_typer(harvest.commands, name="harvest")
+    app.add_typer(profile.commands, name="profile")
+    app.add_typer(scope.commands, name="scope")
     app.add_typer(quality.commands, name="quality")
     app.add_typer(formats.commands, name="formats")
     app.add_typer(index.commands, name="index")

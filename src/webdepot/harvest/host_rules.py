@@ -7,7 +7,7 @@ question is put again when the address is taken. So no worker waits for a regist
 import re
 from typing import Protocol
 
-from webdepot.harvest.scope import Rule
+from webdepot.harvest.scope import Rule, embed_depth
 from webdepot.model import Answer, Candidate, Verdict
 from webdepot.url import host_of
 
@@ -15,6 +15,7 @@ UNDECIDED = "undecided"
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.2, 120.0
 _PER_SECOND = 200
 """Waiting hosts asked about again in a second, so that many of them cost little."""
+_PASS = Verdict(answer=Answer.PASS, rule="", reason="")
 
 
 class HostRules(Protocol):
@@ -31,21 +32,33 @@ class HostRules(Protocol):
 
 
 def by_host(hosts: HostRules) -> Rule:
-    """The rule of the scope chain. A rejection names its rule once for each host; later links there are simply outside."""
+    """What is known of a host. A rejection names its rule once for each host; later links there are simply outside."""
     told: set[str] = set()
 
     def rule(candidate: Candidate) -> Verdict:
         host = _name(candidate.url)
         verdict = hosts.find(host)
         if verdict is None:
-            hosts.ask(host, _name(candidate.via) if candidate.via else "")
-            return Verdict(answer=Answer.ACCEPT, rule=UNDECIDED, reason=f"it is being found out whose {host} is")
+            return _PASS
         if verdict.answer is not Answer.REJECT:
             return verdict
         if host in told:
             return Verdict(answer=Answer.REJECT, rule="outside", reason=verdict.reason)
         told.add(host)
         return verdict
+
+    return rule
+
+
+def undecided(hosts: HostRules) -> Rule:
+    """Begin to find out about a host that nobody knows, and wait; parts of pages are taken from anywhere and ask nothing."""
+
+    def rule(candidate: Candidate) -> Verdict:
+        host = _name(candidate.url)
+        if hosts.find(host) is not None or embed_depth(candidate.path):
+            return _PASS
+        hosts.ask(host, _name(candidate.via) if candidate.via else "")
+        return Verdict(answer=Answer.ACCEPT, rule=UNDECIDED, reason=f"it is being found out whose {host} is")
 
     return rule
 

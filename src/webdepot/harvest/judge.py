@@ -17,6 +17,7 @@ from webdepot.harvest import host_rules, robots, rules, scope
 from webdepot.harvest.host_book import HostBook
 from webdepot.harvest.result import CrawlSettings
 from webdepot.harvest.robots import Robots
+from webdepot.harvest.scope import Step
 from webdepot.harvest.traps import TrapWatch
 from webdepot.model import Answer, Candidate, Hop, Verdict
 from webdepot.url import Url, host_of
@@ -32,8 +33,11 @@ _FIRST_GUESSES = 20
 class Judge:
     """Rules built from settings and seeds. Rebuilt (`follow`) when one of them changes."""
 
-    def __init__(self, settings: CrawlSettings, hosts: HostBook, totals: Callable[[], tuple[int, int]], kept: bytes | None = None) -> None:
-        """`totals` gives documents and bytes of the harvest; `kept` is what `to_json` wrote in an earlier run."""
+    def __init__(
+        self, settings: CrawlSettings, hosts: HostBook | None, totals: Callable[[], tuple[int, int]], kept: bytes | None = None
+    ) -> None:
+        """`totals` gives documents and bytes of the harvest; `kept` is what `to_json` wrote in an earlier run. Without `hosts` (to
+        explain, not to crawl) nothing came from any host yet."""
         self._hosts = hosts
         self._totals = totals
         self.traps = TrapWatch()
@@ -50,15 +54,16 @@ class Judge:
         more = [(str(spec), rule) for spec in settings.rules if (rule := rules.rule_of(spec, facts)) is not None]
         self._answer_rules = [kept for spec in settings.rules if (kept := rules.answer_rule_of(spec)) is not None]
         self._belongs = scope.belongs(settings.scope, seeds)
-        self.rules = scope.chain(
+        self.named = scope.named_chain(
             settings.scope,
             seeds,
             limits=settings.scope_limits,
             rejects=settings.rejects,
-            hosts=host_rules.by_host(settings.host_rules) if settings.host_rules is not None else None,
+            hosts=[made(settings.host_rules) for made in (host_rules.by_host, host_rules.undecided)] if settings.host_rules else (),
             more=more,
             year=facts.now.year if facts.now else 0,
         )
+        self.rules = tuple(rule for _, rule in self.named)
 
     def inside(self, candidate: Candidate) -> bool:
         """Does it belong by itself, not as a part or a few links beyond?"""
@@ -81,6 +86,10 @@ class Judge:
                 return Verdict(answer=Answer.REJECT, rule="guesses", reason=f"{tried - right} of {tried} guesses at its host were wrong")
         trap = self.traps.of(candidate.url) if candidate.path.strip(Hop.REDIRECT) else None
         return trap or verdict
+
+    def explain(self, candidate: Candidate) -> list[Step]:
+        """What each rule of the chain says of an address, for a person."""
+        return scope.explain(candidate, self.named)
 
     def before_asking(self, candidate: Candidate) -> Verdict:
         """Is it still wanted, by the rules of now?"""
@@ -120,7 +129,11 @@ class Judge:
         return json.dumps(values).encode()
 
     def _pages_of(self, host: str) -> int:
-        return self._hosts.of(host).fetched if host else self._totals()[0]
+        if host:
+            return self._hosts.of(host).fetched if self._hosts is not None else 0
+        return self._totals()[0]
 
     def _bytes_of(self, host: str) -> int:
-        return self._hosts.of(host).bytes if host else self._totals()[1]
+        if host:
+            return self._hosts.of(host).bytes if self._hosts is not None else 0
+        return self._totals()[1]

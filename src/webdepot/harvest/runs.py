@@ -107,6 +107,13 @@ def of_target(connection: Connection, target: TargetId, kind: HarvestKind) -> li
     return [_harvest(row) for row in connection.execute(select(harvests).where(*wanted).order_by(harvests.c.started_at.desc())).mappings()]
 
 
+def newest_of(connection: Connection, target: TargetId) -> Harvest | None:
+    """The latest harvest of a target, whatever became of it; no imports."""
+    chosen = select(harvests).where(harvests.c.target == target, harvests.c.kind == HarvestKind.HARVEST.value)
+    row = connection.execute(chosen.order_by(harvests.c.started_at.desc()).limit(1)).mappings().one_or_none()
+    return _harvest(row) if row else None
+
+
 def collections(connection: Connection) -> Sequence[str]:
     return list(connection.execute(select(harvests.c.collection).distinct().order_by(harvests.c.collection)).scalars())
 

@@ -103,7 +103,7 @@ def chain(
     *,
     limits: ScopeLimits,
     rejects: Sequence[str] = (),
-    hosts: Rule | None = None,
+    hosts: Sequence[Rule] = (),
     more: Sequence[tuple[str, Rule]] = (),
     year: int = 0,
 ) -> tuple[Rule, ...]:
@@ -117,17 +117,18 @@ def named_chain(
     *,
     limits: ScopeLimits,
     rejects: Sequence[str] = (),
-    hosts: Rule | None = None,
+    hosts: Sequence[Rule] = (),
     more: Sequence[tuple[str, Rule]] = (),
     year: int = 0,
 ) -> list[tuple[str, Rule]]:
-    """The same with a name for each. `hosts` decides whole hosts, `more` are the profile's own; `year` is the present one or 0."""
+    """The same with a name for each. `hosts` decide whole hosts, `more` are the profile's own; `year` is the present one or 0."""
     dates = [("calendar", dates_without_end(year, limits.calendar_years))] if year and limits.calendar_years else []
     return [
         ("outside", everything_is_outside),
         (kind.value, belongs(kind, seeds)),
-        *([("host rules", hosts)] if hosts is not None else []),
+        *(("host rules", rule) for rule in hosts[:1]),
         ("hops outside", few_hops_outside(limits.hops_outside)),
+        *(("undecided", rule) for rule in hosts[1:]),
         ("embedded", embedded(limits.embed_hops)),
         ("hops", too_many_hops(limits.hops)),
         ("guesses", too_many_guesses(limits.guess_hops)),

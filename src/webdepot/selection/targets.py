@@ -35,6 +35,19 @@ def get(connection: Connection, target: TargetId) -> Target:
     return _target(row)
 
 
+def find_named(connection: Connection, text: str) -> Target | None:
+    """The target a person means: by its number, its name or one of its seeds."""
+    if text.isascii() and text.isdigit():
+        chosen = select(targets).where(targets.c.id == int(text))
+    else:
+        chosen = select(targets).where(targets.c.name == text).order_by(targets.c.id.desc())
+    row = connection.execute(chosen.limit(1)).mappings().one_or_none()
+    if row is None and "." in text:
+        identity = json.dumps([key(text if "://" in text else f"http://{text}")])
+        row = connection.execute(select(targets).where(targets.c.key == identity)).mappings().one_or_none()
+    return _target(row) if row is not None else None
+
+
 def keep_verdict(connection: Connection, target: TargetId, question: str, verdict: Verdict, *, agent: str, now: datetime) -> None:
     """Decisions are kept, with who took them."""
     connection.execute(

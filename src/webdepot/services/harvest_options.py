@@ -189,7 +189,7 @@ def _of_host(config: Config, options: HarvestOptions) -> Callable[[str], HostSet
 
     @lru_cache(maxsize=10_000)
     def of_host(host: str) -> HostSettings:
-        told = _told_of(host, options.hosts)
+        told = told_of(host, options.hosts)
         return HostSettings(
             manners=_manners(config, told["delay_s"]) if "delay_s" in told else None,
             robots=Policy(told["robots"]) if "robots" in told else None,
@@ -201,7 +201,8 @@ def _of_host(config: Config, options: HarvestOptions) -> Callable[[str], HostSet
     return of_host
 
 
-def _told_of(host: str, hosts: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+def told_of(host: str, hosts: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    """What a profile says of a host: under its name, else under the longest domain, written `.example.org`, in which it lies."""
     name = re.sub(r":\d+\Z", "", host)
     for exact in (host, name):
         if exact in hosts:
@@ -212,7 +213,7 @@ def _told_of(host: str, hosts: Mapping[str, Mapping[str, Any]]) -> Mapping[str, 
 
 def credentials_of(host: str, options: HarvestOptions) -> str:
     """Name of the credentials for a host; empty where it has none."""
-    return str(_told_of(host, options.hosts).get("credentials", ""))
+    return str(told_of(host, options.hosts).get("credentials", ""))
 
 
 def _addresses_of(router: Router) -> Callable[[str], Sequence[str]]:
