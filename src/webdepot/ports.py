@@ -91,12 +91,47 @@ class Fetcher(Protocol):
 # --- captures index --------------------------------------------------------------------------------------------------
 
 
+Span = tuple[str, str]
+"""A stretch of time as two timestamps, both included."""
+ANY_TIME: tuple[Span, ...] = (("0" * 14, "9" * 14),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """Of a capture in the index's order: where a walk that was left goes on."""
+
+    key: str
+    timestamp: str
+    container: str
+    offset: int
+
+
+def place_of(capture: Capture) -> Position:
+    return Position(key=capture.key, timestamp=capture.timestamp, container=capture.location.container, offset=capture.location.offset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How many captures of a key lie in one year, month or day."""
+
+    label: str
+    """The leading digits of their timestamps."""
+    count: int
+    first: str
+    last: str
+    changed: bool = False
+    """Whether one of them has other bytes than the one before it; only where that was asked for."""
+
+
 class CaptureIndex(Protocol):
     """Which versions exist. Rebuilt from containers at any time.
 
     Order is (key, timestamp), then containers in the order in which they were first added, then offset. A method that returns
     one capture gives, of several in one second, the last in that order. `collection` EVERYTHING means no restriction. No method
     reads all captures of a URL to answer about one. Digests come back in their normal spelling. Threads may share an index.
+
+    `spans` are the stretches of time in which the asker may see captures, in order and apart; what lies outside is as if it
+    were not there. The rules of access come in here and nowhere later, so that every surface gives the same answer.
     """
 
     def add(self, container: str, captures: Iterable[Capture], *, collection: str) -> int:
@@ -107,16 +142,16 @@ class CaptureIndex(Protocol):
     def containers(self) -> Iterator[tuple[str, int]]:
         """Every indexed container and its number of captures."""
 
-    def closest(self, key: str, timestamp: str, *, collection: str = EVERYTHING) -> Capture | None:
+    def closest(self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None:
         """The capture nearest in time (the earlier on a tie), whatever its status."""
 
-    def first(self, key: str, *, collection: str = EVERYTHING) -> Capture | None: ...
+    def first(self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None: ...
 
-    def last(self, key: str, *, collection: str = EVERYTHING) -> Capture | None: ...
+    def last(self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None: ...
 
-    def before(self, key: str, timestamp: str, *, collection: str = EVERYTHING) -> Capture | None: ...
+    def before(self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None: ...
 
-    def after(self, key: str, timestamp: str, *, collection: str = EVERYTHING) -> Capture | None: ...
+    def after(self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None: ...
 
     def versions(
         self,
@@ -124,14 +159,46 @@ class CaptureIndex(Protocol):
         *,
         period: Period = Period(),  # noqa: B008 - frozen value
         collection: str = EVERYTHING,
+        spans: Sequence[Span] = ANY_TIME,
+        after: Position | None = None,
+        newest_first: bool = False,
         limit: int | None = None,
     ) -> Iterator[Capture]:
-        """Captures of one key by time; streams."""
+        """Captures of one key by time, those behind a position alone where one is given; streams."""
 
-    def count(self, key: str, *, collection: str = EVERYTHING) -> int: ...
+    def count(self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> int: ...
 
-    def scan(self, start: str, stop: str, *, collection: str = EVERYTHING, limit: int | None = None) -> Iterator[Capture]:
-        """Captures with start <= key < stop, in order; streams."""
+    def tally(
+        self,
+        key: str,
+        *,
+        digits: int,
+        period: Period = Period(),  # noqa: B008 - frozen value
+        collection: str = EVERYTHING,
+        spans: Sequence[Span] = ANY_TIME,
+        loops: bool = False,
+        changes: bool = False,
+    ) -> Sequence[Tally]:
+        """Captures of one key counted by their first 4 digits (years), 6 (months) or 8 (days), in order; 0 counts all together.
+
+        Redirects to the key itself are no versions to a reader: they are counted with `loops` only. `changes` tells where bytes
+        changed, at the price of reading each capture of the period.
+        """
+
+    def scan(
+        self,
+        start: str,
+        stop: str,
+        *,
+        collection: str = EVERYTHING,
+        spans: Sequence[Span] = ANY_TIME,
+        after: Position | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Capture]:
+        """Captures with start <= key < stop, in order, those behind a position alone where one is given; streams."""
+
+    def count_keys(self, start: str, stop: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> int:
+        """How many captures `scan` would give."""
 
     def find_digest(self, digest: str, *, url: str) -> Capture | None:
         """An earlier response of that URL with the same payload digest, for revisit records; any URL if that has none."""
@@ -164,6 +231,16 @@ class PageText:
     digest: str = ""
     """Of the payload."""
     repeats: bool = False
+    gone: bool = False
+    """The server said that there is no such page (404, 410): no words, and the end of the state before it."""
+    format: str = ""
+    """PRONOM identifier, where it is known."""
+    likeness: int = 0
+    """64 bits that differ in few places where two texts are nearly the same; 0 where the text is too short to tell."""
+    images: str = ""
+    """Names and descriptions of the pictures on the page."""
+    links: tuple[tuple[str, str], ...] = ()
+    """Key of the target and words of the link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,6 +264,27 @@ class Sort(StrEnum):
     NEWEST = "newest"
 
 
+class Facet(StrEnum):
+    """What the states of a result are counted by. Years come from the months of the captures."""
+
+    SITE = "site"
+    DOMAIN = "domain"
+    COLLECTION = "collection"
+    FORMAT = "format"
+    LANGUAGE = "language"
+
+
+class Part(StrEnum):
+    """Where in a page a word may be asked for."""
+
+    TITLE = "title"
+    HEADINGS = "headings"
+    ADDRESS = "address"
+    TEXT = "text"
+    IMAGE = "image"
+    ANCHOR = "anchor"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextQuery:
     """A parsed query. Every word and phrase is required, unless it stands in a group of alternatives."""
@@ -199,6 +297,11 @@ class TextQuery:
     sites: tuple[str, ...] = ()
     mimes: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
+    parts: tuple[tuple[Part, str], ...] = ()
+    """Words or phrases that must stand in one part of the page."""
+    keys: tuple[str, ...] = ()
+    """Only these pages."""
     period: Period | None = None
     as_of: datetime | None = None
     """Pages as they stood then: the state that the last capture before that moment shows."""
@@ -208,6 +311,11 @@ class TextQuery:
     sort: Sort = Sort.RELEVANCE
     offset: int = 0
     limit: int = 10
+    histogram: bool = True
+    """Whether the captures are counted by month."""
+    facets: tuple[Facet, ...] = ()
+    fold: bool = False
+    """Show of several pages with nearly the same text only the best."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +336,9 @@ class Hit:
     versions: int
     """Captures of the page that show the matching states."""
     score: float
+    format: str = ""
+    similar: int = 0
+    """Pages with nearly the same text that were left out for this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,8 +347,47 @@ class Hits:
     """How many pages match; `exact` says whether that is counted or estimated."""
     exact: bool
     hits: Sequence[Hit]
-    years: Mapping[int, int] = field(default_factory=dict)
-    """Matching captures by year."""
+    months: Mapping[int, int] = field(default_factory=dict)
+    """Matching captures by month, as the number YYYYMM."""
+    facets: Mapping[Facet, Sequence[tuple[str, int]]] = field(default_factory=dict)
+    """Matching states by value, most first, no more than `MOST_VALUES`."""
+
+    @property
+    def years(self) -> Mapping[int, int]:
+        """Matching captures by year."""
+        found: dict[int, int] = {}
+        for month, count in self.months.items():
+            found[month // 100] = found.get(month // 100, 0) + count
+        return found
+
+
+MOST_VALUES = 10
+"""So many values of a facet are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A matching state of a page as the index keeps it, for lists of versions, explanations and exports."""
+
+    key: str
+    url: str
+    collection: str
+    timestamps: tuple[str, ...]
+    """Its captures that the query asks for and the reader may see, ascending."""
+    valid_from: str
+    valid_to: str
+    """First capture that shows something else; all nines while it stands."""
+    title: str
+    headings: str
+    text: str
+    anchors: str
+    images: str
+    mime: str
+    format: str
+    size_bytes: int
+    language: str
+    digest: str
+    """A payload digest of one of its captures."""
 
 
 class TextIndex(Protocol):
@@ -257,8 +407,25 @@ class TextIndex(Protocol):
 
     def find(self, query: TextQuery) -> Hits: ...
 
+    def scan(self, query: TextQuery) -> Iterator[State]:
+        """Every matching state, all states of a page together; streams. Order, offset and limit of the query do not count."""
+
+    def words(self, prefix: str, *, limit: int) -> Sequence[tuple[str, int]]:
+        """The most frequent words that begin so, folded, and in how many states each stands. **Closed states are counted too**: whoever
+        shows such a word first asks with `find` whether the reader may know it."""
+
+    def anchor(self, anchors: Iterable[tuple[str, str, str]]) -> int:
+        """Give pages the words of links to them: (key, from other sites, from the site itself), in place of what they had; how many pages
+        changed. Keys that the index has not got are passed over."""
+
     def total(self) -> int:
         """Documents (page states)."""
+
+    def dead(self) -> float:
+        """Share of documents that were replaced and still take room."""
+
+    def compact(self) -> None:
+        """Write the index anew without its dead documents; readers go on meanwhile."""
 
     def close(self) -> None: ...
 

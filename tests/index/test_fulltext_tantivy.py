@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from webdepot.errors import Conflict
-from webdepot.index import fulltext
-from webdepot.index import fulltext_schema as schema
+from webdepot.index import fulltext, fulltext_adding, fulltext_query
 from webdepot.index.fulltext import TantivyTextIndex, discard
 from webdepot.ports import Closed, PageText, TextQuery
 from webdepot.times import from_timestamp
@@ -96,15 +95,15 @@ def test_a_killed_writer_leaves_a_usable_index_that_catches_up(tmp_path):
         from pathlib import Path
         sys.path.insert(0, sys.argv[2])
         from test_fulltext_tantivy import page
-        from webdepot.index import fulltext
+        from webdepot.index import fulltext, fulltext_adding
         index = fulltext.TantivyTextIndex(Path(sys.argv[1]), memory_bytes=16 << 20)
         index.add("whole", [page(f"http://a.org/{at}") for at in range(100)])
-        real = fulltext._Adding.page
+        real = fulltext_adding.Adding.page
         def killed(self, key, pages):
             real(self, key, pages)
             if self.added > 500:
                 os.kill(os.getpid(), 9)
-        fulltext._Adding.page = killed
+        fulltext_adding.Adding.page = killed
         index.add("torn", [page(f"http://a.org/{at}", "20210101000000", "other " * 2000) for at in range(1000)])
     """
     folder = tmp_path / "text"
@@ -120,7 +119,7 @@ def test_a_killed_writer_leaves_a_usable_index_that_catches_up(tmp_path):
 
 def test_pages_that_do_not_fit_into_memory_are_sorted_on_disk(tmp_path):
     unsorted = [page(f"http://{number % 7}.org/{number}", f"2020{number % 12 + 1:02d}01000000", "x" * 1000) for number in range(200)]
-    ordered = list(fulltext._sorted(iter(unsorted), tmp_path, 50_000))
+    ordered = list(fulltext_adding.in_order(iter(unsorted), tmp_path, 50_000))
     assert len(list(tmp_path.iterdir())) > 3
     assert ordered == sorted(unsorted, key=lambda one: (one.key, one.timestamp))
 
@@ -128,8 +127,8 @@ def test_pages_that_do_not_fit_into_memory_are_sorted_on_disk(tmp_path):
 def test_a_new_capture_touches_only_the_state_it_follows(index, monkeypatch):
     index.add("history", [page(timestamp=f"{year}0101000000", text=f"words of {year}") for year in range(1996, 2020)])
     written = []
-    real = fulltext._Adding.document
-    monkeypatch.setattr(fulltext._Adding, "document", lambda self, fields: (written.append(fields), real(self, fields)))
+    real = fulltext_adding.Adding.document
+    monkeypatch.setattr(fulltext_adding.Adding, "document", lambda self, fields: (written.append(fields), real(self, fields)))
     index.add("new", [page(timestamp="20200101000000", text="words of 2020")])
     assert [fields.get("valid_from") for fields in written] == [20190101000000, 20200101000000, None]
     assert index.total() == 25
@@ -146,7 +145,7 @@ def test_beyond_a_limit_the_number_of_pages_is_an_estimate(index, monkeypatch):
 
 @pytest.mark.parametrize("most_keys", [2, 5000])
 def test_areas_with_few_and_with_many_addresses_close_the_same(index, monkeypatch, most_keys):
-    monkeypatch.setattr(schema, "_MOST_KEYS", most_keys)
+    monkeypatch.setattr(fulltext_query, "_MOST_KEYS", most_keys)
     names = ["a.b", "a+b", "a(b)", "a[b]", "a*", "axb", "a?b=1", "a~"]
     index.add(
         "a", [page(f"http://example.org/{name}") for name in names] + [page("http://example.org/x/1"), page("http://example.org/x/2")]

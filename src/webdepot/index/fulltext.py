@@ -9,18 +9,18 @@ Adding a container:
 A revisit whose original stands in another container takes its words from any state with that payload digest; where none is known yet it
 waits in the index, and is resolved when a page with that digest comes.
 
-Finding: the best states are fetched in growing numbers until they give enough pages, one hit per page. Readers see the last commit.
+Finding takes three questions to Tantivy: one that counts (states, pages, months, facets: no scores), one for the best states, one for words
+in a row among these. They are grouped by page, folded, and only what is shown is read from the store. Readers see the last commit.
 """
 
 import contextlib
 import fcntl
-import heapq
 import json
-import pickle
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -30,17 +30,23 @@ from tantivy import Occur, Query
 
 from webdepot.errors import Conflict
 from webdepot.index import fulltext_schema as schema
-from webdepot.index import states
+from webdepot.index.folding import Leader, folded_groups
+from webdepot.index.fulltext_adding import Adding, again, count, every, in_order
+from webdepot.index.fulltext_query import Areas, QueryMaker
 from webdepot.index.sqlite_file import REBUILD
-from webdepot.index.states import FOREVER, Content, Seen
-from webdepot.index.words import shown, snippet
-from webdepot.ports import Hit, Hits, PageText, Sort, TextQuery
+from webdepot.index.states import FOREVER
+from webdepot.index.words import folded, snippet
+from webdepot.ports import MOST_VALUES, Facet, Hit, Hits, PageText, Sort, State, TextQuery
 
 EXACT_UP_TO = 1000
 """So many matching states are counted page by page; beyond it the number of pages is an estimate."""
 _MOST_FETCHED = 200_000
 _MOST_PARTLY = 2000
+_MOST_ROWS = 200
+"""Words in a row are looked for in so many of the best states: always the same ones, whatever page of the result is shown."""
 _AS_GOOD = 0.999
+_SCANNED_AT_ONCE = 4000
+_FACET_FIELDS = {Facet.SITE: "host", Facet.DOMAIN: "domain", Facet.COLLECTION: "collection", Facet.FORMAT: "puid", Facet.LANGUAGE: "lang"}
 
 
 def discard(folder: Path) -> None:
@@ -60,7 +66,7 @@ class TantivyTextIndex:
         for name, analyser in schema.analysers().items():
             self._index.register_tokenizer(name, analyser)
         self._index.config_reader("manual")
-        self._make = schema.QueryMaker(self._schema)
+        self._make = QueryMaker(self._schema)
 
     def _opened(self) -> tantivy.Index:
         try:
@@ -73,21 +79,44 @@ class TantivyTextIndex:
     def add(self, container: str, pages: Iterable[PageText]) -> int:
         with self._writer() as writer:
             searcher = self._searcher()
-            if _count(searcher, self._of_kind("container", container)):
+            if count(searcher, self._of_kind("container", container)):
                 return 0
-            adding = _Adding(self._schema, self._make, searcher, writer)
+            adding = Adding(self._schema, self._make, searcher, writer)
             with tempfile.TemporaryDirectory(prefix="webdepot-text-") as folder:
                 arriving = (found for page in pages for found in adding.with_waiting(page))
-                for key, group in groupby(_sorted(arriving, Path(folder), self._memory_bytes), key=lambda page: page.key):
+                for key, group in groupby(in_order(arriving, Path(folder), self._memory_bytes), key=lambda page: page.key):
                     adding.page(key, list(group))
             adding.document({"kind": "container", "name": container})
             writer.commit()
         return adding.added
 
+    def anchor(self, anchors: Iterable[tuple[str, str, str]]) -> int:
+        with self._writer() as writer:
+            adding = Adding(self._schema, self._make, self._searcher(), writer)
+            changed = sum(adding.anchor(key, (external, internal)) for key, external, internal in anchors)
+            writer.commit()
+        return changed
+
     def clear(self) -> None:
         with self._writer() as writer:
             writer.delete_all_documents()
             writer.commit()
+
+    def compact(self) -> None:
+        with self._writer() as writer:
+            searcher = self._searcher()
+            # Old segments are dropped by the same commit that shows the new ones: readers never see less than everything.
+            writer.delete_all_documents()
+            for kind in ("container", "waiting"):
+                for address in every(searcher, self._make.term("kind", kind)):
+                    document = searcher.doc(address).to_dict()
+                    found = {"kind": kind, "name": document["name"][0]}
+                    writer.add_document(tantivy.Document.from_dict(found | _waiting(document), self._schema))
+            states = [self._make.term("kind", kind) for kind in ("state", "gone")]
+            for address in _in_pieces(searcher, self._make, Query.boolean_query([(Occur.Should, one) for one in states])):
+                writer.add_document(tantivy.Document.from_dict(again(searcher.doc(address).to_dict()), self._schema))
+            writer.commit()
+            writer.garbage_collect_files()
 
     @contextlib.contextmanager
     def _writer(self) -> Iterator[tantivy.IndexWriter]:
@@ -108,28 +137,43 @@ class TantivyTextIndex:
 
     def containers(self) -> frozenset[str]:
         searcher = self._searcher()
-        return frozenset(searcher.doc(address)["name"][0] for address in _all(searcher, self._make.term("kind", "container")))
+        return frozenset(searcher.doc(address)["name"][0] for address in every(searcher, self._make.term("kind", "container")))
 
     def total(self) -> int:
-        return _count(self._searcher(), self._make.term("kind", "state"))
+        return count(self._searcher(), self._make.term("kind", "state"))
+
+    def dead(self) -> float:
+        segments = json.loads((self._folder / "meta.json").read_bytes())["segments"]
+        every_one = sum(segment["max_doc"] for segment in segments)
+        return sum((segment.get("deletes") or {}).get("num_deleted_docs", 0) for segment in segments) / every_one if every_one else 0.0
+
+    def words(self, prefix: str, *, limit: int) -> Sequence[tuple[str, int]]:
+        return self._searcher().terms_with_prefix("text", folded(prefix), limit=limit)
 
     def find(self, query: TextQuery) -> Hits:
         searcher = self._searcher()
-        areas = self._make.areas(searcher, query.closed)
-        asked = self._make.state(query, areas)
-        partly = self._partly_closed(searcher, query, areas)
-        if partly.hidden:
-            asked = Query.boolean_query([(Occur.Must, asked), *((Occur.MustNot, one) for one in partly.hidden)])
-        total = _count(searcher, asked)
+        asked, partly = self._asked(searcher, query)
+        counted = searcher.aggregate(asked, self._counting(query))
+        total = int(counted["states"]["value"] or 0)
         if not total:
             return Hits(pages=0, exact=True, hits=[])
-        found, pages, exact = self._grouped(searcher, asked, query, total)
+        groups, seen, exact = self._grouped(searcher, asked, query, total)
+        first = groups[query.offset : query.offset + query.limit]
         return Hits(
-            pages=pages,
+            pages=seen if exact else max(round(counted["pages"]["value"]), seen),
             exact=exact,
-            hits=[self._hit(searcher, query, score, address) for score, address in found],
-            years=self._years(searcher, asked, query, partly),
+            hits=[self._hit(searcher, query, leader) for leader in first],
+            months=self._months(searcher, asked, query, counted, partly) if query.histogram else {},
+            facets={facet: _values(counted[facet.value]["buckets"]) for facet in query.facets},
         )
+
+    def scan(self, query: TextQuery) -> Iterator[State]:
+        searcher = self._searcher()
+        asked, _ = self._asked(searcher, query)
+        for address in _in_pieces(searcher, self._make, asked):
+            state = _state(query, searcher.doc(address).to_dict())
+            if state.timestamps:
+                yield state
 
     def close(self) -> None:
         """Nothing is held open between calls."""
@@ -144,21 +188,30 @@ class TantivyTextIndex:
     def _document(self, run: str, collection: str) -> Query:
         return Query.boolean_query([(Occur.Must, self._make.term("run", run)), (Occur.Must, self._make.term("collection", collection))])
 
-    def _grouped(self, searcher: tantivy.Searcher, asked: Query, query: TextQuery, total: int) -> tuple[list[tuple[float, Any]], int, bool]:
-        """The wanted hits, one per page, and how many pages there are."""
+    def _asked(self, searcher: tantivy.Searcher, query: TextQuery) -> tuple[Query, "_Partly"]:
+        """The states that answer the query and have a capture that may be shown."""
+        areas = self._make.areas(searcher, query.closed)
+        asked = self._make.state(query, areas)
+        partly = self._partly_closed(searcher, query, areas)
+        if partly.hidden:
+            asked = Query.boolean_query([(Occur.Must, asked), *((Occur.MustNot, one) for one in partly.hidden)])
+        return asked, partly
+
+    # --- the best states ---
+
+    def _grouped(self, searcher: tantivy.Searcher, asked: Query, query: TextQuery, total: int) -> tuple[list[Leader], int, bool]:
+        """The best states in order, one for each page (or for each group of pages that are nearly the same), how many pages were seen for
+        that, and whether these are all."""
         wanted = query.offset + query.limit
-        limit = max(min(total, EXACT_UP_TO), wanted * 10)
+        limit = total if total <= EXACT_UP_TO else max(wanted * 10, _MOST_ROWS)
         while True:
-            hits = self._search(searcher, asked, query.sort, limit)
-            first = _best_of_each(
-                hits, *(searcher.fast_field_values(name, [address for _, address in hits]) for name in ("page", "last_seen"))
-            )
+            hits = self._with_rows(searcher, query, self._search(searcher, asked, query.sort, limit))
+            best = _best_of_each(hits, *_fast(searcher, hits, "page", "last_seen"))
             is_all = len(hits) >= total or len(hits) < limit
-            if len(first) >= wanted or is_all or limit >= _MOST_FETCHED:
-                break
+            groups = self._folded(searcher, best) if query.fold else [Leader(*one) for one in best]
+            if len(groups) >= wanted or is_all or limit >= _MOST_FETCHED:
+                return groups, len(best), is_all
             limit *= 4
-        pages = len(first) if is_all else max(round(searcher.cardinality(asked, "page")), len(first))
-        return list(first.values())[query.offset : wanted], pages, is_all
 
     def _search(self, searcher: tantivy.Searcher, asked: Query, sort: Sort, limit: int) -> list[tuple[float, Any]]:
         if sort is Sort.RELEVANCE:
@@ -166,194 +219,181 @@ class TantivyTextIndex:
         field, order = ("valid_from", tantivy.Order.Asc) if sort is Sort.OLDEST else ("last_seen", tantivy.Order.Desc)
         return [(0.0, address) for _, address in searcher.search(asked, limit, count=False, order_by_field=field, order=order).hits]
 
-    def _hit(self, searcher: tantivy.Searcher, query: TextQuery, score: float, address: Any) -> Hit:
-        document: dict[str, list[Any]] = searcher.doc(address).to_dict()
-        key, language = document["key"][0], document["lang"][0]
-        stamps = [stamp for stamp in map(_digits, document["stamps"]) if _is_shown(query, key, stamp)]
+    def _with_rows(self, searcher: tantivy.Searcher, query: TextQuery, hits: list[tuple[float, Any]]) -> list[tuple[float, Any]]:
+        """The hits, those with the words in a row moved up."""
+        if query.sort is not Sort.RELEVANCE or len(query.words) < 2:
+            return hits
+        among = [address for _, address in hits[:_MOST_ROWS]]
+        row = self._make.in_a_row(query, sorted({int(page or 0) for page in searcher.fast_field_values("page", among)}))
+        found = {_place(address): score for score, address in searcher.search(row, 10 * _MOST_ROWS, count=False).hits} if row else {}
+        if not found:
+            return hits
+        first = [(score + found.get(_place(address), 0.0), address) for score, address in hits[:_MOST_ROWS]]
+        first.sort(key=lambda hit: -hit[0])
+        return first + hits[_MOST_ROWS:]
+
+    def _folded(self, searcher: tantivy.Searcher, best: Sequence[tuple[float, Any]]) -> list[Leader]:
+        (likeness,) = _fast(searcher, best, "likeness")
+        return folded_groups([(score, address, int(like or 0)) for (score, address), like in zip(best, likeness, strict=True)])
+
+    def _hit(self, searcher: tantivy.Searcher, query: TextQuery, leader: Leader) -> Hit:
+        document: dict[str, list[Any]] = searcher.doc(leader.place).to_dict()
+        state, language = _state(query, document), document["lang"][0]
         stems = self._make.stems(query, language)
         text, marks = snippet(
             document["text"][0],
             self._make.phrases(query),
-            (lambda word: any(stem in stems for stem in self._make.stem(word, language))) if stems else None,
+            (lambda word: any(stem in stems for stem in self._stemmed(word, language))) if stems else None,
         )
         return Hit(
-            key=key,
-            url=bytes(document["url"][0]).decode("utf-8"),
-            timestamp=stamps[0] if query.sort is Sort.OLDEST else stamps[-1],
-            title=shown(document["title"][0]),
+            key=state.key,
+            url=state.url,
+            timestamp=state.timestamps[0] if query.sort is Sort.OLDEST else state.timestamps[-1],
+            title=state.title,
             snippet=text,
             marks=marks,
-            mime=document["mime"][0],
-            size_bytes=document["size"][0],
+            mime=state.mime,
+            size_bytes=state.size_bytes,
             language=language,
-            versions=len(stamps),
-            score=score,
+            versions=len(state.timestamps),
+            score=leader.score,
+            format=state.format,
+            similar=leader.similar,
         )
 
-    # --- counting captures ---
+    @lru_cache(maxsize=100_000)  # noqa: B019 - an index lives as long as the program
+    def _stemmed(self, word: str, language: str) -> list[str]:
+        return self._make.stem(word, language)
 
-    def _years(self, searcher: tantivy.Searcher, asked: Query, query: TextQuery, partly: "_Partly") -> dict[int, int]:
-        """Captures by year: days from a histogram, what it does not see from the surplus, minus what is closed."""
-        histogram: dict[str, Any] = {"field": "stamps", "interval": schema.DAY, "min_doc_count": 1}
+    # --- counting ---
+
+    def _counting(self, query: TextQuery) -> dict[str, Any]:
+        """One question for all that is counted."""
+        asked: dict[str, Any] = {"states": {"value_count": {"field": "valid_from"}}, "pages": {"cardinality": {"field": "page"}}}
+        if query.histogram:
+            asked["months"] = {"histogram": {"field": "months", "interval": 1, "min_doc_count": 1}}
+        for facet in query.facets:
+            # As many for each segment as there may be: else the counts of rarer values would be too low.
+            asked[facet.value] = {"terms": {"field": _FACET_FIELDS[facet], "size": MOST_VALUES + 1, "segment_size": 65_000}}
+        return asked
+
+    def _months(
+        self, searcher: tantivy.Searcher, asked: Query, query: TextQuery, counted: Mapping[str, Any], partly: "_Partly"
+    ) -> dict[int, int]:
+        """Captures by month: whole months are counted; those in which the asked time begins or ends are counted capture by capture."""
         low, high = schema.asked_stamps(query)
-        if (low, high) != (0, FOREVER):
-            histogram["hard_bounds"] = {"min": low, "max": high}
-        found = searcher.aggregate(asked, {"days": {"histogram": histogram}, "surplus": {"sum": {"field": "surplus"}}})
-        years: dict[int, int] = {}
-        months = set()
-        for bucket in found["days"]["buckets"]:
-            day = int(bucket["key"]) // schema.DAY
-            years[day // 10000] = years.get(day // 10000, 0) + int(bucket["doc_count"])
-            months.add(day // 100)
-        if found["surplus"]["value"]:
-            inside = [month for month in sorted(months) if low <= month * 10**8 + 10**6 and month * 10**8 + 31 * 10**6 <= high]
-            sums = {f"m{month}": {"sum": {"field": f"more.m{month}"}} for month in inside}
-            for name, value in (searcher.aggregate(asked, sums) if sums else {}).items():
-                years[int(name[1:5])] += int(value["value"] or 0)
-        for year, count in partly.closed_by_year.items():
-            years[year] = years.get(year, 0) - count
-        return {year: count for year, count in sorted(years.items()) if count > 0}
+        found: dict[int, int] = {}
+        for bucket in counted["months"]["buckets"]:
+            month = int(bucket["key"]) % schema.MONTH
+            if low <= month * 10**8 and month * 10**8 + 10**8 - 1 <= high:
+                found[month] = found.get(month, 0) + int(bucket["doc_count"])
+        for month in sorted({low // 10**8, high // 10**8} - {0, FOREVER // 10**8}):
+            if month not in found:
+                number = self._captures_between(searcher, asked, max(low, month * 10**8), min(high, month * 10**8 + 10**8 - 1))
+                if number:
+                    found[month] = number
+        for month, number in partly.closed.items():
+            found[month] = found.get(month, 0) - number
+        return {month: number for month, number in sorted(found.items()) if number > 0}
 
-    def _partly_closed(self, searcher: tantivy.Searcher, query: TextQuery, areas: schema.Areas) -> "_Partly":
+    def _captures_between(self, searcher: tantivy.Searcher, asked: Query, low: int, high: int) -> int:
+        bounds = {"min": low * schema.STAMP, "max": high * schema.STAMP + schema.STAMP - 1}
+        histogram = {"field": "stamps", "interval": 1, "min_doc_count": 1, "hard_bounds": bounds}
+        return sum(int(bucket["doc_count"]) for bucket in searcher.aggregate(asked, {"one": {"histogram": histogram}})["one"]["buckets"])
+
+    def _partly_closed(self, searcher: tantivy.Searcher, query: TextQuery, areas: Areas) -> "_Partly":
         """States of which some captures are closed, looked at one by one; too many of them are taken as closed."""
         partly = _Partly()
         asked = self._make.partly_closed(query, areas)
         if asked is None:
             return partly
-        if _count(searcher, asked) > _MOST_PARTLY:
+        if count(searcher, asked) > _MOST_PARTLY:
             partly.hidden.append(asked)
             return partly
-        for address in _all(searcher, asked):
+        for address in every(searcher, asked):
             document: dict[str, list[Any]] = searcher.doc(address).to_dict()
             key = document["key"][0]
-            inside = [stamp for stamp in map(_digits, document["stamps"]) if _is_asked(query, stamp)]
+            inside = [stamp for stamp in map(_digits, schema.stamps_of(document)) if _is_asked(query, stamp)]
             closed = [stamp for stamp in inside if any((key, stamp) in one for one in query.closed)]
             if len(closed) == len(inside):
                 run = schema.run_name(schema.page_number(key), document["valid_from"][0])
                 partly.hidden.append(self._document(run, document["collection"][0]))
             else:
                 for stamp in closed:
-                    partly.closed_by_year[int(stamp[:4])] = partly.closed_by_year.get(int(stamp[:4]), 0) + 1
+                    partly.closed[int(stamp[:6])] = partly.closed.get(int(stamp[:6]), 0) + 1
         return partly
 
 
+@dataclass(slots=True)
 class _Partly:
     """What is known about states of which some captures are closed."""
 
-    def __init__(self) -> None:
-        self.hidden: list[Query] = []
-        """States that have no open capture."""
-        self.closed_by_year: dict[int, int] = {}
+    hidden: list[Query] = field(default_factory=list)
+    """States that have no open capture."""
+    closed: dict[int, int] = field(default_factory=dict)
+    """Closed captures by month."""
 
 
-class _Adding:
-    """One container on its way into the index."""
-
-    def __init__(self, of: tantivy.Schema, make: schema.QueryMaker, searcher: tantivy.Searcher, writer: tantivy.IndexWriter) -> None:
-        self._schema = of
-        self._make = make
-        self._searcher = searcher
-        self._writer = writer
-        self._waits = _count(searcher, make.term("kind", "waiting")) > 0
-        self.added = 0
-
-    def with_waiting(self, page: PageText) -> Iterator[PageText]:
-        """The page, and what waited for its payload: revisits of other containers that came earlier."""
-        yield page
-        if page.repeats or not page.digest or not self._waits:
-            return
-        for address in _all(self._searcher, self._waiting_for(page.digest)):
-            waiting = PageText(**json.loads(bytes(self._searcher.doc(address)["url"][0])))
-            yield _with_words(waiting, states.content_of(page))
-        self._writer.delete_documents_by_query(self._waiting_for(page.digest))
-
-    def page(self, key: str, pages: Sequence[PageText]) -> None:
-        """Join new captures of one page with what the index has of it."""
-        number = schema.page_number(key)
-        new = list(self._resolved(pages))
-        self.added += len(pages)
-        if not new:
-            return
-        starts, addresses = self._runs(number)
-        part = states.touched(starts, [one.stamp for one in new])
-        known = [seen for start in starts[part] for address in addresses[start] for seen in _seen(self._searcher.doc(address))]
-        until = starts[part.stop] if part.stop < len(starts) else FOREVER
-        for start in starts[part]:
-            self._writer.delete_documents_by_term("run", schema.run_name(number, start))
-        for run in states.merged(known, new, until=until):
-            for document in schema.documents_of(key, run):
-                self.document(document)
-
-    def document(self, fields: dict[str, Any]) -> None:
-        self._writer.add_document(tantivy.Document.from_dict(fields, self._schema))
-
-    def _runs(self, number: int) -> tuple[list[int], dict[int, list[Any]]]:
-        """First captures of a page's runs in order, and the documents of each."""
-        found = _all(self._searcher, self._make.term("page", number))
-        by_start: dict[int, list[Any]] = {}
-        for start, address in zip(self._searcher.fast_field_values("valid_from", found) if found else [], found, strict=True):
-            by_start.setdefault(int(start or 0), []).append(address)
-        return sorted(by_start), by_start
-
-    def _resolved(self, pages: Sequence[PageText]) -> Iterator[Seen]:
-        """The captures with their words; what repeats unknown bytes waits in the index."""
-        own = [(page, None if page.repeats else states.content_of(page)) for page in pages]
-        by_payload = {page.digest: content for page, content in own if content is not None and page.digest}
-        for page, words in own:
-            content = words or by_payload.get(page.digest) or self._content_with(page.digest)
-            if content is None:
-                # Kept whole in a stored field: nothing about it is searched but the digest it waits for.
-                self.document({"kind": "waiting", "name": page.digest, "url": json.dumps(asdict(page)).encode("ascii")})
-            else:
-                yield Seen(int(page.timestamp), page.collection, content if words else replace(content, url=page.url))
-
-    def _content_with(self, payload: str) -> Content | None:
-        hits = self._searcher.search(self._make.term("payload", payload), 1, count=False).hits
-        return schema.content_of(self._searcher.doc(hits[0][1])) if hits else None
-
-    def _waiting_for(self, payload: str) -> Query:
-        return Query.boolean_query([(Occur.Must, self._make.term("kind", "waiting")), (Occur.Must, self._make.term("name", payload))])
+def _in_pieces(searcher: tantivy.Searcher, make: QueryMaker, asked: Query) -> Iterator[Any]:
+    """Addresses of all matching documents, in bounded memory: by stretches of the page number, which is a hash and so spreads evenly."""
+    pieces = count(searcher, asked) // _SCANNED_AT_ONCE + 1
+    width = (1 << 64) // pieces + 1
+    for number in range(pieces):
+        piece = make.range("page", number * width, min((number + 1) * width, 1 << 64) - 1) if pieces > 1 else Query.all_query()
+        addresses = every(searcher, Query.boolean_query([(Occur.Must, asked), (Occur.Must, piece)]))
+        pages, starts = _fast(searcher, [(0.0, address) for address in addresses], "page", "valid_from")
+        order = sorted(range(len(addresses)), key=lambda at: (pages[at], starts[at]))
+        yield from (addresses[at] for at in order)
 
 
-def _seen(document: tantivy.Document) -> Iterator[Seen]:
-    content, collection = schema.content_of(document), document["collection"][0]
-    return (Seen(stamp, collection, content) for stamp in document["stamps"])
+def _fast(searcher: tantivy.Searcher, hits: Sequence[tuple[float, Any]], *names: str) -> list[list[Any]]:
+    addresses = [address for _, address in hits]
+    return [searcher.fast_field_values(name, addresses) if addresses else [] for name in names]
 
 
-def _count(searcher: Any, asked: Query) -> int:
-    return int(searcher.search(asked, 1).count)
-
-
-def _all(searcher: tantivy.Searcher, asked: Query) -> list[Any]:
-    """Addresses of all documents; their number first, since Tantivy makes room for as many as are asked for."""
-    count = _count(searcher, asked)
-    return [address for _, address in searcher.search(asked, count, count=False).hits] if count else []
-
-
-def _best_of_each(hits: Sequence[tuple[float, Any]], pages: Sequence[Any], last_seen: Sequence[Any]) -> dict[Any, tuple[float, Any]]:
-    """By page, in the order of their first hits, the best state; of equally good ones (the same words at two times) the later."""
+def _best_of_each(hits: Sequence[tuple[float, Any]], pages: Sequence[Any], last_seen: Sequence[Any]) -> list[tuple[float, Any]]:
+    """For each page, in the order of their first hits, the best state; of equally good ones (the same words at two times) the later."""
     best: dict[Any, tuple[float, Any]] = {}
     seen: dict[Any, int] = {}
     for (score, address), page, last in zip(hits, pages, last_seen, strict=True):
         if page not in best or (score and score >= best[page][0] * _AS_GOOD and last > seen[page]):
             best[page], seen[page] = (max(score, best[page][0]) if page in best else score, address), last
-    return best
+    return list(best.values())
 
 
-def _with_words(waiting: PageText, content: Content) -> PageText:
-    return PageText(
-        key=waiting.key,
-        url=waiting.url,
-        timestamp=waiting.timestamp,
-        mime=content.mime,
-        size_bytes=content.size_bytes,
-        collection=waiting.collection,
+def _place(address: Any) -> tuple[int, int]:
+    return address.segment_ord, address.doc
+
+
+def _values(buckets: Iterable[Mapping[str, Any]]) -> list[tuple[str, int]]:
+    found = [(str(bucket["key"]), int(bucket["doc_count"])) for bucket in buckets if bucket["key"]]
+    return sorted(found, key=lambda value: (-value[1], value[0]))[:MOST_VALUES]
+
+
+def _state(query: TextQuery, document: dict[str, list[Any]]) -> State:
+    content, key = schema.content_of(document), document["key"][0]
+    return State(
+        key=key,
+        url=content.url,
+        collection=document["collection"][0],
+        timestamps=tuple(stamp for stamp in map(_digits, schema.stamps_of(document)) if _is_shown(query, key, stamp)),
+        valid_from=_digits(document["valid_from"][0]),
+        valid_to=_digits(document["valid_to"][0]),
         title=content.title,
         headings=content.headings,
         text=content.text,
+        anchors="\n".join(filter(None, schema.anchors_of(document))),
+        images=content.images,
+        mime=content.mime,
+        format=content.format,
+        size_bytes=content.size_bytes,
         language=content.language,
-        digest=waiting.digest,
+        digest=min(content.payloads, default=""),
     )
+
+
+def _waiting(document: dict[str, list[Any]]) -> dict[str, Any]:
+    return {"url": bytes(document["url"][0])} if "url" in document else {}
 
 
 def _digits(stamp: int) -> str:
@@ -368,35 +408,3 @@ def _is_asked(query: TextQuery, timestamp: str) -> bool:
 def _is_shown(query: TextQuery, key: str, timestamp: str) -> bool:
     """Whether this capture of a matching state is one the query asks for and may show."""
     return _is_asked(query, timestamp) and not any((key, timestamp) in closed for closed in query.closed)
-
-
-def _sorted(pages: Iterable[PageText], folder: Path, memory_bytes: int) -> Iterator[PageText]:
-    """Pages by key and time; what does not fit into memory goes to disk in sorted stretches, which are then merged."""
-    stretches: list[Path] = []
-    held: list[PageText] = []
-    size = 0
-    for page in pages:
-        held.append(page)
-        size += 4 * len(page.text) + 1000
-        if size > memory_bytes:
-            stretches.append(_written(sorted(held, key=_order), folder / str(len(stretches))))
-            held, size = [], 0
-    held.sort(key=_order)
-    return heapq.merge(*map(_read, stretches), held, key=_order)
-
-
-def _order(page: PageText) -> tuple[str, str]:
-    return page.key, page.timestamp
-
-
-def _written(pages: Sequence[PageText], path: Path) -> Path:
-    with path.open("wb") as stream:
-        for page in pages:
-            pickle.dump(page, stream, protocol=pickle.HIGHEST_PROTOCOL)
-    return path
-
-
-def _read(path: Path) -> Iterator[PageText]:
-    with path.open("rb") as stream, contextlib.suppress(EOFError):
-        while True:
-            yield pickle.load(stream)  # noqa: S301 - our own file, written a moment ago

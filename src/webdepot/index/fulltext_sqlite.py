@@ -6,36 +6,41 @@
     sites        state, site                      host and every domain above it
     payloads     payload, state                   for revisits
     waiting      payload, page as JSON            revisits whose original has not come yet
-    words        FTS5: title, headings, address, text, folded by us; weights 5, 2, 2, 1 (bm25)
+    anchors      page, external, internal         words of links to a page
+    words        FTS5: title, anchors, headings, address, images, text, folded by us; weights as Tantivy's (bm25)
 
 The same answers as Tantivy's but for three things: no stems, no bonus for words in a row, and a slow ranking of frequent words, since
-FTS5 ranks all matches. Everything about time and closed captures is SQL on single captures. https://sqlite.org/fts5.html
+FTS5 ranks all matches. Dead rows are reused by SQLite itself. Everything about time and closed captures is SQL on single captures. https://sqlite.org/fts5.html
 """
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from webdepot.index import states
+from webdepot.index.folding import Leader, folded_groups
 from webdepot.index.fulltext_schema import address_words, asked_stamps, sites_of
 from webdepot.index.sqlite_file import SqliteFile
 from webdepot.index.states import FOREVER, Content, Run, Seen
-from webdepot.index.words import prepared, snippet, tokens
+from webdepot.index.words import folded, prepared, snippet, tokens
 from webdepot.model import EVERYTHING
-from webdepot.ports import Hit, Hits, PageText, Sort, TextQuery
+from webdepot.ports import MOST_VALUES, Facet, Hit, Hits, PageText, Part, Sort, State, TextQuery
 from webdepot.times import to_timestamp
+from webdepot.url import domain_of
 
-SCHEMA = 1
+SCHEMA = 2
 _TABLES = """
 CREATE TABLE containers (name TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE states (
     id INTEGER PRIMARY KEY, page TEXT NOT NULL, valid_from INTEGER NOT NULL, valid_to INTEGER NOT NULL, last_seen INTEGER NOT NULL,
     collection TEXT NOT NULL, url TEXT NOT NULL, mime TEXT NOT NULL, size INTEGER NOT NULL, language TEXT NOT NULL, digest BLOB NOT NULL,
-    title TEXT NOT NULL, headings TEXT NOT NULL, text TEXT NOT NULL
+    title TEXT NOT NULL, headings TEXT NOT NULL, text TEXT NOT NULL, images TEXT NOT NULL, format TEXT NOT NULL, likeness INTEGER NOT NULL,
+    gone INTEGER NOT NULL, host TEXT NOT NULL, domain TEXT NOT NULL
 );
+CREATE TABLE anchors (page TEXT PRIMARY KEY, external TEXT NOT NULL, internal TEXT NOT NULL) WITHOUT ROWID;
 CREATE INDEX by_page ON states (page, valid_from);
 CREATE TABLE seen (state INTEGER, stamp INTEGER, number INTEGER, PRIMARY KEY (state, stamp, number)) WITHOUT ROWID;
 CREATE TABLE sites (state INTEGER NOT NULL, site TEXT NOT NULL, PRIMARY KEY (state, site)) WITHOUT ROWID;
@@ -43,10 +48,13 @@ CREATE TABLE payloads (payload TEXT NOT NULL, state INTEGER NOT NULL, PRIMARY KE
 CREATE INDEX payloads_of_state ON payloads (state);
 CREATE TABLE waiting (id INTEGER PRIMARY KEY, payload TEXT NOT NULL, page TEXT NOT NULL);
 CREATE INDEX waiting_for ON waiting (payload);
-CREATE VIRTUAL TABLE words USING fts5 (title, headings, address, body, tokenize = 'ascii')
+CREATE VIRTUAL TABLE words USING fts5 (title, external, internal, headings, address, images, body, tokenize = 'ascii');
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, 'col')
 """
 _TEMPORARY = """
-CREATE TEMP TABLE IF NOT EXISTS matched (id INTEGER PRIMARY KEY, page TEXT, score REAL, valid_from INTEGER, last_seen INTEGER);
+CREATE TEMP TABLE IF NOT EXISTS matched (
+    id INTEGER PRIMARY KEY, page TEXT, score REAL, valid_from INTEGER, last_seen INTEGER, likeness INTEGER
+);
 CREATE TEMP TABLE IF NOT EXISTS closed (number INTEGER PRIMARY KEY, start TEXT, stop TEXT, first INTEGER, last INTEGER);
 CREATE TEMP TABLE IF NOT EXISTS but (number INTEGER, start TEXT, stop TEXT);
 DELETE FROM matched;
@@ -57,6 +65,16 @@ DELETE FROM but
 _ASKED = """seen.stamp BETWEEN :low AND :high AND NOT EXISTS (
     SELECT 1 FROM closed WHERE states.page >= closed.start AND states.page < closed.stop AND seen.stamp BETWEEN closed.first AND closed.last
     AND NOT EXISTS (SELECT 1 FROM but WHERE but.number = closed.number AND states.page >= but.start AND states.page < but.stop))"""
+_SIGNLESS = (1 << 64) - 1
+_COLUMNS = {
+    Part.TITLE: "title",
+    Part.HEADINGS: "headings",
+    Part.ADDRESS: "address",
+    Part.TEXT: "body",
+    Part.IMAGE: "images",
+    Part.ANCHOR: "external internal",
+}
+_FACETS = {Facet.SITE: "host", Facet.DOMAIN: "domain", Facet.COLLECTION: "collection", Facet.FORMAT: "format", Facet.LANGUAGE: "language"}
 _ORDERS = {
     Sort.RELEVANCE: "min(score), max(last_seen) DESC",
     Sort.OLDEST: "min(valid_from)",
@@ -92,8 +110,16 @@ class SqliteTextIndex:
 
     def clear(self) -> None:
         with self._file.transaction() as connection:
-            for table in ("containers", "states", "seen", "sites", "payloads", "waiting", "words"):
+            for table in ("containers", "states", "seen", "sites", "payloads", "waiting", "anchors", "words"):
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names from the line above
+
+    def anchor(self, anchors: Iterable[tuple[str, str, str]]) -> int:
+        with self._file.transaction() as connection:
+            return sum(_anchor(connection, *one) for one in anchors)
+
+    def compact(self) -> None:
+        with self._file.transaction() as connection:
+            connection.execute("INSERT INTO words(words) VALUES ('optimize')")
 
     # --- reading ---
 
@@ -101,23 +127,49 @@ class SqliteTextIndex:
         return frozenset(name for (name,) in self._file.rows("SELECT name FROM containers", {}))
 
     def total(self) -> int:
-        return int(self._file.rows("SELECT count(*) FROM states", {})[0][0])
+        return int(self._file.rows("SELECT count(*) FROM states WHERE NOT gone", {})[0][0])
+
+    def dead(self) -> float:
+        return 0.0
+
+    def words(self, prefix: str, *, limit: int) -> Sequence[tuple[str, int]]:
+        start, stop = _bounds(folded(prefix))
+        found = self._file.rows(
+            "SELECT term, doc FROM vocabulary WHERE term >= :start AND term < :stop AND col = 'body' ORDER BY doc DESC, term LIMIT :limit",
+            {"start": start, "stop": stop, "limit": limit},
+        )
+        return [(term, count) for term, count in found]
 
     def find(self, query: TextQuery) -> Hits:
         with self._file.snapshot() as connection:
             _match(connection, query)
             pages: int = connection.execute("SELECT count(DISTINCT page) FROM matched").fetchone()[0]
-            hits = connection.execute(
-                f"SELECT id, score, {_BEST[query.sort]} FROM matched GROUP BY page ORDER BY {_ORDERS[query.sort]}, page "  # noqa: S608
-                "LIMIT :limit OFFSET :offset",
-                {"limit": query.limit, "offset": query.offset},
+            ranked = connection.execute(
+                f"SELECT id, score, likeness, {_BEST[query.sort]} FROM matched GROUP BY page ORDER BY {_ORDERS[query.sort]}, page"  # noqa: S608
+                + ("" if query.fold else " LIMIT :limit OFFSET :offset"),
+                {} if query.fold else {"limit": query.limit, "offset": query.offset},
             ).fetchall()
-            years = connection.execute(
-                "SELECT seen.stamp / 10000000000 AS year, count(*) FROM matched AS states JOIN seen ON seen.state = states.id "  # noqa: S608
-                f"WHERE {_ASKED} GROUP BY year ORDER BY year",
+            found = [(-score, state, like & _SIGNLESS) for state, score, like, _ in ranked]
+            leaders = folded_groups(found)[query.offset :][: query.limit] if query.fold else [Leader(*one[:2]) for one in found]
+            months = connection.execute(
+                "SELECT seen.stamp / 100000000 AS month, count(*) FROM matched AS states JOIN seen ON seen.state = states.id "  # noqa: S608
+                f"WHERE {_ASKED} GROUP BY month ORDER BY month",
                 _asked(query),
-            ).fetchall()
-            return Hits(pages=pages, exact=True, hits=[_hit(connection, query, *row[:2]) for row in hits], years=dict(years))
+            )
+            return Hits(
+                pages=pages,
+                exact=True,
+                hits=[_hit(connection, query, leader) for leader in leaders],
+                months=dict(months.fetchall()) if query.histogram else {},
+                facets={facet: _values(connection, facet) for facet in query.facets} if pages else {},
+            )
+
+    def scan(self, query: TextQuery) -> Iterator[State]:
+        with self._file.snapshot() as connection:
+            _match(connection, query)
+            found = [state for (state,) in connection.execute("SELECT id FROM matched ORDER BY page, valid_from, id")]
+            for state in found:
+                yield _state(connection, query, state)
 
     def close(self) -> None:
         self._file.close()
@@ -173,29 +225,74 @@ def _put(connection: sqlite3.Connection, page: str, run: Run) -> None:
             content.title,
             content.headings,
             content.text,
+            content.images,
+            content.format,
+            _signed(content.likeness),
+            content.gone,
+            next(sites_of(content.url)),
+            domain_of(content.url),
         )
         state = connection.execute(
-            "INSERT INTO states VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id", (page, *when, collection, *shown)
+            f"INSERT INTO states VALUES (NULL{', ?' * (5 + len(shown))}) RETURNING id",  # noqa: S608 - question marks
+            (page, *when, collection, *shown),
         ).fetchone()[0]
         connection.executemany("INSERT INTO seen VALUES (?, ?, ?)", [(state, stamp, number) for number, stamp in enumerate(stamps)])
         connection.executemany("INSERT INTO sites VALUES (?, ?)", [(state, site) for site in sites_of(content.url)])
         connection.executemany("INSERT INTO payloads VALUES (?, ?)", [(payload, state) for payload in content.payloads])
-        parts = (content.title, content.headings, address_words(content.url), content.text)
-        connection.execute(
-            "INSERT INTO words (rowid, title, headings, address, body) VALUES (?, ?, ?, ?, ?)", (state, *map(_indexed, parts))
-        )
+        if not content.gone:
+            _index(connection, state, page, content)
+
+
+def _index(connection: sqlite3.Connection, state: int, page: str, content: Content) -> None:
+    anchors = connection.execute("SELECT external, internal FROM anchors WHERE page = ?", (page,)).fetchone() or ("", "")
+    parts = (content.title, *anchors, content.headings, address_words(content.url), content.images, content.text)
+    connection.execute(
+        "INSERT INTO words (rowid, title, external, internal, headings, address, images, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (state, *map(_indexed, parts)),
+    )
+
+
+def _anchor(connection: sqlite3.Connection, page: str, external: str, internal: str) -> bool:
+    states_of_page = connection.execute("SELECT id FROM states WHERE page = ? AND NOT gone", (page,)).fetchall()
+    known = connection.execute("SELECT external, internal FROM anchors WHERE page = ?", (page,)).fetchone() or ("", "")
+    if not states_of_page or known == (external, internal):
+        return False
+    connection.execute("INSERT OR REPLACE INTO anchors VALUES (?, ?, ?)", (page, external, internal))
+    for (state,) in states_of_page:
+        connection.execute("DELETE FROM words WHERE rowid = ?", (state,))
+        _index(connection, state, page, _content(connection, state)[0])
+    return True
 
 
 def _content(connection: sqlite3.Connection, state: int) -> tuple[Content, str]:
     row = connection.execute(
-        "SELECT url, mime, size, title, headings, text, language, digest, collection FROM states WHERE id = ?", (state,)
+        "SELECT url, mime, size, title, headings, text, language, digest, collection, images, format, likeness, gone "
+        "FROM states WHERE id = ?",
+        (state,),
     ).fetchone()
-    url, mime, size, title, headings, text, language, digest, collection = row
+    url, mime, size, title, headings, text, language, digest, collection, images, pronom, like, gone = row
     payloads = frozenset(payload for (payload,) in connection.execute("SELECT payload FROM payloads WHERE state = ?", (state,)))
     content = Content(
-        url=url, mime=mime, size_bytes=size, title=title, headings=headings, text=text, language=language, words=digest, payloads=payloads
+        url=url,
+        mime=mime,
+        size_bytes=size,
+        title=title,
+        headings=headings,
+        text=text,
+        language=language,
+        words=digest,
+        payloads=payloads,
+        format=pronom,
+        likeness=like & _SIGNLESS,
+        images=images,
+        gone=bool(gone),
     )
     return content, collection
+
+
+def _signed(likeness: int) -> int:
+    """SQLite's numbers have a sign."""
+    return likeness - (1 << 64) if likeness >> 63 else likeness
 
 
 def _content_with(connection: sqlite3.Connection, payload: str) -> Content | None:
@@ -222,14 +319,14 @@ def _match(connection: sqlite3.Connection, query: TextQuery) -> None:
     conditions, values = _conditions(query)
     source, score = "states", "0"
     if wanted:
-        source, score = "words JOIN states ON states.id = words.rowid", "bm25(words, 5.0, 2.0, 2.0, 1.0)"
+        source, score = "words JOIN states ON states.id = words.rowid", "bm25(words, 5.0, 5.0, 2.0, 2.0, 2.0, 0.5, 1.0)"
         conditions.append("words MATCH :wanted")
         values["wanted"] = wanted
     if unwanted:
         conditions.append("states.id NOT IN (SELECT rowid FROM words WHERE words MATCH :unwanted)")
         values["unwanted"] = unwanted
     connection.execute(
-        f"INSERT INTO matched SELECT states.id, states.page, {score}, states.valid_from, states.last_seen FROM {source} "  # noqa: S608
+        f"INSERT INTO matched SELECT states.id, states.page, {score}, states.valid_from, states.last_seen, states.likeness FROM {source} "  # noqa: S608
         f"WHERE {' AND '.join(conditions)}",
         values,
     )
@@ -237,10 +334,11 @@ def _match(connection: sqlite3.Connection, query: TextQuery) -> None:
 
 def _conditions(query: TextQuery) -> tuple[list[str], dict[str, Any]]:
     values = _asked(query)
-    conditions = [f"EXISTS (SELECT 1 FROM seen WHERE seen.state = states.id AND {_ASKED})"]  # noqa: S608
-    for column, name, wanted in (("states.mime", "mime", query.mimes), ("states.language", "language", query.languages)):
+    conditions = ["NOT states.gone", f"EXISTS (SELECT 1 FROM seen WHERE seen.state = states.id AND {_ASKED})"]  # noqa: S608
+    filters = (("mime", query.mimes), ("language", query.languages), ("format", query.formats), ("page", query.keys))
+    for name, wanted in filters:
         if wanted:
-            conditions.append(f"{column} IN ({_named(values, name, wanted)})")
+            conditions.append(f"states.{name} IN ({_named(values, name, wanted)})")
     if query.sites:
         conditions.append(f"EXISTS (SELECT 1 FROM sites WHERE sites.state = states.id AND site IN ({_named(values, 'site', query.sites)}))")  # noqa: S608
     if query.collection != EVERYTHING:
@@ -272,6 +370,7 @@ def _expression(query: TextQuery) -> str:
     """The query in FTS5's language; every word is quoted, so that nothing in it is a command."""
     parts = [_quoted(text) for text in (*query.words, *query.phrases)]
     parts += [f"({alternatives})" for group in query.alternatives if (alternatives := _any_of(group))]
+    parts += [f"{{{_COLUMNS[part]}}} : {words}" for part, text in query.parts if (words := _quoted(text))]
     return " AND ".join(part for part in parts if part)
 
 
@@ -284,32 +383,62 @@ def _quoted(text: str) -> str:
     return f'"{" ".join(found)}"' if found else ""
 
 
-def _hit(connection: sqlite3.Connection, query: TextQuery, state: int, score: float) -> Hit:
-    content, _ = _content(connection, state)
-    page: str = connection.execute("SELECT page FROM states WHERE id = ?", (state,)).fetchone()[0]
-    stamps = [
-        f"{stamp:014d}"
-        for (stamp,) in connection.execute(
-            f"SELECT seen.stamp FROM states JOIN seen ON seen.state = states.id WHERE states.id = :state AND {_ASKED} ORDER BY seen.stamp",  # noqa: S608
-            {**_asked(query), "state": state},
-        )
-    ]
-    text, marks = snippet(prepared(content.text), _phrases(query))
+def _values(connection: sqlite3.Connection, facet: Facet) -> list[tuple[str, int]]:
+    column = _FACETS[facet]
+    return connection.execute(
+        f"SELECT states.{column}, count(*) AS number FROM matched JOIN states USING (id) WHERE states.{column} != '' "  # noqa: S608
+        f"GROUP BY states.{column} ORDER BY number DESC, states.{column} LIMIT {MOST_VALUES}"
+    ).fetchall()
+
+
+def _hit(connection: sqlite3.Connection, query: TextQuery, leader: Leader) -> Hit:
+    state = _state(connection, query, leader.place)
+    text, marks = snippet(prepared(state.text), _phrases(query))
     return Hit(
-        key=page,
-        url=content.url,
-        timestamp=stamps[0] if query.sort is Sort.OLDEST else stamps[-1],
-        title=content.title,
+        key=state.key,
+        url=state.url,
+        timestamp=state.timestamps[0] if query.sort is Sort.OLDEST else state.timestamps[-1],
+        title=state.title,
         snippet=text,
         marks=marks,
+        mime=state.mime,
+        size_bytes=state.size_bytes,
+        language=state.language,
+        versions=len(state.timestamps),
+        score=leader.score,
+        format=state.format,
+        similar=leader.similar,
+    )
+
+
+def _state(connection: sqlite3.Connection, query: TextQuery, state: int) -> State:
+    content, collection = _content(connection, state)
+    page, valid_from, valid_to = connection.execute("SELECT page, valid_from, valid_to FROM states WHERE id = ?", (state,)).fetchone()
+    stamps = connection.execute(
+        f"SELECT seen.stamp FROM states JOIN seen ON seen.state = states.id WHERE states.id = :state AND {_ASKED} ORDER BY seen.stamp",  # noqa: S608
+        {**_asked(query), "state": state},
+    )
+    anchors = connection.execute("SELECT external, internal FROM anchors WHERE page = ?", (page,)).fetchone() or ("", "")
+    return State(
+        key=page,
+        url=content.url,
+        collection=collection,
+        timestamps=tuple(f"{stamp:014d}" for (stamp,) in stamps),
+        valid_from=f"{valid_from:014d}",
+        valid_to=f"{valid_to:014d}",
+        title=content.title,
+        headings=content.headings,
+        text=content.text,
+        anchors="\n".join(filter(None, anchors)),
+        images=content.images,
         mime=content.mime,
+        format=content.format,
         size_bytes=content.size_bytes,
         language=content.language,
-        versions=len(stamps),
-        score=-score,
+        digest=min(content.payloads, default=""),
     )
 
 
 def _phrases(query: TextQuery) -> list[list[str]]:
-    wanted = [*query.phrases, *query.words, *(text for group in query.alternatives for text in group)]
+    wanted = [*query.phrases, *query.words, *(text for group in query.alternatives for text in group), *(text for _, text in query.parts)]
     return [found for found in map(tokens, wanted) if found]

@@ -2,7 +2,8 @@
 
 A *run* is a stretch of captures of one page, in order of time, that show the same words. It stands from its first capture until the first
 capture of the next run, so "as of a moment" is one comparison. What an index keeps is one document per run and collection: all capture
-times in it, so that a period means "captured then" and a histogram counts captures.
+times in it, so that a period means "captured then" and a histogram counts captures. A capture that says "there is no such page" is a run
+too, without words: it ends the run before it.
 
     captures   A A B B A          (A, B: digest of title, headings and text)
     runs       [A A][B B][A]      valid_from of each: its first capture; valid_to: valid_from of the next
@@ -38,6 +39,10 @@ class Content:
     """Digest of title, headings and text: equal means the same state."""
     payloads: frozenset[str] = field(default_factory=frozenset)
     """Digests of the payloads that have these words."""
+    format: str = ""
+    likeness: int = 0
+    images: str = ""
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ class Run:
 
 
 def content_of(page: PageText) -> Content:
-    hasher = hashlib.blake2b(digest_size=16)
+    hasher = hashlib.blake2b(b"gone" if page.gone else b"", digest_size=16)
     for part in (page.title, page.headings, page.text):
         hasher.update(part.encode("utf-8", "replace") + b"\0")
     return Content(
@@ -77,7 +82,11 @@ def content_of(page: PageText) -> Content:
         text=page.text,
         language=page.language,
         words=hasher.digest(),
-        payloads=frozenset([page.digest] if page.digest else []),
+        payloads=frozenset([page.digest] if page.digest and not page.gone else []),
+        format=page.format,
+        likeness=page.likeness,
+        images=page.images,
+        gone=page.gone,
     )
 
 

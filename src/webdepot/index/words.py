@@ -27,6 +27,11 @@ _LETTERS = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ħ": "h", "ı": "i", "ĳ": "ij"}
 )
 
+# Letters that fold to two, accents by themselves, and everything beyond Latin that is not plainly one letter.
+_NOT_IN_PLACE = re.compile(
+    "[ßæœþĳŉǰ\u0300-\u036f\u1e96-\u1e9f\ufb00-\ufb06\u2c60-\u2c7f\ua720-\ua7ff\u0370-\u1dff\u1f00-\u1fff]|[\u2e80-\U0010ffff]"
+)
+
 Range = tuple[int, int]
 
 
@@ -82,10 +87,49 @@ def _occurrences(text: str, phrases: Sequence[Sequence[str]]) -> Iterator[tuple[
     if not phrases:
         return
     # The longest first: a phrase before its first word.
-    order = sorted(range(len(phrases)), key=lambda number: -len(phrases[number]))
-    pattern = _pattern(tuple(tuple(phrases[number]) for number in order))
-    for found in pattern.finditer(text):
-        yield found.start(), found.end(), found.lastindex or 0
+    order = tuple(tuple(phrase) for phrase in sorted(phrases, key=len, reverse=True))
+    same_length = _folded_in_place(text)
+    if same_length is None:
+        for found in _pattern(order).finditer(text):
+            yield found.start(), found.end(), found.lastindex or 0
+    elif len(order) == 1 and len(order[0]) == 1:
+        yield from _places(same_length, order[0][0])
+    else:
+        for found in _plain_pattern(order).finditer(same_length):
+            yield found.start(), found.end(), found.lastindex or 0
+
+
+def _places(text: str, word: str) -> Iterator[tuple[int, int, int]]:
+    """Where a word stands by itself in folded text: ten times as fast as a pattern."""
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if not (at and text[at - 1].isalnum()) and not (end < len(text) and text[end].isalnum()):
+            yield at, end, 1
+        at = text.find(word, end)
+
+
+def _folded_in_place(text: str) -> str | None:
+    """Text without case and accents, character for character; None where a letter folds to two or an accent stands by itself."""
+    if text.isascii():
+        return text.lower()
+    lowered = text.lower()
+    if len(lowered) != len(text) or _NOT_IN_PLACE.search(lowered):
+        return None
+    return lowered.translate(_letters_in_place())
+
+
+@lru_cache(maxsize=1)
+def _letters_in_place() -> dict[int, str]:
+    """Letters with accents whose folded form is one letter."""
+    return {ord(char): base for base, chars in _variants().items() if len(base) == 1 for char in chars}
+
+
+@lru_cache(maxsize=256)
+def _plain_pattern(phrases: tuple[tuple[str, ...], ...]) -> re.Pattern[str]:
+    """Finds folded words in folded text."""
+    parts = [r"[\W_]+".join(map(re.escape, phrase)) for phrase in phrases]
+    return re.compile(r"\b(?:" + "|".join(f"({part})" for part in parts) + r")(?![^\W_])")
 
 
 @lru_cache(maxsize=256)
