@@ -1,10 +1,13 @@
 """The closed network of Musterstadt, started once."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import musterstadt
 import pytest
 from closed_network import ClosedNetwork
+
+from webdepot.archive import Archive
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +26,10 @@ def closed(network: ClosedNetwork, monkeypatch: pytest.MonkeyPatch) -> ClosedNet
     for name, value in network.environment.items():
         monkeypatch.setenv(name, value)
     return network
+
+
+@pytest.fixture
+def archive(closed: ClosedNetwork, home: Path) -> Iterator[Archive]:
+    """Opened after the closed network is named in the environment."""
+    with Archive.open(home, agent="test") as opened:
+        yield opened

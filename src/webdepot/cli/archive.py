@@ -13,10 +13,10 @@ from webdepot.cli.output import Output, plain
 from webdepot.cli.progress import shown
 from webdepot.cli.report import tell
 from webdepot.errors import InputError
-from webdepot.services import archiving, founding
-from webdepot.services.harvesting import HarvestOptions
+from webdepot.services import archiving, discovering, founding, profiling
 
 Collection = Annotated[str, typer.Option(help="Collection to put it into.")]
+CollectionOrNot = Annotated[str | None, typer.Option(help="Collection to put it into.")]
 NoDeposit = Annotated[
     bool, typer.Option("--no-deposit", help="Leave it out of the depot for now; keep it later with: webdepot harvest keep")
 ]
@@ -31,16 +31,19 @@ class Scope(StrEnum):
 
 class Robots(StrEnum):
     OBEY = "obey"
+    OBEY_BUT_EMBEDS = "obey-but-embeds"
     IGNORE = "ignore"
 
 
 def archive(
     context: typer.Context,
-    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Addresses to start from.")],
+    urls: Annotated[list[str] | None, typer.Argument(metavar="URL...", help="Addresses to start from; a profile may have its own.")] = None,
+    profile: Annotated[str, typer.Option(metavar="NAME", help="Harvest by this profile; other options go before it.")] = "",
     scope: Annotated[Scope | None, typer.Option(help="What belongs to it: same host, same domain, below the path, or anything.")] = None,
     delay: Annotated[float | None, typer.Option(min=0, help="Shortest pause between two requests to one server, in seconds.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, max=1000, help="Requests in flight at once over all servers.")] = None,
     robots: Annotated[Robots | None, typer.Option(help="What to do about robots.txt.")] = None,
+    robots_reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why robots.txt is not obeyed; it is recorded.")] = None,
     reject: Annotated[
         list[str] | None, typer.Option(metavar="REGEX", help="Leave out addresses that match; may be given more than once.")
     ] = None,
@@ -48,8 +51,17 @@ def archive(
     limit_bytes: Annotated[int | None, typer.Option(min=0, help="Stop after so many bytes.")] = None,
     limit_time: Annotated[float | None, typer.Option(min=0, help="Stop after so many seconds.")] = None,
     allow_private: Annotated[bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")] = False,
+    organisation: Annotated[
+        str | None, typer.Option(metavar="DOMAIN", help="All hosts of this organisation belong to it; see `webdepot organisation`.")
+    ] = None,
+    host_rule: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE", help="How its hosts are told: BelongsTo, InNetRange, SameNameServers, SameRegistrant(0.8). Default: BelongsTo."
+        ),
+    ] = None,
     no_deposit: NoDeposit = False,
-    collection: Collection = "sites",
+    collection: CollectionOrNot = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -63,17 +75,26 @@ def archive(
             "delay_s": delay,
             "workers": workers,
             "robots": robots and robots.value,
+            "robots_reason": robots_reason or (f"asked for on the command line by {agent()}" if robots in _AGAINST else None),
             "reject": tuple(map(_regex, reject)) if reject else None,
             "limit_pages": limit_pages,
             "limit_bytes": limit_bytes,
             "limit_time_s": limit_time,
             "allow_private": allow_private or None,
+            "organisation": discovering.get(opened, organisation).root if organisation else None,
+            "host_rules": discovering.checked_rules(host_rule) if host_rule else None,
             "collection": collection,
         }
-        options = replace(HarvestOptions.from_config(opened.config), **{name: value for name, value in given.items() if value is not None})
+        options, seeds = profiling.options_of(opened, profile), list(urls or [])
+        if profile and not seeds:
+            seeds = list(profiling.get(opened, profile).seeds)
+        options = replace(options, **{name: value for name, value in given.items() if value is not None})
         with shown(output) as watch:
-            report = archiving.archive_site(opened, urls, options, deposit=not no_deposit, watch=watch)
+            report = archiving.archive_site(opened, seeds, options, deposit=not no_deposit, watch=watch)
     tell(output, report)
+
+
+_AGAINST = frozenset({Robots.OBEY_BUT_EMBEDS, Robots.IGNORE})
 
 
 def import_(

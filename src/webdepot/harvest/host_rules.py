@@ -55,8 +55,10 @@ def undecided(hosts: HostRules) -> Rule:
 
     def rule(candidate: Candidate) -> Verdict:
         host = _name(candidate.url)
-        if hosts.find(host) is not None or embed_depth(candidate.path):
-            return _PASS
+        verdict = hosts.find(host)
+        if verdict is not None or embed_depth(candidate.path):
+            # What belongs is not taken as a link beyond, wherever it was found.
+            return verdict or _PASS
         hosts.ask(host, _name(candidate.via) if candidate.via else "")
         return Verdict(answer=Answer.ACCEPT, rule=UNDECIDED, reason=f"it is being found out whose {host} is")
 

@@ -8,7 +8,7 @@ for ever.
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from webdepot.selection.domains.profile import Measure
 from webdepot.selection.domains.resolver import Resolver
 from webdepot.selection.domains.rules import HostRule, Kind, RuleName, parse, rule_of
 from webdepot.services import discovering
+from webdepot.url import Url, from_typed
 
 _SAVED_TOGETHER = 200
 _DAYS_OF_MONTH = 30
@@ -33,6 +34,8 @@ class OpenGate:
     """What a crawl needs of an organisation: its rules, and, in a closed network, its names and authorities."""
 
     rules: "HostGate | None" = None
+    seeds: tuple[Url, ...] = ()
+    """Front pages of the hosts that are known to belong: some of them nobody links to."""
     look_up: LookUp | None = None
     ca_file: Path | None = None
 
@@ -50,9 +53,15 @@ async def gate_of(archive: Archive, root: str, rules: Sequence[str], *, allow_pr
             gate = HostGate(archive, organisation, discovering.judge_of(archive, organisation, sources), [parse(text) for text in rules])
             look_up = discovering.look_up_of(Resolver(given.resolver, timeout_s=given.timeout_s)) if given.resolver else None
             try:
-                yield OpenGate(rules=gate, look_up=look_up, ca_file=ca_file)
+                yield OpenGate(rules=gate, seeds=_front_pages(archive, organisation), look_up=look_up, ca_file=ca_file)
             finally:
                 await gate.close()
+
+
+def _front_pages(archive: Archive, organisation: Organisation) -> tuple[Url, ...]:
+    port = archive.config.discovery.http_port
+    hosts = discovering.hosts_of(archive, organisation, own="own")
+    return tuple(from_typed(f"http://{host.host}{f':{port}' if port != 80 else ''}/") for host in hosts)
 
 
 class HostGate:
@@ -109,8 +118,9 @@ class HostGate:
             verdict = await rule(host)
             if name.kind is Kind.BELONGS_TO:
                 judged = self._judge.judge(self._judge.facts[host])
-                self._unsaved[host] = judged
-                if judged.own and judged.score >= TEACHES_AT:
+                is_new = bool(judged.own) and self._asks_first and not self._measure.owner_of(host) and not judged.by_person
+                self._unsaved[host] = replace(judged, own=None) if is_new else judged
+                if judged.own and not is_new and judged.score >= TEACHES_AT:
                     self._judge.teach({host: judged})
             if verdict:
                 return self._first_asked(host, verdict)

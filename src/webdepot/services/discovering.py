@@ -36,6 +36,7 @@ from webdepot.selection.domains.profile import Corrections, Profile, checked_hos
 from webdepot.selection.domains.profiling import profile_of
 from webdepot.selection.domains.rdap import Rdap
 from webdepot.selection.domains.resolver import Resolver
+from webdepot.selection.domains.rules import parse
 from webdepot.selection.domains.sources import LiveSources
 from webdepot.selection.domains.survey import Survey
 from webdepot.selection.domains.transparency import Transparency
@@ -163,6 +164,11 @@ def scan_ranges(archive: Archive, ranges: Sequence[str] = ()) -> list[str]:
     """What a scan would walk, for showing it before the start; refuses like the scan itself."""
     given = archive.config.discovery
     return [str(network) for network in probe.checked(ranges, given.own_ranges, is_on=given.scan)]
+
+
+def checked_rules(texts: Sequence[str]) -> tuple[str, ...]:
+    """Rules about hosts in their one spelling; InputError for what is none."""
+    return tuple(str(parse(text)) for text in texts)
 
 
 def as_csv(hosts: Sequence[KnownHost]) -> str:
