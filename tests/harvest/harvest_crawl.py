@@ -16,7 +16,7 @@ from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.log import CrawlLog
 from webdepot.harvest.politeness import Manners
-from webdepot.model import Candidate, Visit
+from webdepot.model import Visit
 from webdepot.times import utc_now
 from webdepot.url import Url
 
@@ -32,7 +32,7 @@ class FileKeeper:
         path.touch()
         os.truncate(path, marks.get(KEPT_NAME, 0))
         self._file = path.open("ab")
-        self.outlinks: dict[str, list[Candidate]] = {}
+        self.outlinks: dict[str, list[tuple[str, str]]] = {}
 
     def keep(self, visit: Visit) -> Kept:
         visit.body.seek(0)
@@ -41,7 +41,7 @@ class FileKeeper:
         self._file.write(json.dumps({"url": visit.candidate.url, "status": visit.status, "digest": digest}).encode() + b"\n")
         return Kept(digest=digest, size_bytes=len(body), duplicate=False)
 
-    def annotate(self, visit: Visit, outlinks: Sequence[Candidate]) -> None:
+    def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
         self.outlinks[visit.candidate.url] = list(outlinks)
 
     def checkpoint(self) -> Mapping[str, int]:

@@ -83,7 +83,10 @@ class Router:
         look_up: LookUp | None = None,
         timeout_s: float = 15.0,
         keep_s: float = 300.0,
+        on_found: Callable[[str, Sequence[str]], None] = lambda host, addresses: None,
     ) -> None:
+        """`on_found` hears of every look-up that brought addresses, for the record."""
+        self._on_found = on_found
         self._allow_private = allow_private
         self._connect_to = parse_connect_to(connect_to or {})
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="look-up")
@@ -129,6 +132,7 @@ class Router:
         if len(self._kept) >= _MOST_KEPT:
             self._kept.clear()
         self._kept[host] = (time.monotonic() + self._keep_s, addresses)
+        self._on_found(host, addresses)
         return self._checked(host, addresses)
 
     def close(self) -> None:

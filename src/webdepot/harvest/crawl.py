@@ -90,7 +90,8 @@ class Keeper(Protocol):
 
     def keep(self, visit: Visit) -> Kept: ...
 
-    def annotate(self, visit: Visit, outlinks: Sequence[Candidate]) -> None: ...
+    def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
+        """What was found in the visit just kept: addresses with their hop."""
 
     def checkpoint(self) -> Mapping[str, int]:
         """Make everything kept durable; file name -> acknowledged size."""
@@ -440,27 +441,28 @@ class _Crawl:
     def _build_rules(self) -> None:
         self.judge.follow(self.settings, self.seeds.addresses)
 
-    def _take_in(self, source: Candidate, found: Extracted) -> list[Candidate]:
+    def _take_in(self, source: Candidate, found: Extracted) -> Sequence[tuple[Url, Hop]]:
         """Put what belongs into the frontier; all that was found is returned."""
-        outlinks = [self._candidate(source, url, hop) for url, hop in found.links]
         accepted = []
         page_says_no = "nofollow" in found.directives
-        for outlink in outlinks:
-            if outlink.url in self.lately_added:
+        lately_added, lately_refused = self.lately_added, self.lately_refused
+        for url, hop in found.links:
+            if url in lately_added:  # as most links of a page are: nothing is made of them
                 continue
-            verdict = self.judge.of_link(outlink, page_says_no=page_says_no, link_says_no=outlink.url in found.nofollow)
+            outlink = self._candidate(source, url, hop)
+            verdict = self.judge.of_link(outlink, page_says_no=page_says_no, link_says_no=url in found.nofollow)
             if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
                 self._build_rules()
                 verdict = self.judge.of_link(outlink)
             if verdict:
                 accepted.append(outlink)
-            elif outlink.url not in self.lately_refused:
+            elif url not in lately_refused:
                 self._turn_away(outlink, verdict)
-        if len(self.lately_added) > MOST_REMEMBERED:
-            self.lately_added.clear()
-        self.lately_added.update(outlink.url for outlink in accepted)
+        if len(lately_added) > MOST_REMEMBERED:
+            lately_added.clear()
+        lately_added.update([outlink.url for outlink in accepted])
         self.uncommitted += self.frontier.add(accepted)
-        return outlinks
+        return found.links
 
     def _turn_away(self, outlink: Candidate, verdict: Verdict) -> None:
         """Count and log, once, what a rule keeps out. Links that merely lead elsewhere are not logged: there is no end of them."""

@@ -6,6 +6,7 @@
     mimes        id, name                            1 and 2 are HTML
     captures     (key, timestamp, container, offset) -> everything else; numbers stand for keys, containers and media types
     by_collection  key, collection, timestamp        so that a collection costs no more than everything
+    by_loop      key, timestamp                      redirects to their own key only: what is no version to a reader
     by_digest    first 8 bytes of the digest         responses only: for finding duplicates
     by_time      timestamp                           HTML with status 200 only: for what is new
     by_container container                           for replacing a container
@@ -27,12 +28,15 @@ from webdepot import digest as digests
 from webdepot import times
 from webdepot.index.sqlite_file import SqliteFile
 from webdepot.model import EVERYTHING, Capture, Location, RecordKind
+from webdepot.ports import ANY_TIME, Position, Span, Tally, place_of
 from webdepot.times import Period
 from webdepot.url import KEY_VERSION
 from webdepot.url import key as key_of
 
-SCHEMA = 1
+SCHEMA = 2
 PAGE_ROWS = 500
+FIRST_ROWS = 16
+"""Of the first page of a walk through the versions of one key: most walks end there."""
 _BATCH = 2000
 
 _TABLES = """
@@ -43,10 +47,11 @@ CREATE TABLE mimes (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE captures (
     key INTEGER NOT NULL, timestamp INTEGER NOT NULL, container INTEGER NOT NULL, offset INTEGER NOT NULL,
     length INTEGER NOT NULL, collection INTEGER NOT NULL, kind INTEGER NOT NULL, status INTEGER NOT NULL, mime INTEGER NOT NULL,
-    digest BLOB, url TEXT, redirect TEXT, refers_to_url TEXT, refers_to_timestamp TEXT,
+    digest BLOB, url TEXT, redirect TEXT, refers_to_url TEXT, refers_to_timestamp TEXT, loops INTEGER NOT NULL,
     PRIMARY KEY (key, timestamp, container, offset)
 ) WITHOUT ROWID;
 CREATE INDEX by_collection ON captures (key, collection, timestamp);
+CREATE INDEX by_loop ON captures (key, timestamp) WHERE loops = 1;
 CREATE INDEX by_digest ON captures (substr(digest, 1, 8)) WHERE kind = 0;
 CREATE INDEX by_time ON captures (timestamp) WHERE kind = 0 AND status = 200 AND mime <= 2;
 CREATE INDEX by_container ON captures (container);
@@ -69,8 +74,20 @@ _INSERT_MIME = "INSERT INTO mimes (name) VALUES (?) ON CONFLICT DO NOTHING"
 _INSERT = """
 INSERT OR REPLACE INTO captures
 SELECT keys.id, :timestamp, :container, :offset, :length, :collection, :kind, :status, (SELECT id FROM mimes WHERE name = :mime), :digest,
-       nullif(:url, keys.url), nullif(:redirect, ''), nullif(:refers_to_url, ''), nullif(:refers_to_timestamp, '')
+       nullif(:url, keys.url), nullif(:redirect, ''), nullif(:refers_to_url, ''), nullif(:refers_to_timestamp, ''), :loops
 FROM keys WHERE keys.key = :key
+"""
+_COUNT_KEYS = "SELECT count(*) FROM keys CROSS JOIN captures INDEXED BY by_collection ON captures.key = keys.id"
+_TALLY = """
+SELECT captures.timestamp / :width, count(*), min(captures.timestamp), max(captures.timestamp), 0
+FROM captures INDEXED BY {index} WHERE {where} GROUP BY 1 ORDER BY 1
+"""
+_TALLY_CHANGES = """
+SELECT timestamp / :width, count(*), min(timestamp), max(timestamp), max(changed) FROM (
+    SELECT captures.timestamp, captures.digest IS NOT lag(captures.digest) OVER (
+        ORDER BY captures.timestamp, captures.container, captures.offset) AS changed
+    FROM captures WHERE {where}
+) GROUP BY 1 ORDER BY 1
 """
 # The numbers are in the file: add to the end, never renumber.
 _KINDS = (
@@ -85,6 +102,8 @@ _KINDS = (
     RecordKind.UNKNOWN,
 )
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
+_ALWAYS = 10**14 - 1
+_Stretch = tuple[int, int]
 _ALGORITHMS = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
 
 
@@ -136,35 +155,42 @@ class SqliteCaptureIndex:
 
     # --- one capture ---
 
-    def closest(self, key: str, timestamp: str, *, collection: str = EVERYTHING) -> Capture | None:
-        earlier = self._one("max", "<=", key, timestamp, collection)
+    def closest(self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None:
+        wanted = _number(timestamp)
+        earlier = self._last_of(key, _before(spans, wanted), collection)
         if earlier is not None and earlier.timestamp == timestamp:
             return earlier
-        later = self._one("min", ">", key, timestamp, collection)
+        later = self._first_of(key, _from(spans, wanted + 1), collection)
         if earlier is None or later is None:
             return earlier or later
         return earlier if times.gap_s(timestamp, earlier.timestamp) <= times.gap_s(timestamp, later.timestamp) else later
 
-    def first(self, key: str, *, collection: str = EVERYTHING) -> Capture | None:
-        return self._one("min", ">=", key, "0", collection)
+    def first(self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None:
+        return self._first_of(key, _from(spans, 0), collection)
 
-    def last(self, key: str, *, collection: str = EVERYTHING) -> Capture | None:
-        return self._one("max", "<=", key, "9" * 14, collection)
+    def last(self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None:
+        return self._last_of(key, _before(spans, _ALWAYS), collection)
 
-    def before(self, key: str, timestamp: str, *, collection: str = EVERYTHING) -> Capture | None:
-        return self._one("max", "<", key, timestamp, collection)
+    def before(self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None:
+        return self._last_of(key, _before(spans, _number(timestamp) - 1), collection)
 
-    def after(self, key: str, timestamp: str, *, collection: str = EVERYTHING) -> Capture | None:
-        return self._one("min", ">", key, timestamp, collection)
+    def after(self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None:
+        return self._first_of(key, _from(spans, _number(timestamp) + 1), collection)
 
-    def _one(self, end: str, comparison: str, key: str, timestamp: str, collection: str) -> Capture | None:
+    def _first_of(self, key: str, stretches: Iterable[_Stretch], collection: str) -> Capture | None:
+        return next((found for start, end in stretches if (found := self._one("min", key, start, end, collection))), None)
+
+    def _last_of(self, key: str, stretches: Iterable[_Stretch], collection: str) -> Capture | None:
+        return next((found for start, end in stretches if (found := self._one("max", key, start, end, collection))), None)
+
+    def _one(self, end: str, key: str, start: int, stop: int, collection: str) -> Capture | None:
         """A seek to the nearest second on that side, and one to the last capture of that second."""
         select, narrowed, values = self._narrowed(collection)
         index = "INDEXED BY by_collection" if narrowed else ""
         found = f"""{select} WHERE keys.key = :key {narrowed} AND captures.timestamp = (
             SELECT {end}(captures.timestamp) FROM captures {index} WHERE captures.key = (SELECT id FROM keys WHERE key = :key) {narrowed}
-            AND captures.timestamp {comparison} :timestamp) ORDER BY captures.container DESC, captures.offset DESC LIMIT 1"""  # noqa: S608
-        rows = self._rows(found, {"key": key, "timestamp": _number(timestamp), **values})
+            AND captures.timestamp BETWEEN :start AND :stop) ORDER BY captures.container DESC, captures.offset DESC LIMIT 1"""  # noqa: S608
+        rows = self._rows(found, {"key": key, "start": start, "stop": stop, **values})
         return _capture(rows[0]) if rows else None
 
     def find_digest(self, digest: str, *, url: str) -> Capture | None:
@@ -172,12 +198,14 @@ class SqliteCaptureIndex:
         if wanted is None:
             return None
         same = f"{_OF_DIGEST} WHERE captures.kind = 0 AND substr(captures.digest, 1, 8) = :start AND captures.digest = :whole"
-        values = {"start": wanted.value[:8], "whole": wanted.value, "key": key_of(url)}
+        values = {"start": wanted.value[:8], "whole": wanted.value, "key": ""}
+        rows = self._rows(f"{same} LIMIT 1", values)
+        if not rows:  # so for nearly every page of a first harvest, hence first
+            return None
+        values["key"] = key_of(url)
         # The index is ordered by digest, then key: the URL's own captures are one seek away, however many others share the bytes.
         own = f"{same} AND captures.key = (SELECT id FROM keys WHERE key = :key) ORDER BY captures.timestamp LIMIT 1"  # noqa: S608
-        any_other = f"{same} LIMIT 1"
-        rows = self._rows(own, values) or self._rows(any_other, values)
-        return _capture(rows[0]) if rows else None
+        return _capture((self._rows(own, values) or rows)[0])
 
     # --- many captures ---
 
@@ -187,53 +215,125 @@ class SqliteCaptureIndex:
         *,
         period: Period = Period(),  # noqa: B008 - frozen value
         collection: str = EVERYTHING,
+        spans: Sequence[Span] = ANY_TIME,
+        after: Position | None = None,
+        newest_first: bool = False,
         limit: int | None = None,
     ) -> Iterator[Capture]:
-        start, end = times.to_timestamp(period.start), times.to_timestamp(period.end)
-        return islice(self._pages_of_key(key, (_number(start), -1, -1), _number(end), collection), limit)
+        start, end = (_number(times.to_timestamp(edge)) for edge in (period.start, period.end))
+        open_ = [(max(first, start), min(last, end)) for first, last in _from(spans, 0)]
+        return islice(self._pages_of_key(key, open_, collection, after, newest_first), limit)
 
-    def _pages_of_key(self, key: str, after: tuple[int, int, int], end: int, collection: str) -> Iterator[Capture]:
+    def _pages_of_key(
+        self, key: str, stretches: Sequence[_Stretch], collection: str, after: Position | None, newest_first: bool = False
+    ) -> Iterator[Capture]:
         select, narrowed, values = self._narrowed(collection)
+        way, comparison = (" DESC", "<") if newest_first else ("", ">")
         page = (
             f"{select} WHERE keys.key = :key {narrowed} AND captures.timestamp BETWEEN :start AND :end "
-            "AND (captures.timestamp, captures.container, captures.offset) > (:start, :container, :offset) "
-            "ORDER BY captures.timestamp, captures.container, captures.offset LIMIT :rows"
+            f"AND (captures.timestamp, captures.container, captures.offset) {comparison} (:timestamp, :container, :offset) "
+            f"ORDER BY captures.timestamp{way}, captures.container{way}, captures.offset{way} LIMIT :rows"
         )
-        while True:
-            start, container, offset = after
-            found = {"key": key, "start": start, "container": container, "offset": offset, "end": end, "rows": PAGE_ROWS, **values}
-            rows = self._rows(page, found)
-            yield from map(_capture, rows)
-            if len(rows) < PAGE_ROWS:
-                return
-            after = _position(rows[-1])
+        behind = self._numbered(after) if after else (_ALWAYS, _ALWAYS, 0) if newest_first else (-1, -1, -1)
+        rows_wanted = FIRST_ROWS
+        for start, end in reversed(stretches) if newest_first else stretches:
+            # The walk begins where it left off: without this SQLite would read a stretch from its start to find the place.
+            start, end = (start, min(end, behind[0])) if newest_first else (max(start, behind[0]), end)
+            while start <= end:
+                place = {"timestamp": behind[0], "container": behind[1], "offset": behind[2]}
+                rows = self._rows(page, {"key": key, "start": start, "end": end, "rows": rows_wanted, **place, **values})
+                yield from map(_capture, rows)
+                if len(rows) < rows_wanted:
+                    break
+                behind, rows_wanted = _position(rows[-1]), PAGE_ROWS
+                start, end = (start, behind[0]) if newest_first else (behind[0], end)
 
-    def scan(self, start: str, stop: str, *, collection: str = EVERYTHING, limit: int | None = None) -> Iterator[Capture]:
-        return islice(self._pages_of_keys(start, stop, collection, PAGE_ROWS if limit is None else min(limit, PAGE_ROWS)), limit)
+    def scan(
+        self,
+        start: str,
+        stop: str,
+        *,
+        collection: str = EVERYTHING,
+        spans: Sequence[Span] = ANY_TIME,
+        after: Position | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Capture]:
+        rows = PAGE_ROWS if limit is None else min(limit, PAGE_ROWS)
+        return islice(self._pages_of_keys(start, stop, collection, list(_from(spans, 0)), after, rows), limit)
 
-    def _pages_of_keys(self, start: str, stop: str, collection: str, rows_wanted: int) -> Iterator[Capture]:
+    def _pages_of_keys(
+        self, start: str, stop: str, collection: str, stretches: Sequence[_Stretch], after: Position | None, rows_wanted: int
+    ) -> Iterator[Capture]:
         """Pages over many keys; a key that a page's end cuts in two is finished by itself, so that none is walked twice."""
         select, narrowed, values = self._narrowed(collection)
+        timed, bounds = _timed(stretches)
         comparison = ">="
-        while rows_wanted:
+        if after and after.key >= start:
+            yield from self._pages_of_key(after.key, stretches, collection, after) if after.key < stop else ()
+            start, comparison = after.key, ">"
+        while rows_wanted and stretches:
             page = (
-                f"{select} WHERE keys.key {comparison} :start AND keys.key < :stop {narrowed} "
+                f"{select} WHERE keys.key {comparison} :start AND keys.key < :stop {narrowed} {timed} "
                 "ORDER BY keys.key, captures.timestamp, captures.container, captures.offset LIMIT :rows"
             )
-            rows = self._rows(page, {"start": start, "stop": stop, "rows": rows_wanted, **values})
+            rows = self._rows(page, {"start": start, "stop": stop, "rows": rows_wanted, **values, **bounds})
             yield from map(_capture, rows)
             if len(rows) < rows_wanted:
                 return
             start, comparison = rows[-1][0], ">"
-            yield from self._pages_of_key(start, _position(rows[-1]), _number("9" * 14), collection)
+            yield from self._pages_of_key(start, stretches, collection, place_of(_capture(rows[-1])))
 
-    def count(self, key: str, *, collection: str = EVERYTHING) -> int:
+    # --- counting ---
+
+    def count(self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> int:
+        return sum(tally.count for tally in self.tally(key, digits=0, collection=collection, spans=spans, loops=True))
+
+    def count_keys(self, start: str, stop: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> int:
         _, narrowed, values = self._narrowed(collection)
-        # The smallest index that has the key: the captures themselves are not read.
-        counted = (
-            f"SELECT count(*) FROM captures INDEXED BY by_collection WHERE captures.key = (SELECT id FROM keys WHERE key = :key) {narrowed}"  # noqa: S608
-        )
-        return int(self._rows(counted, {"key": key, **values})[0][0])
+        timed, bounds = _timed(list(_from(spans, 0)))
+        counted = f"{_COUNT_KEYS} WHERE keys.key >= :start AND keys.key < :stop {narrowed} {timed}"
+        return int(self._rows(counted, {"start": start, "stop": stop, **values, **bounds})[0][0])
+
+    def tally(
+        self,
+        key: str,
+        *,
+        digits: int,
+        period: Period = Period(),  # noqa: B008 - frozen value
+        collection: str = EVERYTHING,
+        spans: Sequence[Span] = ANY_TIME,
+        loops: bool = False,
+        changes: bool = False,
+    ) -> Sequence[Tally]:
+        start, end = (_number(times.to_timestamp(edge)) for edge in (period.start, period.end))
+        stretches = [(max(first, start), min(last, end)) for first, last in _from(spans, 0)]
+        if not stretches:
+            return ()
+        _, narrowed, values = self._narrowed(collection)
+        timed, bounds = _timed(stretches)
+        where = f"captures.key = (SELECT id FROM keys WHERE key = :key) {narrowed} {timed}"  # noqa: S608
+        values |= {"key": key, "width": 10 ** (14 - digits), **bounds}
+        if changes:
+            counted = _TALLY_CHANGES.format(where=where if loops else f"{where} AND loops = 0")
+        else:
+            # The smallest index that has the key: the captures themselves are not read.
+            counted = _TALLY.format(index="by_collection", where=where)
+        made = {row[0]: row for row in self._rows(counted, values)}
+        if not loops and not changes:
+            for label, fewer, *_ in self._rows(_TALLY.format(index="by_loop", where=f"loops = 1 AND {where}"), values):
+                _, count, first, last, changed = made[label]
+                made[label] = (label, count - fewer, first, last, changed)
+        return [
+            Tally(
+                label=f"{label:0{digits}d}" if digits else "",
+                count=count,
+                first=f"{first:014d}",
+                last=f"{last:014d}",
+                changed=bool(changed),
+            )
+            for label, count, first, last, changed in made.values()
+            if count
+        ]
 
     def newest(self, limit: int) -> Sequence[Capture]:
         """As the port says; a page that was captured very often of late may hide others: so many captures are passed over at most."""
@@ -258,6 +358,11 @@ class SqliteCaptureIndex:
 
     # --- below ---
 
+    def _numbered(self, place: Position) -> tuple[int, int, int]:
+        """A position in the numbers of this file; behind everything of its second where its container is not known any more."""
+        known = self._rows("SELECT id FROM containers WHERE name = :name", {"name": place.container})
+        return _number(place.timestamp), known[0][0] if known else _ALWAYS, place.offset
+
     def _narrowed(self, collection: str) -> tuple[str, str, dict[str, Any]]:
         """How captures of a key are read, the condition and its value: for one collection or for everything."""
         if collection == EVERYTHING:
@@ -273,6 +378,25 @@ def _order(capture: Capture) -> tuple[str, str]:
 def _number(timestamp: str) -> int:
     """Timestamps are kept as numbers: 6 bytes instead of 15. A short one names its first moment."""
     return int(timestamp.ljust(14, "0")) if timestamp.isascii() and timestamp.isdigit() else 0
+
+
+def _from(spans: Sequence[Span], start: int) -> Iterator[_Stretch]:
+    """The spans that reach to `start` or beyond, cut there, in order."""
+    return ((max(_number(first), start), _number(last)) for first, last in spans if _number(last) >= start)
+
+
+def _before(spans: Sequence[Span], end: int) -> Iterator[_Stretch]:
+    """The spans that begin at `end` or earlier, cut there, the latest first."""
+    return ((_number(first), min(_number(last), end)) for first, last in reversed(spans) if _number(first) <= end)
+
+
+def _timed(stretches: Sequence[_Stretch]) -> tuple[str, dict[str, int]]:
+    """The condition that a capture lies in one of the stretches, and its values."""
+    if len(stretches) == 1 and stretches[0] == (0, _ALWAYS):
+        return "", {}
+    either = " OR ".join(f"captures.timestamp BETWEEN :from{at} AND :to{at}" for at in range(len(stretches)))
+    bounds = {f"{name}{at}": edge for at, stretch in enumerate(stretches) for name, edge in zip(("from", "to"), stretch, strict=True)}
+    return f"AND ({either})", bounds
 
 
 def _row(capture: Capture, container: int, collection: int) -> dict[str, Any]:
@@ -293,6 +417,7 @@ def _row(capture: Capture, container: int, collection: int) -> dict[str, Any]:
         "redirect": capture.redirect,
         "refers_to_url": capture.refers_to_url,
         "refers_to_timestamp": capture.refers_to_timestamp,
+        "loops": int(300 <= capture.status < 400 and bool(capture.redirect) and key_of(capture.redirect) == capture.key),
     }
 
 

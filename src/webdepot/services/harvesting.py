@@ -27,25 +27,23 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from webdepot import digest
 from webdepot.archive import VERSION, Archive
-from webdepot.container import recovery, revisit, shelf
-from webdepot.container.records import about_visit, from_visit, payload_digest
-from webdepot.container.writer import ContainerWriter
+from webdepot.container import recovery, shelf
+from webdepot.container.writer import ContainerWriter, Sealed
 from webdepot.errors import Conflict, InputError, NoSpace, RemoteError
 from webdepot.harvest import crawl, log, runs
 from webdepot.harvest.addresses import Router
 from webdepot.harvest.control import Orders
-from webdepot.harvest.crawl import Kept
 from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.identity import identity_without
 from webdepot.harvest.log import CrawlLog
 from webdepot.harvest.result import CrawlProgress, CrawlResult, CrawlSettings, End, Trouble
-from webdepot.model import Candidate, Container, ContainerState, Harvest, HarvestKind, HarvestState, Visit
-from webdepot.ports import CaptureIndex
+from webdepot.model import Container, ContainerState, Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Event, Outcome, append
 from webdepot.services import harvest_options, selecting
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
+from webdepot.services.visit_keeper import ContainerKeeper
 from webdepot.url import from_typed, host_of
 
 if TYPE_CHECKING:
@@ -167,29 +165,6 @@ def is_locked(archive: Archive, harvest: Harvest) -> bool:
     return False
 
 
-class _ContainerKeeper:
-    """Stores visits in containers: the crawl's `Keeper`."""
-
-    def __init__(self, writer: ContainerWriter, captures: CaptureIndex) -> None:
-        self._writer = writer
-        self._captures = captures
-        self._answer_id = ""
-
-    def keep(self, visit: Visit) -> Kept:
-        payload = payload_digest(visit)
-        earlier = revisit.find(visit, payload, self._captures)
-        records = from_visit(visit, payload_digest=payload, revisit_of=earlier)
-        places = self._writer.write(records)
-        self._answer_id = records[-1].id if records else ""
-        return Kept(digest=payload, size_bytes=sum(place.length for place in places), duplicate=earlier is not None)
-
-    def annotate(self, visit: Visit, outlinks: Sequence[Candidate]) -> None:
-        self._writer.write([about_visit(visit, outlinks, concurrent_to=self._answer_id)])
-
-    def checkpoint(self) -> Mapping[str, int]:
-        return self._writer.sync()
-
-
 def _crawl(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
     folder = folder_of(archive, harvest)
     writer = ContainerWriter(
@@ -198,13 +173,13 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
         size_bytes=archive.config.container.size_bytes,
         info=_warcinfo(archive, harvest),
         clock=archive.clock,
-        on_sealed=lambda _: None,
+        on_sealed=lambda sealed: _register(archive, harvest, sealed),
     )
     parameters = harvest_options.from_kept(harvest.settings).ignore_parameters
     frontier = LmdbFrontier(folder / "frontier", identity=identity_without(parameters))
     crawl_log = CrawlLog(folder)
     try:
-        keeper = _ContainerKeeper(writer, archive.captures)
+        keeper = ContainerKeeper(writer, archive.captures, frontier)
         result = _in_event_loop(_run_crawl(archive, harvest, frontier, keeper, crawl_log, watch))
         writer.close()
         return result
@@ -214,7 +189,7 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
 
 
 async def _run_crawl(
-    archive: Archive, harvest: Harvest, frontier: LmdbFrontier, keeper: _ContainerKeeper, crawl_log: CrawlLog, watch: Watch
+    archive: Archive, harvest: Harvest, frontier: LmdbFrontier, keeper: ContainerKeeper, crawl_log: CrawlLog, watch: Watch
 ) -> CrawlResult:
     # Here, because the look-ups of an organisation use our user agent.
     from webdepot.services import belonging
@@ -228,7 +203,7 @@ async def _run_crawl_with(
     archive: Archive,
     harvest: Harvest,
     frontier: LmdbFrontier,
-    keeper: _ContainerKeeper,
+    keeper: ContainerKeeper,
     crawl_log: CrawlLog,
     watch: Watch,
     gate: "belonging.OpenGate",
@@ -339,19 +314,26 @@ def _register_containers(archive: Archive, harvest: Harvest) -> None:
         with archive.database.reading() as connection:
             if shelf.find(connection, path.name) is not None:
                 continue
-        container = Container(
-            name=path.name,
-            harvest=harvest.id,
-            state=ContainerState.SEALED,
-            size_bytes=path.stat().st_size,
-            sha256=digest.of_file(path).value.hex(),
-            records=recovery.whole_records(path, path.stat().st_size)[1],
-            place=path.relative_to(archive.home).as_posix(),
-        )
-        event = _event(archive, harvest, "sealed", kind="container", subject=container.name, detail={"sha256": container.sha256})
-        with archive.database.transaction() as connection:
-            shelf.add(connection, container)
-            append(connection, event)
+        size_bytes = path.stat().st_size
+        count = recovery.whole_records(path, size_bytes)[1]
+        sha256 = digest.of_file(path).value.hex()
+        _register(archive, harvest, Sealed(path=path, name=path.name, size_bytes=size_bytes, sha256=sha256, records=count))
+
+
+def _register(archive: Archive, harvest: Harvest, sealed: Sealed) -> None:
+    container = Container(
+        name=sealed.name,
+        harvest=harvest.id,
+        state=ContainerState.SEALED,
+        size_bytes=sealed.size_bytes,
+        sha256=sealed.sha256,
+        records=sealed.records,
+        place=sealed.path.relative_to(archive.home).as_posix(),
+    )
+    event = _event(archive, harvest, "sealed", kind="container", subject=container.name, detail={"sha256": container.sha256})
+    with archive.database.transaction() as connection:
+        shelf.add(connection, container)
+        append(connection, event)
 
 
 def _end(archive: Archive, harvest: Harvest, state: HarvestState, *, reason: str, counts: Mapping[str, int]) -> None:

@@ -1,0 +1,253 @@
+"""How fast is a whole harvest, beside wget, HTTrack and Scrapy on the same site in the same run?
+
+    python -m bench.harvest [--quick] [--json PATH] [--only NAME,NAME] [--folder PATH]
+
+A generated site over 50 hosts (`bench.site`) is served by nginx on loopback; politeness is off, everything else is on: rules, robots.txt,
+crawl log, WARC with digests, checkpoints. Pages are the HTML pages of the site, counted in the server's log. The ratio to wget counts,
+not the number. Our own containers are compared with the generator's list: every address once, none that does not belong.
+"""
+
+import argparse
+import collections
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.request import urlopen
+
+from bench import site
+from bench.site import Plan
+
+PORT = 8897
+LIMIT_S = 240
+_PAGE = re.compile(r"/(?:p/[0-9]+\.html)?\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    name: str
+    pages: int
+    pages_per_s: float
+    cpu_s_per_1000: float
+    requests: int
+    asked_twice: int
+    connections: int
+    peak_mb: float
+    note: str = ""
+
+
+def main() -> None:
+    given = _arguments()
+    folder = Path(given.folder or tempfile.mkdtemp(prefix="webdepot-bench-"))
+    hosts, pages = (10, 60) if given.quick else (50, 400)
+    plan = Plan(hosts=tuple(f"http://127.0.0.{number}:{PORT}" for number in range(2, 2 + hosts)), pages=pages)
+    if not shutil.which("nginx"):
+        sys.exit("This benchmark needs nginx: apt-get install nginx-light")
+    site.write(plan, folder / "site")
+    work = folder / "nginx"
+    work.mkdir(parents=True, exist_ok=True)
+    (work / "nginx.conf").write_text(site.nginx_config(plan, folder / "site", work, PORT))
+    server = subprocess.Popen(["nginx", "-c", str(work / "nginx.conf"), "-p", str(work)])
+    try:
+        _wait_for_server(plan)
+        runs = [_measured(name, plan, folder, work) for name in _chosen(given.only)]
+    finally:
+        server.terminate()
+        server.wait()
+        if not given.folder:
+            shutil.rmtree(folder, ignore_errors=True)
+    _tell(plan, runs, given.json)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="600 pages instead of 20,000")
+    parser.add_argument("--json", help="write the figures there, too")
+    parser.add_argument("--only", default="", help="names of tools, divided by commas")
+    parser.add_argument("--folder", help="keep site, logs and containers there")
+    return parser.parse_args()
+
+
+def _chosen(only: str) -> list[str]:
+    names = [*COMMANDS]
+    return [name for name in names if not only or name in only.split(",")]
+
+
+def _webdepot(plan: Plan, out: Path, *, processes: int) -> list[str]:
+    settings = out / "settings.json"
+    settings.write_text(json.dumps({"seeds": plan.seeds, "processes": processes}))
+    return [sys.executable, "-m", "bench.harvest_child", str(out / "home"), str(settings)]
+
+
+def _wget(plan: Plan, out: Path) -> list[str] | str:
+    if not shutil.which("wget"):
+        return "wget is not installed"
+    domains = ",".join(host.partition("://")[2].rpartition(":")[0] for host in plan.hosts)
+    command = ["wget", "-q", "-r", "-l", "inf", "-p", "-H", f"--domains={domains}", "--tries=1", f"--warc-file={out}/w", "--no-check-certificate"]
+    # The trap would keep wget busy for ever; it gets the same three turns as we take.
+    return [*command, "--reject-regex", "(deeper/){4}", "--no-verbose", "-P", str(out), "--delete-after", plan.seeds[0]]
+
+
+def _httrack(plan: Plan, out: Path) -> list[str] | str:
+    if not shutil.which("httrack"):
+        return "httrack is not installed"
+    filters = ["-*", *(f"+{host.partition('://')[2]}/*" for host in plan.hosts), "-*deeper/deeper/deeper/deeper*"]
+    options = ["-q", "-c16", "-%c0", "-A1000000000", "--disable-security-limits", "-s2", "-n", "-I0", "-R1"]
+    return ["httrack", plan.seeds[0], "-O", str(out), *options, *filters]
+
+
+def _scrapy(plan: Plan, out: Path) -> list[str] | str:
+    if importlib.util.find_spec("scrapy") is None:
+        return "Scrapy is not installed (pip install scrapy)"
+    spider = out / "spider.py"
+    spider.write_text(_SPIDER.format(seeds=list(plan.seeds[:1]), hosts=[host.partition("://")[2].rpartition(":")[0] for host in plan.hosts]))
+    return [sys.executable, "-m", "scrapy", "runspider", str(spider), "-s", "LOG_LEVEL=ERROR", "-s", f"FILES_STORE={out}"]
+
+
+_SPIDER = '''
+import scrapy
+from scrapy.linkextractors import LinkExtractor
+
+class Site(scrapy.Spider):
+    name = "site"
+    start_urls = {seeds!r}
+    allowed_domains = {hosts!r}
+    custom_settings = {{"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS": 64, "CONCURRENT_REQUESTS_PER_DOMAIN": 8, "RETRY_ENABLED": False,
+                       "DOWNLOAD_DELAY": 0, "TELNETCONSOLE_ENABLED": False}}
+    links = LinkExtractor(tags=("a", "area", "link", "img", "script"), attrs=("href", "src"), deny_extensions=[], deny=r"(deeper/){{4}}")
+
+    def parse(self, response):
+        if isinstance(response, scrapy.http.HtmlResponse):
+            for link in self.links.extract_links(response):
+                yield response.follow(link, self.parse)
+'''
+
+COMMANDS = {
+    "wget": _wget,
+    "webdepot": lambda plan, out: _webdepot(plan, out, processes=1),
+    "webdepot-2": lambda plan, out: _webdepot(plan, out, processes=2),
+    "httrack": _httrack,
+    "scrapy": _scrapy,
+}
+
+
+def _measured(name: str, plan: Plan, folder: Path, work: Path) -> Run:
+    out = folder / name
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    command = COMMANDS[name](plan, out)
+    if isinstance(command, str):
+        return Run(name=name, pages=0, pages_per_s=0, cpu_s_per_1000=0, requests=0, asked_twice=0, connections=0, peak_mb=0, note=command)
+    log = work / "access.log"
+    begin = _log_size(log)
+    started_s = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=(out / "errors.txt").open("wb"), cwd=Path(__file__).parents[1])
+    status, usage = _waited(process)
+    took_s = time.monotonic() - started_s
+    time.sleep(1.5)  # nginx writes its log once a second
+    note = "" if status == 0 or name == "wget" else f"ended with {status}: {(out / 'errors.txt').read_text()[-300:]}"
+    if name.startswith("webdepot"):
+        report = json.loads((out / "home" / "bench.json").read_text())
+        took_s = report["seconds"]  # without starting Python, making the archive
+        note = note or _compared(plan, out / "home", report)
+    return _counted(name, log, begin, took_s, usage, note)
+
+
+def _waited(process: subprocess.Popen[bytes]) -> tuple[int, "os.struct_rusage"]:  # type: ignore[name-defined]
+    import resource
+
+    until_s = time.monotonic() + LIMIT_S
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    while process.poll() is None and time.monotonic() < until_s:
+        time.sleep(0.02)
+    if process.returncode is None:
+        process.kill()
+        process.wait()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return process.returncode, (cpu_s, after.ru_maxrss / 1024)
+
+
+def _counted(name: str, log: Path, begin: int, took_s: float, usage: tuple[float, float], note: str) -> Run:
+    asked: collections.Counter[tuple[str, str]] = collections.Counter()
+    connections, pages = set(), set()
+    with log.open() as file:
+        file.seek(begin)
+        for line in file:
+            _, _, address, status, target, connection = line.split()
+            asked[address, target] += 1
+            connections.add(connection)
+            if status == "200" and _PAGE.fullmatch(target):
+                pages.add((address, target))
+    return Run(
+        name=name,
+        pages=len(pages),
+        pages_per_s=round(len(pages) / took_s, 1),
+        cpu_s_per_1000=round(usage[0] / max(len(pages), 1) * 1000, 3),
+        requests=sum(asked.values()),
+        asked_twice=sum(count > 1 for count in asked.values()),
+        connections=len(connections),
+        peak_mb=round(usage[1], 1),
+        note=note,
+    )
+
+
+def _compared(plan: Plan, home: Path, report: dict[str, object]) -> str:
+    """Our containers against the generator's list."""
+    from webdepot.container.reader import iter_records
+    from webdepot.model import RecordKind
+
+    held: collections.Counter[str] = collections.Counter()
+    for path in sorted(home.glob("harvests/*/warc/**/*.warc.gz")):
+        with path.open("rb") as stream:
+            for record in iter_records(stream, path.name, on_finding=lambda finding: print(finding, file=sys.stderr)):
+                if record.kind in (RecordKind.RESPONSE, RecordKind.REVISIT):
+                    held[record.url] += 1
+    wanted = site.expected(plan)
+    missing, foreign = wanted.keys() - held.keys(), held.keys() - wanted.keys()
+    twice = [url for url, count in held.items() if count > 1]
+    if not missing and not foreign and not twice:
+        return f"complete: {len(wanted)} addresses, each once; waiting {report['waiting']}"
+    return f"NOT COMPLETE: {len(missing)} missing {sorted(missing)[:3]}, {len(foreign)} foreign {sorted(foreign)[:3]}, {len(twice)} twice"
+
+
+def _wait_for_server(plan: Plan) -> None:
+    for _ in range(100):
+        try:
+            urlopen(plan.seeds[0]).read()
+            return
+        except OSError:
+            time.sleep(0.05)
+    sys.exit("nginx did not start")
+
+
+def _log_size(log: Path) -> int:
+    time.sleep(1.2)
+    return log.stat().st_size if log.exists() else 0
+
+
+def _tell(plan: Plan, runs: list[Run], path: str | None) -> None:
+    machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    print(f"{len(plan.hosts)} hosts, {len(plan.hosts) * plan.pages} pages of {plan.page_bytes // 1000} KB; {machine}; load {os.getloadavg()[0]:.1f}")
+    print(f"{'tool':12} {'pages':>6} {'pages/s':>8} {'× wget':>7} {'CPU s/1000':>10} {'requests':>8} {'twice':>6} {'conn.':>6} {'MB':>6}  note")
+    base = next((run.pages_per_s for run in runs if run.name == "wget"), 0.0)
+    for run in runs:
+        ratio = f"{run.pages_per_s / base:.2f}" if base else "-"
+        print(
+            f"{run.name:12} {run.pages:6d} {run.pages_per_s:8.1f} {ratio:>7} {run.cpu_s_per_1000:10.3f} {run.requests:8d} "
+            f"{run.asked_twice:6d} {run.connections:6d} {run.peak_mb:6.1f}  {run.note}"
+        )
+    if path:
+        Path(path).write_text(json.dumps({"machine": machine, "runs": [asdict(run) for run in runs]}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

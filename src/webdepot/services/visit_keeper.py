@@ -1,0 +1,50 @@
+"""The crawl's `Keeper` on containers: request, answer and what is known about it, together in one file.
+
+Identical content is stored once: what this harvest has kept itself is remembered in its frontier, under the same checkpoint as
+everything else, so a crash forgets the note together with the record; what earlier harvests have kept is in the captures index.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from io import BytesIO
+
+from webdepot.container import records, revisit
+from webdepot.container.records import NewRecord, about_visit, from_visit, payload_digest
+from webdepot.container.writer import ContainerWriter
+from webdepot.harvest.crawl import Kept
+from webdepot.model import Visit
+from webdepot.ports import CaptureIndex, Frontier
+from webdepot.times import to_timestamp
+
+
+class ContainerKeeper:
+    def __init__(self, writer: ContainerWriter, captures: CaptureIndex, frontier: Frontier) -> None:
+        self._writer = writer
+        self._captures = captures
+        self._frontier = frontier
+        self._held: list[NewRecord] = []
+        """Records of the visit that is being kept; `annotate` writes them with its own, in one go."""
+        self._look_ups: dict[str, NewRecord] = {}
+
+    def keep(self, visit: Visit) -> Kept:
+        payload = payload_digest(visit)
+        earlier = revisit.find_in_harvest(visit, payload, self._frontier.recall) or revisit.find(visit, payload, self._captures)
+        self._held = from_visit(visit, payload_digest=payload, revisit_of=earlier)
+        if earlier is None:
+            revisit.remember_in_harvest(visit, payload, self._frontier.remember)
+        return Kept(digest=payload, size_bytes=visit.body_bytes, duplicate=earlier is not None)
+
+    def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
+        answer = self._held[-1].id if self._held else ""
+        group = [*self._look_ups.values(), *self._held, about_visit(visit, outlinks, concurrent_to=answer)]
+        self._held, self._look_ups = [], {}
+        self._writer.write(group)
+
+    def note_look_up(self, host: str, addresses: Sequence[str], at: datetime) -> None:
+        """What a name was found to mean; written with the next visit (ISO 28500, 6.4.4; RFC 4027)."""
+        lines = [f"{host}. IN {'AAAA' if ':' in address else 'A'} {address}\n" for address in addresses]
+        text = "".join([f"{to_timestamp(at)}\n", *lines]).encode("ascii", "replace")
+        self._look_ups[host] = records.resource(f"dns:{host}", at, "text/dns", BytesIO(text), len(text))
+
+    def checkpoint(self) -> Mapping[str, int]:
+        return self._writer.sync()
