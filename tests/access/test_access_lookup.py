@@ -7,14 +7,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from webdepot.access import lookup
-from webdepot.access.policy import OPEN
 from webdepot.index.captures import SqliteCaptureIndex
-from webdepot.model import Answer, Capture, Location, RecordKind, Verdict
+from webdepot.model import Capture, Location, RecordKind
+from webdepot.ports import ANY_TIME
 from webdepot.times import from_timestamp
 from webdepot.url import key as key_of
 
 URL = "http://www.example.org/"
-CLOSED = Verdict(answer=Answer.REJECT, rule="test", reason="closed")
 stamps = st.dates().map(lambda day: f"{day.year:04d}{day.month:02d}{day.day:02d}000000")
 
 
@@ -39,10 +38,6 @@ def index(tmp_path: Path):
     made.close()
 
 
-def everything(_capture: Capture) -> Verdict:
-    return OPEN
-
-
 @given(st.sets(stamps, min_size=1, max_size=12), stamps)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
 def test_captures_come_in_order_of_distance(index, given_stamps, wanted):
@@ -58,21 +53,19 @@ def test_captures_come_in_order_of_distance(index, given_stamps, wanted):
 def test_what_a_reader_may_not_see_is_stepped_over(index):
     index.add("a.warc.gz", [capture(f"20{year}0101000000") for year in (10, 11, 12, 13, 14)], collection="c")
 
-    def visible(one: Capture) -> Verdict:
-        return CLOSED if one.timestamp[:4] in ("2010", "2012", "2014") else OPEN
-
+    spans = (("20110101000000", "20111231235959"), ("20130101000000", "20131231235959"))
     key = key_of(URL)
-    found = lookup.find_closest(index, key, "20120101000000", visible=visible)
+    found = lookup.find_closest(index, key, "20120101000000", spans=spans)
     assert found is not None and found.timestamp[:4] == "2011"
-    steps = lookup.neighbours(index, found, visible=visible)
+    steps = lookup.neighbours(index, found, spans=spans)
     assert [step and step.timestamp[:4] for step in (steps.first, steps.previous, steps.next, steps.last)] == ["2011", None, "2013", "2013"]
-    assert lookup.find_closest(index, key, "2012", visible=lambda one: CLOSED) is None
+    assert lookup.find_closest(index, key, "2012", spans=()) is None
 
 
 def test_redirects_to_the_same_page_lead_to_the_next_nearest(index):
     turning = capture("20120101000000", status=301, redirect="https://example.org/")
     index.add("a.warc.gz", [turning, capture("20130101000000")], collection="c")
-    found = lookup.find_closest(index, key_of(URL), "20120101000000", visible=everything)
+    found = lookup.find_closest(index, key_of(URL), "20120101000000")
     assert found is not None and found.timestamp == "20130101000000"
     assert not lookup.redirects_to_itself(capture("2012", status=301, redirect="https://example.org/other"))
     assert not lookup.redirects_to_itself(capture("2012", status=200, redirect="https://example.org/"))
@@ -83,9 +76,11 @@ def test_pages_of_the_same_host_are_near_by(index):
     picture = capture("20120101000000", "http://www.example.org/b.png", mime="image/png")
     other = capture("20120101000000", "http://www.examples.org/b")
     index.add("a.warc.gz", [*pages, picture, other], collection="c")
-    found = lookup.near_by(index, key_of("http://example.org/bb"), visible=everything)
-    assert [one.url for one in found] == [f"http://www.example.org/{name}" for name in "cab"]
-    assert len(lookup.near_by(index, key_of("http://example.org/bb"), visible=everything, limit=1)) == 1
+    segments = [("org,example)/bb", "org,example*", ANY_TIME), ("org,example)", "org,example)/bb", ANY_TIME)]
+    assert [one.url for one in lookup.near_by(index, segments)] == [f"http://www.example.org/{name}" for name in "cab"]
+    assert len(lookup.near_by(index, segments, limit=1)) == 1
+    listed = lookup.addresses(index, segments[:1], limit=10)
+    assert [(one.capture.url, one.tally.count) for one in listed] == [("http://www.example.org/c", 1)]
 
 
 def test_timestamps_that_are_no_dates_count_as_the_earliest():

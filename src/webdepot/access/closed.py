@@ -5,30 +5,71 @@ all captures: for each prefix that a rule names, and each stretch of time betwee
 capture; what it refuses becomes an area. Below a prefix with rules of its own these count, so its parent's areas leave it out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
+from itertools import pairwise
 
 from webdepot.access.policy import Reader, Rule, allows
-from webdepot.ports import Closed
+from webdepot.ports import ANY_TIME, Closed, Span
 
 _FIRST, _LAST = "0" * 14, "9" * 14
+_SIGNS = tuple(map(chr, range(0x21, 0x7F)))
+"""What a key can go on with."""
 
 
 def areas(rules: Sequence[Rule], reader: Reader, today: date) -> tuple[Closed, ...]:
     """What this reader must not see today. A capture lies in one of the areas exactly when the gate refuses it."""
-    prefixes = sorted({rule.prefix for rule in rules})
+    # A rule for one key alone: what begins like it gets places of its own, so that the rule is not heard there.
+    beside = {rule.prefix + sign for rule in rules if rule.exact for sign in _SIGNS}
+    prefixes = sorted({rule.prefix for rule in rules} | beside)
     found: list[Closed] = []
     for prefix in prefixes:
         speaking = [rule for rule in rules if prefix.startswith(rule.prefix)]
         below = tuple(other for other in prefixes if other != prefix and other.startswith(prefix))
-        stretches = [(first, last) for first, last in _stretches(speaking) if not allows(prefix, first, speaking, reader, today)]
+        stretches = [(first, last) for first, last in _stretches(speaking, today) if not allows(prefix, first, speaking, reader, today)]
         found += [Closed(prefix=prefix, but=_outermost(below), first=first, last=last) for first, last in _joined(stretches)]
     return tuple(found)
 
 
-def _stretches(rules: Sequence[Rule]) -> list[tuple[str, str]]:
+def open_spans(rules: Sequence[Rule], key: str, reader: Reader, today: date) -> tuple[Span, ...]:
+    """When captures of one key were made that this reader may see today. `rules` may hold others than those of this key."""
+    speaking = [rule for rule in rules if key.startswith(rule.prefix)]
+    if not speaking:
+        return ANY_TIME
+    return tuple(_joined([stretch for stretch in _stretches(speaking, today) if allows(key, stretch[0], speaking, reader, today)]))
+
+
+def open_segments(rules: Sequence[Rule], start: str, stop: str, reader: Reader, today: date) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
+    """Keys from `start` to before `stop`, cut where the answer changes: bounds and open spans of each piece; closed pieces are left out.
+
+    All keys between two neighbouring ends of prefixes are below the same prefixes, so one of them speaks for all.
+    """
+    ends = {start, stop}
+    for rule in rules:
+        ends |= {rule.prefix, rule.prefix + " " if rule.exact else behind(rule.prefix)}
+    inside = sorted(end for end in ends if start <= end <= stop)
+    waiting: tuple[str, str, tuple[Span, ...]] | None = None
+    for first, after in pairwise(inside):
+        spans = open_spans(rules, first, reader, today)
+        if waiting and waiting[2] == spans and waiting[1] == first:
+            waiting = (waiting[0], after, spans)
+            continue
+        if waiting and waiting[2]:
+            yield waiting
+        waiting = (first, after, spans)
+    if waiting and waiting[2]:
+        yield waiting
+
+
+def behind(prefix: str) -> str:
+    """The first text behind all that begin so. Keys are ASCII."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1)
+
+
+def _stretches(rules: Sequence[Rule], today: date) -> list[tuple[str, str]]:
     """Time cut at every end of a rule: within a stretch all captures have the same answer."""
-    cuts = {_FIRST} | {rule.captured_from for rule in rules} | {_next(rule.captured_to) for rule in rules if rule.captured_to < _LAST}
+    spans = [span for rule in rules if (span := rule.span(today)) and span[0] <= span[1]]
+    cuts = {_FIRST} | {first for first, _ in spans} | {_next(last) for _, last in spans if last < _LAST}
     starts = sorted(cuts)
     return [(start, _previous(after)) for start, after in zip(starts, [*starts[1:], ""], strict=True)]
 

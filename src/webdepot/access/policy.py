@@ -3,9 +3,11 @@
 A rule closes or opens what stands below a key prefix, for captures of a period, at one access point or at all, as long as it
 is valid. Of the rules that match, one decides:
 
-1. the one with the longest prefix (closer to the page),
+1. the one with the longest prefix (closer to the page), one for the page alone before one for what stands below it,
 2. then one that names an access point before one for all,
 3. then the youngest.
+
+A rolling embargo speaks about captures younger than so many days, whichever day it is.
 
 Without a matching rule the answer is yes. A verdict's reason is the rule's public text; **an empty reason means that the reader
 must not learn that the capture exists** (the rule hides it), so faces answer as if it were not there.
@@ -13,11 +15,12 @@ must not learn that the capture exists** (the rule hides it), so faces answer as
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 
 from webdepot.accounts import Role
 from webdepot.model import Answer, Capture, Verdict
+from webdepot.times import to_timestamp
 
 
 class AccessPoint(StrEnum):
@@ -26,6 +29,7 @@ class AccessPoint(StrEnum):
     PUBLIC = "public"
     READING_ROOM = "reading room"
     STAFF = "staff"
+    PARTNER = "partner"
 
 
 class RuleAnswer(StrEnum):
@@ -57,8 +61,12 @@ class Rule:
     id: int
     prefix: str
     """Start of a URL key: `org,example)/private` or `org,example)` for a host."""
+    exact: bool = False
+    """Speaks about the key `prefix` alone and not about what begins like it."""
     captured_from: str = "0" * 14
     captured_to: str = "9" * 14
+    embargo_days: int = 0
+    """Not 0: speaks only about captures that are younger than so many days."""
     valid_from: date = date.min
     valid_to: date = date.max
     access_point: AccessPoint | None = None
@@ -66,8 +74,20 @@ class Rule:
     answer: RuleAnswer
     public_text: str = ""
     private_note: str = ""
+    reason: str = ""
+    """Why it was made, in a word: privacy, copyright, owner, robots, court."""
     created_by: str = ""
     created_at: datetime
+
+    def span(self, today: date) -> tuple[str, str]:
+        """First and last timestamp of the captures that it speaks about on that day; the first behind the last where there are none."""
+        if not self.embargo_days:
+            return self.captured_from, self.captured_to
+        try:
+            youngest = to_timestamp(datetime.combine(today - timedelta(days=self.embargo_days), time(), UTC))
+        except OverflowError:
+            youngest = "0" * 14
+        return max(self.captured_from, youngest), self.captured_to
 
 
 Visible = Callable[[Capture], Verdict]
@@ -82,7 +102,7 @@ def allows(key: str, timestamp: str, rules: Iterable[Rule], reader: Reader, toda
     matching = [rule for rule in rules if _matches(rule, key, timestamp, reader, today)]
     if not matching:
         return OPEN
-    decisive = max(matching, key=lambda rule: (len(rule.prefix), rule.access_point is not None, rule.id))
+    decisive = max(matching, key=lambda rule: (len(rule.prefix), rule.exact, rule.access_point is not None, rule.id))
     name = f"access rule {decisive.id}"
     match decisive.answer:
         case RuleAnswer.SHOW:
@@ -101,9 +121,10 @@ def visible_to(rules: Sequence[Rule], reader: Reader, today: date) -> Visible:
 
 
 def _matches(rule: Rule, key: str, timestamp: str, reader: Reader, today: date) -> bool:
+    first, last = rule.span(today)
     return (
-        key.startswith(rule.prefix)
-        and rule.captured_from <= timestamp <= rule.captured_to
+        (key == rule.prefix if rule.exact else key.startswith(rule.prefix))
+        and first <= timestamp <= last
         and rule.valid_from <= today <= rule.valid_to
         and rule.access_point in (None, reader.access_point)
     )

@@ -1,13 +1,13 @@
-"""Rules of access in the database. They are added and never changed: a younger rule overrides an older one."""
+"""Rules of access in the database. They are added or taken back and never changed: a younger rule overrides an older one."""
 
 from collections.abc import Sequence
 from datetime import date
 
-from sqlalchemy import Connection, RowMapping, insert, select
+from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.access.tables import access_rules
-from webdepot.errors import InputError
+from webdepot.errors import InputError, NotFound
 
 
 def add(connection: Connection, rule: Rule) -> Rule:
@@ -16,8 +16,13 @@ def add(connection: Connection, rule: Rule) -> Rule:
         raise InputError("A rule of access needs the start of an address. Without one it would speak about everything.")
     if rule.captured_from > rule.captured_to or rule.valid_from > rule.valid_to:
         raise InputError(f"The rule for {rule.prefix} ends before it begins.")
+    if rule.embargo_days < 0:
+        raise InputError(f"The embargo for {rule.prefix} has fewer than 0 days.")
     values = {
         "prefix": rule.prefix,
+        "exact": rule.exact,
+        "embargo_days": rule.embargo_days,
+        "reason": rule.reason,
         "captured_from": rule.captured_from,
         "captured_to": rule.captured_to,
         "valid_from": rule.valid_from.isoformat(),
@@ -31,6 +36,14 @@ def add(connection: Connection, rule: Rule) -> Rule:
     }
     kept = connection.execute(insert(access_rules).values(**values).returning(*access_rules.c)).mappings().one()
     return _rule(kept)
+
+
+def remove(connection: Connection, number: int) -> Rule:
+    """Take a rule back; NotFound when there is none with that number. What it said stays in the events."""
+    row = connection.execute(delete(access_rules).where(access_rules.c.id == number).returning(*access_rules.c)).mappings().one_or_none()
+    if row is None:
+        raise NotFound(f"There is no rule of access {number}. See: webdepot rule list")
+    return _rule(row)
 
 
 def by_prefix(connection: Connection) -> "Prefixed":
@@ -56,11 +69,19 @@ class Prefixed:
         """The rules that may speak about captures of one key."""
         return [rule for length in self._lengths if length <= len(key) for rule in self._by_prefix.get(key[:length], ())]
 
+    def speaking_between(self, start: str, stop: str) -> list[Rule]:
+        """The rules that may speak about captures of keys from `start` to before `stop`."""
+        inside = [rule for rule in self.every if start <= rule.prefix < stop]
+        return inside + [rule for rule in self.speaking_about(start) if rule.prefix < start]
+
 
 def _rule(row: RowMapping) -> Rule:
     return Rule(
         id=row["id"],
         prefix=row["prefix"],
+        exact=bool(row["exact"]),
+        embargo_days=row["embargo_days"],
+        reason=row["reason"],
         captured_from=row["captured_from"],
         captured_to=row["captured_to"],
         valid_from=date.fromisoformat(row["valid_from"]),

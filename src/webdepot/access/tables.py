@@ -1,6 +1,6 @@
 """The table of rules of access."""
 
-from sqlalchemy import Column, Integer, String, Table, Text
+from sqlalchemy import Boolean, Column, Integer, String, Table, Text
 
 from webdepot.database import Moment, metadata
 
@@ -9,14 +9,17 @@ access_rules = Table(
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("prefix", String(2000), nullable=False, index=True),
+    Column("exact", Boolean, nullable=False),
     Column("captured_from", String(14), nullable=False),
     Column("captured_to", String(14), nullable=False),
+    Column("embargo_days", Integer, nullable=False),
     Column("valid_from", String(10), nullable=False),
     Column("valid_to", String(10), nullable=False),
     Column("access_point", String(20), nullable=False),
     Column("answer", String(10), nullable=False),
     Column("public_text", Text, nullable=False),
     Column("private_note", Text, nullable=False),
+    Column("reason", String(40), nullable=False),
     Column("created_by", String(200), nullable=False),
     Column("created_at", Moment, nullable=False),
 )

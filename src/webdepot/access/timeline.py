@@ -1,4 +1,4 @@
-"""Captures as a calendar and as a spark line: pure arithmetic on a stream of captures, kept as one line per day.
+"""Captures as a calendar and as a spark line: pure arithmetic on captures that the index has counted by day.
 
 Memory grows with the days on which something was captured, not with the captures.
 """
@@ -7,7 +7,7 @@ import calendar
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from webdepot.model import Capture
+from webdepot.ports import Tally
 
 MOST_BARS = 60
 
@@ -19,7 +19,7 @@ class Day:
     timestamp: str = ""
     """Of the day's first capture."""
     is_changed: bool = False
-    """Whether a capture of this day has other bytes than the one before it."""
+    """Whether a capture of this day has other bytes than the one before it; told only for the year that was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,23 +75,15 @@ class Timeline:
         )
 
 
-def of(captures: Iterable[Capture]) -> Timeline:
-    """The timeline of captures of one key, given in order of time."""
-    days: dict[str, Day] = {}
-    total, first, last, digest = 0, "", "", ""
-    for capture in captures:
-        total += 1
-        first, last = first or capture.timestamp, capture.timestamp
-        date = capture.timestamp[:8]
-        before = days.get(date)
-        days[date] = Day(
-            number=int(date[6:]),
-            count=before.count + 1 if before else 1,
-            timestamp=before.timestamp if before else capture.timestamp,
-            is_changed=(before.is_changed if before else False) or capture.digest != digest,
-        )
-        digest = capture.digest
-    return Timeline(total=total, first=first, last=last, days=days)
+def of(tallies: Iterable[Tally]) -> Timeline:
+    """The timeline of one key, from its captures counted by day, in order of time."""
+    counted = list(tallies)
+    days = {
+        tally.label: Day(number=int(tally.label[6:]), count=tally.count, timestamp=tally.first, is_changed=tally.changed)
+        for tally in counted
+    }
+    first, last = (counted[0].first, counted[-1].last) if counted else ("", "")
+    return Timeline(total=sum(tally.count for tally in counted), first=first, last=last, days=days)
 
 
 def months(timeline: Timeline, year: int) -> tuple[Month, ...]:

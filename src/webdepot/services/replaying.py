@@ -1,6 +1,7 @@
 """Look up an address and open one of its versions. Every way to a capture leads through here and past the one gate.
 
     look_up      any spelling of an address -> its versions as a calendar and a list
+    list_addresses  what is kept below a prefix, on a host, in a domain
     find_place   one version in its time: the version, its neighbours, the time bar
     open_capture the version closest to a moment, its payload as a stream; revisits resolved across containers
 
@@ -10,12 +11,12 @@ What the reader may not know about is as if it were not there; what is refused s
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from webdepot.access import lookup, policy, rules, timeline
-from webdepot.access.lookup import Neighbours
+from webdepot.access import closed, lookup, policy, rules, timeline
+from webdepot.access.lookup import Listed, Neighbours, Segment
 from webdepot.access.policy import Reader, Visible
 from webdepot.access.replay import title
 from webdepot.access.replay.body import negotiated
@@ -25,14 +26,17 @@ from webdepot.container.http import HttpHead
 from webdepot.container.reader import Record, read_record
 from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError
 from webdepot.model import EVERYTHING, Capture, RecordKind
+from webdepot.ports import Position, Span, Tally
 from webdepot.services import patching
-from webdepot.times import period_of
-from webdepot.url import from_typed
+from webdepot.times import Period, period_of
+from webdepot.url import from_typed, key_range
 from webdepot.url import key as key_of
 
 MOST_LISTED = 500
 """So many versions stand in a list; the calendar counts them all."""
-MOST_COUNTED = 200_000
+MOST_STAMPS = 400
+"""So many versions the time bar's handle can stop at."""
+ADDRESSES_A_PAGE = 100
 REVISIT_MIME = "warc/revisit"
 """What indexes say of a revisit whose record does not tell the type of the page."""
 
@@ -85,49 +89,91 @@ class Replayed:
     close: Callable[[], None]
 
 
-def look_up(archive: Archive, typed: str, *, reader: Reader, collection: str = EVERYTHING, year: int | None = None) -> Versions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What the rules of access say about one key to one reader today."""
+
+    visible: Visible
+    spans: tuple[Span, ...]
+    """When the captures were made that the reader may see; the same answer as `visible`, for the index."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowed:
+    """Which versions are wanted in the list."""
+
+    status: str = ""
+    """Its first digits: `2`, `404`."""
+    mime: str = ""
+    """Its first signs: `text/html`, `image/`."""
+    changed_only: bool = False
+    """Of versions with the same bytes one after another only the first."""
+
+
+def look_up(
+    archive: Archive,
+    typed: str,
+    *,
+    reader: Reader,
+    collection: str = EVERYTHING,
+    year: int | None = None,
+    narrowed: Narrowed = Narrowed(),  # noqa: B008 - frozen value
+) -> Versions:
     """The versions of an address however it was typed; InputError when it is none, NotFound or NotPermitted with words."""
     key = key_of(from_typed(typed))
-    visible = gate(archive, key, reader)
-    seen = list(islice(_visible_versions(archive, key, collection, visible), 1))
-    if not seen:
-        raise _nothing(archive, typed, key, collection, visible)
-    times = timeline.of(islice(_visible_versions(archive, key, collection, visible), MOST_COUNTED))
-    chosen = year if year is not None and f"{year:04d}" in {date[:4] for date in times.days} else int(times.last[:4])
-    period = period_of(f"{chosen:04d}")
-    listed = [capture for capture in archive.captures.versions(key, period=period, collection=collection) if visible(capture)]
-    last = archive.captures.closest(key, times.last, collection=collection) or seen[0]
+    gate = gate_of(archive, key, reader)
+    captures = archive.captures
+    days = captures.tally(key, digits=8, collection=collection, spans=gate.spans)
+    if not days:
+        raise _nothing(archive, typed, key, collection, gate)
+    chosen = year if year is not None and any(day.label[:4] == f"{year:04d}" for day in days) else int(days[-1].label[:4])
+    period = _whole_year(chosen)
+    shown = captures.tally(key, digits=8, period=period, collection=collection, spans=gate.spans, changes=True)
+    times = timeline.of([*_other_years(days, chosen, before=True), *shown, *_other_years(days, chosen, before=False)])
+    listed = captures.versions(key, period=period, collection=collection, spans=gate.spans)
+    last = captures.last(key, collection=collection, spans=gate.spans)
     return Versions(
-        url=last.url,
+        url=last.url if last else typed,
         key=key,
         collection=collection,
         timeline=times,
         bars=timeline.bars(times),
         year=chosen,
-        captures=listed[:MOST_LISTED],
+        captures=list(islice(_narrowed(listed, narrowed), MOST_LISTED)),
     )
 
 
+def list_addresses(
+    archive: Archive, typed: str, *, reader: Reader, collection: str = EVERYTHING, after: str = "", limit: int = ADDRESSES_A_PAGE
+) -> Sequence[Listed]:
+    """Addresses that a wildcard covers (`example.org/news/*`, `*.example.org`), in order of their keys, those behind the key `after`."""
+    start, stop = key_range(typed)
+    if after:
+        start = max(start, after + "\0")
+    return lookup.addresses(archive.captures, segments(archive, start, stop, reader), collection=collection, limit=limit)
+
+
 def near_by(archive: Archive, typed: str, *, reader: Reader, collection: str = EVERYTHING) -> list[Capture]:
-    """What else is kept of the same host, for a page that says that this address is not."""
+    """What else is kept of the same host, for a page that says that this address is not: what sorts behind it first."""
     key = key_of(from_typed(typed))
-    everything = archive.database.remembered("access rules", rules.by_prefix).every
-    visible = policy.visible_to(everything, reader, archive.clock().date())
-    return lookup.near_by(archive.captures, key, visible=visible, collection=collection)
+    host = key.partition(")")[0] + ")"
+    both = [*segments(archive, key, host[:-1] + "*", reader), *segments(archive, host, key, reader)] if ")" in key else []
+    return sorted(lookup.near_by(archive.captures, both, collection=collection), key=lambda capture: capture.key)
 
 
 def find_place(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Place:
     """The version closest to a moment and what stands around it; NotFound or NotPermitted with words."""
-    capture, visible = _closest(archive, url, timestamp, collection, reader)
-    stamps: list[str] = []
-    times = timeline.of(_noting(islice(_visible_versions(archive, capture.key, collection, visible), MOST_COUNTED), stamps))
-    verdict = visible(capture)
+    capture, gate = _closest(archive, url, timestamp, collection, reader)
+    days = archive.captures.tally(capture.key, digits=8, collection=collection, spans=gate.spans)
+    times = timeline.of(days)
+    verdict = gate.visible(capture)
+    steps = lookup.neighbours(archive.captures, capture, collection=collection, spans=gate.spans)
     return Place(
         capture=capture,
-        steps=lookup.neighbours(archive.captures, capture, visible=visible, collection=collection),
+        steps=steps,
         total=times.total,
         bars=timeline.bars(times),
-        stamps=_thinned(stamps, capture.timestamp),
+        stamps=_stamps(archive, capture, steps, days, collection, gate),
         title=_title(archive, capture),
         warning="" if verdict is policy.OPEN else verdict.reason,
     )
@@ -138,20 +184,22 @@ def find_closest(archive: Archive, url: str, timestamp: str, *, collection: str,
     return _closest(archive, url, timestamp, collection, reader)[0]
 
 
-def iter_versions(archive: Archive, url: str, *, collection: str, reader: Reader) -> Iterator[Capture]:
-    """Every version in order of time, as a stream; NotFound when there is none."""
+def iter_versions(archive: Archive, url: str, *, collection: str, reader: Reader, after: Position | None = None) -> Iterator[Capture]:
+    """Every version in order of time, as a stream, those behind a position alone where one is given; NotFound when there is none."""
     key = key_of(url)
-    visible = gate(archive, key, reader)
-    found = _visible_versions(archive, key, collection, visible)
+    gate = gate_of(archive, key, reader)
+    found = _versions(archive, key, collection, gate, after)
     first = next(found, None)
-    if first is None:
-        raise _nothing(archive, url, key, collection, visible)
+    if first is None and after is None:
+        raise _nothing(archive, url, key, collection, gate)
+    return chain(() if first is None else (first,), found)
 
-    def both() -> Iterator[Capture]:
-        yield first
-        yield from found
 
-    return both()
+def count_versions(archive: Archive, url: str, *, collection: str, reader: Reader) -> int:
+    """How many `iter_versions` would give."""
+    key = key_of(url)
+    tallies = archive.captures.tally(key, digits=0, collection=collection, spans=gate_of(archive, key, reader).spans)
+    return sum(tally.count for tally in tallies)
 
 
 def open_capture(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Replayed:
@@ -163,47 +211,77 @@ def open_capture(archive: Archive, url: str, timestamp: str, *, collection: str,
     return _opened(archive, capture)
 
 
-def gate(archive: Archive, key: str, reader: Reader) -> Visible:
-    """The rules of access about one key, as one question per capture."""
+def gate_of(archive: Archive, key: str, reader: Reader) -> Gate:
+    """The rules of access about one key, as a question per capture and as what the index may tell."""
     by_prefix = archive.database.remembered("access rules", rules.by_prefix)
-    return policy.visible_to(by_prefix.speaking_about(key), reader, archive.clock().date())
+    speaking, today = by_prefix.speaking_about(key), archive.clock().date()
+    return Gate(visible=policy.visible_to(speaking, reader, today), spans=closed.open_spans(speaking, key, reader, today))
 
 
-def _closest(archive: Archive, url: str, timestamp: str, collection: str, reader: Reader) -> tuple[Capture, Visible]:
+def segments(archive: Archive, start: str, stop: str, reader: Reader) -> Iterator[Segment]:
+    """Keys from `start` to before `stop`, cut where the rules change, with what the index may tell about each piece."""
+    by_prefix = archive.database.remembered("access rules", rules.by_prefix)
+    return closed.open_segments(by_prefix.speaking_between(start, stop), start, stop, reader, archive.clock().date())
+
+
+def _closest(archive: Archive, url: str, timestamp: str, collection: str, reader: Reader) -> tuple[Capture, Gate]:
     key = key_of(url)
-    visible = gate(archive, key, reader)
-    capture = lookup.find_closest(archive.captures, key, timestamp, visible=visible, collection=collection)
+    gate = gate_of(archive, key, reader)
+    capture = lookup.find_closest(archive.captures, key, timestamp, collection=collection, spans=gate.spans)
     if capture is None:
-        raise _nothing(archive, url, key, collection, visible)
+        raise _nothing(archive, url, key, collection, gate)
     # A harvest and its patches are one version: what the patch brought stands where the harvest has an error.
     mended = patching.find_replacement(archive, capture)
-    return (mended if mended is not None and visible(mended) else capture), visible
+    return (mended if mended is not None and gate.visible(mended) else capture), gate
 
 
-def _nothing(archive: Archive, url: str, key: str, collection: str, visible: Visible) -> NotFound | NotPermitted:
+def _nothing(archive: Archive, url: str, key: str, collection: str, gate: Gate) -> NotFound | NotPermitted:
     """Why there is nothing to show: refused by a rule, only redirects to itself, or not kept at all."""
-    capture = archive.captures.last(key, collection=collection)
     where = "in this archive" if collection == EVERYTHING else f"in the collection {collection}"
-    if capture is not None and (reason := visible(capture).reason) and not visible(capture):
-        return NotPermitted(reason)
-    if capture is not None and visible(capture):
+    if archive.captures.last(key, collection=collection, spans=gate.spans) is not None:
         return NotFound(f"{url} is kept {where} only as a redirect to itself, so there is no page to show.")
+    capture = archive.captures.last(key, collection=collection)
+    if capture is not None and (reason := gate.visible(capture).reason):
+        return NotPermitted(reason)
     return NotKept(f"{url} is not kept {where}.")
 
 
-def _visible_versions(archive: Archive, key: str, collection: str, visible: Visible) -> Iterator[Capture]:
-    return (
-        capture
-        for capture in archive.captures.versions(key, collection=collection)
-        if visible(capture) and not lookup.redirects_to_itself(capture)
-    )
+def _versions(archive: Archive, key: str, collection: str, gate: Gate, after: Position | None = None) -> Iterator[Capture]:
+    found = archive.captures.versions(key, collection=collection, spans=gate.spans, after=after)
+    return (capture for capture in found if not lookup.redirects_to_itself(capture))
 
 
-def _noting(captures: Iterator[Capture], stamps: list[str]) -> Iterator[Capture]:
-    """Pass captures through and note their timestamps, so that one walk serves the calendar and the time bar."""
+def _whole_year(year: int) -> Period:
+    """Old indexes hold months and days `00`; they belong to their year."""
+    return period_of(f"{max(year, 1):04d}")
+
+
+def _other_years(days: Sequence[Tally], year: int, *, before: bool) -> list[Tally]:
+    return [day for day in days if (int(day.label[:4]) < year if before else int(day.label[:4]) > year)]
+
+
+def _narrowed(captures: Iterator[Capture], wanted: Narrowed) -> Iterator[Capture]:
+    digest = ""
     for capture in captures:
-        stamps.append(capture.timestamp)
+        if lookup.redirects_to_itself(capture):
+            continue
+        is_same, digest = bool(capture.digest) and capture.digest == digest, capture.digest
+        if (
+            (wanted.changed_only and is_same)
+            or not str(capture.status).startswith(wanted.status)
+            or not capture.mime.startswith(wanted.mime)
+        ):
+            continue
         yield capture
+
+
+def _stamps(archive: Archive, capture: Capture, steps: Neighbours, days: Sequence[Tally], collection: str, gate: Gate) -> Sequence[str]:
+    """Where the time bar's handle can stop: every version, or one of a day, thinned out evenly, when there are very many."""
+    if sum(day.count for day in days) <= MOST_STAMPS:
+        return list(dict.fromkeys(one.timestamp for one in _versions(archive, capture.key, collection, gate)))
+    near = {step.timestamp for step in (steps.first, steps.previous, steps.next, steps.last) if step}
+    step = max(len(days) / MOST_STAMPS, 1)
+    return sorted({days[int(at * step)].first for at in range(min(len(days), MOST_STAMPS))} | near | {capture.timestamp})
 
 
 def _opened(archive: Archive, capture: Capture) -> Replayed:
@@ -275,11 +353,3 @@ def _title(archive: Archive, capture: Capture) -> str:
 
 def _content(replayed: Replayed) -> BinaryIO:
     return negotiated(replayed.payload, replayed.head, "identity").stream
-
-
-def _thinned(stamps: Sequence[str], current: str, most: int = 400) -> list[str]:
-    """At most about `most` of the timestamps, evenly, with the first, the last and the current one."""
-    if len(stamps) <= most:
-        return list(dict.fromkeys(stamps))
-    step = len(stamps) / most
-    return sorted({stamps[int(at * step)] for at in range(most)} | {stamps[0], stamps[-1], current})
