@@ -67,6 +67,7 @@ class TantivyTextIndex:
             self._index.register_tokenizer(name, analyser)
         self._index.config_reader("manual")
         self._make = QueryMaker(self._schema)
+        self._commit = (0, 0, 0)
 
     def _opened(self) -> tantivy.Index:
         try:
@@ -179,7 +180,12 @@ class TantivyTextIndex:
         """Nothing is held open between calls."""
 
     def _searcher(self) -> tantivy.Searcher:
-        self._index.reload()
+        """On the last commit: a commit replaces the file of segments."""
+        seen = (self._folder / "meta.json").stat()
+        commit = (seen.st_ino, seen.st_mtime_ns, seen.st_size)
+        if commit != self._commit:
+            self._index.reload()
+            self._commit = commit
         return self._index.searcher()
 
     def _of_kind(self, kind: str, name: str) -> Query:

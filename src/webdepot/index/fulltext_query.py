@@ -64,12 +64,9 @@ class QueryMaker:
         together = [token for word in query.words for token in self.tokens(word)]
         if not 2 <= len(together) <= 10 or not pages:
             return None
+        rows = [Query.boost_query(Query.phrase_query(self._schema, name, list(together)), 2 * weight) for name, weight in WEIGHTS.items()]
         among = Query.const_score_query(Query.term_set_query(self._schema, "page", list(pages)), 0.0)
-        parts = []
-        for name, weight in WEIGHTS.items():
-            row = Query.boost_query(Query.phrase_query(self._schema, name, list(together)), 2 * weight)
-            parts.append((Occur.Should, Query.boolean_query([(Occur.Must, among), (Occur.Must, row)])))
-        return Query.boolean_query(parts)
+        return self._all_of([among, self._any_of(rows)])
 
     def partly_closed(self, query: TextQuery, areas: Areas) -> Query | None:
         """States of which some captures are closed and others may not be; None where there can be none."""
