@@ -32,7 +32,8 @@ from webdepot.selection.domains.judging import Bounds, Judge
 from webdepot.selection.domains.kept_answers import KeptAnswers
 from webdepot.selection.domains.organisations import KnownHost, Organisation
 from webdepot.selection.domains.pace import Pace
-from webdepot.selection.domains.profile import Corrections, Profile, checked_host, checked_range, corrected
+from webdepot.selection.domains.profile import Corrections, Profile, checked_range
+from webdepot.selection.domains.profile import checked_host as checked_host
 from webdepot.selection.domains.profiling import profile_of
 from webdepot.selection.domains.rdap import Rdap
 from webdepot.selection.domains.resolver import Resolver
@@ -94,6 +95,12 @@ def get(archive: Archive, typed: str = "") -> Organisation:
 def hosts_of(archive: Archive, organisation: Organisation, *, own: str = "", limit: int = 100_000) -> list[KnownHost]:
     with archive.database.reading() as connection:
         return organisations.hosts(connection, organisation.id, own=own, limit=limit)
+
+
+def counts_of(archive: Archive, organisation: Organisation) -> Mapping[str, int]:
+    """How many hosts of each kind: own, ask, other, wait."""
+    with archive.database.reading() as connection:
+        return organisations.counts(connection, organisation.id)
 
 
 def correct(
@@ -394,19 +401,3 @@ def _event(archive: Archive, organisation: Organisation, action: str, message: s
         subject=organisation.root,
         message=message,
     )
-
-
-__all__ = [
-    "Discovery",
-    "Scanned",
-    "as_csv",
-    "as_objects",
-    "correct",
-    "corrected",
-    "decide",
-    "discover",
-    "get",
-    "hosts_of",
-    "listed",
-    "network",
-]

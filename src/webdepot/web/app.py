@@ -8,6 +8,7 @@ A route parses, calls one service function, renders. Who may call it is a column
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,10 @@ from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-from webdepot.web import account, home, raw, search, staff, versions
+from webdepot.web import account, home, organisations, raw, search, staff, versions
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
-from webdepot.web.site import STAFF, Face, Site, here, language_of, person_of, templates
+from webdepot.web.site import CURATORS, STAFF, Face, Site, here, language_of, person_of, templates
 
 Endpoint = Callable[[Request], Any]
 
@@ -53,6 +54,12 @@ PORTAL_PAGES = (
     Page(path="/sign-in", endpoint=account.sign_in, methods=("POST",)),
     Page(path="/sign-out", endpoint=account.sign_out, methods=("POST",)),
     Page(path="/status", endpoint=staff.status, roles=STAFF),
+    Page(path="/organisations", endpoint=organisations.listed, roles=STAFF),
+    Page(path="/organisations", endpoint=organisations.start, methods=("POST",), roles=CURATORS),
+    Page(path="/organisations/{root}", endpoint=organisations.shown, roles=STAFF),
+    Page(path="/organisations/{root}/hosts.csv", endpoint=organisations.as_csv, roles=STAFF),
+    Page(path="/organisations/{root}/decide", endpoint=organisations.decide, methods=("POST",), roles=CURATORS),
+    Page(path="/organisations/{root}/correct", endpoint=organisations.correct, methods=("POST",), roles=CURATORS),
     Page(path="/-/language", endpoint=home.set_language),
     Page(path="/-/banner/{address:path}", endpoint=versions.banner),
     Page(path="/{collection}/{address:path}", endpoint=versions.archived),
@@ -77,6 +84,7 @@ def build_portal(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
     site = Site(archive=archive, face=Face.PORTAL, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
     app = _app(site, PORTAL_PAGES, portal_headers(replay_url))
     app.state.brake = account.Brake()
+    app.state.surveys = organisations.Surveys()
     return app
 
 
@@ -128,16 +136,23 @@ def _guarded(page: Page) -> Endpoint:
     if not page.roles:
         return page.endpoint
 
-    def checked(request: Request) -> Response:
+    def turned_away(request: Request) -> Response | None:
         person = person_of(request)
         if person is None:
             return RedirectResponse(f"/sign-in?to={here(request)}", status_code=303)
         if not person.roles & page.roles:
             return problem(request, 403, language_of(request).texts["errors.text_403"])
-        response: Response = page.endpoint(request)
+        return None
+
+    def checked(request: Request) -> Response:
+        response: Response = turned_away(request) or page.endpoint(request)
         return response
 
-    return checked
+    async def checked_form(request: Request) -> Response:
+        refused: Response | None = await run_in_threadpool(turned_away, request)
+        return refused or await page.endpoint(request)
+
+    return checked_form if iscoroutinefunction(page.endpoint) else checked
 
 
 async def _refusal(scope: Scope, receive: Receive, send: Send) -> None:

@@ -22,6 +22,7 @@ from webdepot.web.language import Language
 
 LANGUAGE_COOKIE = "language"
 STAFF = frozenset(Role) - {Role.READER}
+CURATORS = frozenset({Role.CURATOR, Role.ADMINISTRATOR})
 
 
 class Face(StrEnum):

@@ -1,0 +1,136 @@
+"""The picture of an organisation's domains: the root in the middle, the five cases as sectors, near the middle what is sure.
+
+Drawn as values for an SVG template; where hosts are many, those of one domain become one dot that grows with them. Placing is by
+numbers alone, so the same survey always gives the same picture.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webdepot.selection.domains.organisations import KnownHost
+
+WIDTH, HEIGHT = 1000.0, 640.0
+MOST_DOTS = 160
+MOST_NAMED = 70
+_SECTORS = {1: (-150.0, -30.0), 2: (-20.0, 75.0), 3: (85.0, 125.0), 4: (135.0, 170.0), 5: (175.0, 205.0)}
+"""Degrees, clockwise from the right; sectors as wide as their cases are usual."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    name: str
+    case: int
+    kind: str
+    """own or ask."""
+    count: int
+    score: float
+    x: float
+    y: float
+    radius: float
+    anchor: str
+    """Where its name stands: start or end."""
+    is_named: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sector:
+    case: int
+    x: float
+    y: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    width: float
+    height: float
+    root: str
+    dots: tuple[Dot, ...]
+    lines: tuple[Line, ...]
+    sectors: tuple[Sector, ...]
+    left_out: int
+
+
+def picture_of(root: str, hosts: Sequence[KnownHost]) -> Picture:
+    """Members and candidates by domain; the root's own hosts are the middle."""
+    groups: dict[str, list[KnownHost]] = defaultdict(list)
+    for host in hosts:
+        if (host.own or (host.own is None and host.case)) and host.domain != root and host.case in _SECTORS:
+            groups[host.domain].append(host)
+    ordered = sorted(groups.items(), key=lambda item: (-max(host.score for host in item[1]), item[0]))
+    chosen = dict(ordered[:MOST_DOTS])
+    by_case: dict[int, list[str]] = defaultdict(list)
+    for domain, members in chosen.items():
+        by_case[min(host.case for host in members)].append(domain)
+    dots = {dot.name: dot for case, names in by_case.items() for dot in _placed(case, names, chosen, is_named=len(chosen) <= MOST_NAMED)}
+    return Picture(
+        width=WIDTH,
+        height=HEIGHT,
+        root=root,
+        dots=tuple(dots.values()),
+        lines=tuple(_lines(root, hosts, dots)),
+        sectors=tuple(_sector(case, len(names)) for case, names in sorted(by_case.items())),
+        left_out=len(ordered) - len(chosen),
+    )
+
+
+def _placed(case: int, names: Sequence[str], groups: dict[str, list[KnownHost]], *, is_named: bool) -> list[Dot]:
+    first, last = _SECTORS[case]
+    dots = []
+    for number, name in enumerate(names):
+        members = groups[name]
+        degrees = first + (last - first) * (number + 0.5) / len(names)
+        score = max(host.score for host in members)
+        # Neighbours step back in turn, so that their names do not lie on each other.
+        distance = 0.5 + 0.17 * (number % 3) + 0.16 * (1 - score)
+        x = WIDTH / 2 + math.cos(math.radians(degrees)) * distance * WIDTH * 0.46
+        y = HEIGHT / 2 + math.sin(math.radians(degrees)) * distance * HEIGHT * 0.52
+        dots.append(
+            Dot(
+                name=name,
+                case=case,
+                kind="own" if any(host.own for host in members) else "ask",
+                count=len(members),
+                score=score,
+                x=round(x, 1),
+                y=round(y, 1),
+                radius=round(min(5 + 1.6 * math.sqrt(len(members)), 16), 1),
+                anchor="end" if x < WIDTH / 2 else "start",
+                is_named=is_named,
+            )
+        )
+    return dots
+
+
+def _lines(root: str, hosts: Sequence[KnownHost], dots: dict[str, Dot]) -> list[Line]:
+    """Who linked whom, between what is drawn; a domain that only strangers link hangs on nothing."""
+    domain_of = {host.host: host.domain for host in hosts}
+    found = set()
+    for host in hosts:
+        if host.domain not in dots:
+            continue
+        for linker in host.linked_by:
+            source = domain_of.get(linker, "")
+            if source != host.domain and (source == root or source in dots):
+                found.add((source, host.domain))
+    middle = (WIDTH / 2, HEIGHT / 2)
+    places = {name: (dot.x, dot.y) for name, dot in dots.items()} | {root: middle}
+    return [Line(x1=places[one][0], y1=places[one][1], x2=places[other][0], y2=places[other][1]) for one, other in sorted(found)]
+
+
+def _sector(case: int, count: int) -> Sector:
+    first, last = _SECTORS[case]
+    degrees = math.radians((first + last) / 2)
+    x = min(max(WIDTH / 2 + math.cos(degrees) * WIDTH * 0.47, 40), WIDTH - 40)
+    y = min(max(HEIGHT / 2 + math.sin(degrees) * HEIGHT * 0.47, 20), HEIGHT - 10)
+    return Sector(case=case, x=round(x, 1), y=round(y, 1), count=count)
