@@ -88,6 +88,22 @@ class HarvestConfig:
         (), "Query arguments that make no other page, like utm_*; session ids of well-known kinds are always such."
     )
     tries: int = _key(5, "At most so many tries for a URI.", _at_least(1))
+    retry_delay_s: float = _key(
+        2.0, "Distance between the first and the second try of a URI, in seconds; each next one is twice as long.", _at_least(0)
+    )
+    bytes_per_s: int = _key(0, "Bandwidth of a harvest in bytes a second, over all servers; 0 means no cap.", _at_least(0))
+    host_bytes_per_s: int = _key(0, "Bandwidth at one server in bytes a second; 0 means no cap.", _at_least(0))
+    tls: str = _key(
+        "verify",
+        "Certificates that are not valid: verify (the page is not fetched) or accept (it is, and the containers say so).",
+        _one_of("verify", "accept"),
+    )
+    cookies: bool = _key(True, "Send cookies back to the servers that set them, as browsers do; those of log-ins are not kept.")
+    logins_file: str = _key("logins.toml", "File with accounts by host name, relative to the home; only its owner may read it (mode 600).")
+    processes: int = _key(1, "Processes that share a harvest, each with its own hosts.", _at_least(1))
+    least_free_bytes: int = _key(
+        1 << 30, "A harvest stops, and can be resumed, when less than so many bytes are free on the disk.", _at_least(0)
+    )
     timeout_s: float = _key(60.0, "A request that takes longer is cut; what came is kept and marked as truncated.", _at_least(1))
     connect_timeout_s: float = _key(15.0, "A connection that takes longer counts as failed.", _at_least(0.1))
     limit_pages: int = _key(0, "A harvest stops after so many documents; 0 means no limit.", _at_least(0))

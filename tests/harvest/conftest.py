@@ -8,6 +8,10 @@ import pytest
 from harvest_site import Site, serve
 
 
+OTHER_ADDRESSES = ("127.0.0.2", "127.0.0.3")
+"""At which the site can be asked, too, on the same port."""
+
+
 @pytest.fixture
 def site() -> Iterator[Site]:
     """A running server; its thread ends with the test."""
@@ -30,9 +34,11 @@ def site() -> Iterator[Site]:
 
         server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=1 << 20)
         running.port = server.sockets[0].getsockname()[1]
+        others = [await asyncio.start_server(connected, address, running.port, limit=1 << 20) for address in OTHER_ADDRESSES]
         ready.set()
         await stop.wait()
-        server.close()
+        for one in (server, *others):
+            one.close()
         for task in list(connections):
             task.cancel()
         await asyncio.gather(*connections, return_exceptions=True)

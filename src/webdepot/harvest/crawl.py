@@ -44,6 +44,7 @@ from webdepot.harvest.result import (
 )
 from webdepot.harvest.robots_desk import RobotsDesk
 from webdepot.harvest.seed_book import SeedBook
+from webdepot.harvest.servers import SharedServers
 from webdepot.harvest.turns import Turns
 from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
 from webdepot.ports import Fetcher, Frontier
@@ -109,13 +110,15 @@ async def run(
     stop: asyncio.Event,
     orders: Orders | None = None,
     changed: Callable[[Mapping[str, object]], CrawlSettings] | None = None,
+    shared: SharedServers | None = None,
 ) -> CrawlResult:
     """Crawl until nothing waits, a limit is reached, or it is told to stop. A frontier that was used before is gone on with.
 
-    `orders` are obeyed as they come (`control`); `changed` makes settings of all changes ordered so far.
+    `orders` are obeyed as they come (`control`); `changed` makes settings of all changes ordered so far; `shared` has the turns of
+    other harvests on this machine.
     Raises what keeper, log and frontier raise (NoSpace): then the last checkpoint stands. The caller closes all of them.
     """
-    return await _Crawl(settings, frontier, fetcher, keeper, log, clock, progress, stop, orders, changed).run()
+    return await _Crawl(settings, frontier, fetcher, keeper, log, clock, progress, stop, orders, changed, shared).run()
 
 
 @dataclass(slots=True)
@@ -145,6 +148,7 @@ class _Crawl:
         stop: asyncio.Event,
         orders: Orders | None,
         changed: Callable[[Mapping[str, object]], CrawlSettings] | None,
+        shared: SharedServers | None,
     ) -> None:
         self.settings = settings
         self.orders = orders
@@ -164,7 +168,7 @@ class _Crawl:
         self.seeds = SeedBook(settings.seeds, frontier.recall("seeds"))
         self.hosts = HostBook(frontier)
         self.judge = Judge(settings, self.hosts, lambda: (self.totals.fetched, self.totals.bytes), frontier.recall("judge"))
-        self.turns = Turns(fetcher, settings.manners)
+        self.turns = Turns(fetcher, settings.manners, shared=shared, bytes_per_s=settings.bytes_per_s)
         self.robots = RobotsDesk(self.turns, frontier, clock, robots.product_token(settings.user_agent))
         self.active: set[asyncio.Task[None]] = set()
         self.wake = asyncio.Event()
@@ -300,7 +304,7 @@ class _Crawl:
 
     def _follow_settings(self) -> None:
         """After the settings have changed."""
-        self.turns.manners = self.settings.manners
+        self.turns.manners, self.turns.bytes_per_s = self.settings.manners, self.settings.bytes_per_s
         self.lately_added.clear()
         self.lately_refused.clear()
         self._build_rules()
@@ -321,6 +325,10 @@ class _Crawl:
         if not asked_by:
             self._refuse(candidate, Failure.SCOPE, asked_by.reason, rule=asked_by.rule)
             self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
+            return
+        come_again_s = await self.turns.wait_until_s(origin)
+        if come_again_s is not None:  # another host of the same server has its turn
+            self.frontier.retry(candidate, host_free_at_s=come_again_s, counted=False)
             return
         obeys = (host.robots or self.settings.robots) is not RobotsPolicy.IGNORE
         known = self.robots.find(origin)
@@ -537,6 +545,8 @@ class _Crawl:
         marks = {**self.keeper.checkpoint(), **self.log.sync()}
         self.frontier.commit(marks)
         self.uncommitted, self.is_dirty = 0, False
+        if self.settings.least_free_bytes and self.log.free_bytes() < self.settings.least_free_bytes:
+            self.told_to_end = End.NO_ROOM
 
     def _elapsed_s(self) -> float:
         return self.totals.elapsed_s + time.monotonic() - self.began_s
@@ -558,6 +568,11 @@ class _Crawl:
                 robots_refused=self.totals.robots_refused,
                 host=self.host,
                 elapsed_s=self._elapsed_s(),
+                seen=counts.seen,
+                done=counts.done,
+                paused=self.paused,
+                refusals=self.judge.refusals,
+                hosts=self.hosts.active(),
             )
         )
 
@@ -574,6 +589,8 @@ class _Crawl:
                 "errors": totals.errors,
                 "robots_refused": totals.robots_refused,
                 "duplicates": totals.duplicates,
+                "outside": self.judge.refusals["outside"],
+                "rejected": self.judge.refusals.total() - self.judge.refusals["outside"],
                 "waiting": waiting,
                 "seen": counts.seen,
             },

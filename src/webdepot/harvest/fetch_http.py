@@ -23,14 +23,19 @@ from http import HTTPStatus
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, cast
+from urllib.parse import urlencode
 
 import pycurl
 
+from webdepot.container.http import content_decoded, parse_head, transfer_decoded
 from webdepot.errors import NoSpace
 from webdepot.harvest.addresses import Route, Router
+from webdepot.harvest.cookies import CookieJar
 from webdepot.harvest.curl_loop import CurlLoop
+from webdepot.harvest.login import Login, filled
 from webdepot.model import Candidate, Failure, Visit
 from webdepot.times import Clock, utc_now
+from webdepot.url import Url
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 ACCEPT_ENCODING = "gzip, deflate, br"
@@ -62,6 +67,24 @@ class FetchLimits:
     """So much of a body stays in memory."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostAccess:
+    """What is particular about asking one host."""
+
+    bytes_per_s: int = 0
+    """Bandwidth; 0 is no cap."""
+    verify: bool = True
+    """Whether its certificate must be valid."""
+    login: Login | None = None
+
+
+_PLAIN_ACCESS = HostAccess()
+
+
+def _plain_access(host: str) -> HostAccess:
+    return _PLAIN_ACCESS
+
+
 class CurlFetcher:
     """`Fetcher` on libcurl. Made and used inside one running event loop; at most one request per host is the caller's care."""
 
@@ -75,7 +98,13 @@ class CurlFetcher:
         spool_folder: Path | None = None,
         ca_file: Path | None = None,
         connections: int = 256,
+        access: Callable[[str], HostAccess] = _plain_access,
+        cookies: CookieJar | None = None,
     ) -> None:
+        """`access` is asked with the host name of every request; without a jar no cookies are kept."""
+        self._access = access
+        self._cookies = cookies
+        self._logged_in: set[str] = set()
         self._headers = [_header("User-Agent", user_agent), _header("Accept", ACCEPT), _header("Accept-Encoding", ACCEPT_ENCODING)]
         self._limits = limits or FetchLimits()
         self._router = router or Router(timeout_s=self._limits.connect_timeout_s)
@@ -85,8 +114,36 @@ class CurlFetcher:
         self._loop = CurlLoop(connections=connections)
         self._idle: list[_Transfer] = []
 
+    def known_server(self, origin: str) -> str:
+        """The address at which a host would be asked, if it needs no look-up; empty otherwise."""
+        _, host, port, _ = _parts(origin)
+        route = self._router.find_known(host, port)
+        return _server_of(route) if route is not None else ""
+
+    async def find_server(self, origin: str) -> str:
+        """As `known_server`, looking the name up; empty when it has no address."""
+        _, host, port, _ = _parts(origin)
+        return _server_of(await self._router.find(host, port))
+
     async def fetch(self, candidate: Candidate) -> Visit:
         """Ask for one URL. Raises nothing but NoSpace, when our own disk takes no more."""
+        access = self._access(_parts(candidate.url)[1])
+        if access.login is not None and access.login.form and (name := _parts(candidate.url)[1]) not in self._logged_in:
+            self._logged_in.add(name)
+            await self._log_in(access.login, access)
+        return await self._fetch(candidate, access)
+
+    async def _log_in(self, login: Login, access: HostAccess) -> None:
+        """Fetch the form, fill it in, send it; only its cookies matter. What fails is seen by the answers to come."""
+        page = await self._fetch(Candidate(url=Url(login.form)), access, is_secret=True)
+        with page.body:
+            head = parse_head(page.head)
+            body = content_decoded(transfer_decoded(page.body, head), head, limit_bytes=1 << 20).read()
+        action, fields = filled(body.decode("utf-8", "replace"), login.form, login.fields)
+        sent = await self._fetch(Candidate(url=Url(action)), access, is_secret=True, form=urlencode(fields))
+        sent.body.close()
+
+    async def _fetch(self, candidate: Candidate, access: HostAccess, *, is_secret: bool = False, form: str = "") -> Visit:
         at = self._clock()
         scheme, host, port, target = _parts(candidate.url)
         if scheme not in _DEFAULT_PORTS:
@@ -96,10 +153,16 @@ class CurlFetcher:
             return _failed(candidate, at=at, failure=route.failure, detail=route.detail, permanent=route.permanent)
         authority = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
         headers = [*self._headers, _header("Referer", candidate.via or "")] if _may_refer(candidate) else self._headers
-        request = b"\r\n".join((f"GET {target} HTTP/1.1\r\nHost: {authority}".encode("ascii", "replace"), *headers, b"", b""))
+        shown = headers
+        if self._cookies is not None and (cookies := self._cookies.header(candidate.url, at))[0]:
+            shown = [*headers, _header("Cookie", cookies[1])]
+            headers = [*headers, _header("Cookie", cookies[0])]
+        method = "POST" if form else "GET"
+        request = b"\r\n".join((f"{method} {target} HTTP/1.1\r\nHost: {authority}".encode("ascii", "replace"), *shown, b"", b""))
         transfer = self._idle.pop() if self._idle else _Transfer(self._limits, self._ca_file, self._spool_folder)
         transfer.prepare(f"{scheme}://{authority}/", target, headers, _route_options(route, host, port))
         transfer.may_connect = _anywhere if route.connect_to else self._router.allows
+        transfer.follow(access, form)
         try:
             number, message = await self._loop.perform(transfer.curl)
         except BaseException:  # cancelled: the crawl was stopped
@@ -107,6 +170,8 @@ class CurlFetcher:
             raise
         visit = transfer.visit(candidate, request, number, message, at=at)
         self._idle.append(transfer)
+        if self._cookies is not None and b"et-cookie:" in visit.head.lower():
+            self._cookies.take(parse_head(visit.head).get_all("set-cookie"), candidate.url, at, secret=is_secret)
         return visit
 
     async def close(self) -> None:
@@ -130,6 +195,7 @@ class _Transfer:
         self.curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_socket)
         self.may_connect: Callable[[str], bool] = _anywhere
+        self._access, self._form = _PLAIN_ACCESS, ""
         self._opened: list[socket.socket] = []
         """Sockets given to pycurl, which works on a duplicate: ours are closed after the transfer."""
 
@@ -150,6 +216,25 @@ class _Transfer:
         set_option(pycurl.HTTPHEADER, headers)
         for option, value in route.items():
             set_option(option, value)
+
+    def follow(self, access: HostAccess, form: str) -> None:
+        """Set what differs for this host, and send a form if there is one; most requests change nothing."""
+        if access == self._access and form == self._form:
+            return
+        self._access, self._form = access, form
+        set_option, login = self.curl.setopt, access.login
+        set_option(pycurl.MAX_RECV_SPEED_LARGE, access.bytes_per_s)
+        set_option(pycurl.SSL_VERIFYPEER, int(access.verify))
+        set_option(pycurl.SSL_VERIFYHOST, 2 if access.verify else 0)
+        if form:
+            set_option(pycurl.POSTFIELDS, form)
+        else:
+            set_option(pycurl.HTTPGET, 1)
+        if login is not None and login.user:
+            set_option(pycurl.HTTPAUTH, pycurl.HTTPAUTH_BASIC | pycurl.HTTPAUTH_DIGEST)
+            set_option(pycurl.USERPWD, f"{login.user}:{login.password}")
+        else:
+            self.curl.unsetopt(pycurl.USERPWD)
 
     def _on_header(self, line: bytes) -> int | None:
         if self._body_bytes:
@@ -261,6 +346,11 @@ def _fixed_options(limits: FetchLimits, ca_file: str | None) -> dict[int, object
     if ca_file:
         options[pycurl.CAINFO] = ca_file
     return options
+
+
+def _server_of(route: Route) -> str:
+    """One name for one server: where the operator sends us, or its first address."""
+    return route.connect_to or (min(route.addresses) if route.addresses else "")
 
 
 def _parts(url: str) -> tuple[str, str, int, str]:

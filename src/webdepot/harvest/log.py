@@ -83,6 +83,11 @@ class CrawlLog:
             raise _no_space(self._heritrix.name, error) from error
         return {LOG_NAME: self._heritrix.tell(), JSON_NAME: self._json.tell()}
 
+    def free_bytes(self) -> int:
+        """Room on its disk, which is the harvest's."""
+        found = os.fstatvfs(self._json.fileno())
+        return found.f_bavail * found.f_frsize
+
     def close(self) -> None:
         """Closes even on a full disk: what was not synced is not acknowledged."""
         for file in (self._heritrix, self._json):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from webdepot.harvest import robots
+from webdepot.harvest.host_book import HostCounts
 from webdepot.harvest.host_rules import HostRules
 from webdepot.harvest.links import LinkLimits
 from webdepot.harvest.politeness import Manners
@@ -61,6 +62,10 @@ class CrawlSettings:
     """Log links that lead outside, too, each once; otherwise they are only counted."""
     robots: RobotsPolicy = RobotsPolicy.OBEY
     manners: Manners = field(default_factory=Manners)
+    least_free_bytes: int = 0
+    """The crawl stops when its disk has less room than that."""
+    bytes_per_s: int = 0
+    """Bandwidth of all requests together."""
     workers: int = 16
     limit_pages: int = 0
     limit_bytes: int = 0
@@ -86,12 +91,22 @@ class CrawlProgress:
     host: str
     """The host of the newest answer."""
     elapsed_s: float
+    seen: int = 0
+    """Distinct addresses ever queued."""
+    done: int = 0
+    """Of those, the ones whose life is over."""
+    paused: bool = False
+    refusals: Mapping[str, int] = field(default_factory=dict)
+    """Distinct addresses by the rule that rejected them."""
+    hosts: Mapping[str, HostCounts] = field(default_factory=dict)
+    """Hosts of which something came lately."""
 
 
 class End(StrEnum):
     FINISHED = "finished"
     STOPPED = "stopped"
     ABORTED = "aborted"
+    NO_ROOM = "no room"
     LIMIT_PAGES = "limit of pages"
     LIMIT_BYTES = "limit of bytes"
     LIMIT_TIME = "limit of time"
@@ -163,7 +178,7 @@ class CrawlResult:
     reason: str
     """Why it ended, in words."""
     counts: Mapping[str, int]
-    """fetched, bytes, errors, robots_refused, duplicates, waiting, seen."""
+    """fetched, bytes, errors, robots_refused, duplicates, outside, rejected, waiting, seen."""
     seeds: tuple[SeedOutcome, ...]
     shut_out: tuple[str, ...]
     """Hosts whose robots.txt shuts everybody out."""
@@ -203,6 +218,8 @@ def reason_of(end: End, settings: CrawlSettings, *, waiting: int, shut_out: Sequ
             return "All addresses in scope were fetched." + closed
         case End.STOPPED:
             return "Stopped by request." + left
+        case End.NO_ROOM:
+            return f"The disk has less than {settings.least_free_bytes} bytes left. Make room, then resume the harvest." + left
         case End.ABORTED:
             return "Given up by request." + left
         case End.LIMIT_PAGES:

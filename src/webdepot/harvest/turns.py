@@ -1,7 +1,9 @@
-"""Asking servers in turn: one request at a time for each, and the pause after it.
+"""Asking servers in turn: one request at a time for each server address, and the pause after it.
 
-The frontier already hands out one candidate of a host at a time. This guards the requests it does not hand out: robots.txt, and
-above all robots.txt that redirects to another host, which may be asked by somebody else just then. A server is its origin here.
+The frontier hands out one candidate of a host at a time; here many hosts that live at one address share one turn. A host whose server is
+busy is given a place in the row (`wait_until_s`), so that it goes back to the frontier instead of holding a worker. What the frontier does
+not hand out (robots.txt, and robots.txt that redirects to another host) waits for its turn in `ask`. With `SharedServers` other
+processes and harvests of this machine stand in the same row.
 """
 
 import asyncio
@@ -9,49 +11,109 @@ import time
 
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.politeness import Manners, pause_after
+from webdepot.harvest.servers import SharedServers
 from webdepot.model import Candidate, Visit
 from webdepot.ports import Fetcher
 
 MOST_SERVERS = 10_000
 """Servers remembered; beyond that, those are let go that nobody waits for."""
+_SHORTEST_PLACE_S = 0.005
+
+
+class _Server:
+    __slots__ = ("free_at_s", "lock", "reserved_s")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.free_at_s = 0.0
+        self.reserved_s = 0.0
+        """Up to then places in the row have been given away."""
 
 
 class Turns:
     """One event loop. Times are `time.monotonic()`: the event loop's own clock may lag behind by a whole turn of the loop."""
 
-    def __init__(self, fetcher: Fetcher, manners: Manners) -> None:
+    def __init__(self, fetcher: Fetcher, manners: Manners, *, shared: SharedServers | None = None, bytes_per_s: int = 0) -> None:
         self._fetcher = fetcher
         self.manners = manners
         """Of hosts that have none of their own; may be changed at any time."""
-        self._locks: dict[str, asyncio.Lock] = {}
-        self._free_at_s: dict[str, float] = {}
+        self.bytes_per_s = bytes_per_s
+        """Bandwidth of all requests together; 0 is no cap."""
+        self._shared = shared
+        self._servers: dict[str, _Server] = {}
+        self._names: dict[str, str] = {}
+        """Origin -> server; asked again with each request, since names move."""
+        self._line_free_at_s = 0.0
+
+    async def wait_until_s(self, origin: str) -> float | None:
+        """When a host should come again because its server is busy or resting; None when it can be asked now."""
+        server = self._get(await self._find(origin))
+        now_s = time.monotonic()
+        if not server.lock.locked() and server.free_at_s <= now_s:
+            return None
+        place_s = max(now_s, server.free_at_s, server.reserved_s)
+        server.reserved_s = place_s + max(self.manners.delay_s, _SHORTEST_PLACE_S)
+        return place_s + _SHORTEST_PLACE_S
 
     async def ask(self, candidate: Candidate, *, crawl_delay_s: float | None, manners: Manners | None = None) -> Visit:
         """Fetch when the server is free; afterwards `free_at_s` says when it will be again."""
-        origin = origin_of(candidate.url)
-        lock = self._locks.get(origin)
-        if lock is None:
-            self._let_go()
-            lock = self._locks[origin] = asyncio.Lock()
-        async with lock:
-            while (rest_s := self.free_at_s(origin) - time.monotonic()) > 0:
-                await asyncio.sleep(rest_s)
-            visit = await self._fetcher.fetch(candidate)
-            self._free_at_s[origin] = time.monotonic() + pause_after(visit.duration_s, manners or self.manners, crawl_delay_s=crawl_delay_s)
+        name = await self._find(origin_of(candidate.url))
+        server = self._get(name)
+        async with server.lock:
+            await self._rested(name, server)
+            try:
+                visit = await self._fetcher.fetch(candidate)
+                pause_s = pause_after(visit.duration_s, manners or self.manners, crawl_delay_s=crawl_delay_s)
+                server.free_at_s = time.monotonic() + pause_s
+                self._count(visit)
+            finally:
+                if self._shared is not None:
+                    self._shared.end(name, server.free_at_s)
         return visit
 
     def free_at_s(self, origin: str) -> float:
-        return self._free_at_s.get(origin, 0.0)
+        server = self._servers.get(self._names.get(origin, origin))
+        return server.free_at_s if server is not None else 0.0
 
     def hold(self, origin: str, until_s: float) -> float:
         """Leave a server alone at least until then; when it is free."""
-        self._free_at_s[origin] = max(until_s, self.free_at_s(origin))
-        return self._free_at_s[origin]
+        name = self._names.get(origin, origin)
+        server = self._get(name)
+        server.free_at_s = max(until_s, server.free_at_s)
+        if self._shared is not None:
+            self._shared.hold(name, server.free_at_s)
+        return server.free_at_s
+
+    async def _rested(self, name: str, server: _Server) -> None:
+        """Wait until neither this crawl nor another one, nor the line, has anything against it."""
+        while True:
+            rest_s = max(server.free_at_s, self._line_free_at_s) - time.monotonic()
+            if rest_s <= 0 and self._shared is not None:
+                rest_s = self._shared.begin(name) - time.monotonic()
+            if rest_s <= 0:
+                return
+            await asyncio.sleep(rest_s)
+
+    def _count(self, visit: Visit) -> None:
+        if self.bytes_per_s:
+            took_s = (len(visit.head) + visit.body_bytes) / self.bytes_per_s
+            self._line_free_at_s = max(self._line_free_at_s, time.monotonic() - visit.duration_s) + took_s
+
+    async def _find(self, origin: str) -> str:
+        name = self._fetcher.known_server(origin) or await self._fetcher.find_server(origin) or origin
+        self._names[origin] = name
+        return name
+
+    def _get(self, name: str) -> _Server:
+        server = self._servers.get(name)
+        if server is None:
+            self._let_go()
+            server = self._servers[name] = _Server()
+        return server
 
     def _let_go(self) -> None:
-        if len(self._locks) < MOST_SERVERS:
+        if len(self._servers) < MOST_SERVERS:
             return
         now_s = time.monotonic()
-        resting = {origin for origin, free_at_s in self._free_at_s.items() if free_at_s > now_s}
-        self._locks = {origin: lock for origin, lock in self._locks.items() if lock.locked() or origin in resting}
-        self._free_at_s = {origin: free_at_s for origin, free_at_s in self._free_at_s.items() if origin in self._locks}
+        self._servers = {name: server for name, server in self._servers.items() if server.lock.locked() or server.free_at_s > now_s}
+        self._names = {origin: name for origin, name in self._names.items() if name in self._servers}

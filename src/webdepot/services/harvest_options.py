@@ -17,8 +17,9 @@ from typing import Any
 from webdepot.archive import Archive
 from webdepot.config import Config
 from webdepot.errors import InputError
-from webdepot.harvest import rules
+from webdepot.harvest import login, rules
 from webdepot.harvest.addresses import Router
+from webdepot.harvest.fetch_http import HostAccess
 from webdepot.harvest.host_rules import HostRules
 from webdepot.harvest.links import LinkLimits
 from webdepot.harvest.politeness import Manners
@@ -167,6 +168,8 @@ def settings_of(
         find_sitemaps=given.sitemaps,
         robots=Policy(options.robots),
         manners=manners,
+        bytes_per_s=given.bytes_per_s,
+        least_free_bytes=given.least_free_bytes,
         workers=options.workers,
         limit_pages=options.limit_pages,
         limit_bytes=options.limit_bytes,
@@ -181,7 +184,13 @@ def _manners(config: Config, delay_s: float) -> Manners:
     given = config.harvest
     # --delay 0 is the operator's word that the server bears it; otherwise slowness of the server lengthens the pause.
     factor = given.delay_factor if delay_s else 0.0
-    return Manners(delay_s=delay_s, delay_factor=factor, longest_delay_s=given.longest_delay_s, tries=given.tries)
+    return Manners(
+        delay_s=delay_s,
+        delay_factor=factor,
+        longest_delay_s=given.longest_delay_s,
+        tries=given.tries,
+        retry_delay_s=given.retry_delay_s,
+    )
 
 
 def _of_host(config: Config, options: HarvestOptions) -> Callable[[str], HostSettings]:
@@ -195,7 +204,7 @@ def _of_host(config: Config, options: HarvestOptions) -> Callable[[str], HostSet
             robots=Policy(told["robots"]) if "robots" in told else None,
             limit_pages=told.get("limit_pages", options.limit_host_pages),
             limit_bytes=told.get("limit_bytes", options.limit_host_bytes),
-            bytes_per_s=told.get("bytes_per_s", 0),
+            bytes_per_s=told.get("bytes_per_s", config.harvest.host_bytes_per_s),
         )
 
     return of_host
@@ -214,6 +223,21 @@ def told_of(host: str, hosts: Mapping[str, Mapping[str, Any]]) -> Mapping[str, A
 def credentials_of(host: str, options: HarvestOptions) -> str:
     """Name of the credentials for a host; empty where it has none."""
     return str(told_of(host, options.hosts).get("credentials", ""))
+
+
+def access_of(archive: Archive, options: HarvestOptions) -> Callable[[str], HostAccess]:
+    """What is particular about asking a host: account, bandwidth, certificate. ConfigError for a file of accounts that is wrong."""
+    given = archive.config.harvest
+    logins = login.read(archive.home / given.logins_file)
+    of_host = _of_host(archive.config, options)
+
+    @lru_cache(maxsize=10_000)
+    def access(host: str) -> HostAccess:
+        name = credentials_of(host, options) or host
+        caps = [cap for cap in (of_host(host).bytes_per_s, given.bytes_per_s) if cap]
+        return HostAccess(bytes_per_s=min(caps, default=0), verify=given.tls == "verify", login=logins.get(name))
+
+    return access
 
 
 def _addresses_of(router: Router) -> Callable[[str], Sequence[str]]:

@@ -30,14 +30,16 @@ from webdepot.archive import VERSION, Archive
 from webdepot.container import recovery, shelf
 from webdepot.container.writer import ContainerWriter, Sealed
 from webdepot.errors import Conflict, InputError, NoSpace, RemoteError
-from webdepot.harvest import crawl, log, runs
+from webdepot.harvest import crawl, live, log, runs
 from webdepot.harvest.addresses import Router
 from webdepot.harvest.control import Orders
+from webdepot.harvest.cookies import CookieJar
 from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.identity import identity_without
 from webdepot.harvest.log import CrawlLog
 from webdepot.harvest.result import CrawlProgress, CrawlResult, CrawlSettings, End, Trouble
+from webdepot.harvest.servers import SharedServers
 from webdepot.model import Container, ContainerState, Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Event, Outcome, append
 from webdepot.services import harvest_options, selecting
@@ -210,7 +212,11 @@ async def _run_crawl_with(
 ) -> CrawlResult:
     given, options = archive.config.harvest, harvest_options.from_kept(harvest.settings)
     router = Router(
-        allow_private=options.allow_private, connect_to=given.connect_to, timeout_s=given.connect_timeout_s, look_up=gate.look_up
+        allow_private=options.allow_private,
+        connect_to=given.connect_to,
+        timeout_s=given.connect_timeout_s,
+        look_up=gate.look_up,
+        on_found=lambda host, addresses: keeper.note_look_up(host, addresses, archive.clock()),
     )
     limits = FetchLimits(timeout_s=given.timeout_s, connect_timeout_s=given.connect_timeout_s, body_bytes=given.limit_file_bytes)
     agent = user_agent(archive)
@@ -221,7 +227,15 @@ async def _run_crawl_with(
         clock=archive.clock,
         spool_folder=folder_of(archive, harvest),
         ca_file=gate.ca_file,
+        access=harvest_options.access_of(archive, options),
+        cookies=CookieJar() if given.cookies else None,
     )
+    shared = SharedServers(archive.harvests_folder / "servers")
+    publisher = live.Publisher(folder_of(archive, harvest), archive.clock)
+
+    def tell(progress: CrawlProgress) -> None:
+        publisher(progress)
+        watch(_progress(progress))
 
     def settings(changes: Mapping[str, object]) -> CrawlSettings:
         return harvest_options.settings_of(
@@ -242,12 +256,15 @@ async def _run_crawl_with(
             keeper=keeper,
             log=crawl_log,
             clock=archive.clock,
-            progress=lambda progress: watch(_progress(progress)),
+            progress=tell,
             stop=_stop_on_signals(),
             orders=Orders(folder_of(archive, harvest)),
             changed=settings,
+            shared=shared,
         )
     finally:
+        shared.close()
+        publisher.close()
         await fetcher.close()
 
 
@@ -267,6 +284,7 @@ def _warcinfo(archive: Archive, harvest: Harvest) -> dict[str, str]:
         "publisher": archive.config.archive.name,
         "isPartOf": harvest.id,
         "http-header-user-agent": user_agent(archive),
+        **({"tls": "certificates were not verified"} if archive.config.harvest.tls == "accept" else {}),
         "robots": f"{options.robots}: {options.robots_reason}" if options.robots_reason else options.robots,
         **({"profile": options.profile} if options.profile else {}),
         **({"description": "Demonstration: the dates are invented."} if archive.config.archive.demo else {}),
@@ -300,7 +318,7 @@ def _progress(progress: CrawlProgress) -> Progress:
 
 
 def _state_after(result: CrawlResult) -> HarvestState:
-    if result.end is End.STOPPED:
+    if result.end in (End.STOPPED, End.NO_ROOM):
         return HarvestState.STOPPED
     # An empty page is an answer worth keeping; everything else that is trouble brought nothing.
     if result.trouble is not None and result.trouble is not Trouble.EMPTY:

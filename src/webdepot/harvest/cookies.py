@@ -1,0 +1,129 @@
+"""Cookies of a harvest: what servers set and what is sent back. RFC 6265, https://www.rfc-editor.org/rfc/rfc6265
+
+A cookie goes back to the host that set it, or with Domain to the hosts below that domain, never to a public suffix; only below its
+path; `Secure` ones only over https. Those of a log-in are secret: they are sent, but not shown in what is kept of the request.
+Bounded: a site that sets cookies without end pushes out its own oldest ones.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from webdepot.times import from_http
+from webdepot.url import domain_of, host_of
+
+MOST_OF_DOMAIN = 50
+MOST_DOMAINS = 10_000
+LONGEST_LETTERS = 4096
+HIDDEN = "[removed]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cookie:
+    name: str
+    value: str
+    domain: str
+    host_only: bool
+    path: str
+    secure: bool
+    ends_at: datetime | None
+    secret: bool
+
+
+def parse(line: str, url: str, now: datetime, *, secret: bool = False) -> Cookie | None:
+    """What a Set-Cookie line of an answer means (5.2, 5.3); None when it is to be ignored."""
+    if len(line) > LONGEST_LETTERS:
+        return None
+    pair, *rest = line.split(";")
+    name, equals, value = pair.partition("=")
+    name, value = (name.strip(), value.strip()) if equals else ("", pair.strip())
+    if not name or not _is_plain(name) or not _is_plain(value):
+        return None
+    given = {key.strip().lower(): said.strip() for key, _, said in (part.partition("=") for part in rest)}
+    host = _name(url)
+    domain = given.get("domain", "").lstrip(".").lower()
+    if domain and domain != host and (not host.endswith(f".{domain}") or not _may_share(domain, host)):
+        return None
+    path = given.get("path", "")
+    return Cookie(
+        name=name,
+        value=value,
+        domain=domain or host,
+        host_only=not domain,
+        path=path if path.startswith("/") else _folder(url),
+        secure="secure" in given,
+        ends_at=_end(given, now),
+        secret=secret,
+    )
+
+
+class CookieJar:
+    def __init__(self) -> None:
+        self._by_domain: dict[str, dict[tuple[str, str, str], Cookie]] = {}
+
+    def take(self, lines: list[str], url: str, now: datetime, *, secret: bool = False) -> None:
+        """The Set-Cookie lines of an answer."""
+        for line in lines:
+            cookie = parse(line, url, now, secret=secret)
+            if cookie is None:
+                continue
+            kept = self._by_domain.setdefault(domain_of(url), {})
+            key = (cookie.domain, cookie.path, cookie.name)
+            earlier = kept.pop(key, None)
+            if cookie.ends_at is None or cookie.ends_at > now:
+                kept[key] = cookie if earlier is None or not earlier.secret else replace(cookie, secret=True)  # a renewed log-in
+            while len(kept) > MOST_OF_DOMAIN:
+                kept.pop(next(iter(kept)))
+        while len(self._by_domain) > MOST_DOMAINS:
+            self._by_domain.pop(next(iter(self._by_domain)))
+
+    def header(self, url: str, now: datetime) -> tuple[str, str]:
+        """The value of the Cookie header, as it is sent and as it may be shown; empty when there is none."""
+        kept = self._by_domain.get(domain_of(url)) if self._by_domain else None
+        if not kept:
+            return "", ""
+        fitting = sorted((cookie for cookie in kept.values() if _fits(cookie, url, now)), key=lambda cookie: -len(cookie.path))
+        sent = "; ".join(f"{cookie.name}={cookie.value}" for cookie in fitting)
+        shown = "; ".join(f"{cookie.name}={HIDDEN if cookie.secret else cookie.value}" for cookie in fitting)
+        return sent, shown
+
+
+def _fits(cookie: Cookie, url: str, now: datetime) -> bool:
+    host, path = _name(url), "/" + url.partition("://")[2].partition("/")[2].partition("?")[0]
+    return (
+        (host == cookie.domain or (not cookie.host_only and host.endswith(f".{cookie.domain}")))
+        and (path == cookie.path or path.startswith(cookie.path if cookie.path.endswith("/") else f"{cookie.path}/"))
+        and (not cookie.secure or url.startswith("https:"))
+        and (cookie.ends_at is None or cookie.ends_at > now)
+    )
+
+
+def _may_share(domain: str, host: str) -> bool:
+    """Not above what its owner has registered: a public suffix is shared by strangers."""
+    registered = domain_of(f"http://{host}/")
+    return domain == registered or domain.endswith(f".{registered}")
+
+
+def _name(url: str) -> str:
+    """The host without its port: cookies do not know ports (8.5)."""
+    host = host_of(url)
+    return host if host.endswith("]") else host.partition(":")[0] if not host.startswith("[") else host.rpartition(":")[0]
+
+
+def _folder(url: str) -> str:
+    path = "/" + url.partition("://")[2].partition("/")[2].partition("?")[0]
+    return path[: path.rfind("/")] or "/"
+
+
+def _end(given: dict[str, str], now: datetime) -> datetime | None:
+    """Max-Age goes before Expires."""
+    age = given.get("max-age", "")
+    if age.lstrip("-").isdigit():
+        return now + timedelta(seconds=min(int(age[:12]), 400 * 86400)) if int(age[:12]) > 0 else now
+    try:
+        return from_http(given["expires"].replace("-", " ")) if "expires" in given else None
+    except ValueError:
+        return None
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and (text.isprintable() or not text)
