@@ -196,10 +196,14 @@ def iter_candidates(store: ObjectStore, identifier: str) -> Iterator[Inventory]:
     if found is not None:
         yield found
         return
-    number = 1
-    while (found := _find_proven(store, f"{folder}/v{number}/{inventories.NAME}", identifier)) is not None:
-        yield found
+    number = missing = 0
+    while missing < 2:  # one version's inventory may be gone; then the next one is still worth a look
         number += 1
+        key = f"{folder}/v{number}/{inventories.NAME}"
+        missing = missing + 1 if store.size(key) is None else 0
+        found = _find_proven(store, key, identifier)
+        if found is not None:
+            yield found
 
 
 def _find_proven(store: ObjectStore, key: str, identifier: str) -> Inventory | None:

@@ -244,6 +244,7 @@ def audit(
     if place and place != MAIN:
         with archive.database.reading() as connection:
             places.get(connection, place)
+    started = archive.clock()
     with _alone(archive):
         meter = _meter(archive, rate_bytes_s)
         if repair and not packages:
@@ -252,7 +253,8 @@ def audit(
             _fill(archive, place="", meter=meter, watch=watch) if repair and not packages else FillReport(copied=0, size_bytes=0, waiting=0)
         )
         days = archive.config.depot.audit_days if older_than_days is None else older_than_days
-        before = archive.clock() - timedelta(days=days)
+        # What is read now is not due again in the same audit, however young copies were asked for.
+        before = min(archive.clock() - timedelta(days=days), started)
         run = _Run(archive, meter=meter, repair=repair, limit_bytes=limit_bytes, watch=watch)
         run.over(_named(archive, packages, place) if packages else _due(archive, before, place))
         return run.report(filled, left=0 if packages else _left(archive, before, place, run.away))

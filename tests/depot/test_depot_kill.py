@@ -1,0 +1,84 @@
+"""kill -9 in the middle of keeping, copying, auditing and repairing: nothing acknowledged is lost, and the log tells the truth."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from depot_samples import content_of, files_of
+
+from webdepot.archive import Archive
+from webdepot.depot import copies, fixity, holdings, ocfl, package
+from webdepot.depot.copies import CopyState
+from webdepot.depot.folder import FolderStore
+from webdepot.provenance import iter_of
+from webdepot.services import auditing, keeping
+
+KILLS = 30
+
+
+def work(home: Path, folder: Path, acknowledged: Path) -> None:
+    """What a busy archive does, until it is killed: keep, copy, spoil, audit."""
+    chance = random.Random()
+    with Archive.open(home, agent="worker") as archive:
+        while True:
+            number = chance.randrange(1_000_000_000)
+            content = content_of(folder, number)
+            keeping.adopt(archive)
+            facts = package.build(archive.store, content)
+            keeping.adopt(archive)
+            with acknowledged.open("a") as log:  # from here on it must never be lost
+                log.write(f"{facts.package.id} {content.containers[0].sha256}\n")
+                log.flush()
+                os.fsync(log.fileno())
+            auditing.fill(archive)
+            victim = chance.choice(acknowledged.read_text().split("\n")[:-1]).partition(" ")[0]
+            spoiled = files_of(folder / "second", victim)
+            if spoiled:
+                path = chance.choice(spoiled)
+                path.write_bytes(b"spoiled" + path.read_bytes()[7:])
+            auditing.audit(archive, packages=[victim])
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_nothing_acknowledged_is_lost(home, tmp_path):
+    acknowledged = tmp_path / "acknowledged"
+    acknowledged.touch()
+    with Archive.open(home) as archive:
+        auditing.add_place(archive, "second", str(tmp_path / "second"))
+    chance = random.Random(7)
+    for _ in range(KILLS):
+        child = os.fork()
+        if child == 0:
+            try:
+                work(home, tmp_path, acknowledged)
+            finally:
+                os._exit(1)
+        time.sleep(chance.uniform(0.02, 0.5))  # the moment of the blow is what is tested
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        assert os.WIFSIGNALED(status), "it was killed; it did not fail by itself"
+    promised = dict(line.split() for line in acknowledged.read_text().splitlines())
+    assert len(promised) >= 5
+    with Archive.open(home, agent="afterwards") as archive:
+        keeping.adopt(archive)
+        report = auditing.audit(archive, older_than_days=0)
+        assert report.alarms == []
+        with archive.database.reading() as connection:
+            known = set(holdings.iter_ids(connection))
+            for identifier, sha256 in promised.items():
+                assert identifier in known
+                assert {copy.place: copy.state for copy in copies.of_package(connection, identifier)} == dict.fromkeys(
+                    ("main", "second"), CopyState.WHOLE
+                )
+                acts = [event.action for event in iter_of(connection, "package", identifier)]
+                assert "kept" in acts
+                assert "copied" in acts or "repaired" in acts
+                for store in (archive.store, FolderStore(tmp_path / "second")):
+                    assert not [found for found in fixity.verify_package(store, identifier) if found.severity == "error"]
+                    facts = package.read(store, identifier)
+                    assert facts.containers[0].sha256 == sha256
+        for store in (archive.store, FolderStore(tmp_path / "second")):
+            assert set(promised) <= set(ocfl.iter_objects(store))

@@ -1,0 +1,163 @@
+"""Pages of the depot: who may see them, what they say in three languages, the alarm, the report that a third party can check."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode, urlsplit
+
+import pytest
+
+from webdepot import accounts
+from webdepot.accounts import Role
+from webdepot.depot.copies import CopyState
+from webdepot.errors import CorruptData
+from webdepot.services import auditing, depositing
+from webdepot.web.app import build_portal
+
+PATHS = ("/depot", "/depot/packages", "/depot/report.json")
+
+
+@dataclass(frozen=True)
+class Answer:
+    status_code: int
+    headers: dict[str, str]
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        return self.content.decode()
+
+
+class Portal:
+    """Asks the portal as its server does, without a socket, and keeps its cookies."""
+
+    def __init__(self, app) -> None:
+        self.app = app
+        self.cookies: dict[str, str] = {}
+
+    def get(self, path: str, params: dict[str, str] | None = None) -> Answer:
+        parts = urlsplit(path)
+        return self.ask("GET", parts.path, "&".join(filter(None, (parts.query, urlencode(params or {})))), b"")
+
+    def post(self, path: str, form: dict[str, str]) -> Answer:
+        return self.ask("POST", path, "", urlencode(form).encode())
+
+    def ask(self, method: str, path: str, query: str, body: bytes) -> Answer:
+        headers = {"host": "testserver", "origin": "http://testserver", "content-type": "application/x-www-form-urlencoded"}
+        headers |= {"content-length": str(len(body)), "cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
+        scope = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http", "path": path,
+            "raw_path": quote(path, safe="/:%").encode(), "query_string": query.encode(), "root_path": "",
+            "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+            "client": ("127.0.0.1", 1), "server": ("testserver", 80),
+        }  # fmt: skip
+        sent: list[dict] = []
+
+        async def receive() -> dict:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: dict) -> None:
+            sent.append(message)
+
+        asyncio.run(self.app(scope, receive, send))
+        found = [(name.decode(), value.decode()) for name, value in sent[0]["headers"]]
+        for name, value in found:
+            if name == "set-cookie":
+                cookie, _, content = value.partition(";")[0].partition("=")
+                self.cookies[cookie] = content
+        return Answer(sent[0]["status"], dict(found), b"".join(message.get("body", b"") for message in sent[1:]))
+
+
+@pytest.fixture
+def portal(archive, clock) -> Portal:
+    accounts.add(archive.database, "anna", "a long password", [Role.CURATOR], clock())
+    return Portal(build_portal(archive, portal_url="http://testserver", replay_url="http://replay.test"))
+
+
+def sign_in(client: Portal) -> None:
+    assert client.post("/sign-in", {"name": "anna", "password": "a long password", "to": "/"}).status_code == 303
+
+
+def test_only_staff_sees_them(portal):
+    for path in (*PATHS, "/depot/packages/urn:uuid:1"):
+        assert portal.get(path).status_code == 303
+        assert "/sign-in" in portal.get(path).headers["location"]
+
+
+@pytest.mark.parametrize("language", ["en", "nl", "de"])
+def test_an_empty_depot_has_pages(portal, language):
+    sign_in(portal)
+    for path in PATHS:
+        assert portal.get(path, params={"lang": language}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("language", "whole", "damaged"), [("en", "whole", "damaged"), ("nl", "heel", "beschadigd"), ("de", "heil", "beschädigt")]
+)
+def test_packages_copies_events_and_the_alarm(portal, archive, keep_site, tmp_path, language, whole, damaged):
+    sign_in(portal)
+    kept = [keep_site(number) for number in range(1, 4)]
+    auditing.add_place(archive, "second", str(tmp_path / "second"))
+    auditing.fill(archive)
+    page = portal.get("/depot", params={"lang": language}).text
+    assert 'role="alert"' not in page
+    assert f"4 {whole}" in page or f"3 {whole}" in page
+    listed = portal.get("/depot/packages", params={"lang": language}).text
+    assert all(each.title in listed for each in kept)
+    shown = portal.get(f"/depot/packages/{kept[0].id}", params={"lang": language}).text
+    assert "warc/site-1.warc.gz" in shown
+    assert kept[0].urn in shown
+    container = next((tmp_path / "second").rglob("site-1.warc.gz"))
+    container.write_bytes(b"spoiled")
+    auditing.audit(archive, packages=[kept[0].id], repair=False)
+    alarmed = portal.get("/depot", params={"lang": language}).text
+    assert 'role="alert"' in alarmed
+    assert damaged in alarmed
+    assert kept[0].id in alarmed
+
+
+def test_pages_of_packages_go_on_where_the_last_ended(portal, keep_site, monkeypatch):
+    monkeypatch.setattr("webdepot.web.depot.PER_PAGE", 2)
+    sign_in(portal)
+    kept = [keep_site(number) for number in range(1, 6)]
+    seen, path = [], "/depot/packages"
+    while path:
+        text = portal.get(path).text
+        seen += [each.title for each in kept if each.title in text]
+        path = text.partition('rel="next" href="')[2].partition('"')[0]
+    assert sorted(seen) == sorted(each.title for each in kept)
+
+
+def test_the_report_is_signed_and_a_changed_one_is_found_out(portal, archive, keep_site):
+    sign_in(portal)
+    kept = keep_site(1)
+    data = portal.get("/depot/report.json").content
+    key = depositing.public_key(archive)
+    assert depositing.check_report(data, key=key) == key
+    document = json.loads(data)
+    assert [(copy["package"], copy["state"]) for copy in document["report"]["copies"]] == [(kept.id, CopyState.WHOLE.value)]
+    document["report"]["copies"][0]["state"] = "lost"
+    with pytest.raises(CorruptData):
+        depositing.check_report(json.dumps(document).encode())
+    with pytest.raises(CorruptData):
+        depositing.check_report(data, key="AAAA")
+    assert (archive.home / "keys" / "report.pem").stat().st_mode & 0o077 == 0
+
+
+def test_a_package_that_is_not_there(portal):
+    sign_in(portal)
+    assert portal.get("/depot/packages/urn:none").status_code == 404
+
+
+def test_levels_are_not_claimed_beyond_what_is_true(archive, keep_site, tmp_path, clock):
+    keep_site(1)
+    levels = {level.area: level.level for level in depositing.status(archive).levels}
+    assert levels["storage"] == levels["integrity"] == levels["metadata"] == 0
+    auditing.add_place(archive, "second", str(tmp_path / "second"))
+    auditing.fill(archive)
+    object.__setattr__(archive.config.depot, "virus_scanner", "true")
+    levels = {level.area: level.level for level in depositing.status(archive).levels}
+    assert (levels["storage"], levels["integrity"], levels["metadata"]) == (1, 4, 4)
+    clock.days_later(100)
+    levels = {level.area: level.level for level in depositing.status(archive).levels}
+    assert levels["integrity"] == 2, "every copy is overdue"
