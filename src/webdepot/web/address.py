@@ -3,7 +3,9 @@
     /{collection}/{timestamp}{modifier}/{url}      20190304050607id_ (raw), sw_ (for the worker), mp_ (rewritten), none (framed)
     /{collection}/*/{url}, /{collection}/2019*/{url}   all versions, those of a year
     /{collection}/{url}                            the latest; with Accept-Datetime a TimeGate (RFC 7089)
-    /{collection}/timemap/link/{url}               all versions for machines
+    /{collection}/timegate/{url}                   the same, always a TimeGate
+    /{collection}/timemap/link/{url}               all versions for machines; json and cdxj too
+    /{collection}/timemap/link/20120601/{url}      a page of them, from that moment on
 
 The archived address stands unescaped at the end, with its own query string, so it is taken from the raw path and query and
 never from the decoded path. Proxies that merge slashes (`http:/host`) are forgiven.
@@ -20,10 +22,13 @@ from webdepot.times import from_timestamp, to_timestamp
 from webdepot.url import LONGEST_URL, Url, canonicalise
 
 COLLECTION = re.compile(r"[a-z0-9][a-z0-9_.-]{0,59}\Z", re.IGNORECASE)
-RESERVED = frozenset({"-", "search", "about", "help", "status", "sign-in", "sign-out", "static", "api", "sw.js"})
+RESERVED = frozenset({"-", "search", "about", "help", "status", "sign-in", "sign-out", "static", "api", "sw.js", "cdx", "compare"})
 """First steps of a path that are pages of ours and so no names of collections."""
 
-_PATH = re.compile(r"/([^/]*)/(?:([0-9]{4}\*|\*|timemap/link|[^/.:]*)/)?((?:[a-zA-Z][a-zA-Z0-9+.-]*:/|//|www\.).*|[^/]+\..*)\Z", re.DOTALL)
+_PATH = re.compile(
+    r"/([^/]*)/(?:([0-9]{4}\*|\*|timemap/(?:link|json|cdxj)(?:/[0-9]{4,14})?|[^/.:]*)/)?((?:[a-zA-Z][a-zA-Z0-9+.-]*:/|//|www\.).*|[^/]+\..*)\Z",
+    re.DOTALL,
+)
 _STAMP = re.compile(r"([0-9]*)([a-z]{2}_)?\Z")
 _ONE_SLASH = re.compile(r"(https?|ftp):/(?=[^/])", re.IGNORECASE)
 
@@ -36,8 +41,10 @@ class Address:
     timestamp: str
     """Digits as given; empty for the latest."""
     modifier: str
-    """`id_`, `sw_`, `mp_`, `*`, `timemap` or empty."""
+    """`id_`, `sw_`, `mp_`, `*`, `timemap`, `timegate` or empty."""
     url: Url
+    form: str = ""
+    """Of a TimeMap: `link`, `json` or `cdxj`."""
 
 
 class BadAddress(InputError):
@@ -66,8 +73,12 @@ def find_address(raw_path: bytes, query: bytes) -> Address | None:
         raise BadAddress("errors.text_collection", collection=collection[:60])
     if step.endswith("*"):
         timestamp, modifier = step[:-1], "*"
-    elif step == "timemap/link":
-        timestamp, modifier = "", "timemap"
+    elif step.startswith("timemap/"):
+        _, form, *page = step.split("/")
+        timestamp, _ = _stamp(page[0] if page else "")
+        return Address(collection=collection.lower(), timestamp=timestamp, modifier="timemap", url=archived_url(url), form=form)
+    elif step == "timegate":
+        timestamp, modifier = "", step
     else:
         timestamp, modifier = _stamp(step)
     return Address(collection=collection.lower(), timestamp=timestamp, modifier=modifier, url=archived_url(url))

@@ -6,19 +6,19 @@
 /-/start/{collection}/{timestamp}mp_/{url}   a page that installs the worker and goes on to the rewritten page
 /{collection}/{timestamp}/{url}      to the portal's frame
 /{collection}/{url}                  TimeGate with Accept-Datetime, else to the portal
-/{collection}/timemap/link/{url}     TimeMap (RFC 7089, 5)
+/{collection}/timegate/{url}         TimeGate (RFC 7089, 4)
+/{collection}/timemap/link/{url}     TimeMap (RFC 7089, 5), see `web/timemap.py`
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import BinaryIO
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from webdepot.access.policy import ANYONE
 from webdepot.access.replay import headers as replay_headers
 from webdepot.access.replay.body import negotiated, parse_range, part_of
 from webdepot.errors import WebdepotError
@@ -27,10 +27,10 @@ from webdepot.services import replaying
 from webdepot.services.replaying import Replayed
 from webdepot.times import from_http, to_timestamp
 from webdepot.url import find_canonical
-from webdepot.web import address
+from webdepot.web import address, timemap
 from webdepot.web.address import Address
 from webdepot.web.problems import heading, status_for, words_for
-from webdepot.web.site import language_of, render, site_of
+from webdepot.web.site import language_of, reader_of, render, site_of
 
 PIECE_BYTES = 1 << 18
 WORKER_PATH = "/sw.js"
@@ -52,8 +52,8 @@ def replayed(request: Request) -> Response:
     if found is None:
         raise HTTPException(404)
     if found.modifier == "timemap":
-        return _time_map(request, found)
-    if found.modifier == "*" or not found.modifier:
+        return timemap.answer(request, found)
+    if found.modifier in ("*", "timegate", ""):
         return _to_portal_or_gate(request, found)
     if found.modifier in DOCUMENT_MODIFIERS and request.headers.get("sec-fetch-dest", "document") in {*_FRAMES, "document"}:
         return _start(request, found)
@@ -89,18 +89,18 @@ def _start(request: Request, found: Address) -> Response:
 def _to_portal_or_gate(request: Request, found: Address) -> Response:
     site = site_of(request)
     wanted = request.headers.get("accept-datetime")
-    if not wanted or found.modifier or found.timestamp:
+    if found.modifier != "timegate" and (not wanted or found.modifier or found.timestamp):
         step = found.timestamp + found.modifier if found.modifier else found.timestamp
         where = address.path_of(found.collection, step, found.url) if step else f"/{found.collection}/{address.quote_url(found.url)}"
         return RedirectResponse(site.portal_url + where, status_code=302)
     try:
-        stamp = to_timestamp(from_http(wanted))
+        stamp = to_timestamp(from_http(wanted) if wanted else site.archive.clock())
     except ValueError:
         return PlainTextResponse("Accept-Datetime is no HTTP date.\n", status_code=400)
-    capture = replaying.find_closest(site.archive, found.url, stamp, collection=found.collection, reader=ANYONE)
+    capture = replaying.find_closest(site.archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
     headers = dict(_memento(request, found.collection, capture)[1:])
     where = address.path_of(found.collection, capture.timestamp + "id_", capture.url)
-    return RedirectResponse(site.replay_url + where, status_code=302, headers={**headers, "Vary": "Accept-Datetime"})
+    return RedirectResponse(site.replay_url + where, status_code=302, headers={**headers, "Vary": "accept-datetime"})
 
 
 def _raw(request: Request, found: Address, *, for_worker: bool) -> Response:
@@ -108,9 +108,9 @@ def _raw(request: Request, found: Address, *, for_worker: bool) -> Response:
     stamp = address.nearest_stamp(found.timestamp, archive.clock())
     try:
         if len(found.timestamp) < 14:
-            capture = replaying.find_closest(archive, found.url, stamp, collection=found.collection, reader=ANYONE)
+            capture = replaying.find_closest(archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
             return RedirectResponse(address.path_of(found.collection, capture.timestamp + found.modifier, capture.url), status_code=302)
-        opened = replaying.open_capture(archive, found.url, stamp, collection=found.collection, reader=ANYONE)
+        opened = replaying.open_capture(archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
     except WebdepotError as error:
         return _not_there(request, found, error)
     try:
@@ -217,20 +217,3 @@ def _not_there(request: Request, found: Address, error: WebdepotError) -> Respon
     # 404 and not, say, 451: the worker replaces the words of all others by its own.
     shown = 404 if found.modifier == "sw_" else status
     return render(request, "inside.html", status=shown, headers=headers, heading=title, words=words_for(request, error), url=found.url)
-
-
-def _time_map(request: Request, found: Address) -> Response:
-    site = site_of(request)
-    versions = replaying.iter_versions(site.archive, found.url, collection=found.collection, reader=ANYONE)
-    base = f"{site.replay_url}/{found.collection}"
-    target = address.quote_url(found.url)
-
-    def lines() -> Iterator[str]:
-        yield f'<{target}>; rel="original",\n<{base}/{target}>; rel="timegate",\n'
-        yield f'<{base}/timemap/link/{target}>; rel="self"; type="application/link-format"'
-        for capture in versions:
-            date = replay_headers.http_date(capture.timestamp)
-            yield f',\n<{base}/{capture.timestamp}id_/{address.quote_url(capture.url)}>; rel="memento"; datetime="{date}"'
-        yield "\n"
-
-    return StreamingResponse(lines(), media_type="application/link-format")

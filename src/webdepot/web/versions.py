@@ -140,5 +140,7 @@ def _missing(request: Request, found: Address, error: NotFound) -> Response:
 
 
 def _path(found: Address) -> str:
-    step = "timemap/link" if found.modifier == "timemap" else found.timestamp + found.modifier
+    step = found.timestamp + found.modifier
+    if found.modifier == "timemap":
+        step = f"timemap/{found.form}/{found.timestamp}".rstrip("/")
     return address.path_of(found.collection, step, found.url)

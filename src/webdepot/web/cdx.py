@@ -1,0 +1,115 @@
+"""The CDX server: which captures there are, for machines, in the words of pywb and of the Internet Archive's server.
+
+/{collection}/cdx?url=…     pywb's answers: CDXJ lines, or JSON objects a line, text, link
+/cdx/search/cdx?url=…       the Internet Archive's: columns of text, or one JSON array of rows with a head
+"""
+
+import json
+from collections.abc import Iterator
+from itertools import chain, islice
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+
+from webdepot.access import cdx
+from webdepot.access.cdx import CdxQuery, Dialect, Output
+from webdepot.access.replay.headers import http_date
+from webdepot.errors import InputError
+from webdepot.index import cdxj
+from webdepot.model import EVERYTHING, Capture
+from webdepot.services import listing
+from webdepot.web import address
+from webdepot.web.site import reader_of, site_of
+
+BATCH = 500
+"""So many lines are sent at a time."""
+_TYPES = {
+    Output.CDXJ: "text/x-cdxj",
+    Output.JSON: "application/x-ndjson",
+    Output.TEXT: "text/plain",
+    Output.LINK: "application/link-format",
+}
+
+
+def of_collection(request: Request) -> Response:
+    """pywb's dialect."""
+    return _answer(request, Dialect.PYWB, request.path_params["collection"].lower())
+
+
+def of_everything(request: Request) -> Response:
+    """The Internet Archive's dialect, over the whole archive or `&collection=`."""
+    return _answer(request, Dialect.INTERNET_ARCHIVE, request.query_params.get("collection", EVERYTHING).lower())
+
+
+def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
+    if not address.COLLECTION.match(collection):
+        return JSONResponse({"message": f"{collection[:60]!r} is no name of a collection."}, status_code=400)
+    site = site_of(request)
+    try:
+        query = cdx.parse(request.query_params.multi_items(), dialect)
+        if query.counts_pages:
+            pages = listing.count_pages(site.archive, query, reader=reader_of(request), collection=collection)
+            if dialect is Dialect.INTERNET_ARCHIVE:
+                return PlainTextResponse(f"{pages}\n")
+            return JSONResponse({"pages": pages, "pageSize": query.page_lines // cdx.PAGE_LINES, "blocks": pages})
+        found = listing.find(site.archive, query, reader=reader_of(request), collection=collection)
+    except InputError as error:
+        return JSONResponse({"message": str(error)}, status_code=400)
+    lines = _lines(found, query, f"{site.replay_url}/{collection}")
+    first = list(islice(lines, BATCH))
+    if not first and dialect is Dialect.PYWB:
+        return JSONResponse({"message": f"No Captures found for: {query.url[:2000]}"}, status_code=404)
+    media_type = "application/json" if query.output is Output.JSON and dialect is Dialect.INTERNET_ARCHIVE else _TYPES[query.output]
+    headers = {"Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
+    if len(first) < BATCH:
+        return Response("".join(first), media_type=media_type, headers=headers)
+    return StreamingResponse(_batches(chain(first, lines)), media_type=media_type, headers=headers)
+
+
+def _batches(lines: Iterator[str]) -> Iterator[str]:
+    while batch := "".join(islice(lines, BATCH)):
+        yield batch
+
+
+def _lines(found: listing.Lines, query: CdxQuery, base: str) -> Iterator[str]:
+    if query.output is Output.JSON and query.dialect is Dialect.INTERNET_ARCHIVE:
+        yield from _rows(found, query)
+        return
+    for capture in found.captures:
+        yield _line(capture, query, base) + "\n"
+    if query.shows_resume_key and found.resume:
+        yield f"\n{cdx.resume_key(found.resume[0])}\n"
+
+
+def _rows(found: listing.Lines, query: CdxQuery) -> Iterator[str]:
+    """One array; nothing found is an empty one."""
+    start = "[" + json.dumps(query.fields)
+    for capture in found.captures:
+        yield f"{start},\n{json.dumps(cdx.values(capture, query))}"
+        start = ""
+    if start:
+        yield "[]\n"
+    elif query.shows_resume_key and found.resume:
+        yield f",\n[],\n{json.dumps([cdx.resume_key(found.resume[0])])}]\n"
+    else:
+        yield "]\n"
+
+
+def _line(capture: Capture, query: CdxQuery, base: str) -> str:
+    match query.output:
+        case Output.CDXJ if not query.has_fields:
+            return cdxj.line(capture)
+        case Output.CDXJ:
+            fields = {
+                name: value
+                for name, value in zip(query.fields, cdx.values(capture, query), strict=True)
+                if name not in ("urlkey", "timestamp")
+            }
+            return f"{capture.key} {capture.timestamp} {json.dumps(fields)}"
+        case Output.JSON:
+            return json.dumps(dict(zip(query.fields, cdx.values(capture, query), strict=True)))
+        case Output.TEXT:
+            return " ".join(cdx.values(capture, query))
+        case Output.LINK:
+            where = f"{base}/{capture.timestamp}id_/{address.quote_url(capture.url)}"
+            return f'<{where}>; rel="memento"; datetime="{http_date(capture.timestamp)}",'

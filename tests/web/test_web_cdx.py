@@ -1,0 +1,186 @@
+"""The CDX server, TimeMaps and the TimeGate over HTTP, in both dialects, paged and resumed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from museum import EDITIONS, SITE, Served, ask, serving
+
+from webdepot.access import cdx
+from webdepot.access.cdx import Dialect
+from webdepot.archive import Archive
+from webdepot.errors import InputError
+from webdepot.index import cdxj
+from webdepot.model import Capture, Location, RecordKind
+from webdepot.services import founding
+from webdepot.web import timemap
+
+
+def pywb(served: Served, query: str) -> list[dict]:
+    answer = ask(f"{served.replay}/all/cdx?output=json&{query}")
+    assert answer.status == 200, answer.text
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def stamps(served: Served, query: str) -> list[str]:
+    return [row["timestamp"] for row in pywb(served, query)]
+
+
+def test_pywb_lines_are_cdxj_that_can_be_read_again(served: Served):
+    answer = ask(f"{served.replay}/all/cdx?url=example.org")
+    assert answer.headers["Content-Type"].startswith("text/x-cdxj")
+    captures = list(cdxj.read(answer.text.splitlines(), name="answer"))
+    assert [capture.timestamp for capture in captures] == list(EDITIONS)
+    assert {capture.url for capture in captures} == {f"{SITE}/"}
+
+
+def test_period_order_and_number(served: Served):
+    assert stamps(served, "url=example.org&from=2012&to=2012") == [EDITIONS[1], EDITIONS[2]]
+    assert stamps(served, "url=example.org&sort=reverse&limit=2") == [EDITIONS[3], EDITIONS[2]]
+    assert stamps(served, "url=example.org&limit=-2") == [EDITIONS[2], EDITIONS[3]]
+    assert stamps(served, "url=example.org&closest=20120601130000") == [EDITIONS[1], EDITIONS[2], EDITIONS[0], EDITIONS[3]]
+
+
+def test_wildcards_and_match_types(served: Served):
+    everything = pywb(served, "url=example.org/*")
+    assert len(everything) == 25
+    assert len(pywb(served, "url=example.org&matchType=host")) == len(pywb(served, "url=*.example.org")) == 25
+    assert {row["url"] for row in pywb(served, "url=example.org/n*")} == {f"{SITE}/news.html"}
+    assert ask(f"{served.replay}/all/cdx?url=example.net").status == 404
+    assert len(pywb(served, "url=example.org/*&filter=mime:html")) == 8
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("=mime:text/html", 8),
+        ("!=mime:text/html", 17),
+        ("~url:.*\\.(png|css)$", 8),
+        ("!~url:.*\\.(png|css)$", 17),
+        ("status:20", 25),
+        ("=status:20", 0),
+    ],
+)
+def test_filters_of_pywb(served: Served, condition: str, count: int):
+    answer = ask(f"{served.replay}/all/cdx?output=json&url=example.org/*&filter={condition.replace('|', '%7C')}")
+    assert len(answer.text.splitlines()) == count if count else answer.status == 404
+
+
+def test_fields_and_collapsing(served: Served):
+    rows = pywb(served, "url=example.org&fl=timestamp,status&collapseTime=8")
+    assert rows == [{"timestamp": EDITIONS[at], "status": "200"} for at in (0, 1, 3)]
+    assert len(pywb(served, "url=example.org/picture.png&collapse=digest")) == 1
+
+
+def test_internet_archive_dialect(served: Served):
+    base = f"{served.portal}/cdx/search/cdx?url=example.org"
+    text = ask(base).text.splitlines()
+    assert len(text) == 4 and text[0].split(" ")[:5] == ["org,example)/", EDITIONS[0], f"{SITE}/", "text/html", "200"]
+    rows = json.loads(ask(f"{base}&output=json&fl=timestamp,original&limit=2").text)
+    assert rows == [["timestamp", "original"], [EDITIONS[0], f"{SITE}/"], [EDITIONS[1], f"{SITE}/"]]
+    assert json.loads(ask(f"{served.portal}/cdx/search/cdx?url=example.net&output=json").text) == []
+    assert len(ask(f"{base}/*&filter=mimetype:text").text) == 0
+    assert len(ask(f"{base}/*&filter=!mimetype:text/html&filter=statuscode:2..").text.splitlines()) == 17
+
+
+def test_pages_and_resume_keys_give_everything_once(served: Served):
+    base = f"{served.replay}/cdx/search/cdx?url=example.org/*&fl=urlkey,timestamp"
+    whole = ask(base).text.splitlines()
+    got, key = [], ""
+    while True:
+        lines = ask(f"{base}&limit=7&showResumeKey=true" + (f"&resumeKey={key}" if key else "")).text.splitlines()
+        got += [line for line in lines if " " in line]
+        if "" not in lines:
+            break
+        key = lines[lines.index("") + 1]
+    assert got == whole
+    assert ask(f"{base}&showNumPages=true").text == "1\n"
+    assert ask(f"{base}&page=0").text.splitlines() == whole and ask(f"{base}&page=1").text == ""
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "url=",
+        "url=x.org&limit=x",
+        "url=x.org&from=20x",
+        "url=x.org&matchType=odd",
+        "url=x.org&filter=(",
+        "url=x.org&filter=~url:(",
+        "url=x.org&fl=odd",
+        "url=x.org/*&sort=reverse",
+        "url=x.org&resumeKey=abc",
+        "url=x.org&output=xml",
+        "url=x.org&collapse=odd",
+        "url=x.org&page=-1",
+    ],
+)
+def test_wrong_questions_are_400_with_words(served: Served, query: str):
+    answer = ask(f"{served.replay}/all/cdx?{query}")
+    assert answer.status == 400 and json.loads(answer.text)["message"]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["url", "filter", "limit", "from", "to", "fl", "collapse", "sort", "closest", "page", "resumeKey"]), st.text()
+        )
+    )
+)
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_any_parameters_are_read_or_refused(parameters):
+    for dialect in Dialect:
+        try:
+            cdx.parse(parameters, dialect)
+        except InputError as error:
+            assert str(error)
+
+
+def test_time_maps_in_three_forms(served: Served):
+    link = ask(f"{served.replay}/all/timemap/link/{SITE}/")
+    assert link.text.count('rel="memento"') == 4 and 'rel="timegate"' in link.text
+    said = json.loads(ask(f"{served.replay}/all/timemap/json/{SITE}/").text)
+    assert [one["datetime"][:4] for one in said["mementos"]["list"]] == [stamp[:4] for stamp in EDITIONS]
+    assert said["original_uri"] == f"{SITE}/"
+    lines = ask(f"{served.replay}/all/timemap/cdxj/{SITE}/").text.splitlines()
+    assert [line.split(" ")[0] for line in lines if not line.startswith("!")] == list(EDITIONS)
+    part = json.loads(ask(f"{served.replay}/all/timemap/json/20120601130000/{SITE}/").text)
+    assert [one["uri"].split("/")[4][:14] for one in part["mementos"]["list"]] == list(EDITIONS[2:])
+
+
+def test_a_time_map_of_very_many_comes_in_pages_that_lead_on(tmp_path: Path):
+    founding.found(tmp_path / "home")
+    made = [
+        Capture(
+            key="org,often)/",
+            timestamp=f"20200101{at // 3600:02d}{at // 60 % 60:02d}{at % 60:02d}",
+            url="http://often.org/",
+            kind=RecordKind.RESPONSE,
+            status=200,
+            mime="text/html",
+            digest="",
+            location=Location(container="x.warc.gz", offset=at, length=1),
+        )
+        for at in range(2 * timemap.PAGE_MEMENTOS + 1)
+    ]
+    with Archive.open(tmp_path / "home") as archive:
+        archive.captures.add("x.warc.gz", made, collection="c")
+    with serving(tmp_path / "home") as running:
+        seen, where = [], f"{running.replay}/all/timemap/json/http://often.org/"
+        for _ in range(3):
+            page = json.loads(ask(where).text)
+            seen.append(len(page["mementos"]["list"]))
+            where = page.get("timemap_index", [{"uri": ""}])[0]["uri"]
+        assert seen == [timemap.PAGE_MEMENTOS, timemap.PAGE_MEMENTOS, 1] and not where
+        lines = ask(f"{running.replay}/all/cdx?url=often.org&output=text").text.splitlines()
+        assert [line.split(" ")[1] for line in lines] == [capture.timestamp for capture in made]
+
+
+def test_the_time_gate_leads_to_the_nearest(served: Served):
+    answer = ask(f"{served.replay}/all/timegate/{SITE}/", headers={"Accept-Datetime": "Fri, 01 Jun 2012 17:00:00 GMT"})
+    assert answer.status == 302 and answer.headers["Location"] == f"{served.replay}/all/{EDITIONS[2]}id_/{SITE}/"
+    assert answer.headers["Vary"] == "accept-datetime" and 'rel="original"' in answer.headers["Link"]
+    assert ask(f"{served.replay}/all/timegate/{SITE}/").headers["Location"].split("/")[4] == f"{EDITIONS[3]}id_"
