@@ -7,6 +7,7 @@ Loops, SERVFAIL, time-outs and over-long answers all become `Status.FAILED`: not
 import asyncio
 import re
 from collections.abc import Sequence
+from ipaddress import ip_address
 
 import dns.asyncresolver
 import dns.exception
@@ -109,9 +110,9 @@ class Resolver:
 
 def _nameserver(text: str) -> "dns.nameserver.Nameserver":
     address, colon, port = text.rpartition(":")
-    if colon and port.isdigit() and (":" not in address or address.endswith("]")):
-        return dns.nameserver.Do53Nameserver(address.strip("[]"), int(port))
-    return dns.nameserver.Do53Nameserver(text.strip("[]"))
+    is_with_port = bool(colon) and port.isdigit() and (":" not in address or address.endswith("]"))
+    server = str(ip_address((address if is_with_port else text).strip("[]")))
+    return dns.nameserver.Do53Nameserver(server, int(port)) if is_with_port else dns.nameserver.Do53Nameserver(server)
 
 
 def _names(answer: "dns.resolver.Answer | Status", attribute: str) -> tuple[str, ...]:
