@@ -25,7 +25,7 @@ from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-from webdepot.web import account, home, organisations, raw, search, staff, versions
+from webdepot.web import account, depot, home, organisations, raw, search, staff, versions
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
 from webdepot.web.site import CURATORS, STAFF, Face, Site, here, language_of, person_of, templates
@@ -54,6 +54,10 @@ PORTAL_PAGES = (
     Page(path="/sign-in", endpoint=account.sign_in, methods=("POST",)),
     Page(path="/sign-out", endpoint=account.sign_out, methods=("POST",)),
     Page(path="/status", endpoint=staff.status, roles=STAFF),
+    Page(path="/depot", endpoint=depot.overview, roles=STAFF),
+    Page(path="/depot/packages", endpoint=depot.packages, roles=STAFF),
+    Page(path="/depot/packages/{identifier}", endpoint=depot.package, roles=STAFF),
+    Page(path="/depot/report.json", endpoint=depot.report, roles=STAFF),
     Page(path="/organisations", endpoint=organisations.listed, roles=STAFF),
     Page(path="/organisations", endpoint=organisations.start, methods=("POST",), roles=CURATORS),
     Page(path="/organisations/{root}", endpoint=organisations.shown, roles=STAFF),
