@@ -145,6 +145,8 @@ def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
     ]
     with Image.open(io.BytesIO(records[-1][3])) as picture:
         assert (picture.format, picture.size) == ("PNG", (8, 8))
+        black = {(x, y) for x in range(8) for y in range(8) if picture.getpixel((x, y)) == 0}
+        assert black == {(number, number) for number in range(8)}, "a diagonal"
     capture = replaying.find_closest(archive, "https://x.example/a.xbm", "2024", collection="all", reader=ANYONE)
     assert capture.mime == "image/x-xbitmap", "a conversion is no other version of the address"
     assert archive.captures.count(capture.key) == 1

@@ -1,14 +1,47 @@
-"""Turn a picture into PNG: `python -m webdepot.depot.picture INPUT OUTPUT`. A program of its own, run with limits by `migration`."""
+"""Turn a picture into PNG: `python -m webdepot.depot.picture INPUT OUTPUT`. A program of its own, run with limits by `migration`.
 
+X bitmaps are C source; pages of the 1990s have them laid out in every way that C allows, so they are read here by their words: width,
+height, then bytes (or 16-bit words, X10) with the leftmost dot in the lowest bit and 1 for black.
+"""
+
+import re
 import sys
 from pathlib import Path
 
 from PIL import Image
 
+LARGEST_BYTES = 64 << 20
+_SIZE = re.compile(rb"#\s*define\s+\S*?(width|height)\s+(\d+)")
+_BITS = re.compile(rb"(char|short)\s+\S*?bits\s*\[\s*\d*\s*\]\s*=\s*\{([^}]*)\}", re.DOTALL)
+_NUMBER = re.compile(rb"0[xX]([0-9a-fA-F]+)|\b(\d+)\b")
+
 
 def convert(source: Path, output: Path) -> None:
-    with Image.open(source) as picture:
+    with source.open("rb") as stream:
+        data = stream.read(LARGEST_BYTES)
+    picture = _x_bitmap(data)
+    if picture is None:
+        with Image.open(source) as opened:
+            opened.save(output, "PNG")
+    else:
         picture.save(output, "PNG")
+
+
+def _x_bitmap(data: bytes) -> Image.Image | None:
+    found = _BITS.search(data)
+    size = {match[1]: int(match[2]) for match in _SIZE.finditer(data)}
+    if found is None or size.keys() != {b"width", b"height"}:
+        return None
+    numbers = [int(match[1], 16) if match[1] else int(match[2]) for match in _NUMBER.finditer(found[2])]
+    step = 2 if found[1] == b"short" else 1
+    width, height = size[b"width"], size[b"height"]
+    bits = b"".join((number & (1 << 8 * step) - 1).to_bytes(step, "little") for number in numbers)
+    row_bytes = -(-width // (8 * step)) * step
+    if width < 1 or height < 1 or len(bits) < row_bytes * height:
+        raise SystemExit(f"the bitmap says {width} x {height} and has {len(bits)} bytes")
+    # Rows of our own length; Pillow wants each to end on a byte: those of 16-bit words may have one byte more.
+    rows = b"".join(bits[at * row_bytes :][: -(-width // 8)] for at in range(height))
+    return Image.frombytes("1", (width, height), rows, "raw", "1;IR")
 
 
 if __name__ == "__main__":

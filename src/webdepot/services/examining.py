@@ -18,7 +18,7 @@ from webdepot import config as configuration
 from webdepot import digest
 from webdepot.archive import DATABASE_NAME, Archive
 from webdepot.container import shelf
-from webdepot.depot import holdings, ocfl
+from webdepot.depot import holdings, package
 from webdepot.errors import WebdepotError
 from webdepot.harvest import runs
 from webdepot.model import HarvestState
@@ -133,7 +133,7 @@ def _containers(archive: Archive) -> Check:
             name="containers",
             state="error",
             message=f"{len(wrong)} of {count} are not what they were: {', '.join(wrong[:3])}",
-            remedy="restore these files from a copy of the depot",
+            remedy="webdepot depot audit --older-than 0",
         )
     return Check(name="containers", state="ok", message=f"all {count} are in their places")
 
@@ -142,13 +142,13 @@ def _depot(archive: Archive) -> Check:
     """Every package the database names has its inventory, and the depot holds no package that it does not name."""
     with archive.database.reading() as connection:
         known = set(holdings.iter_ids(connection))
-    held = set(ocfl.iter_objects(archive.store))
+    held = set(package.iter_packages(archive.store))
     if missing := known - held:
         return Check(
             name="depot",
             state="error",
             message=f"{len(missing)} packages are missing, {min(missing)} first",
-            remedy="restore them from a copy of the depot",
+            remedy="webdepot depot audit --older-than 0",
         )
     if extra := held - known:
         return Check(
@@ -199,7 +199,7 @@ def _checksums(archive: Archive, watch: Watch) -> Check:
             name="checksums",
             state="error",
             message=f"{len(damaged)} containers are damaged: {', '.join(damaged[:3])}",
-            remedy="restore them from a copy of the depot",
+            remedy="webdepot depot audit --older-than 0",
         )
     return Check(name="checksums", state="ok", message=f"all {len(all_containers)} containers are as they were written")
 
