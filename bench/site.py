@@ -75,6 +75,7 @@ def expected(plan: Plan) -> dict[str, int]:
         for answer in iter_answers(plan, number):
             if answer.path != "/closed/secret.html":
                 found[host + answer.path] = answer.status
+        found[f"{host}/sitemap.xml"] = 404  # asked for where robots.txt names none
         for missing in range(plan.missing):
             found[f"{host}/missing/{missing}.html"] = 404
         for turn in range(1, TRAP_TURNS + 1):

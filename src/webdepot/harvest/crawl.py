@@ -30,6 +30,7 @@ from webdepot.harvest.host_book import HostBook
 from webdepot.harvest.judge import Judge
 from webdepot.harvest.links import Extracted
 from webdepot.harvest.log import CrawlLog, of_refusal, of_unkept, of_visit
+from webdepot.harvest.peers import Peers
 from webdepot.harvest.result import (
     CrawlProgress,
     CrawlResult,
@@ -69,6 +70,8 @@ MOST_UNCOMMITTED = 50_000
 """New addresses after which a checkpoint comes early: they are in memory until then."""
 MOST_REMEMBERED = 50_000
 RATE_WINDOW_S = 5.0
+PEERS_S = 0.02
+"""So often a crawl looks what other processes have found for it."""
 
 _PASSING = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.DISCONNECT})
 _NOT_THERE = frozenset({404, 410})
@@ -111,14 +114,15 @@ async def run(
     orders: Orders | None = None,
     changed: Callable[[Mapping[str, object]], CrawlSettings] | None = None,
     shared: SharedServers | None = None,
+    peers: Peers | None = None,
 ) -> CrawlResult:
     """Crawl until nothing waits, a limit is reached, or it is told to stop. A frontier that was used before is gone on with.
 
     `orders` are obeyed as they come (`control`); `changed` makes settings of all changes ordered so far; `shared` has the turns of
-    other harvests on this machine.
+    other harvests on this machine, `peers` the other processes of this one.
     Raises what keeper, log and frontier raise (NoSpace): then the last checkpoint stands. The caller closes all of them.
     """
-    return await _Crawl(settings, frontier, fetcher, keeper, log, clock, progress, stop, orders, changed, shared).run()
+    return await _Crawl(settings, frontier, fetcher, keeper, log, clock, progress, stop, orders, changed, shared, peers).run()
 
 
 @dataclass(slots=True)
@@ -149,7 +153,9 @@ class _Crawl:
         orders: Orders | None,
         changed: Callable[[Mapping[str, object]], CrawlSettings] | None,
         shared: SharedServers | None,
+        peers: Peers | None,
     ) -> None:
+        self.peers = peers
         self.settings = settings
         self.orders = orders
         self.changed = changed
@@ -187,7 +193,7 @@ class _Crawl:
     # --- the loop --------------------------------------------------------------------------------------------------------
 
     async def run(self) -> CrawlResult:
-        self.frontier.add(Candidate(url=seed) for seed in self.settings.seeds)
+        self.frontier.add(Candidate(url=seed) for seed in self.settings.seeds if self._is_mine(seed))
         self._obey_orders()
         stopping = self.loop.create_task(self.stop.wait())
         stopping.add_done_callback(lambda _: self.wake.set())
@@ -204,7 +210,7 @@ class _Crawl:
 
     async def _turn_until_the_end(self) -> End:
         checkpoint_s = self.began_s + self.settings.checkpoint_s
-        progress_s = self.began_s
+        progress_s = peers_s = self.began_s
         while self.error is None:
             now_s = time.monotonic()
             end = self._end(now_s)
@@ -213,7 +219,7 @@ class _Crawl:
             while len(self.active) < self._places() and (candidate := self.frontier.take(now_s)) is not None:
                 self._start(candidate)
             due_s = self.frontier.next_due_s()
-            if not self.active and (due_s is None or due_s == math.inf) and not self.paused:
+            if not self.active and (due_s is None or due_s == math.inf) and not self.paused and self._is_over():
                 return End.FINISHED
             if now_s >= checkpoint_s or self.uncommitted > MOST_UNCOMMITTED:
                 self._checkpoint()
@@ -223,10 +229,45 @@ class _Crawl:
                 self._tell()
                 progress_s = now_s + self.settings.progress_s
             until_s = min(checkpoint_s, progress_s)
+            if self.peers is not None and now_s >= peers_s:
+                self._hear_peers()
+                peers_s = now_s + PEERS_S
+            if self.peers is not None:
+                until_s = min(until_s, peers_s)
             if due_s is not None and len(self.active) < self._places():
                 until_s = min(until_s, due_s)
             await self._wait(until_s)
         return End.STOPPED
+
+    # --- other processes -------------------------------------------------------------------------------------------------
+
+    def _is_mine(self, url: str) -> bool:
+        return self.peers is None or self.peers.is_mine(url)
+
+    def _hear_peers(self) -> None:
+        """Take in what other processes found on our hosts."""
+        assert self.peers is not None  # noqa: S101 - asked by whoever calls
+        candidates, moves = self.peers.take()
+        for target, seed in moves:
+            self.seeds.adopt_move(target, seed)
+        if moves:
+            self._build_rules()
+        if candidates or moves:
+            self.is_dirty = True
+            self.uncommitted += self.frontier.add(candidates)
+            self.peers.say(idle=False)
+
+    def _is_over(self) -> bool:
+        """Nothing waits here; with other processes it is over when that is so everywhere."""
+        if self.peers is None:
+            return True
+        self._hear_peers()
+        due_s = self.frontier.next_due_s()
+        if due_s is not None and due_s != math.inf:
+            return False
+        self._checkpoint()
+        self.peers.say(idle=True)
+        return self.peers.is_over()
 
     async def _wait(self, until_s: float) -> None:
         """Until something has happened, at most until then."""
@@ -297,7 +338,7 @@ class _Crawl:
             case Verb.ABORT:
                 self.told_to_end = End.ABORTED
             case Verb.ADD:
-                self.uncommitted += self.frontier.add(Candidate(url=Url(url)) for url in order.urls)
+                self.uncommitted += self.frontier.add(Candidate(url=Url(url)) for url in order.urls if self._is_mine(url))
             case Verb.REMOVE:
                 patterns = [re.compile(pattern) for pattern in order.urls]
                 self.frontier.remove(lambda url: any(pattern.search(url) for pattern in patterns))
@@ -461,6 +502,8 @@ class _Crawl:
             verdict = self.judge.of_link(outlink, page_says_no=page_says_no, link_says_no=url in found.nofollow)
             if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
                 self._build_rules()
+                if self.peers is not None and outlink.via is not None:
+                    self.peers.announce_move(url, outlink.via)
                 verdict = self.judge.of_link(outlink)
             if verdict:
                 accepted.append(outlink)
@@ -469,7 +512,7 @@ class _Crawl:
         if len(lately_added) > MOST_REMEMBERED:
             lately_added.clear()
         lately_added.update([outlink.url for outlink in accepted])
-        self.uncommitted += self.frontier.add(accepted)
+        self.uncommitted += self.frontier.add(accepted if self.peers is None else self.peers.keep_mine(accepted))
         return found.links
 
     def _turn_away(self, outlink: Candidate, verdict: Verdict) -> None:
@@ -542,6 +585,8 @@ class _Crawl:
         self.frontier.remember("judge", self.judge.to_json())
         if self.seeds.changed:
             self.frontier.remember("seeds", self.seeds.to_json())
+        if self.peers is not None:
+            self.peers.sync()
         marks = {**self.keeper.checkpoint(), **self.log.sync()}
         self.frontier.commit(marks)
         self.uncommitted, self.is_dirty = 0, False

@@ -185,6 +185,8 @@ class CrawlResult:
     trouble: Trouble | None
     """Set when nothing was harvested that could be shown."""
     elapsed_s: float
+    good_pages: int = 0
+    """Pages with 2xx and a body."""
 
     @property
     def waiting(self) -> int:

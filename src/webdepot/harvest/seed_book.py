@@ -75,6 +75,13 @@ class SeedBook:
         self.changed = True
         return True
 
+    def adopt_move(self, target: Url, via: Url) -> None:
+        """Another process of this harvest followed a seed, or what it had moved to, there."""
+        seed = self._owner(via)
+        if seed is not None:
+            self._moved[target] = seed
+            self.changed = True
+
     def note_shut_out(self, host: str) -> None:
         if host not in self.shut_out:
             self.shut_out.append(host)

@@ -13,7 +13,7 @@ from webdepot.archive import Archive
 from webdepot.formats.report import HarvestTable
 from webdepot.model import Finding, Harvest, HarvestKind, HarvestState, Package, Verdict
 from webdepot.services import harvesting, importing, ingesting, keeping, searching
-from webdepot.services.harvesting import HarvestOptions
+from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.progress import Watch, unwatched
 
 

@@ -38,12 +38,14 @@ from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.identity import identity_without
 from webdepot.harvest.log import CrawlLog
+from webdepot.harvest.peers import Peers
 from webdepot.harvest.result import CrawlProgress, CrawlResult, CrawlSettings, End, Trouble
 from webdepot.harvest.servers import SharedServers
-from webdepot.model import Container, ContainerState, Harvest, HarvestKind, HarvestState
+from webdepot.model import Container, ContainerState, Harvest, HarvestId, HarvestKind, HarvestState
 from webdepot.provenance import Event, Outcome, append
-from webdepot.services import harvest_options, selecting
+from webdepot.services import harvest_options, harvest_parts, selecting
 from webdepot.services.harvest_options import HarvestOptions
+from webdepot.services.harvest_parts import Part
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.services.visit_keeper import ContainerKeeper
 from webdepot.url import from_typed, host_of
@@ -98,7 +100,7 @@ def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harv
         with archive.database.transaction() as connection:
             runs.move(connection, harvest.id, HarvestState.RUNNING)
         try:
-            result = _crawl(archive, harvest, watch)
+            result = _crawl_shared(archive, harvest, watch) if _processes(archive, harvest) > 1 else _crawl(archive, harvest, watch)
         except (NoSpace, OSError) as error:
             # Nothing can be trusted to have been written after the last checkpoint; the next run cuts back to it.
             with suppress(OSError, SQLAlchemyError):
@@ -115,14 +117,18 @@ def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harv
 def recover(archive: Archive, harvest: Harvest) -> str:
     """Bring the working folder back to its last checkpoint after a crash; what was done, in words. Repeatable."""
     folder = folder_of(archive, harvest)
-    if not (folder / "frontier").exists():
+    worked_in = [part for part in (folder, *harvest_parts.existing(folder)) if (part / "frontier").exists()]
+    if not worked_in:
         return "nothing to recover"
-    frontier = LmdbFrontier(folder / "frontier")
-    try:
-        marks = frontier.marks()
-    finally:
-        frontier.close()
-    log.cut(folder, marks)
+    marks: dict[str, int] = {}
+    for part in worked_in:
+        frontier = LmdbFrontier(part / "frontier")
+        try:
+            its_marks = frontier.marks()
+        finally:
+            frontier.close()
+        log.cut(part, its_marks)
+        marks |= its_marks
     recovered = recovery.recover(containers_folder(archive, harvest), marks)
     _register_containers(archive, harvest)
     words = "; ".join(item.message for item in recovered) or "all containers were sealed"
@@ -167,22 +173,59 @@ def is_locked(archive: Archive, harvest: Harvest) -> bool:
     return False
 
 
-def _crawl(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
+def _processes(archive: Archive, harvest: Harvest) -> int:
+    """As many as the harvest was begun with: its hosts are shared out for good."""
     folder = folder_of(archive, harvest)
+    if (folder / "frontier").exists():
+        return 1
+    return len(harvest_parts.existing(folder)) or archive.config.harvest.processes
+
+
+def _crawl_shared(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
+    options, folder = harvest_options.from_kept(harvest.settings), folder_of(archive, harvest)
+    publisher = live.Publisher(folder, archive.clock)
+
+    def tell(progress: CrawlProgress) -> None:
+        publisher(progress)
+        watch(_progress(progress))
+
+    try:
+        return harvest_parts.run(
+            archive,
+            harvest.id,
+            folder,
+            _processes(archive, harvest),
+            _crawl_part,
+            tell=tell,
+            on_sealed=lambda sealed: _register(archive, harvest, sealed),
+            limits=(options.limit_pages, options.limit_bytes),
+        )
+    finally:
+        publisher.close()
+
+
+def _crawl_part(home: Path, harvest: HarvestId, part: Part) -> CrawlResult:
+    """In a process of its own."""
+    with Archive.open(home) as archive:
+        return _crawl(archive, get(archive, harvest), unwatched, part)
+
+
+def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: Part | None = None) -> CrawlResult:
+    folder = folder_of(archive, harvest) if part is None else harvest_parts.folder_of(folder_of(archive, harvest), part.number)
     writer = ContainerWriter(
         containers_folder(archive, harvest),
-        prefix=harvest.id,
+        prefix=harvest.id if part is None else f"{harvest.id}-{part.number}",
         size_bytes=archive.config.container.size_bytes,
         info=_warcinfo(archive, harvest),
         clock=archive.clock,
-        on_sealed=lambda sealed: _register(archive, harvest, sealed),
+        on_sealed=lambda sealed: _register(archive, harvest, sealed) if part is None else part.line.send("sealed", sealed),
     )
     parameters = harvest_options.from_kept(harvest.settings).ignore_parameters
     frontier = LmdbFrontier(folder / "frontier", identity=identity_without(parameters))
     crawl_log = CrawlLog(folder)
     try:
         keeper = ContainerKeeper(writer, archive.captures, frontier)
-        result = _in_event_loop(_run_crawl(archive, harvest, frontier, keeper, crawl_log, watch))
+        result = _in_event_loop(_run_crawl(archive, harvest, frontier, keeper, crawl_log, watch, part))
         writer.close()
         return result
     finally:
@@ -191,14 +234,20 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
 
 
 async def _run_crawl(
-    archive: Archive, harvest: Harvest, frontier: LmdbFrontier, keeper: ContainerKeeper, crawl_log: CrawlLog, watch: Watch
+    archive: Archive,
+    harvest: Harvest,
+    frontier: LmdbFrontier,
+    keeper: ContainerKeeper,
+    crawl_log: CrawlLog,
+    watch: Watch,
+    part: Part | None,
 ) -> CrawlResult:
     # Here, because the look-ups of an organisation use our user agent.
     from webdepot.services import belonging
 
     options = harvest_options.from_kept(harvest.settings)
     async with belonging.gate_of(archive, options.organisation, options.host_rules, allow_private=options.allow_private) as gate:
-        return await _run_crawl_with(archive, harvest, frontier, keeper, crawl_log, watch, gate)
+        return await _run_crawl_with(archive, harvest, frontier, keeper, crawl_log, watch, gate, part)
 
 
 async def _run_crawl_with(
@@ -209,6 +258,7 @@ async def _run_crawl_with(
     crawl_log: CrawlLog,
     watch: Watch,
     gate: "belonging.OpenGate",
+    part: Part | None,
 ) -> CrawlResult:
     given, options = archive.config.harvest, harvest_options.from_kept(harvest.settings)
     router = Router(
@@ -231,11 +281,19 @@ async def _run_crawl_with(
         cookies=CookieJar() if given.cookies else None,
     )
     shared = SharedServers(archive.harvests_folder / "servers")
-    publisher = live.Publisher(folder_of(archive, harvest), archive.clock)
+    stop = _stop_on_signals()
+    folder = folder_of(archive, harvest)
+    publisher = live.Publisher(folder if part is None else harvest_parts.folder_of(folder, part.number), archive.clock)
+    others = Peers(folder / "parts", part.number, part.count, frontier, part.line) if part is not None else None
 
     def tell(progress: CrawlProgress) -> None:
-        publisher(progress)
-        watch(_progress(progress))
+        if part is None:
+            publisher(progress)
+            watch(_progress(progress))
+            return
+        part.line.send("progress", progress)
+        if part.line.must_stop():
+            stop.set()
 
     def settings(changes: Mapping[str, object]) -> CrawlSettings:
         return harvest_options.settings_of(
@@ -257,12 +315,15 @@ async def _run_crawl_with(
             log=crawl_log,
             clock=archive.clock,
             progress=tell,
-            stop=_stop_on_signals(),
+            stop=stop,
             orders=Orders(folder_of(archive, harvest)),
             changed=settings,
             shared=shared,
+            peers=others,
         )
     finally:
+        if others is not None:
+            others.close()
         shared.close()
         publisher.close()
         await fetcher.close()

@@ -1,0 +1,173 @@
+"""A harvest shared by several processes: each has its own hosts, and hands over what it finds of the others'.
+
+    harvests/ID/parts/0, 1, …         frontier and logs of each process
+    harvests/ID/parts/A-to-B.jsonl    what A found for B: one JSON array a line, only added to
+
+A host belongs to one process for ever (hash of its name without `www.`, modulo their number), so a server's pauses, robots.txt and
+queue have one owner. Exactly once, whatever dies when:
+
+1. A writes what it hands over durably before it commits the frontier in which the page that led there is done. If A dies in
+   between, it finds and writes it again: B, which sees every address once, passes over it.
+2. B keeps, in its frontier and so in the same commit as the addresses themselves, how far it has read.
+3. A process with nothing to do says so, with how much it has written and read. When all say so, and all that was written was read,
+   the harvest is over; an old word cannot deceive, because whoever reads anew has a higher number.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Protocol
+
+from webdepot.model import Candidate
+from webdepot.ports import Frontier
+from webdepot.url import Url, host_of
+
+MOST_REMEMBERED = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """What a process says of itself."""
+
+    idle: bool
+    written_bytes: int
+    """By it, for all others, durably."""
+    read_bytes: int
+    """By it, of all others."""
+
+
+class Line(Protocol):
+    """The wire to whoever watches over all processes."""
+
+    def say(self, word: Word) -> None: ...
+
+    def is_over(self) -> bool:
+        """Whether all have nothing to do."""
+
+
+def owner_of(url: str, count: int) -> int:
+    """The process that has the host of an address."""
+    name = host_of(url).partition(":")[0].removeprefix("www.")
+    return int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") % count
+
+
+def is_over(words: Iterable[Word | None]) -> bool:
+    """Whether nothing is left to do, by the last word of each."""
+    said = list(words)
+    if any(word is None or not word.idle for word in said):
+        return False
+    return sum(word.written_bytes for word in said if word) == sum(word.read_bytes for word in said if word)
+
+
+class Peers:
+    """The others, as one process sees them."""
+
+    def __init__(self, folder: Path, number: int, count: int, frontier: Frontier, line: Line) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._number = number
+        self._count = count
+        self._frontier = frontier
+        self._line = line
+        self._others = [other for other in range(count) if other != number]
+        self._to = {other: (folder / f"{number}-to-{other}.jsonl").open("ab") for other in self._others}
+        self._from = {other: folder / f"{other}-to-{number}.jsonl" for other in self._others}
+        self._read = {int(other): at for other, at in json.loads(frontier.recall("peers") or b"{}").items()}
+        self._lately: set[str] = set()
+        for other in self._others:
+            _mend(folder / f"{number}-to-{other}.jsonl")
+
+    def is_mine(self, url: str) -> bool:
+        return owner_of(url, self._count) == self._number
+
+    def keep_mine(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+        """Those of our hosts; the others are handed over, each once."""
+        for candidate in candidates:
+            owner = owner_of(candidate.url, self._count)
+            if owner == self._number:
+                yield candidate
+            elif self._is_new(candidate.url):
+                self._write(owner, [candidate.url, candidate.via or "", candidate.path, candidate.outside])
+
+    def announce_move(self, target: str, seed: str) -> None:
+        """A seed has moved, and the scope with it: everybody must know."""
+        for other in self._others:
+            self._write(other, [target, seed])
+
+    def take(self) -> tuple[list[Candidate], list[tuple[Url, Url]]]:
+        """What was handed over to us since: addresses, and moves of seeds."""
+        candidates: list[Candidate] = []
+        moves: list[tuple[Url, Url]] = []
+        for other, path in self._from.items():
+            for values in self._iter_new(other, path):
+                if len(values) == 2:
+                    moves.append((Url(values[0]), Url(values[1])))
+                else:
+                    url, via, hops, outside = values
+                    candidates.append(Candidate(url=Url(url), via=Url(via) if via else None, path=hops, outside=outside))
+        if candidates or moves:
+            self._frontier.remember("peers", json.dumps(self._read).encode())
+        return candidates, moves
+
+    def sync(self) -> None:
+        """Before each commit of the frontier."""
+        for file in self._to.values():
+            file.flush()
+            os.fsync(file.fileno())
+
+    def say(self, *, idle: bool) -> None:
+        written = sum(os.fstat(file.fileno()).st_size for file in self._to.values())
+        self._line.say(Word(idle=idle, written_bytes=written, read_bytes=sum(self._read.values())))
+
+    def is_over(self) -> bool:
+        return self._line.is_over()
+
+    def close(self) -> None:
+        for file in self._to.values():
+            file.close()
+
+    def _write(self, owner: int, values: list[object]) -> None:
+        self._to[owner].write(json.dumps(values).encode() + b"\n")
+
+    def _iter_new(self, other: int, path: Path) -> Iterator[list[Any]]:
+        at = self._read.get(other, 0)
+        try:
+            if path.stat().st_size <= at:
+                return
+        except FileNotFoundError:
+            return
+        with path.open("rb") as file:
+            file.seek(at)
+            new = file.read(4 << 20)
+        new = new[: new.rfind(b"\n") + 1]
+        self._read[other] = at + len(new)
+        yield from map(json.loads, new.splitlines())
+
+    def _is_new(self, url: str) -> bool:
+        if url in self._lately:
+            return False
+        if len(self._lately) > MOST_REMEMBERED:
+            self._lately.clear()
+        self._lately.add(url)
+        note = f"handed:{blake2b(url.encode(), digest_size=12).hexdigest()}"
+        if self._frontier.recall(note) is not None:
+            return False
+        self._frontier.remember(note, b"")
+        return True
+
+
+def _mend(path: Path) -> None:
+    """Half a line at the end: whoever wrote it died. It was not handed over, and will be written again."""
+    with path.open("r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(size - 1)
+            if file.read(1) != b"\n":
+                file.seek(0)
+                whole = file.read().rfind(b"\n") + 1
+                # Nobody has read beyond the last whole line, so it may go.
+                file.truncate(whole)
+                file.flush()
+                os.fsync(file.fileno())
