@@ -15,6 +15,7 @@ UNDECIDED = "undecided"
 SHORTEST_WAIT_S, LONGEST_WAIT_S = 0.2, 120.0
 _PER_SECOND = 200
 """Waiting hosts asked about again in a second, so that many of them cost little."""
+_PLAIN = re.compile(r"[a-z0-9._-]+")
 _PASS = Verdict(answer=Answer.PASS, rule="", reason="")
 
 
@@ -31,13 +32,26 @@ class HostRules(Protocol):
         """Hosts that are being found out."""
 
 
-def by_host(hosts: HostRules) -> Rule:
-    """What is known of a host. A rejection names its rule once for each host; later links there are simply outside."""
-    told: set[str] = set()
+def rules_of(hosts: HostRules) -> tuple[Rule, Rule]:
+    """Two rules of the scope chain: `by_host` stands before links outside, `undecided` after them.
 
-    def rule(candidate: Candidate) -> Verdict:
-        host = _name(candidate.url)
-        verdict = hosts.find(host)
+    `by_host` says what is known of a host. A rejection names its rule once for each host; later links there are simply outside.
+    `undecided` begins to find out about a host that nobody knows, and lets the address wait; parts of pages are taken from anywhere
+    and ask nothing. What belongs is never taken as a mere link beyond.
+    """
+    told: set[str] = set()
+    lately: tuple[str, str, Verdict | None] = ("", "", None)
+
+    def known(url: str) -> tuple[str, Verdict | None]:
+        # Both rules are asked about the same address, one after the other.
+        nonlocal lately
+        if lately[0] is not url or lately[2] is None:
+            host = _name(url)
+            lately = (url, host, hosts.find(host))
+        return lately[1], lately[2]
+
+    def by_host(candidate: Candidate) -> Verdict:
+        host, verdict = known(candidate.url)
         if verdict is None:
             return _PASS
         if verdict.answer is not Answer.REJECT:
@@ -47,22 +61,16 @@ def by_host(hosts: HostRules) -> Rule:
         told.add(host)
         return verdict
 
-    return rule
-
-
-def undecided(hosts: HostRules) -> Rule:
-    """Begin to find out about a host that nobody knows, and wait; parts of pages are taken from anywhere and ask nothing."""
-
-    def rule(candidate: Candidate) -> Verdict:
-        host = _name(candidate.url)
-        verdict = hosts.find(host)
-        if verdict is not None or embed_depth(candidate.path):
-            # What belongs is not taken as a link beyond, wherever it was found.
-            return verdict or _PASS
+    def undecided(candidate: Candidate) -> Verdict:
+        host, verdict = known(candidate.url)
+        if verdict is not None:
+            return verdict if verdict.answer is Answer.ACCEPT else _PASS
+        if embed_depth(candidate.path):
+            return _PASS
         hosts.ask(host, _name(candidate.via) if candidate.via else "")
         return Verdict(answer=Answer.ACCEPT, rule=UNDECIDED, reason=f"it is being found out whose {host} is")
 
-    return rule
+    return by_host, undecided
 
 
 def is_inside(hosts: HostRules | None, url: str) -> bool:
@@ -77,5 +85,10 @@ def wait_s(hosts: HostRules) -> float:
 
 
 def _name(url: str) -> str:
+    start = url.find("//") + 2
+    slash = url.find("/", start)
+    host = url[start:slash] if slash > 0 else url[start:]
+    if _PLAIN.fullmatch(host):
+        return host
     host = host_of(url)
     return host[1 : host.index("]")] if host.startswith("[") else re.sub(r":\d+\Z", "", host)

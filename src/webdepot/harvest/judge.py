@@ -59,7 +59,7 @@ class Judge:
             seeds,
             limits=settings.scope_limits,
             rejects=settings.rejects,
-            hosts=[made(settings.host_rules) for made in (host_rules.by_host, host_rules.undecided)] if settings.host_rules else (),
+            hosts=host_rules.rules_of(settings.host_rules) if settings.host_rules is not None else (),
             more=more,
             year=facts.now.year if facts.now else 0,
         )
