@@ -85,6 +85,12 @@ class Fetcher(Protocol):
 
     async def fetch(self, candidate: Candidate) -> Visit: ...
 
+    def known_server(self, origin: str) -> str:
+        """Which server (address) a scheme, host and port would be asked at, if that is known at once; empty otherwise."""
+
+    async def find_server(self, origin: str) -> str:
+        """The same, finding out; empty when there is none."""
+
     async def close(self) -> None: ...
 
 

@@ -12,7 +12,7 @@ from webdepot import times
 from webdepot.index.fulltext import TantivyTextIndex
 from webdepot.index.fulltext_sqlite import SqliteTextIndex
 from webdepot.model import EVERYTHING
-from webdepot.ports import Closed, PageText, Sort, TextQuery
+from webdepot.ports import Closed, Facet, PageText, Part, Sort, TextQuery
 from webdepot.times import Period, from_timestamp, period_of
 from webdepot.url import key as key_of
 
@@ -428,6 +428,125 @@ def test_readers_see_whole_containers_while_one_writes(index):
         reader.join()
     assert failures == []
     assert index.find(TextQuery(words=("words",))).pages == 30
+
+
+# --- what else is counted and asked -----------------------------------------------------------------------------------------------
+
+
+def test_captures_by_month(index):
+    index.add("a", [page(timestamp=f"202001{day:02d}000000") for day in (1, 1, 1, 20)] + [page(timestamp="20200305000000")])
+    assert dict(index.find(TextQuery(words=("words",))).months) == {202001: 4, 202003: 1}
+    cut = Period(datetime(2020, 1, 2, tzinfo=UTC), datetime(2020, 3, 5, tzinfo=UTC))
+    assert dict(index.find(TextQuery(words=("words",), period=cut)).months) == {202001: 1, 202003: 1}
+    assert dict(index.find(TextQuery(words=("words",), histogram=False)).months) == {}
+
+
+def test_facets_count_states_and_nothing_closed(index):
+    index.add(
+        "a",
+        [
+            page("http://www.example.org/", language="nl", format="fmt/96"),
+            page("http://www.example.org/x", language="nl", format="fmt/96"),
+            page("http://shop.example.org/", language="de", collection="other"),
+            page("http://secret.org/", language="fr"),
+        ],
+    )
+    found = index.find(TextQuery(words=("words",), facets=tuple(Facet), closed=(Closed(prefix="org,secret)"),)))
+    assert {facet: dict(values) for facet, values in found.facets.items()} == {
+        Facet.SITE: {"www.example.org": 2, "shop.example.org": 1},
+        Facet.DOMAIN: {"example.org": 3},
+        Facet.COLLECTION: {"c": 2, "other": 1},
+        Facet.FORMAT: {"fmt/96": 2},
+        Facet.LANGUAGE: {"nl": 2, "de": 1},
+    }
+    assert set(urls(index, "words", formats=("fmt/96",))) == {"http://www.example.org/", "http://www.example.org/x"}
+
+
+def test_a_page_that_is_gone_ends_its_state(index):
+    index.add("late", [page(timestamp="20120101000000", text="", gone=True, digest="")])
+    index.add("early", [page(timestamp="20100101000000")])
+    index.add("later", [page(timestamp="20140101000000")])
+    for moment, pages in (("2011", 1), ("2013", 0), ("2015", 1)):
+        assert index.find(TextQuery(words=("words",), as_of=from_timestamp(moment))).pages == pages
+    assert dict(index.find(TextQuery(words=("words",))).years) == {2010: 1, 2014: 1}
+    assert index.find(TextQuery()).pages == 1
+    assert index.total() == 2
+
+
+def test_words_in_one_part_of_a_page(index):
+    index.add(
+        "a",
+        [
+            page("http://a.org/", text="x", title="harbour"),
+            page("http://b.org/", text="harbour"),
+            page("http://c.org/", text="y", images="Old harbour harbour.jpg"),
+            page("http://d.org/harbour", text="z", headings="the harbour"),
+        ],
+    )
+    expected = {Part.TITLE: "a", Part.TEXT: "b", Part.IMAGE: "c", Part.ADDRESS: "d", Part.HEADINGS: "d"}
+    for part, name in expected.items():
+        assert [hit.url[7] for hit in index.find(TextQuery(parts=((part, "harbour"),))).hits] == [name]
+    assert len(urls(index, "harbour")) == 4
+    assert urls(index, "harbour", keys=("org,a)/",)) == ["http://a.org/"]
+
+
+def test_words_of_links_find_a_page_and_stay_with_it(index):
+    index.add("a", [page("http://a.org/", text="nothing"), page("http://b.org/", text="nothing")])
+    assert index.anchor([("org,a)/", "the lighthouse", "start"), ("org,unknown)/", "x", "")]) == 1
+    assert index.anchor([("org,a)/", "the lighthouse", "start")]) == 0
+    assert urls(index, "lighthouse") == urls(index, "start") == ["http://a.org/"]
+    index.add("b", [page("http://a.org/", "20210101000000", text="other")])
+    assert [hit.timestamp for hit in index.find(TextQuery(parts=((Part.ANCHOR, "lighthouse"),), sort=Sort.NEWEST)).hits] == [
+        "20210101000000"
+    ]
+    assert index.anchor([("org,a)/", "", "")]) == 1
+    assert urls(index, "lighthouse") == []
+
+
+def test_pages_that_are_nearly_the_same_are_folded(index):
+    index.add("a", [page(f"http://{number}.org/", likeness=0b1111 << 20 if number < 3 else 1 << 63 | number << 8) for number in range(5)])
+    found = index.find(TextQuery(words=("words",), fold=True))
+    assert (found.pages, len(found.hits)) == (5, 2)
+    assert sorted(hit.similar for hit in found.hits) == [1, 2]
+    rest = index.find(TextQuery(words=("words",), fold=True, offset=1))
+    assert [hit.key for hit in rest.hits] == [found.hits[1].key]
+    assert len(urls(index, "words")) == 5
+
+
+def test_all_states_are_scanned_page_by_page(index):
+    index.add("a", HISTORY + [page(f"http://{number}.org/", text="old words") for number in range(30)])
+    closed = (Closed(prefix="org,7)"), Closed(prefix="org,example)", last="20110101000000"))
+    states = list(index.scan(TextQuery(words=("old",), closed=closed, limit=1, offset=5)))
+    assert len(states) == 31
+    assert [state.key for state in states] == [key for key, group in groupby(state.key for state in states) for _ in group]
+    first, last = (state for state in states if state.key == "org,example)/")
+    assert (first.timestamps, first.valid_from, first.valid_to) == (("20120101000000",), "20100101000000", "20140101000000")
+    assert (last.timestamps, last.valid_to, last.text) == (("20160101000000",), "9" * 14, "old words")
+
+
+def test_known_words(index):
+    index.add("a", [page("http://a.org/", text="haven Haven havenmeester"), page("http://b.org/", text="haven schip")])
+    assert list(index.words("hav", limit=10)) == [("haven", 2), ("havenmeester", 1)]
+    assert list(index.words("hav", limit=1)) == [("haven", 2)]
+    assert list(index.words("x", limit=10)) == []
+
+
+def test_compacting_changes_no_answer(index):
+    for number, one in enumerate(HISTORY):
+        index.add(str(number), [one, page("http://b.org/", one.timestamp, text=f"number {number}")])
+    index.add("waits", [page("http://w.org/", text="", digest="later", repeats=True), page("http://g.org/", text="", gone=True, digest="")])
+    index.anchor([("org,example)/", "anchor", "")])
+
+    def answers():
+        asked = (("old",), ("anchor",), ("number",))
+        return [(found.pages, dict(found.months)) for words in asked for found in [index.find(TextQuery(words=words))]]
+
+    before = answers(), index.containers(), index.total()
+    index.compact()
+    assert index.dead() == 0
+    assert (answers(), index.containers(), index.total()) == before
+    index.add("original", [page("http://o.org/", text="waited for", digest="later")])
+    assert set(urls(index, "waited")) == {"http://w.org/", "http://o.org/"}
 
 
 # --- against a model ------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import zipfile
 
 import pikepdf
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webdepot.digest import sha1
-from webdepot.index import text
+from webdepot.index import folding, html, text
 from webdepot.index.pdf import PdfReader
 
 LANGUAGES = ("nl", "de", "en")
@@ -104,7 +105,7 @@ def test_only_answers_that_are_pages_have_words(made):
         "conversion", "http://c.org/", b"<p>made", mime="text/html"
     )
     found, _ = pages(made.done())
-    assert [page.text for page in found] == ["kept"]
+    assert [(page.text, page.gone) for page in found] == [("", True), ("kept", False)]
 
 
 def test_content_coding_is_undone_up_to_the_limit(made):
@@ -142,19 +143,20 @@ HOSTILE = {
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 @pytest.mark.timeout(60)  # a tree of these would take minutes
 def test_mark_up_made_to_be_slow(name):
-    assert text.tidy(text.words_of_html(HOSTILE[name])[2]).endswith("needle")
+    assert text.tidy(html.words_of_html(HOSTILE[name], "http://example.org/").text).endswith("needle")
 
 
 def test_real_pages_with_many_tags_get_a_tree():
     table = "<table>" + "<tr><td><p>cell<br><img src=x></td></tr>" * 3000 + "</table>"
-    assert not text.is_slow(f"<html><body><div><div>{table}</div></div></body></html>")
+    assert not html.is_slow(f"<html><body><div><div>{table}</div></div></body></html>")
 
 
 @settings(max_examples=200)
 @given(st.binary(max_size=300), st.sampled_from(["", "utf-8", "latin1", "utf-16", "x-nonsense", "shift_jis", "\u0130"]))
 def test_any_bytes_become_text(data, charset):
     assert isinstance(text.decoded(data, charset, is_html=True), str)
-    for words in text.words_of_html(text.decoded(b"<html><title>x</title><p>" + data, charset, is_html=True)):
+    found = html.words_of_html(text.decoded(b"<html><title>x</title><p>" + data, charset, is_html=True), "http://example.org/")
+    for words in (found.title, found.headings, found.text, found.images):
         assert "\0" not in text.tidy(words)
 
 
@@ -252,3 +254,73 @@ def test_a_process_that_was_killed_is_made_anew():
 def test_the_text_of_a_pdf_is_limited():
     with PdfReader() as reader:
         assert len(reader.read(pdf_of(b"(" + b"word " * 1000 + b") Tj", b"(more) Tj"), limit_chars=100).text) <= 101
+
+
+# --- office documents, pictures, links -----------------------------------------------------------------------------------------
+
+
+def zipped(**parts):
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as document:
+        for name, content in parts.items():
+            document.writestr(name.replace("__", "/").replace("_", "."), content)
+    return made.getvalue()
+
+
+WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+OFFICE = {
+    WORD: {
+        "word__document_xml": '<w:document xmlns:w="w"><w:body><w:p><w:r><w:t>the old</w:t></w:r><w:r><w:t> harbour</w:t></w:r></w:p>'
+        "<w:p><w:r><w:t>second</w:t></w:r></w:p></w:body></w:document>",
+        "docProps__core_xml": '<c xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>A letter</dc:title></c>',
+    },
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": {
+        "ppt__slides__slide1_xml": '<p:sld xmlns:p="p" xmlns:a="a"><a:p><a:r><a:t>the old harbour</a:t></a:r></a:p></p:sld>'
+    },
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": {
+        "xl__sharedStrings_xml": "<sst><si><t>the old harbour</t></si><si><t>42</t></si></sst>"
+    },
+    "application/vnd.oasis.opendocument.text": {
+        "content_xml": '<o:d xmlns:o="o" xmlns:text="t"><text:p>the <text:span>old</text:span> harbour</text:p></o:d>'
+    },
+}
+
+
+@pytest.mark.parametrize("mime", sorted(OFFICE))
+def test_words_of_office_documents(made, mime):
+    made.response("http://a.org/x", zipped(**OFFICE[mime]), mime=mime)
+    (found,), findings = pages(made.done())
+    assert "the old harbour" in " ".join(found.text.split())
+    assert (found.mime, findings) == (mime, [])
+    assert found.title == ("A letter" if mime == WORD else "")
+
+
+def test_office_documents_that_are_bombs_or_broken_are_bounded_and_told(made):
+    bomb = zipped(word__document_xml="<w:p xmlns:w='w'><w:t>" + "x" * 50_000_000 + "</w:t></w:p>")
+    entities = "<!DOCTYPE d [<!ENTITY a '" + "y" * 1000 + "'><!ENTITY b '" + "&a;" * 1000 + "'>]><d><t>" + "&b;" * 1000 + "</t></d>"
+    made.response("http://a.org/1", bomb, mime=WORD).response("http://a.org/2", b"PK\x03\x04 broken", mime=WORD)
+    made.response("http://a.org/3", zipped(word__document_xml=entities), mime=WORD).response("http://a.org/4", zipped(other="x"), mime=WORD)
+    found, findings = pages(made.done(), limit_bytes=100_000)
+    assert all(len(page.text) <= 100_000 for page in found)
+    assert {finding.code for finding in findings} == {"text-unread"}
+    assert {finding.subject for finding in findings} >= {"http://a.org/2", "http://a.org/4"}
+
+
+def test_pictures_and_links_that_lead_away(made):
+    body = (
+        b'<p>x<img src="/img/red%20barn.jpg?w=1" alt="A barn &amp; a tree"><img src="data:image/png;base64,xx"><a href="/own.html">Own</a>'
+        b'<a href="http://www.a.org/other">Same site</a><a class=x href="https://b.org/page"> The <b>best</b> page </a>'
+        b'<a href="report.PDF">Report</a>'
+    )
+    made.response("http://a.org/", body)
+    (found,), _ = pages(made.done())
+    assert found.images == "A barn & a tree red barn.jpg"
+    assert found.links == (("org,b)/page", "The best page"), ("org,a)/report.pdf", "Report"))
+
+
+def test_likeness_tells_nearly_equal_texts():
+    words = [f"word{number}" for number in range(400)]
+    one, other = " ".join(words), " ".join([*words[:399], "changed"])
+    assert (folding.likeness(one) ^ folding.likeness(other)).bit_count() <= folding.FARTHEST_BITS
+    assert (folding.likeness(one) ^ folding.likeness(" ".join(f"else{number}" for number in range(400)))).bit_count() > 10
+    assert folding.likeness("too short") == 0

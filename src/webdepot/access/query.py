@@ -5,8 +5,9 @@
     -word  -"a phrase"  must not occur                              -wikipedia
     a OR b              one of them is enough                       fiets OR rijwiel
     site:example.org    that host and what lies below it            site:kb.nl
-    type:pdf            format, by a short name or a media type     type:html
+    type:pdf            format, by a short name, a media type or a PRONOM identifier     type:html  type:fmt/95
     lang:nl             language                                    lang:de
+    title:word          in the title; also heading: address: text: image: anchor:        title:"annual report"
     before:2005  after:2019-06  as-of:2010-03-01                    captured before, captured after, as it stood then
 
 Several `site:`, `type:` or `lang:` mean one of them; `before:` and `after:` include the date they name. What cannot be understood is an
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 
 from webdepot import times
 from webdepot.errors import InputError
-from webdepot.ports import TextQuery
+from webdepot.ports import Part, TextQuery
 from webdepot.times import EARLIEST, LATEST, Period
 from webdepot.url import find_canonical, is_known_host
 
@@ -32,9 +33,30 @@ TYPES = {
     "pdf": ("application/pdf",),
     "text": ("text/plain", "text/markdown"),
     "txt": ("text/plain",),
+    "word": (
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "application/vnd.oasis.opendocument.text",
+    ),
+    "slides": (
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "application/vnd.oasis.opendocument.presentation",
+    ),
+    "sheet": (
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.oasis.opendocument.spreadsheet",
+    ),
 }
 """Short names of formats whose words are indexed."""
-_FIELDS = ("site", "type", "lang", "before", "after", "as-of")
+_PARTS = {
+    "title": Part.TITLE,
+    "heading": Part.HEADINGS,
+    "address": Part.ADDRESS,
+    "text": Part.TEXT,
+    "image": Part.IMAGE,
+    "anchor": Part.ANCHOR,
+}
+_FIELDS = ("site", "type", "lang", "before", "after", "as-of", *_PARTS)
+_PUID = re.compile(r"(?:x-)?fmt/\d+\Z", re.ASCII)
 _NAMED = re.compile(r"([A-Za-z][A-Za-z-]{0,19}):")
 _QUOTES = str.maketrans("“”„‟«»＂", '"""""""')
 _DATE = re.compile(r"(\d{4})(?:-?(\d\d)(?:-?(\d\d))?)?\Z", re.ASCII)
@@ -87,7 +109,9 @@ def parse(text: str) -> TextQuery:
         alternatives=tuple(groups),
         excluded=tuple(term.text for term in wanted if term.is_minus),
         sites=tuple(_site(term, text) for term in fields if term.field == "site"),
-        mimes=tuple(mime for term in fields if term.field == "type" for mime in _mimes(term, text)),
+        mimes=tuple(mime for term in fields if term.field == "type" and not _PUID.match(term.text) for mime in _mimes(term, text)),
+        formats=tuple(term.text for term in fields if term.field == "type" and _PUID.match(term.text)),
+        parts=tuple(_part(term, text) for term in fields if term.field in _PARTS),
         languages=tuple(_language(term, text) for term in fields if term.field == "lang"),
         period=_period(fields, text),
         as_of=next((_dates(term, text).end for term in reversed(fields) if term.field == "as-of"), None),
@@ -208,6 +232,11 @@ def _mimes(term: _Term, text: str) -> tuple[str, ...]:
     if re.fullmatch(r"[a-z]+/[a-z0-9.+-]+", value):
         return (value,)
     raise _wrong(text, term.at, f"There is no type {value[:50]!r}. Known: {', '.join(TYPES)}, or a media type such as text/html.")
+
+
+def _part(term: _Term, text: str) -> tuple[Part, str]:
+    _refuse_minus(term, text)
+    return _PARTS[term.field], term.text
 
 
 def _language(term: _Term, text: str) -> str:

@@ -1,18 +1,16 @@
 """The words of a capture: title, headings, main text, language.
 
-1. Which: responses with status 200 and resources whose bytes are HTML, plain text or PDF. The server's type counts where it
-   says one of these; where it says nothing useful, the first bytes do.
+1. Which: responses with status 200 and resources whose bytes are HTML, plain text, PDF or an office document. The server's type counts
+   where it says one of these; where it says nothing useful, the first bytes do. An answer 404 or 410 has no words, but it ends what stood.
 2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then what Resiliparse detects.
-3. HTML: Resiliparse's main content without menus and footers; where that leaves nothing, the whole text. Mark-up made to be slow (nested a
-   thousand deep, a tag of a hundred thousand attributes) is read without a tree, by patterns: Resiliparse is quadratic there.
-4. Language: py3langid among the archive's languages, on the first 200 characters (99.9 % right at 100).
+3. Words: `html.py`, `pdf.py`, `office.py`.
+4. Language: py3langid among the archive's languages, on the first 200 characters (99.9 % right at 100). Likeness: `folding.py`.
 
 A revisit has no words of its own. Where its original stands earlier in the same container its words are read there; else the page
 `repeats`, and the text index takes the words of the capture with that digest. Reading is bounded by `limit_bytes` of a document.
 """
 
 import codecs
-import html
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -20,9 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
-from resiliparse.parse.html import HTMLTree
 
 from webdepot import digest
 from webdepot.container.damage import OnFinding
@@ -30,6 +26,9 @@ from webdepot.container.http import HttpHead, content_decoded
 from webdepot.container.reader import Record, iter_records, read_record
 from webdepot.errors import CorruptData
 from webdepot.index import entry
+from webdepot.index.folding import likeness
+from webdepot.index.html import HtmlWords, words_of_html
+from webdepot.index.office import OFFICE_MIMES, Unread, words_of_office
 from webdepot.index.pdf import PdfReader
 from webdepot.model import Capture, Finding, Location, RecordKind, Severity
 from webdepot.ports import PageText
@@ -38,22 +37,13 @@ HTML_MIMES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.w
 PLAIN_MIMES = frozenset({"text/plain", "text/markdown"})
 PDF_MIMES = frozenset({"application/pdf", "application/x-pdf"})
 _UNTOLD_MIMES = frozenset({entry.UNKNOWN_MIME, "application/octet-stream", "application/x-unknown", "binary/octet-stream"})
-# A PDF cut in two is mostly no PDF, so more of it is read than of a page.
-_PDF_FACTOR = 8
+# A document cut in two is mostly none, so more of it is read than of a page.
+_DOCUMENT_FACTOR = 8
+_GONE = (404, 410)
 _LANGUAGE_CHARS = 200
 _LONGEST_TITLE, _LONGEST_HEADINGS = 500, 5000
 _MOST_REMEMBERED = 200_000
 
-_MOST_TAGS, _DEEPEST = 150_000, 800
-_LONG_TAG = re.compile(r"<[^<>]{20000,}")
-_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*?(/?)>")
-# Elements that have no end tag, or need none: they do not nest.
-_SHALLOW = frozenset(
-    re.split(r"\s+", "area base br col embed hr img input link meta param source track wbr p li dt dd option tr td th thead tbody tfoot")
-)
-_UNSEEN = re.compile(r"<(script|style|template|noframes)\b|<!--", re.IGNORECASE)
-_ANY_TAG = re.compile(r"<[^<>]*>")
-_TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
 _META_CHARSET = re.compile(rb"<meta\s[^<>]*?charset\s*=\s*[\"']?\s*([^\s\"'/>;]+)", re.IGNORECASE)
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
 _CONTROL = re.compile(r"[\0-\x08\x0b\x0e-\x1f\x7f]")
@@ -99,7 +89,10 @@ class _Reader:
             capture = entry.of_record(record)
             return capture, self._of_revisit(capture)
         if not _may_have_words(record):
-            return entry.of_record(record), None
+            capture = entry.of_record(record)
+            return capture, self._made(capture, _NOTHING, size_bytes=0, gone=True) if capture.status in _GONE and not capture.url.endswith(
+                "/robots.txt"
+            ) else None
         data, payload_digest = self._content(record)
         capture = entry.of_record(record, payload_digest=payload_digest)
         page = self._page(capture, record.head, data)
@@ -109,7 +102,7 @@ class _Reader:
 
     def _content(self, record: Record) -> tuple[bytes, str]:
         """The payload up to the limit, its content coding undone, and its digest: stated, or computed over all of it."""
-        limit = self._limit_bytes * (_PDF_FACTOR if entry.mime_of(record) in PDF_MIMES else 1)
+        limit = self._limit_bytes * (_DOCUMENT_FACTOR if entry.mime_of(record) in PDF_MIMES | OFFICE_MIMES else 1)
         stated = entry.stated_digest(record)
         if stated:
             return record.content(limit).read(limit), stated
@@ -124,32 +117,43 @@ class _Reader:
             return None
         original = self._seen.get(capture.digest)
         if original is None:
-            is_other = capture.mime not in HTML_MIMES | PLAIN_MIMES | PDF_MIMES | {entry.REVISIT_MIME}
-            return None if is_other else self._made(capture, "", "", "", size_bytes=0, repeats=True)
+            is_other = capture.mime not in HTML_MIMES | PLAIN_MIMES | PDF_MIMES | OFFICE_MIMES | {entry.REVISIT_MIME}
+            return None if is_other else self._made(capture, _NOTHING, size_bytes=0, repeats=True)
         try:
             record = read_record(self._container, original)
         except CorruptData:
-            return self._made(capture, "", "", "", size_bytes=0, repeats=True)
+            return self._made(capture, _NOTHING, size_bytes=0, repeats=True)
         data, _ = self._content(record)
         return self._page(capture, record.head, data, mime=entry.mime_of(record))
 
     def _page(self, capture: Capture, head: HttpHead | None, data: bytes, mime: str = "") -> PageText | None:
         mime = _kind_of(mime or capture.mime, data)
+        try:
+            words = self._words(capture, head, data, mime)
+        except Unread as error:
+            self._on_finding(_unread(capture, str(error)))
+            return None
+        return self._made(capture, words, mime="application/pdf" if mime in PDF_MIMES else mime, size_bytes=len(data)) if words else None
+
+    def _words(self, capture: Capture, head: HttpHead | None, data: bytes, mime: str) -> HtmlWords | None:
         if mime in PDF_MIMES:
             found = self._pdf.read(data, limit_chars=self._limit_bytes)
             if found.error:
-                self._on_finding(_unread(capture, found.error))
-                return None
-            return self._made(capture, found.title, "", found.text, mime="application/pdf", size_bytes=len(data))
+                raise Unread(found.error)
+            return HtmlWords(title=found.title, headings="", text=found.text)
+        if mime in OFFICE_MIMES:
+            title, text = words_of_office(data, limit_chars=self._limit_bytes)
+            return HtmlWords(title=title, headings="", text=text)
+        if mime not in HTML_MIMES and mime not in PLAIN_MIMES:
+            return None
         text = decoded(data, _charset(head), is_html=mime in HTML_MIMES)
-        if mime in HTML_MIMES:
-            return self._made(capture, *words_of_html(text), mime=mime, size_bytes=len(data))
-        return self._made(capture, "", "", text, mime=mime, size_bytes=len(data)) if mime in PLAIN_MIMES else None
+        return words_of_html(text, capture.url) if mime in HTML_MIMES else HtmlWords(title="", headings="", text=text)
 
     def _made(
-        self, capture: Capture, title: str, headings: str, text: str, *, size_bytes: int, mime: str = "", repeats: bool = False
+        self, capture: Capture, words: HtmlWords, *, size_bytes: int, mime: str = "", repeats: bool = False, gone: bool = False
     ) -> PageText:
-        text = tidy(text)
+        text = tidy(words.text)
+        has_words = not (repeats or gone)
         return PageText(
             key=capture.key,
             url=capture.url,
@@ -157,12 +161,16 @@ class _Reader:
             mime=mime or capture.mime,
             size_bytes=size_bytes,
             collection=self._collection,
-            title=tidy(title).replace("\n", " ")[:_LONGEST_TITLE],
-            headings=tidy(headings)[:_LONGEST_HEADINGS],
+            title=tidy(words.title).replace("\n", " ")[:_LONGEST_TITLE],
+            headings=tidy(words.headings)[:_LONGEST_HEADINGS],
             text=text,
-            language="" if repeats else language_of(f"{title} {text[:_LANGUAGE_CHARS]}", self._languages),
+            language=language_of(f"{words.title} {text[:_LANGUAGE_CHARS]}", self._languages) if has_words else "",
             digest=capture.digest,
             repeats=repeats,
+            gone=gone,
+            likeness=likeness(text) if has_words else 0,
+            images=tidy(words.images),
+            links=words.links,
         )
 
 
@@ -192,55 +200,6 @@ def decoded(data: bytes, charset: str = "", *, is_html: bool) -> str:
     return data.decode(_codec(detect_encoding(data[:65536])) or "windows-1252", "replace")
 
 
-def words_of_html(text: str) -> tuple[str, str, str]:
-    """Title, headings and main text."""
-    if is_slow(text):
-        return _words_by_patterns(text)
-    tree = HTMLTree.parse(text)
-    body = tree.body
-    headings = [node.text for node in body.query_selector_all("h1, h2, h3")] if body is not None else []
-    main: str = extract_plain_text(tree, main_content=True, links=False, list_bullets=False)
-    if not main.strip():
-        main = extract_plain_text(tree, main_content=False, links=False, list_bullets=False, noscript=True)
-    return html.unescape(tree.title or ""), "\n".join(headings), main
-
-
-def is_slow(text: str) -> bool:
-    """Whether a tree of this mark-up would take time out of proportion to its size."""
-    tags = text.count("<")
-    if tags > _MOST_TAGS or (len(text) > 20_000 and _LONG_TAG.search(text)):
-        return True
-    if tags < _DEEPEST:
-        return False
-    depth = 0
-    for found in _TAG.finditer(text):
-        closing, name, empty = found.groups()
-        if empty or name.lower() in _SHALLOW:
-            continue
-        depth = max(depth - 1, 0) if closing else depth + 1
-        if depth > _DEEPEST:
-            return True
-    return False
-
-
-def _words_by_patterns(text: str) -> tuple[str, str, str]:
-    title = _TITLE.search(text)
-    return html.unescape(title[1]) if title else "", "", html.unescape(_ANY_TAG.sub(" ", " ".join(_seen(text))))
-
-
-def _seen(text: str) -> Iterator[str]:
-    """The stretches between scripts, styles and comments; what is never closed runs to the end, as in a browser."""
-    at, lower = 0, text.lower()
-    while found := _UNSEEN.search(text, at):
-        yield text[at : found.start()]
-        end = f"</{found[1].lower()}" if found[1] else "-->"
-        at = lower.find(end, found.end())
-        if at < 0:
-            return
-        at += len(end) if end == "-->" else 0
-    yield text[at:]
-
-
 def tidy(text: str) -> str:
     """Spaces single, lines without blank ones between, no control characters: what is stored and shown."""
     lines = (" ".join(line.split()) for line in _CONTROL.sub(" ", text).split("\n"))
@@ -268,15 +227,17 @@ def _identifier(languages: tuple[str, ...]) -> Any:
     return identifier
 
 
+_NOTHING = HtmlWords(title="", headings="", text="")
+
+
 def _may_have_words(record: Record) -> bool:
     head = record.head
     if record.kind is RecordKind.CONVERSION or (head is not None and head.status != 200):
         return False
     mime = entry.mime_of(record)
     # A file for robots is plain text, and nobody's page.
-    return (mime in HTML_MIMES or mime in PLAIN_MIMES or mime in PDF_MIMES or mime in _UNTOLD_MIMES) and not record.url.endswith(
-        "/robots.txt"
-    )
+    known = HTML_MIMES | PLAIN_MIMES | PDF_MIMES | OFFICE_MIMES | _UNTOLD_MIMES
+    return mime in known and not record.url.endswith("/robots.txt")
 
 
 def _kind_of(mime: str, data: bytes) -> str:
@@ -287,7 +248,7 @@ def _kind_of(mime: str, data: bytes) -> str:
     is_binary = b"\0" in begin and not begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     if mime in _UNTOLD_MIMES and not is_binary:
         return "text/html" if re.match(rb"<(?:!doctype html|html|head|body)\b", begin, re.IGNORECASE) else mime
-    return "" if is_binary and mime not in PDF_MIMES else mime
+    return "" if is_binary and mime not in PDF_MIMES | OFFICE_MIMES else mime
 
 
 def _charset(head: HttpHead | None) -> str:

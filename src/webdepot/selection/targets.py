@@ -48,6 +48,14 @@ def find_named(connection: Connection, text: str) -> Target | None:
     return _target(row) if row is not None else None
 
 
+def named(connection: Connection, words: Sequence[str], *, limit: int) -> Iterator[Target]:
+    """Targets whose name or seeds have all of these words, by name."""
+    asked = select(targets).order_by(targets.c.name).limit(limit)
+    for word in words:
+        asked = asked.where(targets.c.name.icontains(word, autoescape=True) | targets.c.key.icontains(word, autoescape=True))
+    yield from map(_target, connection.execute(asked).mappings())
+
+
 def keep_verdict(connection: Connection, target: TargetId, question: str, verdict: Verdict, *, agent: str, now: datetime) -> None:
     """Decisions are kept, with who took them."""
     connection.execute(

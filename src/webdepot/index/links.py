@@ -1,0 +1,78 @@
+"""`LinkBook`: who links where with which words, and from it the words of links for each page (link inversion).
+
+    links     container, target (key), source (key), timestamp, words
+    changed   target: pages whose words of links may be others than those in the text index
+
+A container's links are replaced when it is read again. For a page, each text counts once for each site it comes from: a link in the menu of
+a thousand pages is one voice. The file can be thrown away; the next rebuild makes it anew.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from webdepot.index.sqlite_file import SqliteFile
+
+SCHEMA = 1
+_TABLES = """
+CREATE TABLE links (container TEXT NOT NULL, target TEXT NOT NULL, source TEXT NOT NULL, timestamp TEXT NOT NULL, words TEXT NOT NULL);
+CREATE INDEX links_of_container ON links (container);
+CREATE INDEX links_to ON links (target, source);
+CREATE TABLE changed (target TEXT PRIMARY KEY) WITHOUT ROWID
+"""
+_MOST_TEXTS, _LONGEST_CHARS, _MOST_READ = 50, 2000, 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    target: str
+    source: str
+    timestamp: str
+    words: str
+
+
+class LinkBook:
+    """The links of all indexed containers, in one SQLite file."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = SqliteFile(path, what="book of links", tables=_TABLES, made_with={"schema": SCHEMA})
+
+    def add(self, container: str, links: Iterable[Link]) -> None:
+        """Put a container's links in, replacing what the book had of it."""
+        with self._file.transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO changed SELECT DISTINCT target FROM links WHERE container = ?", (container,))
+            connection.execute("DELETE FROM links WHERE container = ?", (container,))
+            rows = ((container, link.target, link.source, link.timestamp, link.words) for link in links)
+            connection.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?)", rows)
+            connection.execute("INSERT OR IGNORE INTO changed SELECT DISTINCT target FROM links WHERE container = ?", (container,))
+
+    def changed(self) -> Iterator[str]:
+        """Targets whose links are others than when `settle` was last told."""
+        return (target for (target,) in self._file.rows("SELECT target FROM changed ORDER BY target", {}))
+
+    def settle(self, targets: Iterable[str]) -> None:
+        with self._file.transaction() as connection:
+            connection.executemany("DELETE FROM changed WHERE target = ?", [(target,) for target in targets])
+
+    def anchors(self, target: str, is_open: Callable[[str, str], bool]) -> tuple[str, str, str]:
+        """(target, words of links from other sites, from its own): the texts most sites use first. `is_open` is asked about key and
+        timestamp of each page that links."""
+        rows = self._file.rows(
+            "SELECT source, timestamp, words FROM links WHERE target = :target LIMIT :most", {"target": target, "most": _MOST_READ}
+        )
+        own = target.partition(")")[0]
+        voices: tuple[dict[str, set[str]], dict[str, set[str]]] = ({}, {})
+        for source, timestamp, words in rows:
+            site = source.partition(")")[0]
+            if is_open(source, timestamp):
+                voices[site == own].setdefault(words, set()).add(site)
+        external, internal = map(_loudest, voices)
+        return target, external, internal
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _loudest(voices: dict[str, set[str]]) -> str:
+    ordered = sorted(voices, key=lambda words: (-len(voices[words]), words))[:_MOST_TEXTS]
+    return "\n".join(ordered)[:_LONGEST_CHARS]
