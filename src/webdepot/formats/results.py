@@ -90,6 +90,12 @@ def find(connection: Connection, digest: str) -> list[Row]:
     return [dict(row) for row in connection.execute(chosen).mappings()]
 
 
+def puids(connection: Connection, digests: Iterable[str]) -> dict[str, str]:
+    """PRONOM identifiers of payloads by their digest; those that nobody identified are not in it. At most some hundred at a time."""
+    asked = select(identifications.c.digest, identifications.c.puid).where(identifications.c.digest.in_(set(digests)))
+    return {digest: puid for digest, puid in connection.execute(asked.order_by(identifications.c.identified_at)) if puid}
+
+
 def _keep(connection: Connection, rows: Iterable[Row], facts: Iterable[Mapping[str, Any]], at: datetime) -> list[dict[str, Any]]:
     """New identifications into their table; the counts by container and format, of the rows of each container's last survey.
 
