@@ -64,7 +64,9 @@ class Adding:
         kept = [self._searcher.doc(address).to_dict() for address in every(self._searcher, self._make.term("page", number))]
         if all("text" not in document or schema.anchors_of(document) == anchors for document in kept):
             return False
-        self._writer.delete_documents_by_term("page", number)
+        # By the run: the binding does not find unsigned numbers as terms.
+        for start in {document["valid_from"][0] for document in kept}:
+            self._writer.delete_documents_by_term("run", schema.run_name(number, start))
         for document in kept:
             self.document(again(document, anchors))
         return True
