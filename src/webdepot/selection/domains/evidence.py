@@ -12,6 +12,7 @@ A registry's word about `agency.example` says little about `project.agency.examp
 """
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -31,6 +32,12 @@ DEEP = 0.4
 """Share of the registry's and zone's word for a host deep below the registered name."""
 MOST_CERTIFICATE_DOMAINS = 12
 MOST_COUNTED = 50
+
+
+_AGENCY = re.compile(
+    r"(?i)agentur|agency|web\s?-?design|hosting|internet|\bmedia|medien|digital|domain|registrar|netzwerk|provider|it-?service"
+)
+"""Firms that register for others."""
 
 
 class Group(StrEnum):
@@ -352,8 +359,11 @@ def _of_registry(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarit
         elif kin.kinship is Kinship.OTHER and not mail:
             # Agencies register for their customers: where the imprint names the organisation, that is the likelier story.
             key = f"registrant:{folded(registrant.name)}"
-            is_agency = sharing.others(key) > 1 or _names_it(facts, measure, rarity)
-            yield _sign("registrant-other", Group.REGISTRY, share * (-1.5 if is_agency else -4.0), f"{words}, not {known}")
+            if _names_it(facts, measure, rarity):
+                weight = -0.8
+            else:
+                weight = -1.5 if sharing.others(key) > 1 or _AGENCY.search(registrant.name) else -4.0
+            yield _sign("registrant-other", Group.REGISTRY, share * weight, f"{words}, not {known}")
         if registrant.address and any(similarity(registrant.address, item.value) > 0.85 for item in measure.profile.address):
             yield _sign("registrant-address", Group.REGISTRY, share * 0.8, "its registrant has the organisation's address")
     elif registrant.is_person and not mail:
