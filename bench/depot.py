@@ -1,0 +1,271 @@
+"""Does the depot keep up with the disk? Keeping, auditing, a very large package, and a million packages in the database.
+
+    python bench/depot.py [--quick] [--json PATH]
+
+* keep: containers of 100 MB into the depot, against a bare loop that hashes, copies and fsyncs the same files. Ours also reads back.
+* audit: two threads over all copies, against bare SHA-256 of the same files on two threads.
+* memory: a package of 50 GB (sparse files, so that the disk need not have them) read through by an audit; peak of resident memory.
+* a million packages: the status page's figures, and choosing the next copies to audit.
+
+Sides take turns in the same run and the best of several rounds counts, in seconds by the clock; ratios are ours to the bare loop.
+"""
+
+import argparse
+import gc
+import hashlib
+import json
+import os
+import platform
+import random
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import insert
+
+from webdepot.archive import Archive
+from webdepot.depot import copies, fixity, holdings, layout, ocfl
+from webdepot.depot.folder import FolderStore
+from webdepot.depot.inventory import Inventory
+from webdepot.depot.tables import copies as copies_table
+from webdepot.depot.tables import growth, packages, tallies
+from webdepot.harvest.tables import harvests
+from webdepot.model import PackageId
+from webdepot.selection.tables import targets
+from webdepot.services import depositing, founding
+
+SEED = 20070115
+WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+CHUNK_BYTES = 1 << 20
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="small data, to see that it runs")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    given = parser.parse_args()
+    files, size_bytes, rows, sparse_bytes = (3, 5_000_000, 20_000, 1 << 30) if given.quick else (6, 100_000_000, 1_000_000, 50 << 30)
+    with tempfile.TemporaryDirectory(prefix="bench-depot-") as name:
+        folder = Path(name)
+        sources = list(make_files(folder / "source", files, size_bytes))
+        figures = {
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+            "load_before": os.getloadavg()[0],
+            **bench_keep(folder, sources, rounds=2 if given.quick else 3),
+            **bench_audit(folder, sources, rounds=2 if given.quick else 3),
+            **bench_memory(folder, sparse_bytes),
+            **bench_rows(folder / "home", rows),
+        }
+    for label, value in figures.items():
+        print(f"{label:32} {value if isinstance(value, str) else format(value, ',.3f')}")
+    if given.json:
+        given.json.write_text(json.dumps(figures, indent=1) + "\n")
+    return 0
+
+
+def make_files(folder: Path, count: int, size_bytes: int) -> Iterator[Path]:
+    folder.mkdir()
+    chance = random.Random(SEED)
+    for number in range(count):
+        path = folder / f"{number}.warc.gz"
+        with path.open("wb") as sink:
+            for _ in range(size_bytes // CHUNK_BYTES):
+                sink.write(chance.randbytes(CHUNK_BYTES))
+        yield path
+
+
+def bench_keep(folder: Path, sources: list[Path], *, rounds: int) -> dict[str, float]:
+    total = sum(path.stat().st_size for path in sources)
+
+    def ours() -> None:
+        store = FolderStore(folder / "ours")
+        content = {f"warc/{path.name}": path for path in sources}
+        ocfl.put_version(store, "urn:x", content, message="", user="", created=WHEN)
+
+    def bare() -> None:
+        (folder / "bare").mkdir()
+        for path in sources:
+            hasher = hashlib.sha256()
+            with path.open("rb") as source, (folder / "bare" / path.name).open("wb", buffering=0) as sink:
+                while chunk := source.read(CHUNK_BYTES):
+                    hasher.update(chunk)
+                    sink.write(chunk)
+                os.fsync(sink.fileno())
+
+    def clean() -> None:
+        shutil.rmtree(folder / "ours", ignore_errors=True)
+        shutil.rmtree(folder / "bare", ignore_errors=True)
+
+    mine, theirs = best(ours, bare, before=clean, rounds=rounds)
+    clean()
+    return {"keep_mb_s": total / mine / 1e6, "keep_bare_mb_s": total / theirs / 1e6, "keep_ratio": theirs / mine}
+
+
+def bench_audit(folder: Path, sources: list[Path], *, rounds: int) -> dict[str, float]:
+    store = FolderStore(folder / "audited")
+    for path in sources:
+        ocfl.put_version(store, f"info:webdepot/bench/{path.stem}", {f"warc/{path.name}": path}, message="", user="", created=WHEN)
+    total = sum(path.stat().st_size for path in sources)
+
+    def ours() -> None:
+        with ThreadPoolExecutor(2) as pool:
+            found = pool.map(lambda path: audited(store, f"info:webdepot/bench/{path.stem}"), sources)
+            assert set(found) == {"whole"}
+
+    def bare() -> None:
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(hashed, [next((folder / "audited").rglob(path.name)) for path in sources]))
+
+    mine, theirs = best(ours, bare, before=lambda: None, rounds=rounds)
+    return {"audit_mb_s": total / mine / 1e6, "audit_bare_mb_s": total / theirs / 1e6, "audit_ratio": theirs / mine}
+
+
+def audited(store: FolderStore, identifier: str) -> str:
+    return fixity.audit_package({"main": store}, PackageId(identifier), ["main"])[0].outcome.value
+
+
+def hashed(path: Path) -> str:
+    hasher = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(CHUNK_BYTES):
+            hasher.update(chunk)
+    return hasher.hexdigest()
+
+
+def bench_memory(folder: Path, size_bytes: int) -> dict[str, float]:
+    """One object of sparse files whose inventory is written by hand, read by the code of the audit."""
+    store = FolderStore(folder / "sparse")
+    layout.prepare(store)
+    count = 5
+    part = size_bytes // count
+    known = Inventory(id="info:webdepot/bench/sparse", head=1, manifest={}, versions=(), sha256="")
+    place = store.root / layout.folder_of(known.id) / "v1" / "content" / "warc"
+    place.mkdir(parents=True)
+    for number in range(count):
+        with (place / f"{number}.warc").open("wb") as sink:
+            sink.truncate(part)
+    gc.collect()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.perf_counter()
+    for number in range(count):
+        list(ocfl._verify_content(store, f"{layout.folder_of(known.id)}/v1/content/warc/{number}.warc", "0" * 64))
+    seconds = time.perf_counter() - began
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"sparse_gb": size_bytes / 1e9, "sparse_gb_s": size_bytes / seconds / 1e9, "sparse_more_memory_mb": (after - before) / 1000}
+
+
+def bench_rows(home: Path, count: int) -> dict[str, float]:
+    founding.found(home)
+    with Archive.open(home) as archive:
+        fill(archive, count)
+        status_s = timed(lambda: depositing.status(archive))
+        list_s = timed(lambda: depositing.list_packages(archive, limit=50))
+        deep = f"urn:uuid:{count // 2:012d}"
+        deep_s = timed(lambda: depositing.list_packages(archive, limit=50, before=deep))
+
+        def batch() -> None:
+            with archive.database.reading() as connection:
+                assert len(copies.due(connection, before=WHEN + timedelta(days=1), limit=64)) == 64
+
+        def batch_of_place() -> None:
+            with archive.database.reading() as connection:
+                assert len(copies.due(connection, before=WHEN + timedelta(days=1), place="second", limit=64)) == 64
+
+        def one() -> None:
+            with archive.database.transaction() as connection:
+                found = copies.due(connection, before=WHEN + timedelta(days=1), limit=1)[0]
+                copies.record(connection, found)
+                assert holdings.totals(connection)[0] == count
+
+        return {
+            "packages": float(count),
+            "status_ms": status_s * 1000,
+            "list_ms": list_s * 1000,
+            "list_deep_ms": deep_s * 1000,
+            "audit_batch_ms": timed(batch) * 1000,
+            "audit_batch_of_place_ms": timed(batch_of_place) * 1000,
+            "record_one_ms": timed(one) * 1000,
+        }
+
+
+def fill(archive: Archive, count: int) -> None:
+    """Packages in two places, as rows; the tables' own sums with them."""
+    chance = random.Random(SEED)
+    step = 10_000
+    with archive.database.transaction() as connection:
+        connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
+        connection.execute(insert(targets).values(id=1, key="[]", name="x", seeds=[], collection="x", purpose="heritage", created_at=WHEN))
+        for start in range(0, count, step):
+            numbers = range(start, min(start + step, count))
+            connection.execute(insert(harvests), [harvest_row(number) for number in numbers])
+            connection.execute(insert(packages), [package_row(number) for number in numbers])
+            connection.execute(
+                insert(copies_table), [copy_row(number, place, chance) for number in numbers for place in ("main", "second")]
+            )
+        connection.execute(insert(growth).values(month="2026-01", packages=count, size_bytes=count * 1000))
+        connection.execute(
+            insert(tallies),
+            [{"place": place, "state": "whole", "copies": count, "size_bytes": count * 1000} for place in ("main", "second")],
+        )
+
+
+def harvest_row(number: int) -> dict[str, object]:
+    moments = {"started_at": WHEN, "ended_at": WHEN}
+    texts = {"kind": "harvest", "state": "kept", "collection": "x", "reason": ""}
+    return {"id": f"h{number}", "target": 1, "seeds": [], "settings": {}, "counts": {}, **texts, **moments}
+
+
+def package_row(number: int) -> dict[str, object]:
+    return {
+        "id": f"urn:uuid:{number:012d}",
+        "harvest": f"h{number}",
+        "urn": f"urn:nbn:{number}",
+        "title": f"Package {number}",
+        "version": 1,
+        "size_bytes": 1000,
+        "stored_at": WHEN - timedelta(seconds=number),
+        "inventory_sha256": "0" * 64,
+    }
+
+
+def copy_row(number: int, place: str, chance: random.Random) -> dict[str, object]:
+    checked_at = WHEN - timedelta(seconds=chance.randrange(90 * 86400))
+    return {
+        "place": place,
+        "package": f"urn:uuid:{number:012d}",
+        "version": 1,
+        "state": "whole",
+        "size_bytes": 1000,
+        "checked_at": checked_at,
+        "note": "",
+    }
+
+
+def best(ours: Callable[[], None], bare: Callable[[], None], *, before: Callable[[], None], rounds: int) -> tuple[float, float]:
+    times: dict[Callable[[], None], list[float]] = {ours: [], bare: []}
+    for _ in range(rounds):
+        for side in (bare, ours):
+            before()
+            began = time.perf_counter()
+            side()
+            times[side].append(time.perf_counter() - began)
+    return min(times[ours]), min(times[bare])
+
+
+def timed(act: Callable[[], object], rounds: int = 5) -> float:
+    seconds = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        act()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
