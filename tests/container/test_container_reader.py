@@ -482,6 +482,28 @@ def test_a_flipped_bit_costs_at_most_its_record_and_is_told(number: int, data: s
         assert len(findings) == 1
 
 
+@pytest.mark.parametrize(
+    ("hostile", "most_findings"),
+    [
+        (b"WARC/1.0\r\n" * 20_000, 1),
+        (b"WARC/1.0\r\nContent-Length: 4000000\r\n\r\n" * 2_000, 2_000),
+        (b"WARC/1.0\r\nContent-Length: 40000000000\r\n\r\n" * 2_000, 2_000),
+        ((b"WARC/1.0\r\n" + b"A: b\r\n" * 2_000) * 20, 1),
+        (b"\x1f\x8b\x08\x00" * 20_000, 1),
+        (b"http://e.org/ " + b"1 " * 200_000, 1),
+    ],
+)
+@pytest.mark.parametrize("form", ["plain", "record", "whole"])
+def test_hostile_bytes_cost_time_in_proportion_only(form: str, hostile: bytes, most_findings: int):
+    """With anything quadratic these would take minutes."""
+    made = warc_sample()
+    data = {"plain": made.plain() + hostile, "record": made.record_wise() + hostile, "whole": packed(made.plain() + hostile)}[form]
+    findings: list[Finding] = []
+    found = read_all(data, findings)
+    assert found[:6] == made.expected[:6]
+    assert 1 <= len(findings) <= most_findings + 2
+
+
 # --- places that are wrong -------------------------------------------------------------------------------------------------
 
 

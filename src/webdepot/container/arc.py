@@ -27,8 +27,8 @@ _MORE_OF_VERSION_2 = ("ARC-Result-Code", "ARC-Checksum", "ARC-Location", "ARC-Of
 _FARTHEST_DATE = 16
 
 
-def _header_end(data: bytes, at: int) -> int:
-    return data.find(b"\n", at) + 1 or -1
+def _header_end(data: bytes, at: int, limit: int) -> int:
+    return data.find(b"\n", at, limit) + 1 or -1
 
 
 def parse(data: bytes) -> Header:

@@ -70,7 +70,7 @@ def grammar_of(begin: bytes) -> Grammar | None:
     """The grammar of a record that begins with these bytes, at least its header among them."""
     for grammar in GRAMMARS:
         if grammar.start.match(begin):
-            end = grammar.header_end(begin, 0)
+            end = grammar.header_end(begin, 0, LONGEST_HEADER_BYTES)
             # A long WARC header may not be here to its end; an ARC line has no other sign than to be readable.
             if grammar.kind is Kind.WARC or (end > 0 and not grammar.parse(begin[:end]).problem):
                 return grammar
@@ -83,7 +83,7 @@ def _gzip_form(reader: MemberReader) -> ContainerForm | None:
     grammar = grammar_of(data)
     if grammar is None:
         return None
-    header_end = grammar.header_end(data, 0)
+    header_end = grammar.header_end(data, 0, LONGEST_HEADER_BYTES)
     length = grammar.parse(data[:header_end]).length if header_end > 0 else -1
     is_whole = length >= 0 and _goes_on(reader, grammar, len(begin) - len(data) + header_end + length)
     return ContainerForm(kind=grammar.kind, compression=Compression.WHOLE if is_whole else Compression.RECORD)

@@ -34,32 +34,39 @@ def iter_flat(
     window: "Window", grammar: Grammar, reporter: Reporter, located: Callable[[int, int], Location], *, place: Callable[[int], int]
 ) -> Iterator[Record]:
     """Records of the window in their order. `located` makes a location and `place` an offset for findings of window positions."""
-    at = 0
-    while True:
+    at: int | None = 0
+    garbage_at: int | None = None
+    while at is not None:
         at = window.after_line_ends(at)
+        window.drop(at)
         if not window.need(at + 1):
             break
         header, header_end = _header_at(window, grammar, at)
         if header is None:
-            found = window.find(grammar.search, at + 1)
-            reporter.garbage(place(at), None if found is None else place(found))
-        elif (problem := _problem_of(window, grammar, header, header_end)) is not None:
+            garbage_at = at if garbage_at is None else garbage_at
+            at = window.find(grammar.search, at + 1)
+            continue
+        if garbage_at is not None:
+            reporter.garbage(place(garbage_at), place(at))
+            garbage_at = None
+        problem = _problem_of(window, grammar, header, header_end)
+        if problem is not None:
             found = window.find(grammar.search, header_end)
             reporter.skipped(BAD_LENGTH, place(at), problem, None if found is None else place(found))
+            at = found
+            continue
+        block_end = header_end + header.length
+        if header.problem:
+            reporter.skipped(BAD_HEADER, place(at), header.problem, place(block_end))
         else:
-            found = header_end + header.length
-            if header.problem:
-                reporter.skipped(BAD_HEADER, place(at), header.problem, place(found))
-            else:
-                end = window.after_line_ends(found) if header.length <= IN_MEMORY_BYTES else found + len(grammar.terminator)
-                yield _record(window, header, at, header_end, located(at, end - at))
-                window.drop(found)
-                if window.end < found:
-                    reporter.skipped(BAD_LENGTH, place(at), "the data ends inside it", None)
-        if found is None:
-            break
-        at = found
-        window.drop(at)
+            end = window.after_line_ends(block_end) if header.length <= IN_MEMORY_BYTES else block_end + len(grammar.terminator)
+            yield _record(window, header, at, header_end, located(at, end - at))
+        window.drop(block_end)
+        if window.end < block_end:
+            reporter.skipped(BAD_LENGTH, place(at), "the data ends inside it", None)
+        at = block_end
+    if garbage_at is not None:
+        reporter.garbage(place(garbage_at), None)
     if window.broken:
         reporter.skipped(BAD_LENGTH, place(window.end), window.broken, None)
 
@@ -72,10 +79,11 @@ def _header_at(window: "Window", grammar: Grammar, at: int) -> tuple[Header | No
         begin = at - window.start
         if not grammar.start.match(window.data, begin):
             return None, at
-        end = grammar.header_end(window.data, begin)
+        end = grammar.header_end(window.data, begin, begin + wanted)
         if end >= 0:
             return grammar.parse(window.data[begin:end]), end + window.start
-        if not is_more or wanted >= LONGEST_HEADER_BYTES:
+        # Where another record begins before it ends, it has no end. Without this, many such would take quadratic time.
+        if not is_more or wanted >= LONGEST_HEADER_BYTES or grammar.search.search(window.data, begin + 1, begin + wanted):
             return None, at
         wanted *= 4
 

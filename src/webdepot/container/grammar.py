@@ -59,8 +59,8 @@ class Grammar:
     """Matches where a record begins."""
     search: re.Pattern[bytes]
     """Finds a place where a record begins: group `record`."""
-    header_end: Callable[[bytes, int], int]
-    """First byte behind the header that begins at a place, -1 when its end is not among the bytes."""
+    header_end: Callable[[bytes, int, int], int]
+    """First byte behind the header that begins at one place, looked for up to another; -1 when its end is not there."""
     parse: Callable[[bytes], Header]
     """Never raises."""
     terminator: bytes

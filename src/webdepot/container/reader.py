@@ -68,7 +68,7 @@ def _iter_members(stream: BinaryIO, grammar: Grammar, name: str, reporter: Repor
     while at is not None:
         member = reader.read(at)
         data, end, torn = member
-        if end > 0 and begins(data) and (header_end := header_end_of(data, 0)) > 0:
+        if end > 0 and begins(data) and (header_end := header_end_of(data, 0, LONGEST_HEADER_BYTES)) > 0:
             header = parse(data[:header_end])
             if not header.problem and header_end + header.length + len(terminator) == len(data) and data.endswith(terminator):
                 yield header.record(data[:header_end], Location(container=name, offset=at, length=end - at), data, header_end)
@@ -143,7 +143,7 @@ def _passed_over(reader: MemberReader, at: int, block_end: int) -> tuple[int, by
 
 
 def _header_of(grammar: Grammar, data: bytes) -> tuple[Header, int]:
-    end = grammar.header_end(data, 0) if grammar.start.match(data) else -1
+    end = grammar.header_end(data, 0, LONGEST_HEADER_BYTES) if grammar.start.match(data) else -1
     return (grammar.parse(data[:end]), end) if end > 0 else (Header(problem="it has no header"), 0)
 
 

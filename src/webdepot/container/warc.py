@@ -23,12 +23,12 @@ _FOLDS = (" ", "\t")
 _WITHOUT_ADDRESS = frozenset({RecordKind.WARCINFO, RecordKind.METADATA, RecordKind.UNKNOWN})
 
 
-def _header_end(data: bytes, at: int) -> int:
-    line_end = data.find(b"\n", at)
+def _header_end(data: bytes, at: int, limit: int) -> int:
+    line_end = data.find(b"\n", at, limit)
     if line_end < 0:
         return -1
     empty_line = b"\r\n\r\n" if data[line_end - 1 : line_end] == b"\r" else b"\n\n"
-    found = data.find(empty_line, line_end - 1 if len(empty_line) == 4 else line_end)
+    found = data.find(empty_line, line_end - 1 if len(empty_line) == 4 else line_end, limit)
     return -1 if found < 0 else found + len(empty_line)
 
 
