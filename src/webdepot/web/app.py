@@ -25,7 +25,7 @@ from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-from webdepot.web import account, depot, home, organisations, raw, search, staff, versions
+from webdepot.web import account, depot, harvests, home, organisations, profiles, raw, search, staff, versions
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
 from webdepot.web.site import CURATORS, STAFF, Face, Site, here, language_of, person_of, templates
@@ -64,6 +64,16 @@ PORTAL_PAGES = (
     Page(path="/organisations/{root}/hosts.csv", endpoint=organisations.as_csv, roles=STAFF),
     Page(path="/organisations/{root}/decide", endpoint=organisations.decide, methods=("POST",), roles=CURATORS),
     Page(path="/organisations/{root}/correct", endpoint=organisations.correct, methods=("POST",), roles=CURATORS),
+    Page(path="/harvests", endpoint=harvests.listed, roles=STAFF),
+    Page(path="/harvests/{harvest}", endpoint=harvests.shown, roles=STAFF),
+    Page(path="/harvests/{harvest}/live", endpoint=harvests.live, roles=STAFF),
+    Page(path="/harvests/{harvest}/orders", endpoint=harvests.order, methods=("POST",), roles=CURATORS),
+    Page(path="/harvests/{harvest}/reports/{kind}", endpoint=harvests.report, roles=STAFF),
+    Page(path="/profiles", endpoint=profiles.listed, roles=STAFF),
+    Page(path="/profiles", endpoint=profiles.make, methods=("POST",), roles=CURATORS),
+    Page(path="/profiles/{name}", endpoint=profiles.shown, roles=STAFF),
+    Page(path="/profiles/{name}", endpoint=profiles.save, methods=("POST",), roles=CURATORS),
+    Page(path="/scope", endpoint=profiles.explain, roles=STAFF),
     Page(path="/-/language", endpoint=home.set_language),
     Page(path="/-/banner/{address:path}", endpoint=versions.banner),
     Page(path="/{collection}/{address:path}", endpoint=versions.archived),

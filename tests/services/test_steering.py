@@ -1,0 +1,188 @@
+"""A harvest in one process, steered and watched from another; its reports before and after it is in the depot; pages of the portal."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from webdepot.archive import Archive
+from webdepot.errors import Conflict, InputError
+from webdepot.harvest.control import Verb
+from webdepot.harvest.reports import Kind
+from webdepot.model import Answer, HarvestState
+from webdepot.services import founding, harvesting, profiling, steering
+
+PROGRAM = str(Path(sys.executable).parent / "webdepot")
+
+
+class _Endless(BaseHTTPRequestHandler):
+    """Page N links to N+1 and N+2 for ever, to a film, and elsewhere; it is told to end by `last`."""
+
+    last = 10**9
+
+    def do_GET(self) -> None:
+        number = self.path.strip("/p") or "0"
+        known = number.isdigit() and int(number) <= self.last
+        here = int(number) if known else 0
+        links = "".join(f"<a href=/p{here + step}>x</a>" for step in (1, 2) if here + step <= self.last)
+        body = f"<title>{here}</title>{links}<a href=/film.avi>film</a><a href=http://elsewhere.example/{here}>y</a>".encode()
+        body = body if known else b"nothing here"
+        self.send_response(200 if known else 404)
+        self.send_header("Content-Type", "text/html" if known else "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+
+@pytest.fixture
+def endless() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Endless", (_Endless,), {}))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    founding.found(tmp_path / "home")
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def running(home: Path, endless: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """`webdepot archive` in a process of its own, and the id of its harvest."""
+    command = [PROGRAM, "--home", str(home), "--json", "--quiet", "archive", f"{endless}/p0"]
+    options = ["--allow-private", "--delay", "0.02", "--no-deposit", "--reject", r"\.avi$"]
+    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        with Archive.open(home) as archive:
+            harvest = until(lambda: next(iter(harvesting.latest(archive, 1)), None), process)
+            until(lambda: (found := steering.watch(archive, harvest.id)).live and found.live.fetched >= 5, process)
+        yield process, harvest.id
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def until(ask: Callable[[], object], process: subprocess.Popen[bytes] | None = None) -> object:
+    """What `ask` gives as soon as it gives something."""
+    ends_s = time.monotonic() + 30
+    while not (found := ask()):
+        if process is not None and process.poll() is not None:
+            raise AssertionError(process.communicate()[1].decode())
+        assert time.monotonic() < ends_s, "nothing came of it"
+        time.sleep(0.05)
+    return found
+
+
+def fetched(archive: Archive, harvest: str) -> int:
+    watched = steering.watch(archive, harvest)
+    return watched.live.fetched if watched.live else 0
+
+
+def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_process(
+    home: Path, running: tuple[subprocess.Popen[bytes], str], endless: str
+) -> None:
+    process, harvest = running
+    with Archive.open(home, agent="the tester") as archive:
+        steering.give(archive, harvest, Verb.PAUSE, reason="a test")
+        until(lambda: (found := steering.watch(archive, harvest)).live and found.live.paused, process)
+        before = until(lambda: fetched(archive, harvest) or None)
+        watched = steering.watch(archive, harvest)
+        assert watched.is_running
+        assert watched.standing.paused
+        assert watched.live is not None
+        assert watched.live.refusals["reject"] == 1
+        assert watched.live.refusals["outside"] >= 5
+        assert watched.live.hosts[0].fetched >= 5
+        assert watched.live.estimate.to_come > 0
+        assert fetched(archive, harvest) == before
+
+        steering.add(archive, harvest, [f"{endless}/film.avi"], reason="the only film")
+        steering.remove(archive, harvest, ["/p1000000$"])
+        steering.change(archive, harvest, {"delay_s": 0.0})
+        order = steering.give(archive, harvest, Verb.RESUME)
+        assert order.number == 5
+        assert order.by == "the tester"
+        until(lambda: fetched(archive, harvest) > int(str(before)) + 20, process)
+
+        rejected = steering.report(archive, harvest, Kind.REJECTED)
+        assert {row["name"]: row["refused"] for row in rejected.rows}["reject"] == 1
+        steering.give(archive, harvest, Verb.STOP)
+        process.communicate(timeout=60)
+        assert process.returncode == 130
+        found = steering.watch(archive, harvest)
+        assert found.harvest.state is HarvestState.STOPPED
+        assert not found.is_running
+        assert found.options.delay_s == 0.0
+        assert [row["name"] for row in steering.report(archive, harvest, Kind.STATUS).rows if row["name"] == "404"]  # the added film
+        with pytest.raises(Conflict, match="webdepot harvest resume"):
+            steering.give(archive, harvest, Verb.PAUSE)
+        with pytest.raises(InputError):
+            steering.change(archive, harvest, {"collection": "x"})
+
+
+def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(home: Path, running: tuple[subprocess.Popen[bytes], str]) -> None:
+    process, harvest = running
+    with Archive.open(home) as archive:
+        steering.give(archive, harvest, Verb.ABORT, reason="wrong site")
+        process.communicate(timeout=60)
+        found = steering.watch(archive, harvest).harvest
+        assert found.state is HarvestState.FINISHED
+        assert "Given up by request" in found.reason
+        assert found.counts["outside"] > 0
+        with pytest.raises(Conflict):
+            steering.add(archive, harvest, ["http://a.example/"])
+        live = {kind: steering.report(archive, harvest, kind).rows for kind in Kind}
+        run = [PROGRAM, "--home", str(home), "--json", "harvest"]
+        subprocess.run([*run, "keep", harvest], check=True, capture_output=True)
+        kept = {kind: steering.report(archive, harvest, kind).rows for kind in Kind}
+        assert kept == live
+        told = subprocess.run([*run, "report", harvest, "--kind", "status", "--csv"], check=True, capture_output=True, text=True).stdout
+        assert told.splitlines()[0] == "name,documents,bytes,example,reason"
+        lines = subprocess.run([*run, "report", harvest, "--kind", "hosts"], check=True, capture_output=True, text=True).stdout
+        assert json.loads(lines.splitlines()[0])["documents"] == found.counts["fetched"] + 1  # robots.txt
+
+
+def test_scope_is_explained_for_a_target_by_the_rules_of_its_last_harvest(
+    home: Path, running: tuple[subprocess.Popen[bytes], str], endless: str
+) -> None:
+    with Archive.open(home) as archive:
+        target = str(harvesting.get(archive, running[1]).target)
+        film = profiling.explain(archive, f"{endless}/other.avi", target=target)
+        assert (film.verdict.answer, film.verdict.rule) == (Answer.REJECT, "reject")
+        assert [step.rule for step in film.steps if step.decides] == [r"reject \.avi$"]
+        page = profiling.explain(archive, f"{endless}/p7", target=target)
+        assert (page.verdict.answer, page.verdict.rule) == (Answer.ACCEPT, "host")
+        run = [
+            PROGRAM,
+            "--home",
+            str(home),
+            "--json",
+            "scope",
+            "explain",
+            f"{endless}/other.avi",
+            "--target",
+            target,
+        ]
+        told = subprocess.run(run, check=False, capture_output=True, text=True)
+        assert told.returncode == 1
+        assert json.loads(told.stdout)["rule"] == "reject"
+
+
+def test_what_cannot_be_asked_is_said(home: Path) -> None:
+    with Archive.open(home) as archive:
+        with pytest.raises(InputError, match="seed"):
+            profiling.explain(archive, "http://a.example/")
+        with pytest.raises(InputError, match="hops"):
+            profiling.explain(archive, "http://a.example/", seeds=["http://a.example/"], path="LZ")
