@@ -94,7 +94,8 @@ class Guard:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    env={**os.environ, "GOGC": "50", "GOMAXPROCS": "1", "GOMEMLIMIT": "96MiB"},
+                    # The engine of signatures is written in Go, which would take all cores for itself.
+                    env={**os.environ, "GOMAXPROCS": "1"},
                 )
             self._socket = ours
             self._is_ready = False

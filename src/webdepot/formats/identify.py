@@ -1,7 +1,7 @@
 """Identification by bytes: Siegfried with PRONOM's signatures through pygfried, then the own resolver for web text.
 
 https://www.itforarchivists.com/siegfried and https://www.nationalarchives.gov.uk/PRONOM. pygfried takes paths only, so bytes go
-through a file in memory (`memfd_create`) and a symbolic link whose name keeps the extension, which is evidence too. It holds the
+through a file in memory (`memfd_create`) and symbolic links whose names keep the extension, which is evidence too. It holds the
 interpreter's lock while it looks: use processes, not threads, for more speed.
 
 Signatures ask for bytes at the beginning and at the end of a file, so that of a large one only these two pieces are shown; formats
@@ -28,9 +28,11 @@ from webdepot.model import Basis, Format
 
 RESOLVER_VERSION = 1
 """Raised when the own resolver answers otherwise than before; part of the engine's name."""
-CUT_ABOVE_BYTES = 1 << 20
-PIECE_BYTES = 256 << 10
+CUT_ABOVE_BYTES = 256 << 10
+PIECE_BYTES = 128 << 10
 WHOLE_UP_TO_BYTES = 64 << 20
+MOST_LINKS = 1000
+_MEMORY = Path("/dev/shm")  # noqa: S108 - a folder in it is made safely
 _LOOKED_INSIDE = (b"PK", b"\xd0\xcf\x11\xe0", b"%PDF", b"II*\0", b"MM\0*", b"<", b"\xef\xbb\xbf<")
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,10})\Z", re.ASCII)
 _BASES = (
@@ -48,6 +50,9 @@ class SiegfriedIdentifier:
         self._scanner = pygfried.Scanner(signature=str(signatures)) if signatures else pygfried.Scanner()
         self._engine = ""
         self._folder: Path | None = None
+        self._links: dict[str, str] = {}
+        self._place = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        """The descriptor at which the engine finds the payload."""
 
     @property
     def engine(self) -> str:
@@ -62,9 +67,10 @@ class SiegfriedIdentifier:
         return resolve(replace(evidence, matches=matches))
 
     def close(self) -> None:
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+        self._forget()
+        if self._place >= 0:
+            os.close(self._place)
+            self._place = -1
 
     def __enter__(self) -> "SiegfriedIdentifier":
         return self
@@ -73,27 +79,36 @@ class SiegfriedIdentifier:
         self.close()
 
     def _scan(self, payload: bytes | Path, evidence: Evidence) -> "list[pygfried.Match]":
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="webdepot-identify-"))
-        link = self._folder / (f"payload.{evidence.extension}" if evidence.extension else "payload")
         shown = _pieces(payload, evidence.size_bytes) if _is_cut(evidence) else payload
         if isinstance(shown, Path):
-            return self._scan_link(link, str(shown.absolute()))
-        descriptor = os.memfd_create("payload", os.MFD_CLOEXEC)
-        try:
+            descriptor = os.open(shown, os.O_RDONLY | os.O_CLOEXEC)
+        else:
+            descriptor = os.memfd_create("payload", os.MFD_CLOEXEC)
             with os.fdopen(descriptor, "wb", closefd=False) as file:
                 file.write(shown)
-            return self._scan_link(link, f"/proc/self/fd/{descriptor}")
+        try:
+            os.dup2(descriptor, self._place, inheritable=False)
         finally:
             os.close(descriptor)
-
-    def _scan_link(self, link: Path, place: str) -> "list[pygfried.Match]":
-        link.symlink_to(place)
-        try:
-            found = self._scanner.identify(str(link), detailed=True)
-        finally:
-            link.unlink()
+        found = self._scanner.identify(self._link(evidence.extension), detailed=True)
         return list(found["files"][0]["matches"])
+
+    def _link(self, extension: str) -> str:
+        """A name with that extension that leads to the payload. It stays: every payload comes to the same descriptor."""
+        if extension not in self._links or self._folder is None:
+            if self._folder is None or len(self._links) > MOST_LINKS:
+                self._forget()
+                self._folder = Path(tempfile.mkdtemp(prefix="webdepot-identify-", dir=_MEMORY if _MEMORY.is_dir() else None))
+            link = self._folder / (f"payload.{extension}" if extension else "payload")
+            link.symlink_to(f"/proc/self/fd/{self._place}")
+            self._links[extension] = str(link)
+        return self._links[extension]
+
+    def _forget(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder = None
+        self._links.clear()
 
     def _versions(self) -> str:
         descriptor = os.memfd_create("probe", os.MFD_CLOEXEC)

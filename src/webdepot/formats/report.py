@@ -92,14 +92,20 @@ def shares_of_rows(rows: Iterable[Row]) -> list[FormatShare]:
 
 def of_harvest(connection: Connection, harvest: HarvestId) -> HarvestTable:
     """The sum over the harvest's containers; all zero when none was surveyed."""
+    return of_harvests(connection, [harvest])
+
+
+def of_harvests(connection: Connection, harvests: Sequence[HarvestId] | None = None) -> HarvestTable:
+    """The sum over the containers of these harvests, of everything by default."""
+    wanted = [surveys.c.harvest.in_(harvests)] if harvests is not None else []
     columns = (surveys.c.files, surveys.c.checked, surveys.c.distinct_files, surveys.c.size_bytes, surveys.c.duration_s)
-    sums = connection.execute(select(*(func.coalesce(func.sum(column), 0) for column in columns)).where(surveys.c.harvest == harvest)).one()
+    sums = connection.execute(select(*(func.coalesce(func.sum(column), 0) for column in columns)).where(*wanted)).one()
     verdicts = {
         row.verdict: int(row.uris)
         for row in connection.execute(
             select(format_counts.c.verdict, func.sum(format_counts.c.uris).label("uris"))
             .join(surveys, surveys.c.container == format_counts.c.container)
-            .where(surveys.c.harvest == harvest)
+            .where(*wanted)
             .group_by(format_counts.c.verdict)
         )
     }

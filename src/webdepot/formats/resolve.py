@@ -19,6 +19,8 @@ from webdepot.model import Basis, Format, FormatVerdict
 
 XML_PUID = "fmt/101"
 TEXT_PUID = "x-fmt/111"
+_ONLY_FRAMES = frozenset(("fmt/1886",))
+"""RIFF says nothing about what stands in it."""
 DYNAMIC = frozenset(
     ("php", "php3", "php4", "php5", "phtml", "asp", "aspx", "ashx", "jsp", "jspx", "do", "action", "cgi", "pl", "cfm", "py", "rb", "shtml")
 )
@@ -86,6 +88,8 @@ def _of_signatures(strong: list[Match], evidence: Evidence) -> Format:
     if len(strong) > 1:
         others = ", ".join(match.puid for match in strong[1:6])
         return _of_match(first, FormatVerdict.UNCERTAIN, f"signatures of other formats match too: {others}")
+    if first.puid in _ONLY_FRAMES and (inside := sniff.binary(evidence.head)):
+        return _of_looks(inside, Basis.SIGNATURE, FormatVerdict.UNCERTAIN)
     if (
         first.puid == XML_PUID
         and (text := sniff.text_of(evidence.head))

@@ -75,6 +75,8 @@ class SurveyCounts:
     findings: Mapping[str, int]
     """All findings by code."""
     duration_s: float
+    work_s: float
+    """Of that, without the start of the engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +122,15 @@ def of_container(
         shelf = stack.enter_context(closing(_Shelf()))
         observed = _Observed()
         desk = stack.enter_context(_Desk(shelf, observed, signatures, limits, workers, checked))
+        desk.wait_until_ready()
+        ready = time.monotonic()
         for record in iter_records(stream, name, on_finding=observed.add):
             if record.kind in _WITH_PAYLOAD and not record.url.startswith("dns:"):
                 _take(Payload(record, limits, temporary), record, desk, already)
         desk.finish()
         shelf.write(rows)
-        counts = shelf.counts(dict(observed.codes), time.monotonic() - started)
+        ended = time.monotonic()
+        counts = shelf.counts(dict(observed.codes), ended - started, ended - ready)
         return SurveyResult(container=name, engine=desk.engine, rows=rows, findings=tuple(observed.findings), counts=counts)
 
 
@@ -205,6 +210,10 @@ class _Desk:
     @cached_property
     def engine(self) -> str:
         return self._examiners[0].engine
+
+    def wait_until_ready(self) -> None:
+        for examiner in self._examiners:
+            _ = examiner.engine
 
     def give(self, task: _Task) -> None:
         self._waiting.append((task, self._threads.submit(self._row, task)))
@@ -311,7 +320,7 @@ class _Shelf:
             os.fsync(file.fileno())
         unfinished.replace(path)
 
-    def counts(self, findings: Mapping[str, int], duration_s: float) -> SurveyCounts:
+    def counts(self, findings: Mapping[str, int], duration_s: float, work_s: float) -> SurveyCounts:
         found = self._database.execute("SELECT verdict, count(*), sum(uris), sum(size * uris) FROM rows GROUP BY verdict").fetchall()
         by_verdict = {verdict: cast(int, uris) for verdict, _, uris, _ in found}
         files = sum(by_verdict.values())
@@ -325,6 +334,7 @@ class _Shelf:
             not_recognised=by_verdict.get(FormatVerdict.NOT_RECOGNISED.value, 0),
             findings=findings,
             duration_s=duration_s,
+            work_s=work_s,
         )
 
     def close(self) -> None:

@@ -70,7 +70,7 @@ signature_sets = Table(
 registry_formats = Table(
     "registry_formats",
     metadata,
-    Column("puid", String(30), primary_key=True),
+    Column("puid", String(100), primary_key=True),
     Column("name", String(200), nullable=False),
     Column("risk", String(20), nullable=False),
     Column("reason", Text, nullable=False),
@@ -95,6 +95,6 @@ registry_software = Table(
 registry_renderings = Table(
     "registry_renderings",
     metadata,
-    Column("puid", String(30), ForeignKey("registry_formats.puid"), primary_key=True),
+    Column("puid", String(100), ForeignKey("registry_formats.puid"), primary_key=True),
     Column("software", String(60), ForeignKey("registry_software.id"), primary_key=True),
 )

@@ -8,6 +8,8 @@ disk. Addresses meet by their exact form or else by their key, since the frontie
     answers   key, url, digest                                    documents of this harvest
     before    key, url, digest                                    documents of the one before
     observed  url, code, place, detail                            answers that are cut, false or not what their record says
+    looks     digest, code, detail                                pages that are not what they should be, by their bytes
+    revisits  url, digest                                         answers whose bytes stand in another record
 """
 
 import hashlib
@@ -15,7 +17,7 @@ import io
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,9 @@ CREATE TABLE links (page TEXT, url TEXT, key TEXT, hop TEXT);
 CREATE TABLE answers (key TEXT PRIMARY KEY, url TEXT, digest TEXT) WITHOUT ROWID;
 CREATE TABLE before (key TEXT PRIMARY KEY, url TEXT, digest TEXT) WITHOUT ROWID;
 CREATE TABLE observed (url TEXT, code TEXT, place TEXT, detail TEXT);
+CREATE INDEX observed_url ON observed (url);
+CREATE TABLE looks (digest TEXT PRIMARY KEY, code TEXT, detail TEXT) WITHOUT ROWID;
+CREATE TABLE revisits (url TEXT, digest TEXT);
 """
 _INDEXES = """
 CREATE INDEX visits_key ON visits (key, status);
@@ -95,8 +100,19 @@ class Board:
         rows = ((each.key, each.url, each.digest) for each in captures if 200 <= each.status < 300)
         self._database.executemany("INSERT OR REPLACE INTO before VALUES (?, ?, ?)", rows)
 
-    def settle(self) -> None:
+    def settle(self, false_before: Mapping[str, tuple[str, str]] | None = None) -> None:
+        """All is there. `false_before` are addresses that brought no right page last time, with code and detail: of those that have
+        not changed since, the bytes are not in this harvest."""
         self._database.executescript(_INDEXES)
+        known = "SELECT revisits.url, looks.code, looks.detail FROM revisits JOIN looks USING (digest)"
+        again = [(url, code, detail) for url, code, detail in self._database.execute(known)]
+        seen = {url for url, _, _ in again}
+        for url, _ in self._database.execute("SELECT url, digest FROM revisits").fetchall() if false_before else ():
+            if url in (false_before or {}) and url not in seen:
+                again.append((url, *(false_before or {})[url]))
+        for url, code, detail in again:
+            if code != "page-login" or not pages.is_sign_in(url):
+                self._observe(url, code, "", detail)
 
     def answers(self) -> int:
         """Addresses that answered with a document, robots.txt aside."""
@@ -173,6 +189,8 @@ class Board:
 
     def _take_answer(self, record: Record) -> None:
         place = f"{record.location.container} byte {record.location.offset}"
+        # A later answer, as a patch brings one, stands in place of the earlier.
+        self._database.execute("DELETE FROM observed WHERE url = ?", (record.url,))
         if reason := record.fields.get("warc-truncated"):
             self._observe(record.url, "body-truncated", place, reason)
         head = record.head
@@ -186,6 +204,10 @@ class Board:
         found = record.payload_digest
         if record.kind is RecordKind.RESPONSE:
             found = self._take_body(record, head, place)
+        elif found:
+            stated = digest.parse(found)
+            found = str(stated) if stated is not None else found
+            self._database.execute("INSERT INTO revisits VALUES (?, ?)", (record.url, found))
         if 200 <= head.status < 300:
             self._database.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key(record.url), record.url, found))
 
@@ -210,15 +232,16 @@ class Board:
         mime = (head.get("content-type") or "").partition(";")[0].strip().lower()
         if kept and mime in _WITH_LINKS:
             content = content_decoded(io.BytesIO(kept), head, limit_bytes=MOST_READ_BYTES).read()
-            self._take_page(record.url, head, content if content else kept, mime)
+            self._take_page(record.url, head, content if content else kept, mime, str(computed))
         return str(computed)
 
-    def _take_page(self, url: str, head: HttpHead, content: bytes, mime: str) -> None:
+    def _take_page(self, url: str, head: HttpHead, content: bytes, mime: str, digest_of: str) -> None:
         if self._extract is not None:
             links = ((url, found, key(found), hop) for found, hop in self._extract(url, head, content))
             self._database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
         if mime in _HTML and head.status == 200 and (seen := pages.look(url, content)):
             self._observe(url, seen.code, "", seen.evidence)
+            self._database.execute("INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", (digest_of, seen.code, seen.evidence))
 
     def _observe(self, url: str, code: str, place: str, detail: str) -> None:
         self._database.execute("INSERT INTO observed VALUES (?, ?, ?, ?)", (url, code, place, detail))

@@ -15,7 +15,7 @@ A finding is about one address, however many pages ask for it; `place` names one
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -56,6 +56,8 @@ class HarvestTraces:
     before: Iterable[Capture] = ()
     """What the harvest before had; empty without one."""
     before_name: str = ""
+    false_before: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Addresses that brought no right page then: code and detail."""
     profile: Profile | None = None
     """This harvest in figures, and the last ones of its target."""
     earlier: Sequence[Profile] = ()
@@ -72,7 +74,7 @@ def check(traces: HarvestTraces) -> Iterator[Finding]:
         for name, path in traces.containers:
             yield from _take_container(board, name, path, damage)
         board.take_before(traces.before)
-        board.settle()
+        board.settle(traces.false_before)
         if board.damaged_lines:
             yield finding("log-damaged", subject=traces.harvest, count=board.damaged_lines)
         yield from _check_harvest(board, traces)

@@ -7,7 +7,7 @@ from webdepot.model import Answer, Verdict
 
 _PARTS = ("part-never-tried", "part-robots", "part-out-of-scope", "part-over-limit", "part-error", "part-unreachable")
 _LINKS = ("link-broken", "link-server-error", "link-unreachable")
-_FALSE = ("soft-missing", "page-login", "page-riddle")
+FALSE_PAGES = ("soft-missing", "page-login", "page-riddle")
 _DIFFERS = ("count-differs", "size-differs", "types-differ")
 _FATAL = ("nothing-harvested",)
 
@@ -40,7 +40,7 @@ def of(finding_counts: Mapping[str, int], counts: Mapping[str, int], *, limits: 
     if reasons:
         rule = reasons[0][0]
         return Verdict(answer=Answer.PASS, rule=rule, reason=" ".join(words for _, words in reasons))
-    noted = sum(found.get(code, 0) for code in (*_PARTS, *_LINKS, *_FALSE, "body-truncated"))
+    noted = sum(found.get(code, 0) for code in (*_PARTS, *_LINKS, *FALSE_PAGES, "body-truncated"))
     reason = (
         f"{documents} documents, {noted} of their parts and links absent or broken: within the limits." if noted else "Nothing is missing."
     )
@@ -56,7 +56,11 @@ def _reasons(found: Mapping[str, int], documents: int, limits: VerdictLimits) ->
         _share("missing-parts", "parts of pages are missing", sum(found.get(code, 0) for code in _PARTS), documents, limits.missing_parts),
         _share("broken-links", "links of the site are broken", sum(found.get(code, 0) for code in _LINKS), documents, limits.broken_links),
         _share(
-            "false-pages", "pages are not what they should be", sum(found.get(code, 0) for code in _FALSE), documents, limits.false_pages
+            "false-pages",
+            "pages are not what they should be",
+            sum(found.get(code, 0) for code in FALSE_PAGES),
+            documents,
+            limits.false_pages,
         ),
         ("digests", f"{found['digest-differs']} answers are not what their records state.") if found.get("digest-differs") else None,
         ("differs", "It differs much from the last harvests.") if limits.differs and any(found.get(code) for code in _DIFFERS) else None,

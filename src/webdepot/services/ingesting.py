@@ -42,12 +42,13 @@ from webdepot.quality import verdict as judging
 from webdepot.quality.checks import HarvestTraces
 from webdepot.quality.compare import Profile
 from webdepot.quality.texts import Action
-from webdepot.quality.verdict import VerdictLimits
+from webdepot.quality.verdict import FALSE_PAGES, VerdictLimits
 from webdepot.services import harvesting
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.url import Url
 
 SHOWN_FINDINGS = 100
+MOST_FALSE = 10_000
 LAST_HARVESTS = 5
 """So many are the measure of what is usual."""
 NOT_CHECKED = Verdict(answer=Answer.PASS, rule="not checked", reason="The quality of the harvest was not checked.")
@@ -269,6 +270,7 @@ def _traces(
         extract=_extract if is_import else None,
         before=_captures(archive, earlier[0]) if earlier else (),
         before_name=earlier[0].id if earlier else "",
+        false_before=_false_pages(archive, earlier[0]) if earlier else {},
         profile=_profile(archive, harvest) if earlier else None,
         earlier=[_profile(archive, each) for each in earlier[:LAST_HARVESTS]],
     )
@@ -313,6 +315,15 @@ def _captures(archive: Archive, harvest: Harvest) -> Iterator[Capture]:
         return
     for container in _containers(archive, harvest):
         yield from entry.of_container(archive.container_path(container.name), container.name, on_finding=lambda _: None)
+
+
+def _false_pages(archive: Archive, harvest: Harvest) -> dict[str, tuple[str, str]]:
+    """Addresses of a harvest that brought no right page, with code and the words that told it."""
+    with archive.database.reading() as connection:
+        found = [
+            each for code in FALSE_PAGES for _, each in records.by_code(connection, harvest.id, code=f"quality.{code}", limit=MOST_FALSE)
+        ]
+    return {each.subject: (each.code.removeprefix("quality."), each.message.partition("“")[2].partition("”")[0]) for each in found}
 
 
 def _profile(archive: Archive, harvest: Harvest) -> Profile:
@@ -373,3 +384,9 @@ def iter_findings(archive: Archive, harvest: str) -> Iterator[Finding]:
     """All findings of a harvest, the gravest first; streams."""
     with archive.database.reading() as connection:
         yield from records.iter_gravest(connection, HarvestId(harvest))
+
+
+def findings_page(archive: Archive, harvest: Harvest, *, code: str = "", limit: int, offset: int = 0) -> list[tuple[int, Finding]]:
+    """Some findings of a harvest with their numbers, the gravest first; of one code if one is named."""
+    with archive.database.reading() as connection:
+        return records.by_code(connection, harvest.id, code=code, limit=limit, offset=offset)

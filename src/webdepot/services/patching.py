@@ -15,8 +15,9 @@ from webdepot.model import Capture, Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Event, Outcome, append
 from webdepot.quality import records
 from webdepot.quality.texts import PATCHED
-from webdepot.services import archiving, harvesting, ingesting
+from webdepot.services import archiving, harvest_options, harvesting, ingesting
 from webdepot.services.archiving import ArchiveReport
+from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.ingesting import Checked
 from webdepot.services.progress import Watch, unwatched
 from webdepot.url import Url, find_canonical, host_of
@@ -89,10 +90,18 @@ def find_replacement(archive: Archive, capture: Capture) -> Capture | None:
 
 def _begin(archive: Archive, parent: Harvest, wanted: list[Url]) -> Harvest:
     """The unfinished patch of this parent, or a new one."""
-    defaults = harvesting.HarvestOptions.from_config(archive.config)
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in parent.settings.items() if hasattr(defaults, name)}
-    own = {"scope": "list", "patch_of": parent.id, "collection": parent.collection, "limit_pages": 0, "limit_bytes": 0, "limit_time_s": 0.0}
-    options = replace(defaults, **given | own)  # type: ignore[arg-type]
+    defaults = HarvestOptions.from_config(archive.config)
+    given = harvest_options.from_kept({**asdict(defaults), **parent.settings})
+    options = replace(
+        given,
+        scope="list",
+        patch_of=parent.id,
+        collection=parent.collection,
+        limit_pages=0,
+        limit_bytes=0,
+        limit_time_s=0.0,
+        organisation="",
+    )
     with archive.database.transaction() as connection:
         found = runs.unfinished(connection, parent.target, HarvestKind.PATCH)
         if found is not None and found.settings.get("patch_of") == parent.id:

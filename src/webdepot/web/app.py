@@ -25,7 +25,7 @@ from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-from webdepot.web import account, depot, harvests, home, organisations, profiles, raw, search, staff, versions
+from webdepot.web import account, depot, formats, harvests, home, organisations, profiles, quality, raw, search, staff, versions
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
 from webdepot.web.site import CURATORS, STAFF, Face, Site, here, language_of, person_of, templates
@@ -74,6 +74,16 @@ PORTAL_PAGES = (
     Page(path="/profiles/{name}", endpoint=profiles.shown, roles=STAFF),
     Page(path="/profiles/{name}", endpoint=profiles.save, methods=("POST",), roles=CURATORS),
     Page(path="/scope", endpoint=profiles.explain, roles=STAFF),
+    Page(path="/quality/{harvest}", endpoint=quality.quality, roles=STAFF),
+    Page(path="/quality/{harvest}/patch", endpoint=quality.patch, methods=("POST",), roles=STAFF),
+    Page(path="/quality/{harvest}/check", endpoint=quality.check_again, methods=("POST",), roles=STAFF),
+    Page(path="/quality/{harvest}/ignore", endpoint=quality.ignore, methods=("POST",), roles=STAFF),
+    Page(path="/formats", endpoint=formats.formats, roles=STAFF),
+    Page(path="/formats.csv", endpoint=formats.as_csv, roles=STAFF),
+    Page(path="/formats/watch", endpoint=formats.watch, roles=STAFF),
+    Page(path="/formats/registry", endpoint=formats.show_registry, roles=STAFF),
+    Page(path="/formats/registry", endpoint=formats.change_registry, methods=("POST",), roles=STAFF),
+    Page(path="/formats/registry.json", endpoint=formats.registry_json, roles=STAFF),
     Page(path="/-/language", endpoint=home.set_language),
     Page(path="/-/banner/{address:path}", endpoint=versions.banner),
     Page(path="/{collection}/{address:path}", endpoint=versions.archived),

@@ -55,6 +55,15 @@ class Language:
         digits = 0 if unit == "B" or value >= 100 else 1
         return f"{value:.{digits}f}".replace(".", self.texts["language.decimal"]) + f"\u00a0{unit}"
 
+    def share(self, share: float) -> str:
+        """A share between 0 and 1 in per cent."""
+        return f"{100 * share:.1f}".replace(".", self.texts["language.decimal"]) + "\u00a0%"
+
+    def decimal(self, value: float) -> str:
+        return (
+            f"{value:,.1f}".replace(",", "\0").replace(".", self.texts["language.decimal"]).replace("\0", self.texts["language.thousands"])
+        )
+
     def date(self, moment: datetime | str) -> str:
         return self._moment("language.date", moment)
 

@@ -191,7 +191,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "registry_formats",
-        sa.Column("puid", sa.String(length=30), nullable=False),
+        sa.Column("puid", sa.String(length=100), nullable=False),
         sa.Column("name", sa.String(length=200), nullable=False),
         sa.Column("risk", sa.String(length=20), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
@@ -212,6 +212,21 @@ def upgrade() -> None:
         sa.Column("changed_by", sa.String(length=200), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_registry_software")),
     )
+    op.create_table(
+        "saved_searches",
+        sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
+        sa.Column("token", sa.String(length=40), nullable=False),
+        sa.Column("person", sa.String(length=100), nullable=False),
+        sa.Column("name", sa.String(length=200), nullable=False),
+        sa.Column("query", sa.Text(), nullable=False),
+        sa.Column("collection", sa.String(length=60), nullable=False),
+        sa.Column("created_at", Moment(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_saved_searches")),
+        sa.UniqueConstraint("token", name=op.f("uq_saved_searches_token")),
+    )
+    with op.batch_alter_table("saved_searches", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_saved_searches_person"), ["person"], unique=False)
+
     op.create_table(
         "signature_sets",
         sa.Column("sha256", sa.String(length=64), nullable=False),
@@ -334,7 +349,7 @@ def upgrade() -> None:
 
     op.create_table(
         "registry_renderings",
-        sa.Column("puid", sa.String(length=30), nullable=False),
+        sa.Column("puid", sa.String(length=100), nullable=False),
         sa.Column("software", sa.String(length=60), nullable=False),
         sa.ForeignKeyConstraint(["puid"], ["registry_formats.puid"], name=op.f("fk_registry_renderings_puid_registry_formats")),
         sa.ForeignKeyConstraint(["software"], ["registry_software.id"], name=op.f("fk_registry_renderings_software_registry_software")),

@@ -1,0 +1,250 @@
+"""Formats over collections and years, what shows them, and the watch list: what we hold that is at risk, where, how much, since when."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy import Text, cast, func, select
+
+from webdepot.archive import Archive
+from webdepot.formats import registry, report
+from webdepot.formats.registry import Entry, Flag, Registry, Risk, Software
+from webdepot.formats.report import FormatShare, HarvestTable
+from webdepot.formats.tables import format_counts, identifications, surveys
+from webdepot.harvest.tables import harvests
+from webdepot.model import EVERYTHING, HarvestId
+from webdepot.provenance import Event, append
+
+SAMPLES = 3
+MOST_UNKNOWN = 200
+ENCRYPTED = "formats.encrypted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YearShare:
+    """One format in the harvests of one year."""
+
+    year: int
+    puid: str
+    mime: str
+    name: str
+    version: str
+    uris: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """The formats of a collection, or of everything."""
+
+    name: str
+    table: HarvestTable
+    shares: Sequence[FormatShare]
+    years: Sequence[YearShare]
+    mismatches: Sequence[tuple[str, str, int, str]]
+    """What the server said, what it is, how many distinct files, one address."""
+    unknown: Sequence[tuple[str, str, int]]
+    """Address, what the server said, bytes; of files that were not recognised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """A format that we hold and that is at risk or to be watched."""
+
+    puid: str
+    name: str
+    mime: str
+    flag: Flag
+    uris: int
+    size_bytes: int
+    harvests: int
+    collections: Sequence[str]
+    since: datetime
+    samples: Sequence[str]
+
+
+def collection(archive: Archive, name: str = EVERYTHING) -> Collection:
+    """All that is known of the formats of a collection."""
+    with archive.database.reading() as connection:
+        chosen = select(harvests.c.id, harvests.c.collection)
+        ids = [HarvestId(row.id) for row in connection.execute(chosen) if name in (EVERYTHING, row.collection)]
+        shares = report.shares(connection, None if name == EVERYTHING else ids)
+        table = report.of_harvests(connection, None if name == EVERYTHING else ids)
+    return Collection(
+        name=name,
+        table=table,
+        shares=shares,
+        years=list(_years(archive, name)),
+        mismatches=_mismatches(archive),
+        unknown=_unknown(archive),
+    )
+
+
+def of_harvest(archive: Archive, harvest: str) -> tuple[HarvestTable, list[FormatShare]]:
+    """The table of K15 for one harvest, and its formats."""
+    with archive.database.reading() as connection:
+        return report.of_harvest(connection, HarvestId(harvest)), report.shares(connection, [HarvestId(harvest)])
+
+
+def watch_list(archive: Archive) -> list[Watched]:
+    """What we hold that is at risk, the gravest and largest first."""
+    counts = format_counts.c
+    chosen = (
+        select(
+            counts.puid,
+            counts.mime,
+            func.max(counts.name).label("name"),
+            func.sum(counts.uris).label("uris"),
+            func.sum(counts.size_bytes).label("size_bytes"),
+            func.count(harvests.c.id.distinct()).label("harvests"),
+            func.min(harvests.c.started_at).label("since"),
+        )
+        .join(surveys, surveys.c.container == counts.container)
+        .join(harvests, harvests.c.id == surveys.c.harvest)
+        .group_by(counts.puid, counts.mime)
+    )
+    with archive.database.reading() as connection:
+        known = registry.load(connection)
+        rows = connection.execute(chosen).all()
+    found = [
+        Watched(
+            puid=row.puid,
+            name=row.name,
+            mime=row.mime,
+            flag=flag,
+            uris=int(row.uris),
+            size_bytes=int(row.size_bytes),
+            harvests=int(row.harvests),
+            collections=_collections(archive, row.puid, row.mime),
+            since=row.since,
+            samples=_samples(archive, row.puid, row.mime),
+        )
+        for row in rows
+        if (flag := known.flag(row.puid, row.mime)).risk is not Risk.NONE
+    ]
+    encrypted = _encrypted(archive)
+    return sorted([*found, *encrypted], key=lambda each: (each.flag.risk is not Risk.AT_RISK, -each.size_bytes))
+
+
+def load_registry(archive: Archive) -> Registry:
+    with archive.database.reading() as connection:
+        return registry.load(connection)
+
+
+def save_registry(archive: Archive, made: Registry, *, by: str) -> None:
+    with archive.database.transaction() as connection:
+        registry.save(connection, made, by=by, at=archive.clock())
+        event = Event(
+            at=archive.clock(),
+            agent=by or archive.agent,
+            action="registry",
+            subject_kind="archive",
+            subject="registry of formats",
+            message=f"{len(made.entries)} formats, {len(made.software)} programs",
+        )
+        append(connection, event)
+
+
+def change_entry(archive: Archive, entry: Entry, *, by: str) -> None:
+    """Add an entry or put it in place of the one with its identifier."""
+    known = load_registry(archive)
+    save_registry(archive, replace(known, entries={**known.entries, entry.puid: entry}), by=by)
+
+
+def change_software(archive: Archive, software: Software, *, by: str) -> None:
+    known = load_registry(archive)
+    save_registry(archive, replace(known, software={**known.software, software.id: software}), by=by)
+
+
+def _years(archive: Archive, name: str) -> Iterator[YearShare]:
+    """By year of the harvest's beginning; years are taken out of moments here, since databases disagree about them."""
+    counts = format_counts.c
+    chosen = (
+        select(harvests.c.started_at, counts.puid, counts.mime, counts.name, counts.version, counts.uris, counts.size_bytes)
+        .join(surveys, surveys.c.harvest == harvests.c.id)
+        .join(format_counts, counts.container == surveys.c.container)
+    )
+    if name != EVERYTHING:
+        chosen = chosen.where(harvests.c.collection == name)
+    sums: dict[tuple[int, str, str], YearShare] = {}
+    with archive.database.reading() as connection:
+        for row in connection.execute(chosen.execution_options(yield_per=1000)):
+            key = (row.started_at.year, row.puid, row.mime)
+            empty = YearShare(year=key[0], puid=row.puid, mime=row.mime, name=row.name, version=row.version, uris=0, size_bytes=0)
+            old = sums.get(key, empty)
+            sums[key] = replace(old, uris=old.uris + row.uris, size_bytes=old.size_bytes + row.size_bytes)
+    yield from sorted(sums.values(), key=lambda each: (each.year, -each.size_bytes))
+
+
+def _mismatches(archive: Archive) -> list[tuple[str, str, int, str]]:
+    seen = identifications.c
+    chosen = (
+        select(seen.server_mime, seen.mime, func.count().label("files"), func.min(seen.url).label("url"))
+        .where(seen.warning.like("%the server said%"))
+        .group_by(seen.server_mime, seen.mime)
+        .order_by(func.count().desc())
+        .limit(MOST_UNKNOWN)
+    )
+    with archive.database.reading() as connection:
+        return [(row.server_mime, row.mime, int(row.files), row.url) for row in connection.execute(chosen)]
+
+
+def _unknown(archive: Archive) -> list[tuple[str, str, int]]:
+    seen = identifications.c
+    chosen = (
+        select(seen.url, seen.server_mime, seen.size_bytes)
+        .where(seen.verdict == "not recognised")
+        .order_by(seen.size_bytes.desc(), seen.url)
+        .limit(MOST_UNKNOWN)
+    )
+    with archive.database.reading() as connection:
+        return [(row.url, row.server_mime, int(row.size_bytes)) for row in connection.execute(chosen)]
+
+
+def _encrypted(archive: Archive) -> list[Watched]:
+    """Files that nobody can open without a password, whatever their format."""
+    seen = identifications.c
+    wanted = cast(seen.findings, Text).like(f"%{ENCRYPTED}%")
+    chosen = select(
+        func.count(seen.digest.distinct()).label("files"), func.sum(seen.size_bytes).label("size_bytes"), func.min(seen.identified_at)
+    ).where(wanted)
+    with archive.database.reading() as connection:
+        files, size_bytes, since = connection.execute(chosen).one()
+        samples = list(connection.execute(select(seen.url).where(wanted).limit(SAMPLES)).scalars())
+    if not files:
+        return []
+    flag = Flag(risk=Risk.AT_RISK, reason="They are encrypted and cannot be read without a password.")
+    return [
+        Watched(
+            puid="",
+            name="Encrypted files",
+            mime="",
+            flag=flag,
+            uris=int(files),
+            size_bytes=int(size_bytes),
+            harvests=0,
+            collections=(),
+            since=since,
+            samples=samples,
+        )
+    ]
+
+
+def _collections(archive: Archive, puid: str, mime: str) -> list[str]:
+    chosen = (
+        select(harvests.c.collection)
+        .join(surveys, surveys.c.harvest == harvests.c.id)
+        .join(format_counts, format_counts.c.container == surveys.c.container)
+        .where(format_counts.c.puid == puid, format_counts.c.mime == mime)
+        .distinct()
+        .order_by(harvests.c.collection)
+    )
+    with archive.database.reading() as connection:
+        return list(connection.execute(chosen).scalars())
+
+
+def _samples(archive: Archive, puid: str, mime: str) -> list[str]:
+    seen = identifications.c
+    chosen = select(seen.url).where(seen.puid == puid, seen.mime == mime).order_by(seen.size_bytes.desc()).limit(SAMPLES)
+    with archive.database.reading() as connection:
+        return list(connection.execute(chosen).scalars())
