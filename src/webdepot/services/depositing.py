@@ -227,7 +227,11 @@ def _key_path(archive: Archive) -> Path:
 
 
 def _facts(archive: Archive, connection: Connection, packages: int, shown: Sequence[PlaceStatus]) -> Facts:
-    whole = [place for place in shown if place.copies.get("whole", 0) >= packages > 0 and not place.copies.get("waiting")]
+    whole = [
+        place
+        for place in shown
+        if place.copies.get("whole", 0) >= packages > 0 and not place.copies.get("waiting") and place.away_since is None
+    ]
     before = archive.clock() - timedelta(days=archive.config.depot.audit_days)
     return Facts(
         packages=packages,
