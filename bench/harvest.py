@@ -91,7 +91,19 @@ def _wget(plan: Plan, out: Path) -> list[str] | str:
     if not shutil.which("wget"):
         return "wget is not installed"
     domains = ",".join(host.partition("://")[2].rpartition(":")[0] for host in plan.hosts)
-    command = ["wget", "-q", "-r", "-l", "inf", "-p", "-H", f"--domains={domains}", "--tries=1", f"--warc-file={out}/w", "--no-check-certificate"]
+    command = [
+        "wget",
+        "-q",
+        "-r",
+        "-l",
+        "inf",
+        "-p",
+        "-H",
+        f"--domains={domains}",
+        "--tries=1",
+        f"--warc-file={out}/w",
+        "--no-check-certificate",
+    ]
     # The trap would keep wget busy for ever; it gets the same three turns as we take.
     return [*command, "--reject-regex", "(deeper/){4}", "--no-verbose", "-P", str(out), "--delete-after", plan.seeds[0]]
 
@@ -108,11 +120,13 @@ def _scrapy(plan: Plan, out: Path) -> list[str] | str:
     if importlib.util.find_spec("scrapy") is None:
         return "Scrapy is not installed (pip install scrapy)"
     spider = out / "spider.py"
-    spider.write_text(_SPIDER.format(seeds=list(plan.seeds[:1]), hosts=[host.partition("://")[2].rpartition(":")[0] for host in plan.hosts]))
+    spider.write_text(
+        _SPIDER.format(seeds=list(plan.seeds[:1]), hosts=[host.partition("://")[2].rpartition(":")[0] for host in plan.hosts])
+    )
     return [sys.executable, "-m", "scrapy", "runspider", str(spider), "-s", "LOG_LEVEL=ERROR", "-s", f"FILES_STORE={out}"]
 
 
-_SPIDER = '''
+_SPIDER = """
 import scrapy
 from scrapy.linkextractors import LinkExtractor
 
@@ -128,7 +142,7 @@ class Site(scrapy.Spider):
         if isinstance(response, scrapy.http.HtmlResponse):
             for link in self.links.extract_links(response):
                 yield response.follow(link, self.parse)
-'''
+"""
 
 COMMANDS = {
     "wget": _wget,
@@ -236,8 +250,10 @@ def _log_size(log: Path) -> int:
 
 def _tell(plan: Plan, runs: list[Run], path: str | None) -> None:
     machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    print(f"{len(plan.hosts)} hosts, {len(plan.hosts) * plan.pages} pages of {plan.page_bytes // 1000} KB; {machine}; load {os.getloadavg()[0]:.1f}")
-    print(f"{'tool':12} {'pages':>6} {'pages/s':>8} {'× wget':>7} {'CPU s/1000':>10} {'requests':>8} {'twice':>6} {'conn.':>6} {'MB':>6}  note")
+    print(f"{len(plan.hosts)} hosts, {len(plan.hosts) * plan.pages} pages of {plan.page_bytes // 1000} KB; {machine}")
+    print(
+        f"{'tool':12} {'pages':>6} {'pages/s':>8} {'× wget':>7} {'CPU s/1000':>10} {'asked':>8} {'twice':>6} {'conn.':>6} {'MB':>6}  note"
+    )
     base = next((run.pages_per_s for run in runs if run.name == "wget"), 0.0)
     for run in runs:
         ratio = f"{run.pages_per_s / base:.2f}" if base else "-"

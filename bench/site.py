@@ -13,10 +13,36 @@ from pathlib import Path
 OUTSIDE = "http://outside.invalid/never"
 TRAP_TURNS = 3
 """So often a path segment may repeat before it is taken for a trap (`ScopeLimits.repeats`)."""
-_WORDS = (
-    "archive library record catalogue reader shelf harvest culture memory letter institute history paper volume index "
-    "edition journal article map photograph manuscript collection exhibition museum restoration digital keeping century"
-).split()
+_WORDS = [
+    "archive",
+    "library",
+    "record",
+    "catalogue",
+    "reader",
+    "shelf",
+    "harvest",
+    "culture",
+    "memory",
+    "letter",
+    "institute",
+    "history",
+    "paper",
+    "volume",
+    "index",
+    "edition",
+    "journal",
+    "article",
+    "map",
+    "photograph",
+    "manuscript",
+    "collection",
+    "exhibition",
+    "museum",
+    "restoration",
+    "digital",
+    "keeping",
+    "century",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +129,8 @@ http {{
   types {{ text/html html; text/css css; text/javascript js; image/png png; text/plain txt; }}
   log_format site '$msec $request_time $server_addr $status $request_uri $connection';
   access_log {work}/access.log site buffer=256k flush=1s;
-  client_body_temp_path {work}/body; proxy_temp_path {work}/proxy; fastcgi_temp_path {work}/f; uwsgi_temp_path {work}/u; scgi_temp_path {work}/s;
+  client_body_temp_path {work}/body; proxy_temp_path {work}/proxy; fastcgi_temp_path {work}/f; uwsgi_temp_path {work}/u;
+  scgi_temp_path {work}/s;
   sendfile on; tcp_nopush on; keepalive_requests 100000; open_file_cache off;
   server {{
     listen {port} reuseport backlog=4096; root {folder}/$server_addr;
