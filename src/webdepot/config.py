@@ -190,6 +190,8 @@ class WebConfig:
     )
     secure_cookies: bool = _key(False, "Send cookies over HTTPS only. Set it when readers come over HTTPS.")
     session_hours: int = _key(12, "A staff session ends after so many hours.", _at_least(1))
+    reading_room_networks: tuple[str, ...] = _key((), "Networks of reading rooms, as 192.0.2.0/24: readers there are at that access point.")
+    partner_networks: tuple[str, ...] = _key((), "Networks of partner institutions; readers there are at the access point partner.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from webdepot.archive import VERSION
 from webdepot.cli import (
     account,
     archive,
+    cdx,
     config,
     demo,
     depot,
@@ -28,6 +29,7 @@ from webdepot.cli import (
     package,
     profile,
     quality,
+    rule,
     scope,
     search,
     serve,
@@ -84,6 +86,8 @@ def build_app() -> typer.Typer:
     app.add_typer(quality.commands, name="quality")
     app.add_typer(formats.commands, name="formats")
     app.add_typer(index.commands, name="index")
+    app.command(epilog="Example: webdepot cdx 'example.org/*' --filter '=status:200' --limit 20")(cdx.cdx)
+    app.add_typer(rule.commands, name="rule")
     app.add_typer(package.commands, name="package")
     app.add_typer(depot.commands, name="depot")
     app.add_typer(account.commands, name="account")

@@ -3,14 +3,25 @@
 Rules of access come in through the same spans as everywhere (`replaying.gate_of`, `replaying.segments`).
 """
 
-from collections.abc import Iterator
+import gzip
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
-from itertools import islice
+from enum import StrEnum
+from itertools import groupby, islice
+from pathlib import Path
 
 from webdepot.access import cdx, lookup
 from webdepot.access.cdx import CdxQuery, Sort
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
+from webdepot.container import shelf
+from webdepot.errors import CorruptData
+from webdepot.index import cdx as columns
+from webdepot.index import cdxj, zipnum
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import Position, place_of
 from webdepot.services import replaying
@@ -24,6 +35,23 @@ class Lines:
     captures: Iterator[Capture]
     resume: list[Position]
     """Holds the position of the last capture where more may follow it."""
+
+
+class Form(StrEnum):
+    """How an index is written to a file."""
+
+    CDXJ = "cdxj"
+    CDX11 = "cdx11"
+    CDX9 = "cdx9"
+    ZIPNUM = "zipnum"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    captures: int
+    containers: int
+    unknown: tuple[str, ...]
+    """Containers that this archive does not have: what is listed of them cannot be opened before they are imported."""
 
 
 def find(archive: Archive, query: CdxQuery, *, reader: Reader, collection: str = EVERYTHING) -> Lines:
@@ -70,3 +98,66 @@ def _noting(captures: Iterator[Capture], limit: int, resume: list[Position]) -> 
         yield capture
     if last is not None and next(captures, None) is not None:
         resume.append(place_of(last))
+
+
+# --- files -----------------------------------------------------------------------------------------------------------------
+
+
+def export(archive: Archive, path: Path, form: Form, *, collection: str = EVERYTHING) -> int:
+    """Write the index of captures to a file, sorted by key; rules of access do not apply. Returns how many lines."""
+    every = archive.captures.scan("", "\x7f", collection=collection)
+    if form is Form.ZIPNUM:
+        return zipnum.write(every, path)
+    heads = {Form.CDX9: [columns.HEADS[9]], Form.CDX11: [columns.HEADS[11]], Form.CDXJ: []}[form]
+    total, temporary = 0, path.with_name(path.name + ".part")
+    with gzip.open(temporary, "wt", encoding="utf-8") if path.suffix == ".gz" else temporary.open("w", encoding="utf-8") as file:
+        file.writelines(head + "\n" for head in heads)
+        for capture in every:
+            file.write((cdxj.line(capture) if form is Form.CDXJ else columns.line(capture, 9 if form is Form.CDX9 else 11)) + "\n")
+            total += 1
+        file.flush()
+    with temporary.open("rb") as written:
+        os.fsync(written.fileno())
+    temporary.replace(path)
+    return total
+
+
+def import_(archive: Archive, path: Path, *, collection: str) -> Imported:
+    """Take the lines of a CDX, CDXJ or ZipNum file into the index. What the index had of the containers named there is replaced.
+
+    Lines are sorted by key, the index takes containers whole: between the two stands a file on disk, so memory does not grow.
+    """
+    with tempfile.TemporaryDirectory(dir=archive.index_folder, prefix="import-") as folder, closing(_sorter(Path(folder))) as sorter:
+        sorter.executemany("INSERT INTO lines VALUES (?, ?)", ((one.location.container, cdxj.line(one)) for one in _read(path)))
+        ordered = sorter.execute("SELECT container, line FROM lines ORDER BY container, rowid")
+        total, names = 0, []
+        for name, rows in groupby(ordered, key=lambda row: str(row[0])):
+            total += archive.captures.add(name, (cdxj.parse(text) for _, text in rows), collection=collection)
+            names.append(name)
+    with archive.database.reading() as connection:
+        unknown = tuple(name for name in names if shelf.find(connection, name) is None)
+    return Imported(captures=total, containers=len(names), unknown=unknown)
+
+
+def _sorter(folder: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(folder / "lines.db")
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("CREATE TABLE lines (container TEXT NOT NULL, line TEXT NOT NULL)")
+    return connection
+
+
+def _read(path: Path) -> Iterator[Capture]:
+    """The captures of a file in whichever of the forms it has."""
+    try:
+        lines = zipnum.lines_of(path)
+        first = next(lines, "")
+        every: Iterable[str] = _with(first, lines)
+        is_cdxj = "{" in first or first.startswith("!")
+        yield from (cdxj.read if is_cdxj else columns.read)(every, name=path.name)
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise CorruptData(f"{path} is damaged or cut off: {error}. Make the file anew.", where=str(path)) from error
+
+
+def _with(first: str, lines: Iterator[str]) -> Iterator[str]:
+    yield first
+    yield from lines

@@ -25,7 +25,22 @@ from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-from webdepot.web import account, depot, formats, harvests, home, organisations, profiles, quality, raw, search, staff, versions
+from webdepot.web import (
+    account,
+    cdx,
+    depot,
+    formats,
+    harvests,
+    home,
+    organisations,
+    profiles,
+    quality,
+    raw,
+    search,
+    search_api,
+    staff,
+    versions,
+)
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
 from webdepot.web.site import CURATORS, STAFF, Face, Site, here, language_of, person_of, templates
@@ -47,6 +62,18 @@ class Page:
 PORTAL_PAGES = (
     Page(path="/", endpoint=home.home),
     Page(path="/search", endpoint=search.search),
+    Page(path="/search/why", endpoint=search.why),
+    Page(path="/search/trend", endpoint=search.trend),
+    Page(path="/search/export", endpoint=search.export),
+    Page(path="/search.atom", endpoint=search_api.feed),
+    Page(path="/searches", endpoint=search_api.saved_list, roles=frozenset(Role)),
+    Page(path="/searches", endpoint=search_api.save, methods=("POST",), roles=frozenset(Role)),
+    Page(path="/searches/{token}.atom", endpoint=search_api.saved_feed),
+    Page(path="/api/search", endpoint=search_api.as_json),
+    Page(path="/api/suggest", endpoint=search_api.suggest),
+    Page(path="/api/trend", endpoint=search_api.trend),
+    Page(path="/api/openapi.json", endpoint=search_api.openapi),
+    Page(path="/opensearch.xml", endpoint=search_api.opensearch),
     Page(path="/versions", endpoint=versions.look_up),
     Page(path="/about", endpoint=home.about),
     Page(path="/help", endpoint=home.help_page),
@@ -86,6 +113,8 @@ PORTAL_PAGES = (
     Page(path="/formats/registry.json", endpoint=formats.registry_json, roles=STAFF),
     Page(path="/-/language", endpoint=home.set_language),
     Page(path="/-/banner/{address:path}", endpoint=versions.banner),
+    Page(path="/cdx/search/cdx", endpoint=cdx.of_everything),
+    Page(path="/{collection}/cdx", endpoint=cdx.of_collection),
     Page(path="/{collection}/{address:path}", endpoint=versions.archived),
 )
 
@@ -99,6 +128,8 @@ FRAME_PAGES = (
 
 REPLAY_PAGES = (
     Page(path="/-/start/{address:path}", endpoint=raw.start),
+    Page(path="/cdx/search/cdx", endpoint=cdx.of_everything),
+    Page(path="/{collection}/cdx", endpoint=cdx.of_collection),
     Page(path="/{collection}/{address:path}", endpoint=raw.replayed, methods=("GET", "POST", "PUT", "DELETE", "PATCH")),
 )
 

@@ -1,8 +1,9 @@
 """What every route needs: the opened archive, the two addresses, the templates; and who asks, in which language."""
 
+import ipaddress
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from webdepot import accounts
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.accounts import Person, Role
 from webdepot.archive import VERSION, Archive
+from webdepot.errors import ConfigError
 from webdepot.ports import Hit
 from webdepot.url import host_of
 from webdepot.web import address, language
@@ -85,11 +87,35 @@ def person_of(request: Request) -> Person | None:
 
 
 def reader_of(request: Request) -> Reader:
+    """Who asks, and where they sit: staff by their session, readers by the network they come from."""
     person = person_of(request)
+    config = site_of(request).archive.config.web
+    point = AccessPoint.PUBLIC
+    if config.reading_room_networks or config.partner_networks:
+        point = network_point(request.client.host if request.client else "", config.reading_room_networks, config.partner_networks)
     if person is None:
-        return ANYONE
-    point = AccessPoint.STAFF if person.roles & STAFF else AccessPoint.PUBLIC
-    return Reader(name=person.name, roles=person.roles, access_point=point)
+        return ANYONE if point is AccessPoint.PUBLIC else Reader(access_point=point)
+    return Reader(name=person.name, roles=person.roles, access_point=AccessPoint.STAFF if person.roles & STAFF else point)
+
+
+@lru_cache(maxsize=4096)
+def network_point(host: str, reading_rooms: tuple[str, ...], partners: tuple[str, ...]) -> AccessPoint:
+    """The access point of an address; public where it lies in no network of ours."""
+    try:
+        client = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return AccessPoint.PUBLIC
+    for networks, point in ((reading_rooms, AccessPoint.READING_ROOM), (partners, AccessPoint.PARTNER)):
+        if any(client in _network(text) for text in networks):
+            return point
+    return AccessPoint.PUBLIC
+
+
+def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    try:
+        return ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ConfigError(f"{text!r} in [web] is no network. Write it like 192.0.2.0/24.") from None
 
 
 def render(request: Request, template: str, *, status: int = 200, headers: dict[str, str] | None = None, **values: Any) -> HTMLResponse:

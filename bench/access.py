@@ -1,0 +1,351 @@
+"""How fast are captures indexed, found and replayed? Ours against cdxj-indexer and pywb, in the same run on the same WARC.
+
+    python bench/access.py [--quick] [--pywb FOLDER] [--json PATH]
+
+FOLDER holds pywb's programs (`wayback`), best in an environment of their own; without it ours is measured alone. Needs `wrk`.
+
+The data: HTML of about 20 kB, one in eight a picture, from a fixed seed; one address each. Questions:
+
+* indexed: records a second of CPU, from a WARC to an index that answers (ours: SQLite; theirs: sorted CDXJ);
+* raw: random captures as they were (`id_`), 8 clients, each request on a new connection, and keep-alive for the slowest of a hundred;
+* cdx: which captures has this address, 8 clients;
+* nearest: the nearest of 50,000 captures of one address, over HTTP;
+* many: the same cdx questions to an index of 200 containers, as a share of one container;
+* memory: of our server, before and after all of this.
+
+pywb's server is its default one; servers take turns, so that other work on the machine hits both alike.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import platform
+import random
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from webdepot.archive import Archive
+from webdepot.digest import sha1
+from webdepot.index import cdxj, entry
+from webdepot.index.captures import SqliteCaptureIndex
+from webdepot.model import Capture, Location, RecordKind
+from webdepot.services import founding, importing
+from webdepot.services.progress import unwatched
+
+SEED = 20070115
+CLIENTS = 8
+HOT = "http://hot.example.org/"
+WANTED = {"indexed": 2.5, "raw": 5.0, "cdx": 6.0}
+SERVE = """
+import json, sys
+from pathlib import Path
+from webdepot.archive import Archive
+from webdepot.web.serve import serve
+with Archive.open(Path(sys.argv[1])) as archive:
+    serve(archive, host="127.0.0.1", port=0, replay_port=0, ready=lambda portal, replay: print(json.dumps([portal, replay]), flush=True))
+"""
+INDEX = """
+import sys
+from pathlib import Path
+from webdepot.index import entry
+from webdepot.index.captures import SqliteCaptureIndex
+index = SqliteCaptureIndex(Path(sys.argv[2]))
+path = Path(sys.argv[1])
+print(index.add(path.name, entry.of_container(path, path.name, on_finding=print), collection="bench"))
+index.close()
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    question: str
+    side: str
+    per_second: float
+    p99_ms: float | None = None
+    ratio: float | None = None
+    """Our speed divided by this side's."""
+
+
+def write_warc(path: Path, count: int) -> list[str]:
+    """One response a page; returns the addresses."""
+    chance = random.Random(SEED)
+    words = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(2, 9))) for _ in range(3000)]
+    urls = []
+    with path.open("wb") as file:
+        for number in range(count):
+            is_picture = number % 8 == 0
+            text = " ".join(chance.choices(words, k=3000))
+            body = chance.randbytes(6000) if is_picture else f"<html><title>{number}</title><body><p>{text}</p></body></html>".encode()
+            url = f"http://www{number % 40}.example.org/{words[number % 3000]}/{number}.{'png' if is_picture else 'html'}"
+            urls.append(url)
+            mime = "image/png" if is_picture else "text/html; charset=utf-8"
+            block = f"HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+            head = (
+                f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{number:012d}>\r\n"
+                f"WARC-Date: 2020-01-{number % 28 + 1:02d}T00:00:00Z\r\nWARC-Target-URI: {url}\r\nWARC-Payload-Digest: {sha1(body)}\r\n"
+                f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
+            )
+            file.write(gzip.compress(head.encode() + block + b"\r\n\r\n", compresslevel=3))
+    return urls
+
+
+def hot_captures(count: int, container: str) -> Iterator[Capture]:
+    """Very many versions of one address; all lie at the start of the container."""
+    for at in range(count):
+        yield Capture(
+            key="org,example,hot)/",
+            timestamp=f"20{at // 8640 % 100:02d}01{at % 28 + 1:02d}{at // 360 % 24:02d}{at // 6 % 60:02d}{at % 6 * 10:02d}",
+            url=HOT,
+            kind=RecordKind.RESPONSE,
+            status=200,
+            mime="text/html",
+            digest=str(sha1(str(at).encode())),
+            location=Location(container=container, offset=at, length=1),
+        )
+
+
+def cpu_s(command: list[str]) -> float:
+    """Seconds of CPU that a program took; it must succeed."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def indexed(warc: Path, count: int, folder: Path, rounds: int) -> list[Result]:
+    theirs_program = Path(sys.executable).with_name("cdxj-indexer")
+    ours = theirs = float("inf")
+    for number in range(rounds):
+        ours = min(ours, cpu_s([sys.executable, "-c", INDEX, str(warc), str(folder / f"{number}.db")]))
+        theirs = min(theirs, cpu_s([str(theirs_program), "-s", str(warc), "-o", str(folder / "theirs.cdxj")]))
+    return [
+        Result(question="indexed", side="webdepot", per_second=count / ours),
+        Result(question="indexed", side="cdxj-indexer", per_second=count / theirs, ratio=theirs / ours),
+    ]
+
+
+def wrk(base: str, paths: list[str], seconds: int, *, keep_alive: bool) -> tuple[float, float]:
+    """Requests a second and the time of the slowest of a hundred, in milliseconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        listing, script = Path(folder, "paths"), Path(folder, "ask.lua")
+        listing.write_text("\n".join(paths))
+        close = "" if keep_alive else 'headers["Connection"] = "close"'
+        script.write_text(
+            f'local paths = {{}}\nfor line in io.lines("{listing}") do paths[#paths + 1] = line end\nmath.randomseed({SEED})\n'
+            f'local headers = {{["Accept-Encoding"] = "identity"}}\n{close}\n'
+            'request = function() return wrk.format("GET", paths[math.random(#paths)], headers) end\n'
+            "done = function(summary, latency, requests)\n"
+            'io.write(string.format("RESULT %d %d %d %d\\n", summary.requests, summary.duration, latency:percentile(99.0), '
+            "summary.errors.status + summary.errors.connect + summary.errors.timeout))\nend\n"
+        )
+        said = subprocess.run(
+            ["wrk", "-t1", f"-c{CLIENTS}", f"-d{seconds}s", "-s", str(script), base], capture_output=True, text=True, check=True
+        ).stdout
+    found = re.search(r"RESULT (\d+) (\d+) (\d+) (\d+)", said)
+    if not found or int(found[4]) > int(found[1]) // 100:
+        sys.exit(f"wrk failed on {base}:\n{said}")
+    return int(found[1]) / (int(found[2]) / 1e6), int(found[3]) / 1000
+
+
+@contextmanager
+def ours_served(home: Path) -> Iterator[tuple[str, int]]:
+    process = subprocess.Popen([sys.executable, "-c", SERVE, str(home)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield json.loads(process.stdout.readline())[1], process.pid
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
+        process.stdout.close()
+
+
+@contextmanager
+def pywb_served(programs: Path, folder: Path) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(programs / "wayback"), "-p", str(port), "-b", "127.0.0.1", "-d", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    base = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            with suppress(OSError):
+                urllib.request.urlopen(base + "/", timeout=5).close()
+                break
+            time.sleep(0.1)
+        yield base
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def make_home(home: Path, warc: Path, hot: int) -> str:
+    founding.found(home)
+    with Archive.open(home) as archive:
+        taken = importing.take(archive, [warc], collection="bench", watch=unwatched)
+        assert taken.harvest is not None
+        path = next((home / "harvests" / taken.harvest.id).rglob("*.warc.gz"))
+        archive.captures.add(path.name, entry.of_container(path, path.name, on_finding=print), collection="bench")
+        archive.captures.add("hot.warc.gz", hot_captures(hot, "hot.warc.gz"), collection="bench")
+    return path.name
+
+
+def make_pywb(folder: Path, warc: Path, hot: int) -> None:
+    place = folder / "collections" / "all"
+    for name in ("archive", "indexes"):
+        (place / name).mkdir(parents=True)
+    shutil.copy(warc, place / "archive" / warc.name)
+    with closing(SqliteCaptureIndex(folder / "sorted.db")) as index:
+        index.add(warc.name, entry.of_container(warc, warc.name, on_finding=print), collection="bench")
+        index.add("hot.warc.gz", hot_captures(hot, "hot.warc.gz"), collection="bench")
+        with (place / "indexes" / "index.cdxj").open("w") as file:
+            file.writelines(cdxj.line(capture) + "\n" for capture in index.scan("", "\x7f"))
+
+
+def memory_mb(pid: int) -> float:
+    found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) / 1000 if found else 0.0
+
+
+def many_containers(folder: Path, urls: list[str], rounds: int) -> Result:
+    """Look-ups in process: captures of one container against the same captures in 200."""
+    keys = [cdxj.parse(line) for line in _lines(urls)]
+    rates = []
+    for parts in (1, 200):
+        index = SqliteCaptureIndex(folder / f"parts{parts}.db")
+        for part in range(parts):
+            index.add(f"part{part}.warc.gz", keys[part::parts], collection="bench")
+        chance = random.Random(SEED)
+        asked = [chance.choice(keys).key for _ in range(20_000 if len(keys) > 5000 else 2000)]
+        best = float("inf")
+        for _ in range(rounds):
+            start = time.process_time()
+            for key in asked:
+                next(index.versions(key))
+            best = min(best, time.process_time() - start)
+        rates.append(len(asked) / best)
+        index.close()
+    return Result(question="many", side="200 containers / one", per_second=rates[1], ratio=rates[0] / rates[1])
+
+
+def _lines(urls: list[str]) -> Iterator[str]:
+    from webdepot.url import key
+
+    for at, url in enumerate(urls):
+        said = {"url": url, "mime": "text/html", "status": "200", "digest": "", "length": "1", "offset": str(at), "filename": "x"}
+        yield f"{key(url)} 20200101000000 {json.dumps(said)}"
+
+
+def served(folder: Path, warc: Path, urls: list[str], programs: Path | None, *, seconds: int, hot: int, requests: int) -> Iterator[Result]:
+    home = folder / "home"
+    make_home(home, warc, hot)
+    chance = random.Random(SEED)
+    some = chance.sample(urls, min(len(urls), 5000))
+    raw = [f"/all/20200115000000id_/{url}" for url in some]
+    cdx = [f"/all/cdx?url={url}&output=json" for url in some]
+    nearest = [
+        f"/all/cdx?url={HOT}&output=json&limit=1&sort=closest&closest=20{chance.randrange(6):02d}0115{chance.randrange(24):02d}0000"
+        for _ in range(200)
+    ]
+    with ours_served(home) as (base, pid):
+        wrk(base, raw, 1, keep_alive=True)
+        begun_mb = memory_mb(pid)
+        ours: dict[str, float] = {}
+        sides = {"webdepot": base}
+        if programs:
+            make_pywb(folder / "pywb", warc, hot)
+        with pywb_served(programs, folder / "pywb") if programs else _nothing() as theirs:
+            if theirs:
+                sides["pywb"] = theirs
+            for question, paths in (("raw", raw), ("cdx", cdx)):
+                for side, where in sides.items():
+                    rate, _ = wrk(where, paths, seconds, keep_alive=False)
+                    ours.setdefault(question, rate)
+                    yield Result(question=question, side=side, per_second=rate, ratio=ours[question] / rate if side != "webdepot" else None)
+            for side, where in sides.items():
+                rate, p99 = wrk(where, raw, seconds, keep_alive=True)
+                yield Result(question="raw keep-alive", side=side, per_second=rate, p99_ms=p99)
+            for side, where in sides.items():
+                rate, p99 = wrk(where, nearest, seconds, keep_alive=True) if side == "webdepot" else _one_by_one(where, nearest[:3])
+                yield Result(question="nearest", side=side, per_second=rate, p99_ms=p99)
+        done = 0.0
+        while done < requests:
+            done += wrk(base, raw, seconds, keep_alive=True)[0] * seconds
+        yield Result(question="memory MB", side="webdepot, begin", per_second=begun_mb)
+        yield Result(question="memory MB", side=f"webdepot, after {done:,.0f} more", per_second=memory_mb(pid))
+
+
+@contextmanager
+def _nothing() -> Iterator[str]:
+    yield ""
+
+
+def _one_by_one(base: str, paths: list[str]) -> tuple[float, float]:
+    """For a side that needs seconds for each: the slowest of a few."""
+    took = []
+    for path in paths:
+        start = time.perf_counter()
+        urllib.request.urlopen(base + path, timeout=120).read()
+        took.append(time.perf_counter() - start)
+    return len(took) / sum(took), max(took) * 1000
+
+
+def machine() -> dict[str, object]:
+    packages = {name: version(name) for name in ("webdepot", "cdxj-indexer")}
+    return {
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        **packages,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a smoke run: the numbers mean little")
+    parser.add_argument("--pywb", type=Path, help="folder with pywb's program `wayback`")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    options = parser.parse_args()
+    count, hot = (1000, 5000) if options.quick else (30_000, 50_000)
+    facts = machine()
+    print(", ".join(f"{name} {value}" for name, value in facts.items()))
+    results: list[Result] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        warc = folder / "bench.warc.gz"
+        urls = write_warc(warc, count)
+        results += indexed(warc, count, folder, 1 if options.quick else 2)
+        results.append(many_containers(folder, urls, 2))
+        if shutil.which("wrk"):
+            seconds, requests = (1, 1000) if options.quick else (5, 50_000)
+            results += served(folder, warc, urls, options.pywb, seconds=seconds, hot=hot, requests=requests)
+        else:
+            print("wrk is not installed: nothing over HTTP is measured.", file=sys.stderr)
+    for result in results:
+        slow = f"p99 {result.p99_ms:9.1f} ms" if result.p99_ms is not None else ""
+        ratio = f"{result.ratio:6.2f}x" if result.ratio is not None else ""
+        print(f"{result.question:15} {result.side:32} {result.per_second:10.1f} {ratio:>8} {slow}")
+    if options.json:
+        options.json.write_text(json.dumps({"machine": facts, "seed": SEED, "results": [asdict(one) for one in results]}, indent=2) + "\n")
+    short = [f"{one.question} {one.ratio:.1f}x" for one in results if one.ratio and one.ratio < WANTED.get(one.question, 0)]
+    if short and not options.quick:
+        sys.exit(f"Below what must hold: {', '.join(short)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""CDX: the captures index as columns of text, in its two usual forms (https://iipc.github.io/warc-specifications/specifications/cdx-format/).
+
+     CDX N b a m s k r M S V g        11 columns: key, date, address, type, status, digest, redirect, meta tags, length, offset, file
+     CDX N b a m s k r V g             9 columns: without meta tags and length
+
+The first line says which columns follow. Digests are SHA-1 in base 32 without a label where they are that; `-` stands for nothing.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from webdepot.errors import InputError
+from webdepot.index.entry import REVISIT_MIME
+from webdepot.model import Capture, Location, RecordKind
+from webdepot.url import key as key_of
+
+HEADS = {9: " CDX N b a m s k r V g", 11: " CDX N b a m s k r M S V g"}
+_NEEDED = frozenset("abVg")
+
+
+def line(capture: Capture, columns: int) -> str:
+    """The line of a capture in 9 or 11 columns, without line end."""
+    is_revisit = capture.kind is RecordKind.REVISIT
+    place = capture.location
+    values = [
+        capture.key,
+        capture.timestamp,
+        _word(capture.url),
+        REVISIT_MIME if is_revisit else _word(capture.mime),
+        str(capture.status) if capture.status else "-",
+        _word(capture.digest.removeprefix("sha1:")),
+        _word(capture.redirect),
+        *(("-", str(place.length)) if columns == 11 else ()),
+        str(place.offset),
+        _word(place.container),
+    ]
+    return " ".join(values)
+
+
+def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
+    """Captures of CDX lines in their order; InputError names the line that is none. Length 0 where the columns have none."""
+    letters: list[str] = []
+    for number, text in enumerate(lines, start=1):
+        if text.startswith((" CDX ", "CDX ")):
+            letters = text.split()[1:]
+            if not set(letters) >= _NEEDED:
+                raise InputError(f"{name}, line {number}: the columns {' '.join(letters)[:100]!r} lack one of a, b, V, g.")
+        elif text.strip():
+            letters = letters or _guessed(text, name, number)
+            yield _parse(text, letters, name, number)
+
+
+def _guessed(text: str, name: str, number: int) -> list[str]:
+    count = len(text.split())
+    if count not in HEADS:
+        raise InputError(f"{name}, line {number} has {count} columns and no line before it says which. Begin the file with{HEADS[11]!r}.")
+    return HEADS[count].split()[1:]
+
+
+def _parse(text: str, letters: list[str], name: str, number: int) -> Capture:
+    fields = dict(zip(letters, ("" if word == "-" else word for word in text.split()), strict=False))
+    try:
+        timestamp, url = fields["b"], fields["a"]
+        if len(timestamp) != 14 or not (timestamp.isascii() and timestamp.isdigit()):
+            raise ValueError("no timestamp")
+        place = Location(container=fields["g"], offset=int(fields["V"]), length=int(fields.get("S") or 0))
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{name}, line {number} is no CDX: {text[:100].strip()!r}") from error
+    mime, digest, status = fields.get("m", ""), fields.get("k", ""), fields.get("s", "")
+    return Capture(
+        # The key is our own: other tools' keys differ in small ways, and look-up must find it.
+        key=key_of(url),
+        timestamp=timestamp,
+        url=url,
+        kind=RecordKind.REVISIT if mime == REVISIT_MIME else RecordKind.RESPONSE,
+        status=int(status) if status.isascii() and status.isdigit() and len(status) < 5 else 0,
+        mime=mime or "unk",
+        digest=f"sha1:{digest}" if len(digest) == 32 and ":" not in digest else digest,
+        location=place,
+        redirect=fields.get("r", ""),
+    )
+
+
+def _word(text: str) -> str:
+    """A column has no spaces."""
+    return "".join(char if char > " " else f"%{ord(char):02X}" for char in text) or "-"
