@@ -12,12 +12,13 @@ noted and never an exception: one strange page does not end a harvest.
 
 import re
 import zlib
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
 from typing import BinaryIO
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 from webdepot.container.http import HttpHead, content_decoded, transfer_decoded
 from webdepot.harvest import links_css, links_data, links_html, links_xml, robots
@@ -99,6 +100,9 @@ class _Joined:
                 continue
             seen.add(reference)
             raw, hop = reference
+            if raw[:5].lower() == "data:":
+                self.add(_in_data_address(raw), base, parts_only=parts_only)
+                continue
             if (parts_only and hop is not Hop.EMBED) or not raw or raw[0] == "#":
                 continue
             if not raw.isascii():
@@ -112,6 +116,24 @@ class _Joined:
                 return
             if known is None or _RANK[hop] < _RANK[known]:
                 self.links[address] = hop
+
+
+def _in_data_address(raw: str) -> Iterator[Reference]:
+    """Absolute addresses in a page or style that stands in a `data:` address (RFC 2397); relative ones have no base there."""
+    kind, comma, data = raw[5:_LONGEST_DATA].partition(",")
+    mime = kind.partition(";")[0].strip().lower()
+    if not comma or mime not in ("text/html", "text/css", "image/svg+xml"):
+        return
+    try:
+        text = b64decode(unquote_to_bytes(data)) if kind.rstrip().lower().endswith(";base64") else unquote_to_bytes(data)
+    except ValueError:
+        return
+    written = text.decode("utf-8", "replace")
+    inner = links_css.references(written) if mime == "text/css" else links_html.references(written).found
+    yield from ((address, hop) for address, hop in inner if address.startswith(("http://", "https://")))
+
+
+_LONGEST_DATA = 256 << 10
 
 
 def _joined(raw: str, base: str) -> Url | None:
