@@ -9,8 +9,8 @@
 Memory stays flat: a record larger than a few megabytes is passed over once, to see that it is whole, and unpacked again
 when its payload is asked for.
 
-Our own reader, twice as fast as warcio (bench/containers.py). FastWARC's loop is faster still, but it stops at the first damaged byte, takes a
-record that is cut or runs into the next one for a whole one, and does not tell where a record ends.
+Our own reader, twice as fast as warcio (bench/containers.py). FastWARC's loop is faster still, but it stops at the first damaged
+byte, takes a record that is cut or runs into the next one for a whole one, and does not tell where a record ends.
 """
 
 from collections.abc import Generator, Iterator
