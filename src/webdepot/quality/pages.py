@@ -92,4 +92,5 @@ def _text(document: object, tag: str) -> str:
 def _visible(body: object) -> str:
     for each in list(body.find_all(["script", "style", "noscript", "template"])):  # type: ignore[attr-defined]
         each.decompose()
-    return str(body.text)  # type: ignore[attr-defined]
+    # Words of neighbouring elements must not grow together.
+    return " ".join(body.stripped_strings)  # type: ignore[attr-defined]

@@ -79,8 +79,9 @@ def check(archive: Archive, harvest: Harvest, *, again: bool = False, watch: Wat
 def found_so_far(archive: Archive, harvest: HarvestId) -> Checked:
     """What the last check said."""
     with archive.database.reading() as connection:
+        verdict = records.find_verdict(connection, harvest)
         return Checked(
-            verdict=records.find_verdict(connection, harvest) or NOT_CHECKED,
+            verdict=NOT_CHECKED if verdict is None else verdict,
             findings=records.gravest(connection, harvest, SHOWN_FINDINGS),
             counts=records.counts(connection, harvest),
         )

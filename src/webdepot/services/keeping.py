@@ -181,7 +181,7 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         target = targets.get(connection, harvest.target)
         decisions = tuple(targets.iter_verdicts(connection, target.id))
         history = tuple(_history(connection, harvest))
-        verdict = records.find_verdict(connection, harvest.id) or ingesting.NOT_CHECKED
+        verdict = records.find_verdict(connection, harvest.id)
         surveys = results.facts_of(connection, harvest.id)
     containers = _containers(archive, harvest.id)
     rows.write_captures(folder / "captures.cdxj.gz", _iter_captures(archive, containers))
@@ -207,7 +207,7 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         formats=tuple(sorted(ingesting.rows_folder(archive, harvest).glob("*.jsonl.gz"))),
         findings=ingesting.findings_file(archive, harvest),
         logs=tuple(path for path in (folder / "crawl.log", folder / "crawl.jsonl") if path.exists()),
-        verdict=verdict,
+        verdict=ingesting.NOT_CHECKED if verdict is None else verdict,
         surveys=surveys,
         events=history,
         descriptions={"dublin_core.xml": dublin_core.to_xml(described)} | _submitted(folder / SUBMISSION),
