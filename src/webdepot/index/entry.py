@@ -1,17 +1,22 @@
 """From a record to a line of the captures index.
 
 Indexed are responses, revisits, resources and conversions; requests, metadata, warcinfo and look-ups of names (`dns:`) are not
-versions of anything. The payload digest is the record's own where it states one that can be read, else it is computed.
+versions of anything. The answer to a request with a body gets a key of its own (`post.py`). The payload digest is the record's own
+where it states one that can be read, else it is computed.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urljoin
 
 from webdepot import digest, times
 from webdepot.container.damage import OnFinding
+from webdepot.container.http import parse_head
 from webdepot.container.reader import Record, iter_records
+from webdepot.index import post
 from webdepot.model import Capture, Finding, RecordKind, Severity
 from webdepot.url import find_canonical
 from webdepot.url import key as key_of
@@ -21,14 +26,74 @@ REVISIT_MIME = "warc/revisit"
 """What the field's indexes write for a revisit; ours too where the record does not tell the type of the page."""
 UNKNOWN_MIME = "unk"
 _LONGEST_MIME = 100
+Thing = TypeVar("Thing")
 
 
 def of_container(path: Path, name: str, *, on_finding: OnFinding) -> Iterator[Capture]:
     """The captures of a container in the order of its records; what is damaged is told to `on_finding` and passed over."""
     with path.open("rb") as stream:
-        for record in iter_records(stream, name, on_finding=on_finding):
-            if is_indexed(record, on_finding):
-                yield of_record(record)
+        records = iter_records(stream, name, on_finding=on_finding)
+        for capture, _ in paired(records, lambda record: (of_record(record), None), on_finding=on_finding):
+            yield capture
+
+
+def paired(
+    records: Iterable[Record], read: Callable[[Record], tuple[Capture, Thing | None]], *, on_finding: OnFinding
+) -> Iterator[tuple[Capture, Thing | None]]:
+    """What `read` makes of each indexed record; the answer to a request with a body gets that request's key and no thing.
+
+    Some tools write the request before its answer, some behind it: an item is held back until the next record is seen.
+    """
+    asked: _Asked | None = None
+    waiting: tuple[Capture, Thing | None] | None = None
+    waiting_id = ""
+    for record in records:
+        if record.kind is RecordKind.REQUEST:
+            request = _asked(record)
+            if request is not None and waiting is not None and request.is_for(waiting_id, waiting[0].url):
+                waiting = (replace(waiting[0], key=request.key), None)
+            elif request is not None:
+                asked = request
+        elif is_indexed(record, on_finding):
+            if waiting is not None:
+                yield waiting
+            waiting = read(record)
+            waiting_id = record.fields.get("WARC-Record-ID") or ""
+            if asked is not None:
+                if asked.is_for(waiting_id, record.url) or asked.id in record.fields.get_all("WARC-Concurrent-To"):
+                    waiting = (replace(waiting[0], key=asked.key), None)
+                asked = None
+    if waiting is not None:
+        yield waiting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A request with a body."""
+
+    id: str
+    concurrent: tuple[str, ...]
+    url: str
+    key: str
+
+    def is_for(self, record_id: str, url: str) -> bool:
+        return record_id in self.concurrent if self.concurrent else self.url == url
+
+
+def _asked(record: Record) -> _Asked | None:
+    """The request where it is another than GET and HEAD."""
+    block = record.block().read(post.MOST_BODY_BYTES)
+    method = block[:10].partition(b" ")[0].decode("latin-1")
+    if method in ("GET", "HEAD", "") or not method.isalpha():
+        return None
+    head_bytes, _, body = block.partition(b"\r\n\r\n")
+    content_type = parse_head(head_bytes + b"\r\n\r\n").get("Content-Type") or ""
+    return _Asked(
+        id=record.fields.get("WARC-Record-ID") or "",
+        concurrent=tuple(record.fields.get_all("WARC-Concurrent-To")),
+        url=record.url,
+        key=key_of(post.folded(record.url, method, content_type, body)),
+    )
 
 
 def is_indexed(record: Record, on_finding: OnFinding) -> bool:

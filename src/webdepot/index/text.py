@@ -65,9 +65,7 @@ def read_container(
         reader = _Reader(
             collection=collection, languages=languages, limit_bytes=limit_bytes, pdf=pdf, on_finding=on_finding, container=again
         )
-        for record in iter_records(stream, name, on_finding=on_finding):
-            if entry.is_indexed(record, on_finding):
-                yield reader.read(record)
+        yield from entry.paired(iter_records(stream, name, on_finding=on_finding), reader.read, on_finding=on_finding)
 
 
 class _Reader:
