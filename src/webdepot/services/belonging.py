@@ -27,6 +27,7 @@ from webdepot.url import Url, from_typed
 
 _SAVED_TOGETHER = 200
 _DAYS_OF_MONTH = 30
+MOST_LINKERS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +73,10 @@ class HostGate:
         self._names = tuple(names) or (RuleName(kind=Kind.BELONGS_TO),)
         self._rules: list[HostRule] = [rule_of(name, judge) for name in self._names]
         self._asks_first = archive.config.discovery.new_domains == "ask"
-        self._places = asyncio.Semaphore(archive.config.discovery.workers)
+        self._places = archive.config.discovery.workers
         self._verdicts: dict[str, Verdict] = self._known()
+        self._waiting: dict[str, str] = {}
+        """Hosts not examined yet, in their order, with who led there."""
         self._running: dict[str, asyncio.Task[None]] = {}
         self._linkers: dict[str, list[str]] = {}
         self._unsaved: dict[str, Judgement] = {}
@@ -83,13 +86,14 @@ class HostGate:
 
     def ask(self, host: str, via: str) -> None:
         linkers = self._linkers.setdefault(host, [])
-        if via and via not in linkers and len(linkers) < 5:
+        if via and via not in linkers and len(linkers) < MOST_LINKERS:
             linkers.append(via)
-        if host not in self._running and host not in self._verdicts:
-            self._running[host] = asyncio.get_running_loop().create_task(self._decide(host, via))
+        if host not in self._waiting and host not in self._running and host not in self._verdicts:
+            self._waiting[host] = via
+            self._fill()
 
     def waiting(self) -> int:
-        return len(self._running)
+        return len(self._waiting) + len(self._running)
 
     def words_of(self, host: str) -> str:
         """Why a host belongs; empty where it does not or is not known."""
@@ -97,18 +101,28 @@ class HostGate:
         return verdict.reason if verdict else ""
 
     async def close(self) -> None:
+        self._waiting.clear()
         for task in list(self._running.values()):
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
         self._save()
 
+    def _fill(self) -> None:
+        while self._waiting and len(self._running) < self._places:
+            host = next(iter(self._waiting))
+            via = self._waiting.pop(host)
+            self._running[host] = asyncio.get_running_loop().create_task(self._decide(host, via))
+
     async def _decide(self, host: str, via: str) -> None:
         try:
-            async with self._places:
-                self._judge.origins.setdefault(host, Origin.MEMBER if not via or self.words_of(via) else Origin.FOREIGN)
-                self._verdicts[host] = await self._verdict(host)
+            self._judge.origins.setdefault(host, Origin.MEMBER if not via or self.words_of(via) else Origin.FOREIGN)
+            self._verdicts[host] = await self._verdict(host)
         finally:
             self._running.pop(host, None)
+            # What was found out stands in the verdict; a wide harvest could not keep the pages of every host.
+            self._judge.facts.pop(host, None)
+            self._judge.origins.pop(host, None)
+        self._fill()
         if len(self._unsaved) >= _SAVED_TOGETHER:
             self._save()
 
@@ -155,6 +169,8 @@ class HostGate:
         rows = [(judged, self._case(judged), self._linkers.get(host, ())) for host, judged in self._unsaved.items()]
         with self._archive.database.transaction() as connection:
             organisations.save_hosts(connection, self._organisation.id, rows, now=self._archive.clock())
+        for host in self._unsaved:
+            self._linkers.pop(host, None)
         self._unsaved.clear()
 
     def _case(self, judged: Judgement) -> int:

@@ -371,7 +371,9 @@ def _of_registry(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarit
 
 
 def _names_it(facts: Facts, measure: Measure, rarity: Rarity) -> bool:
-    """Does the site itself name the organisation as its operator or parent?"""
+    """Does the site itself name the organisation as its operator or parent, or give its VAT id?"""
+    if facts.imprint is not None and {item.value for item in measure.profile.vat_ids} & set(facts.imprint.vat_ids):
+        return True
     names = [
         name for page in (facts.imprint, facts.front) if page is not None for name in (*page.operators, *page.parents, *page.structured)
     ]
