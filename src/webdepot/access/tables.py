@@ -1,4 +1,4 @@
-"""The table of rules of access."""
+"""The tables of rules of access and of saved searches."""
 
 from sqlalchemy import Boolean, Column, Integer, String, Table, Text
 
@@ -21,5 +21,17 @@ access_rules = Table(
     Column("private_note", Text, nullable=False),
     Column("reason", String(40), nullable=False),
     Column("created_by", String(200), nullable=False),
+    Column("created_at", Moment, nullable=False),
+)
+
+saved_searches = Table(
+    "saved_searches",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("token", String(40), nullable=False, unique=True),
+    Column("person", String(100), nullable=False, index=True),
+    Column("name", String(200), nullable=False),
+    Column("query", Text, nullable=False),
+    Column("collection", String(60), nullable=False),
     Column("created_at", Moment, nullable=False),
 )

@@ -26,6 +26,7 @@ _WORDS = {
     Phase.AUDIT: "Reading copies",
     Phase.MIGRATE: "Converting",
     Phase.DISCOVER: "Looking for domains",
+    Phase.EXPORT: "Exporting",
 }
 _SHORTEST_PAUSE_S = 1.0
 

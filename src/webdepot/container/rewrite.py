@@ -61,6 +61,11 @@ def record_wise(source: BinaryIO, target: Path, *, name: str = "") -> Rewritten:
     return Rewritten(records=count, size_bytes=size, sha256=hasher.hexdigest(), findings=tuple(findings))
 
 
+def member_of(record: Record) -> Iterator[bytes]:
+    """A WARC record as it stands, as one gzip member, piece by piece."""
+    return _iter_member(record, warc.GRAMMAR.terminator)
+
+
 def _iter_member(record: Record, terminator: bytes) -> Iterator[bytes]:
     if record.size_bytes <= IN_MEMORY_BYTES:
         yield packed(b"".join((record.header, record.block().read(), terminator)))

@@ -18,6 +18,7 @@ class Phase(StrEnum):
     AUDIT = "audit"
     MIGRATE = "migrate"
     DISCOVER = "discover"
+    EXPORT = "export"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,8 @@ class DrawnBar:
     height: float
     href: str
     is_current: bool
+    moment: str = ""
+    """The year or month it stands for, for scripts."""
 
 
 def of_versions(bars: Sequence[Bar], *, collection: str, url: str, current: str, spoken: Language) -> list[DrawnBar]:
@@ -36,22 +38,79 @@ def of_versions(bars: Sequence[Bar], *, collection: str, url: str, current: str,
     return drawn
 
 
-def of_years(years: Mapping[int, int], *, link: Callable[[int], str], current: int | None, spoken: Language) -> list[DrawnBar]:
-    """Found captures by year, the years between without any too."""
-    if not years:
+def of_captures(
+    months: Mapping[int, int],
+    volume: Mapping[int, int] | None,
+    *,
+    by_month: bool,
+    link: Callable[[str], str],
+    chosen: tuple[str, str],
+    spoken: Language,
+) -> list[DrawnBar]:
+    """Found captures by year or month, those between without any too. With `volume` (all captures by month) heights are shares of it."""
+    if not months:
         return []
-    highest = max(years.values())
-    span = range(min(years), max(years) + 1)
+    size = 1 if by_month else 100
+    counts, whole = _summed(months, size), _summed(volume or {}, size)
+    span = _span(min(counts), max(counts), by_month=by_month)
+    heights = {at: counts.get(at, 0) / (max(whole.get(at, 0), 1) if volume is not None else 1) for at in span}
+    highest = max(heights.values()) or 1
     return [
         DrawnBar(
-            label=str(year) if (year - span[0]) % (len(span) // 8 + 1) == 0 else "",
-            words=spoken.count("search.year_bar", years.get(year, 0), year=str(year)),
-            height=(years.get(year, 0) / highest) ** 0.5,
-            href=link(year) if years.get(year) else "",
-            is_current=year == current,
+            label=name[:4] if (place % (len(span) // 8 + 1) == 0 and not by_month) or (by_month and name.endswith("-01")) else "",
+            words=spoken.count("search.year_bar", counts.get(at, 0), year=_month(name, spoken)),
+            height=heights[at] / highest if volume is not None else (heights[at] / highest) ** 0.5,
+            href=link(name) if counts.get(at) else "",
+            is_current=bool(chosen[0] or chosen[1]) and (chosen[0] or "0") <= name and name[: len(chosen[1] or name)] <= (chosen[1] or "9"),
+            moment=name,
         )
-        for year in span
+        for place, (at, name) in enumerate((at, _named(at, by_month=by_month)) for at in span)
     ]
+
+
+def _summed(months: Mapping[int, int], size: int) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for month, count in months.items():
+        found[month // size] = found.get(month // size, 0) + count
+    return found
+
+
+def _span(first: int, last: int, *, by_month: bool) -> list[int]:
+    span = range(first, last + 1)
+    return [at for at in span if 1 <= at % 100 <= 12] if by_month else list(span)
+
+
+def _named(at: int, *, by_month: bool) -> str:
+    return f"{at // 100:04d}-{at % 100:02d}" if by_month else f"{at:04d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnTrend:
+    """Lines over the years in a picture of 1000 by 300."""
+
+    years: Sequence[int]
+    lines: Sequence[tuple[str, str]]
+    """(words, points of the line)"""
+    labels: Sequence[tuple[float, int]]
+    """(place, year)"""
+    highest: float
+
+
+def of_trend(words: Mapping[str, Mapping[int, int]], volume: Mapping[int, int], *, relative: bool) -> DrawnTrend:
+    """Words over the years, as numbers of captures or as shares of all captures of the year."""
+    years = list(range(min(volume), max(volume) + 1)) if volume else []
+    values = {
+        word: [found.get(year, 0) / (max(volume.get(year, 0), 1) if relative else 1) for year in years] for word, found in words.items()
+    }
+    highest = max((value for line in values.values() for value in line), default=0) or 1
+    step = 1000 / max(len(years) - 1, 1)
+    lines = [
+        (word, " ".join(f"{place * step:.1f},{290 - 270 * value / highest:.1f}" for place, value in enumerate(line)))
+        for word, line in values.items()
+    ]
+    every = len(years) // 10 + 1
+    labels = [(place * step, year) for place, year in enumerate(years) if place % every == 0]
+    return DrawnTrend(years=years, lines=lines, labels=labels, highest=highest)
 
 
 def _month(label: str, spoken: Language) -> str:

@@ -1,25 +1,37 @@
-"""Search by words; what looks like an address and is in the archive leads to its versions at once."""
+"""Search by words and time; what looks like an address and is in the archive leads to its versions at once.
 
-from collections.abc import Callable
+/search            results as site, page, version, with the histogram and what they can be narrowed by
+/search/why        why a page was found, and which of its versions match
+/search/trend      several words over the years, as a picture with its data
+/search/export     everything that matches, streamed
+"""
+
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from webdepot.access import query
 from webdepot.errors import InputError, WebdepotError
 from webdepot.model import EVERYTHING
-from webdepot.ports import Sort
-from webdepot.services import replaying, reporting, searching
+from webdepot.ports import Facet, Sort
+from webdepot.services import exporting, replaying, reporting, searching
+from webdepot.services.exporting import Form
+from webdepot.services.searching import SearchPage
 from webdepot.times import to_timestamp
 from webdepot.url import host_of
 from webdepot.web import address, charts
+from webdepot.web.charts import DrawnBar
 from webdepot.web.site import language_of, reader_of, render, site_of
 
 PAGE_HITS = 10
 MOST_PAGES = 100
 LONGEST_QUERY = 1000
+_MOMENT = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2]))?\Z", re.ASCII)
+_FACET_WORDS = {Facet.SITE: "site:{}", Facet.DOMAIN: "site:{}", Facet.FORMAT: "type:{}", Facet.LANGUAGE: "lang:{}"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,22 +41,38 @@ class Asked:
     query: str
     collection: str
     sort: Sort
-    from_year: int | None
-    to_year: int | None
+    from_: str
+    """A year or a month, `2010` or `2010-03`; empty for the beginning."""
+    to: str
+    relative: bool
+    """The histogram is set against the archive's volume."""
+    similar: bool
+    """Pages that are nearly the same are shown too."""
     number: int
 
-    def link(self, **changed: object) -> str:
+    def link(self, path: str = "/search", **changed: object) -> str:
         """The address of this search with some of it changed; defaults are left out."""
         values: dict[str, object] = {
             "q": self.query,
             "collection": self.collection if self.collection != EVERYTHING else None,
             "sort": self.sort.value if self.sort is not Sort.RELEVANCE else None,
-            "from": self.from_year,
-            "to": self.to_year,
+            "from": self.from_,
+            "to": self.to,
+            "relative": 1 if self.relative else None,
+            "similar": 1 if self.similar else None,
             "page": None,
         }
         values.update(changed)
-        return "/search?" + urlencode({name: value for name, value in values.items() if value not in (None, "")})
+        return f"{path}?" + urlencode({name: value for name, value in values.items() if value not in (None, "")})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A value of a facet as a link."""
+
+    label: str
+    count: int
+    href: str
 
 
 def search(request: Request) -> Response:
@@ -52,47 +80,101 @@ def search(request: Request) -> Response:
     found_at = _versions_of(request, asked) if query.is_address(asked.query) else None
     if found_at:
         return RedirectResponse(found_at, status_code=303)
-    archive, spoken = site_of(request).archive, language_of(request)
+    archive, reader = site_of(request).archive, reader_of(request)
     page, wrong = None, ""
     if asked.query:
         try:
             page = searching.search(
                 archive,
                 with_period(asked),
-                reader=reader_of(request),
+                reader=reader,
                 collection=asked.collection,
                 sort=asked.sort,
                 offset=(asked.number - 1) * PAGE_HITS,
                 limit=PAGE_HITS,
+                facets=searching.EVERY_FACET,
+                fold=not asked.similar,
             )
         except InputError as error:
             wrong = str(error)
     pages = min(-(-page.pages // PAGE_HITS), MOST_PAGES) if page else 0
-    current = asked.from_year if asked.from_year == asked.to_year else None
+    has_more = page is not None and asked.number < pages and len(page.hits) == PAGE_HITS
     return render(
         request,
         "search.html",
         status=400 if wrong else 200,
         wrong=wrong,
+        asked=asked,
         query=asked.query,
         collection=asked.collection,
         collections=[found.name for found in reporting.collections(archive)],
         sort=asked.sort.value,
-        from_year=asked.from_year,
-        to_year=asked.to_year,
         page=page,
         number=asked.number,
         pages=pages,
         offset=(asked.number - 1) * PAGE_HITS,
-        year_bars=charts.of_years(
-            page.years if page else {}, link=lambda year: asked.link(**{"from": year, "to": year}), current=current, spoken=spoken
-        ),
-        all_years=asked.link(**{"from": None, "to": None}),
+        bars=_bars(request, asked, page) if page else [],
+        facets=_facets(asked, page) if page else [],
+        forms=list(Form),
         previous_page=asked.link(page=asked.number - 1) if asked.number > 1 else "",
-        next_page=asked.link(page=asked.number + 1) if asked.number < pages else "",
+        next_page=asked.link(page=asked.number + 1) if has_more else "",
         as_address=f"/versions?{urlencode({'url': asked.query})}" if query.is_address(asked.query) else "",
         site_query=_site_query(asked),
+        why=lambda hit: asked.link("/search/why", key=hit.key),
     )
+
+
+def why(request: Request) -> Response:
+    asked = read(request)
+    if not asked.query:
+        return RedirectResponse("/search", status_code=303)
+    found = searching.explain(
+        site_of(request).archive,
+        with_period(asked),
+        request.query_params.get("key", "")[:4000],
+        reader=reader_of(request),
+        collection=asked.collection,
+    )
+    return render(request, "why.html", asked=asked, found=found, collection=asked.collection, back=asked.link())
+
+
+def trend(request: Request) -> Response:
+    asked = read(request)
+    words = [word for word in (text.strip()[:LONGEST_QUERY] for text in request.query_params.getlist("w")) if word]
+    words = words or [word for word in asked.query.split(",") if word.strip()]
+    found = searching.trend(site_of(request).archive, words, reader=reader_of(request), collection=asked.collection) if words else None
+    if found is not None and request.query_params.get("format") == "csv":
+        lines = [",".join(["year", "all", *(f'"{word.replace(chr(34), "")}"' for word in found.words)])]
+        lines += [
+            ",".join(map(str, [year, count, *(years.get(year, 0) for years in found.words.values())]))
+            for year, count in found.volume.items()
+        ]
+        return Response("\r\n".join(lines) + "\r\n", media_type="text/csv", headers=_attached("trend.csv"))
+    return render(
+        request,
+        "trend.html",
+        words=words,
+        found=found,
+        asked=asked,
+        collection=asked.collection,
+        relative=asked.relative,
+        picture=charts.of_trend(found.words, found.volume, relative=asked.relative) if found else None,
+        as_csv=f"/search/trend?{urlencode([*(('w', word) for word in words), ('format', 'csv')])}",
+        most=searching.MOST_TREND_WORDS,
+    )
+
+
+def export(request: Request) -> Response:
+    asked = read(request)
+    if not asked.query:
+        return RedirectResponse("/search", status_code=303)
+    wanted = request.query_params.get("form", "")
+    if wanted not in set(Form):
+        raise InputError(f"There is no form {wanted[:30]!r}. Known: {', '.join(Form)}.")
+    form = Form(wanted)
+    pieces = exporting.export(site_of(request).archive, with_period(asked), form, reader=reader_of(request), collection=asked.collection)
+    headers = {**_attached(f"search.{exporting.SUFFIXES[form]}"), "Cache-Control": "no-store"}
+    return StreamingResponse(pieces, media_type=exporting.MEDIA_TYPES[form], headers=headers)
 
 
 def read(request: Request) -> Asked:
@@ -110,17 +192,52 @@ def read(request: Request) -> Asked:
         query=words,
         collection=collection,
         sort=Sort(sort) if sort in set(Sort) else Sort.RELEVANCE,
-        from_year=_year(given.get("from")),
-        to_year=_year(given.get("to")),
+        from_=_moment(given.get("from")),
+        to=_moment(given.get("to")),
+        relative=given.get("relative") == "1",
+        similar=given.get("similar") == "1",
         number=min(max(int(number), 1), MOST_PAGES) if number.isascii() and number.isdigit() and len(number) < 6 else 1,
     )
 
 
 def with_period(asked: Asked) -> str:
-    """The years of the form as words of the query language."""
-    after = f" after:{asked.from_year:04d}" if asked.from_year else ""
-    before = f" before:{asked.to_year:04d}" if asked.to_year else ""
+    """The period of the form as words of the query language."""
+    after = f" after:{asked.from_}" if asked.from_ else ""
+    before = f" before:{asked.to}" if asked.to else ""
     return asked.query + after + before
+
+
+def _bars(request: Request, asked: Asked, page: SearchPage) -> list[DrawnBar]:
+    """Months where no more than three years are asked for, else years."""
+    spoken = language_of(request)
+    archive, reader = site_of(request).archive, reader_of(request)
+    volume = searching.volume(archive, reader=reader, collection=asked.collection) if asked.relative else None
+    by_month = bool(asked.from_ and asked.to) and int(asked.to[:4]) - int(asked.from_[:4]) < 3
+
+    def link(moment: str) -> str:
+        return asked.link(**{"from": moment, "to": moment})
+
+    return charts.of_captures(page.months, volume, by_month=by_month, link=link, chosen=(asked.from_, asked.to), spoken=spoken)
+
+
+def _facets(asked: Asked, page: SearchPage) -> list[tuple[str, Sequence[Value]]]:
+    found: list[tuple[str, Sequence[Value]]] = []
+    for facet, values in page.facets.items():
+        if facet is Facet.COLLECTION:
+            links = [Value(label=value, count=count, href=asked.link(collection=value)) for value, count in values]
+        else:
+            words = _FACET_WORDS[facet]
+            links = [Value(label=value, count=count, href=asked.link(q=_with(asked.query, words.format(value)))) for value, count in values]
+        # What cannot narrow is no help.
+        if len(links) > 1:
+            found.append((facet.value, links))
+    return found
+
+
+def _with(words: str, field: str) -> str:
+    """The query narrowed by a field; another value of the same field gives way."""
+    name = field.partition(":")[0]
+    return " ".join([*(word for word in words.split() if not word.startswith(f"{name}:")), field])
 
 
 def _versions_of(request: Request, asked: Asked) -> str | None:
@@ -136,9 +253,12 @@ def _versions_of(request: Request, asked: Asked) -> str | None:
 
 
 def _site_query(asked: Asked) -> Callable[[str], str]:
-    words = " ".join(word for word in asked.query.split() if not word.startswith("site:"))
-    return lambda url: asked.link(q=f"{words} site:{host_of(url)}", page=None)
+    return lambda url: asked.link(q=_with(asked.query, f"site:{host_of(url)}"), page=None)
 
 
-def _year(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) == 4 and int(text) > 0 else None
+def _attached(name: str) -> dict[str, str]:
+    return {"Content-Disposition": f'attachment; filename="{name}"'}
+
+
+def _moment(text: str | None) -> str:
+    return text if text and _MOMENT.match(text) and int(text[:4]) > 0 else ""

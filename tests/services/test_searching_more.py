@@ -1,0 +1,156 @@
+"""Search beyond the list of hits: facets, help while typing, trends, reasons, exports, saved searches, words of links."""
+
+import csv
+import io
+import json
+import shutil
+from datetime import UTC, datetime
+
+import pytest
+from test_searching import FIRST, SECOND, closing, container, found, taken
+from warcio.archiveiterator import ArchiveIterator
+
+from webdepot.access import saved
+from webdepot.access.policy import ANYONE
+from webdepot.archive import Archive
+from webdepot.errors import InputError, NotFound
+from webdepot.ports import Facet, Part
+from webdepot.services import exporting, founding, searching
+from webdepot.services.exporting import Form
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LINKING = (("http://third.org/", "2014-01-01T00:00:00Z", '<p>See <a href="http://other.org/">the famous windmill</a>.'),)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("more")
+    founding.found(folder / "home")
+    (folder / "home" / "webdepot.toml").write_text("[index]\nworkers = 1\n")
+    with Archive.open(folder / "home", agent="test") as archive:
+        taken(archive, container(folder / "first.warc.gz", *FIRST), "one")
+        taken(archive, container(folder / "second.warc.gz", *SECOND, *LINKING), "two")
+    return folder / "home"
+
+
+@pytest.fixture
+def archive(home, tmp_path):
+    shutil.copytree(home, tmp_path / "home")
+    with Archive.open(tmp_path / "home", agent="test") as opened:
+        yield opened
+
+
+def test_facets_and_months(archive):
+    page = found(archive, "lighthouse", facets=searching.EVERY_FACET)
+    assert dict(page.facets[Facet.COLLECTION]) == {"one": 2, "two": 1}
+    assert dict(page.months) == {201001: 1, 201101: 1, 201106: 1, 201301: 1}
+
+
+def test_suggestions_and_spelling_offer_only_what_can_be_found(archive):
+    assert searching.suggest(archive, "old light", reader=ANYONE) == ["old lighthouse"]
+    assert searching.suggest(archive, "l", reader=ANYONE) == []
+    assert found(archive, "lihgthouse").spelling == "lighthouse"
+    assert found(archive, "lighthouse").spelling == ""
+    assert found(archive, "zzzzzz").spelling == ""
+    closing(archive, "org,example)")
+    assert searching.suggest(archive, "light", reader=ANYONE) == []
+    assert found(archive, "lihgthouse").spelling == ""
+
+
+def test_a_trend_has_every_word_and_the_volume(archive):
+    trend = searching.trend(archive, ["lighthouse", "harbour"], reader=ANYONE)
+    assert trend.words["lighthouse"] == {2010: 1, 2011: 2, 2013: 1}
+    assert trend.words["harbour"] == {2012: 1}
+    assert sum(trend.volume.values()) == 7
+    with pytest.raises(InputError, match="at most"):
+        searching.trend(archive, ["x"] * 7, reader=ANYONE)
+
+
+def test_why_a_page_was_found(archive):
+    why = searching.explain(archive, "lighthouse home", "org,example)/", reader=ANYONE)
+    assert {(reason.word, reason.part, reason.count) for reason in why.reasons} == {("lighthouse", "text", 1), ("home", "title", 1)}
+    assert [state.timestamps for state in why.states] == [("20100101000000", "20110101000000"), ("20130101000000",)]
+    closing(archive, "org,example)/")
+    with pytest.raises(NotFound):
+        searching.explain(archive, "lighthouse", "org,example)/", reader=ANYONE)
+
+
+def test_words_of_links_lead_to_the_page_they_point_to(archive):
+    assert [hit.url for hit in found(archive, "anchor:windmill").hits] == ["http://other.org/"]
+    states = archive.texts.scan(searching.ask(archive, "anchor:windmill", reader=ANYONE))
+    assert [state.anchors for state in states] == ["the famous windmill"]
+    assert searching.ask(archive, "anchor:x", reader=ANYONE).parts == ((Part.ANCHOR, "x"),)
+
+
+def test_sites_of_the_catalogue_are_found_by_name_unless_closed(archive):
+    name = archive_target(archive)
+    assert [target.name for target in found(archive, name.split()[0]).catalogue] == [name]
+    closing(archive, "org,")
+    assert found(archive, name.split()[0]).catalogue == []
+
+
+def archive_target(archive):
+    from webdepot.model import Purpose
+    from webdepot.selection import targets
+
+    with archive.database.transaction() as connection:
+        targets.register(connection, ["http://example.org/"], name="Windvane museum", collection="one", purpose=Purpose.HERITAGE, now=NOW)
+    return "Windvane museum"
+
+
+def exported(archive, form, text="lighthouse"):
+    return b"".join(exporting.export(archive, text, form, reader=ANYONE))
+
+
+def test_exports_have_every_capture_once(archive):
+    rows = list(csv.DictReader(io.StringIO(exported(archive, Form.CSV).decode())))
+    expected = {"20100101000000", "20110101000000", "20110601000000", "20130101000000"}
+    assert sorted(row["timestamp"] for row in rows) == sorted(expected)
+    lines = [json.loads(line) for line in exported(archive, Form.JSONL).splitlines()]
+    assert {stamp for line in lines for stamp in line["timestamps"]} == expected
+    solr = [json.loads(line) for line in exported(archive, Form.SOLR).splitlines()]
+    assert {str(line["wayback_date"]) for line in solr} == expected
+    assert {"id", "url", "title", "content", "crawl_year", "source_file_path", "source_file_offset"} <= solr[0].keys()
+
+
+def test_exported_records_are_a_container_that_others_read(archive):
+    read = [
+        (record.rec_type, record.rec_headers["WARC-Target-URI"], record.rec_headers["WARC-Date"])
+        for record in ArchiveIterator(io.BytesIO(exported(archive, Form.WARC)), check_digests="raise")
+    ]
+    assert {(kind, date[:10]) for kind, _, date in read} == {
+        ("response", "2010-01-01"),
+        ("revisit", "2011-01-01"),
+        ("response", "2011-06-01"),
+        ("response", "2013-01-01"),
+    }
+
+
+def test_exports_leave_out_what_is_closed(archive):
+    closing(archive, "org,example)/news")
+    for form in Form:
+        assert b"news" not in exported(archive, form).lower()
+
+
+def test_formulas_are_words_in_a_table():
+    assert [exporting._cell(value) for value in ("=1+1", "@x", "plain", 7)] == ["'=1+1", "'@x", "plain", "7"]
+
+
+def test_saved_searches_belong_to_a_person(archive):
+    with archive.database.transaction() as connection:
+        kept = saved.save(connection, "ann", name="", query="lighthouse", collection="all", now=NOW)
+        assert (kept.name, saved.get(connection, kept.token)) == ("lighthouse", kept)
+        saved.remove(connection, "bob", kept.token)
+        assert saved.of_person(connection, "ann") == [kept]
+        saved.remove(connection, "ann", kept.token)
+        assert saved.of_person(connection, "ann") == []
+        with pytest.raises(NotFound):
+            saved.get(connection, kept.token)
+        with pytest.raises(InputError):
+            saved.save(connection, "ann", name="x", query=" ", collection="all", now=NOW)
+
+
+def test_status_tells_how_far_the_indexes_are(archive):
+    done = searching.status(archive)
+    assert (done.containers, done.with_captures, done.with_words, done.captures) == (2, 2, 2, 7)
+    assert done.size_bytes > 1000
