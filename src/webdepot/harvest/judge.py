@@ -84,8 +84,9 @@ class Judge:
             tried, right = self._guesses.get(host_of(candidate.url), (0, 0))
             if tried >= _FIRST_GUESSES and right < tried * _NO_GUESSES_BELOW:
                 return Verdict(answer=Answer.REJECT, rule="guesses", reason=f"{tried - right} of {tried} guesses at its host were wrong")
-        trap = self.traps.of(candidate.url) if candidate.path.strip(Hop.REDIRECT) else None
-        return trap or verdict
+        # A verdict that rejects is false, so it cannot be chosen by `or`.
+        trap = self._trap_of(candidate)
+        return verdict if trap is None else trap
 
     def explain(self, candidate: Candidate) -> list[Step]:
         """What each rule of the chain says of an address, for a person."""
@@ -94,7 +95,11 @@ class Judge:
     def before_asking(self, candidate: Candidate) -> Verdict:
         """Is it still wanted, by the rules of now?"""
         verdict = scope.decide(candidate, self.rules)
-        return (verdict and candidate.path and self.traps.of(candidate.url)) or verdict
+        trap = self._trap_of(candidate) if verdict else None
+        return verdict if trap is None else trap
+
+    def _trap_of(self, candidate: Candidate) -> Verdict | None:
+        return self.traps.of(candidate.url) if candidate.path.strip(Hop.REDIRECT) else None
 
     def of_robots(self, known: Robots, candidate: Candidate) -> Verdict:
         host = self.settings.of_host(host_of(candidate.url))

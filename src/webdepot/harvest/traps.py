@@ -2,7 +2,8 @@
 
 A *shape* is an address with its numbers and its session-like words taken out: `/s/*/page?n=#`. When the last answers of a shape
 were all the same page, the next address of that shape brings nothing new either: it is rejected until something else comes of it.
-Two pages are the same when their bytes are, but for the session-like words of their own addresses, which such pages repeat.
+Two pages are the same when their bytes are; where the address has a session-like word, but for all such words in them, because
+such pages repeat it and name the next one.
 
 Only what repeats is remembered, for so many shapes; a long harvest of ordinary pages costs nothing.
 """
@@ -20,6 +21,7 @@ SAME_ANSWERS = 40
 _READ_BYTES = 1 << 20
 _TOKEN = re.compile(r"(?<=[/=;(])(?=[A-Za-z_-]*\d)(?=[\d_-]*[A-Za-z])[0-9A-Za-z_-]{12,}(?=[/&;?).]|\Z)")
 """A word of letters and digits mixed, long enough to be no name."""
+_TOKEN_IN_BODY = re.compile(rb"(?<![0-9A-Za-z_-])(?=[A-Za-z_-]*\d)(?=[\d_-]*[A-Za-z])[0-9A-Za-z_-]{12,}")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -34,31 +36,31 @@ class TrapWatch:
         self._same_answers = same_answers
         self._rows: OrderedDict[str, tuple[str, int]] = OrderedDict()
         """Shape -> digest of its last answer, and how many in a row were so."""
+        self._trapped: dict[str, int] = {}
+        """Those in which they were too many: mostly none, and then nothing is computed for a link."""
 
     def note(self, url: str, digest: str, body: Callable[[], bytes]) -> None:
         """An answer came. `body` reads its bytes, and is called only for an address with a session-like word."""
         shape = shape_of(url)
         if shape == url:
             return
-        tokens = _TOKEN.findall(url)
-        if tokens:
-            digest = _digest_without(tokens, body()[:_READ_BYTES])
+        if _TOKEN.search(url):
+            digest = blake2b(_TOKEN_IN_BODY.sub(b"", body()[:_READ_BYTES]), digest_size=16).hexdigest()
         last, row = self._rows.pop(shape, ("", 0))
-        self._rows[shape] = (digest, row + 1 if digest == last else 1)
+        row = row + 1 if digest == last else 1
+        self._rows[shape] = (digest, row)
+        if row >= self._same_answers:
+            self._trapped[shape] = row
+        else:
+            self._trapped.pop(shape, None)
         if len(self._rows) > MOST_SHAPES:
-            self._rows.popitem(last=False)
+            self._trapped.pop(self._rows.popitem(last=False)[0], None)
 
     def of(self, url: str) -> Verdict | None:
         """The verdict against an address of a shape that repeats itself; None when nothing is known against it."""
-        if not self._rows:
+        if not self._trapped:
             return None
-        row = self._rows.get(shape_of(url), ("", 0))[1]
-        if row < self._same_answers:
+        row = self._trapped.get(shape_of(url))
+        if row is None:
             return None
         return Verdict(answer=Answer.REJECT, rule="same answers", reason=f"the last {row} answers of its kind were one page")
-
-
-def _digest_without(tokens: list[str], body: bytes) -> str:
-    for token in tokens:
-        body = body.replace(token.encode(), b"")
-    return blake2b(body, digest_size=16).hexdigest()

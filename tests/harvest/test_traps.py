@@ -1,0 +1,184 @@
+"""Crawls of sites that would never end, each by the server's own log; and policies that the log must show."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from harvest_crawl import kept, lines, run
+from harvest_site import Asked, Site, whole
+
+from webdepot.harvest import rules
+from webdepot.harvest.links import LinkLimits
+from webdepot.harvest.result import HostSettings
+from webdepot.harvest.robots import Policy
+from webdepot.harvest.rules import Facts
+from webdepot.harvest.scope import ScopeLimits
+
+FACTS = Facts(now=datetime(2026, 11, 15, tzinfo=UTC))
+
+
+def rule_lines(folder: Path) -> dict[str, list[str]]:
+    """Addresses by the rule that kept them out."""
+    found: dict[str, list[str]] = {}
+    for line in lines(folder):
+        if int(str(line["status"])) <= -4000:
+            assert line["reason"], line
+            found.setdefault(str(line["rule"]), []).append(str(line["url"]))
+    return found
+
+
+def test_a_calendar_ends(site: Site, tmp_path: Path) -> None:
+    def calendar(asked: Asked) -> bytes | None:
+        if not asked.path.startswith("/cal/"):
+            return None
+        year, month = map(int, asked.path.split("/")[2:4])
+        later = (year + month // 12, month % 12 + 1)
+        return whole(f"<a href=/cal/{later[0]}/{later[1]:02d}/>next</a> {year} {month}")
+
+    site.fallback = calendar
+    site.page("/", "<a href=/cal/2026/10/>calendar</a>")
+    run(tmp_path, [f"{site.url}/"], facts=FACTS)
+    months = [path for path in site.paths() if path.startswith("/cal/")]
+    assert months[-1] == "/cal/2031/12/"
+    assert len(months) == 63
+    assert rule_lines(tmp_path)["calendar"] == [f"{site.url}/cal/2032/01/"]
+
+
+def test_relative_links_gone_wrong_end(site: Site, tmp_path: Path) -> None:
+    site.fallback = lambda asked: whole("<a href=a/b/>deeper</a>") if asked.path.endswith("/") else None
+    run(tmp_path, [f"{site.url}/"])
+    assert len(site.paths()) < 10
+    assert list(rule_lines(tmp_path)) == ["repeating"]
+
+
+def test_ever_deeper_paths_end(site: Site, tmp_path: Path) -> None:
+    site.fallback = lambda asked: whole(f"<a href=x{len(asked.path)}/>") if asked.path.endswith("/") else None
+    run(tmp_path, [f"{site.url}/"])
+    assert len(site.paths()) < 25
+    assert list(rule_lines(tmp_path)) == ["path depth"]
+
+
+def test_endless_redirects_end(site: Site, tmp_path: Path) -> None:
+    def onwards(asked: Asked) -> bytes | None:
+        number = asked.path.removeprefix("/r")
+        return whole("", status="302 Found", Location=f"/r{int(number) + 1}") if number.isdigit() else None
+
+    site.fallback = onwards
+    site.page("/", "<a href=/r0>")
+    run(tmp_path, [f"{site.url}/"])
+    assert len([path for path in site.paths() if path.startswith("/r") and path != "/robots.txt"]) == 11
+    assert rule_lines(tmp_path)["redirects"] == [f"{site.url}/r11"]
+
+
+def test_session_ids_in_the_query_are_one_page(site: Site, tmp_path: Path) -> None:
+    def page(asked: Asked) -> bytes | None:
+        number = len(site.log)
+        return whole(f"<a href='/page?PHPSESSID={number:032x}'>again</a>") if asked.path == "/page" else None
+
+    site.fallback = page
+    site.page("/", f"<a href='/page?PHPSESSID={7:032x}'>")
+    run(tmp_path, [f"{site.url}/"])
+    assert len([path for path in site.paths() if path.startswith("/page")]) == 1
+
+
+def test_session_ids_in_the_path_end(site: Site, tmp_path: Path) -> None:
+    def page(asked: Asked) -> bytes | None:
+        if not asked.path.startswith("/s/"):
+            return None
+        token, new = asked.path.split("/")[2], len(site.log)
+        return whole(f"<p>the page</p><a href=/s/{token}/page>self</a><a href=/s/x{new:015x}/page>")
+
+    site.fallback = page
+    site.page("/", f"<a href=/s/x{1:015x}/page>")
+    run(tmp_path, [f"{site.url}/"], scope_limits=ScopeLimits(hops=500))
+    assert len([path for path in site.paths() if path.startswith("/s/")]) < 120
+    assert "same answers" in rule_lines(tmp_path)
+
+
+def test_one_page_for_every_session_ends(site: Site, tmp_path: Path) -> None:
+    def page(asked: Asked) -> bytes | None:
+        return whole("<p>the only page</p>") if asked.path.startswith("/s/") else None
+
+    site.fallback = page
+    site.page("/", "".join(f"<a href=/s/{number:016x}/page>" for number in range(2, 400)))
+    run(tmp_path, [f"{site.url}/"])
+    assert len([path for path in site.paths() if path.startswith("/s/")]) < 120
+    assert len(rule_lines(tmp_path)["same answers"]) > 250
+
+
+@pytest.mark.parametrize(
+    ("policy", "asked"),
+    [(Policy.OBEY, set()), (Policy.OBEY_BUT_EMBEDS, {"/private/a.css"}), (Policy.IGNORE, {"/private/a.css", "/private/page"})],
+)
+def test_policies_of_robots_and_what_the_log_says(site: Site, tmp_path: Path, policy: Policy, asked: set[str]) -> None:
+    site.page("/robots.txt", "User-agent: *\nDisallow: /private/", mime="text/plain")
+    site.page("/", "<link rel=stylesheet href=/private/a.css><a href=/private/page>")
+    site.page("/private/a.css", "p{}", mime="text/css")
+    site.page("/private/page", "page")
+    run(tmp_path, [f"{site.url}/"], robots=policy)
+    assert {path for path in site.paths() if path.startswith("/private/")} == asked
+    by_url = {str(line["url"]).removeprefix(site.url): line for line in lines(tmp_path)}
+    for path in ("/private/a.css", "/private/page"):
+        line = by_url[path]
+        assert "Disallow: /private/" in str(line["reason"])
+        expected = {Policy.OBEY: "robots", Policy.OBEY_BUT_EMBEDS: "robots but embeds", Policy.IGNORE: "robots ignored"}[policy]
+        assert line["rule"] == (expected if path in asked else "robots")
+    assert by_url["/"]["rule"] == "seed"
+
+
+def test_nofollow_by_page_header_and_link(site: Site, tmp_path: Path) -> None:
+    site.page("/", "<a href=/meta><a href=/header><a rel='x NoFollow' href=/link><a href=/both><a rel=nofollow href=/both>")
+    site.page("/meta", "<meta name=Robots content='noindex, NOFOLLOW'><a href=/m><img src=/m.png>")
+    site.page("/header", "<a href=/h>", X_Robots_Tag="webdepot: nofollow")
+    for path in ("/link", "/both", "/m", "/h", "/m.png"):
+        site.page(path, "x", mime="text/plain")
+    run(tmp_path / "obey", [f"{site.url}/"], links=LinkLimits(agent="Webdepot"))
+    assert {"/both", "/m.png"} <= set(site.paths())
+    assert {"/link", "/m", "/h"}.isdisjoint(site.paths())
+    assert len(rule_lines(tmp_path / "obey")["nofollow"]) == 3
+    site.log.clear()
+    run(tmp_path / "none", [f"{site.url}/"], nofollow="none")
+    assert {"/link", "/m", "/h"} <= set(site.paths())
+
+
+def test_rules_of_a_profile_in_a_crawl(site: Site, tmp_path: Path) -> None:
+    site.page("/", "<a href=/film.avi><a href=/clip><a href=/page><img src=//b.example/x.png>")
+    site.page("/clip", "mp4", mime="video/mp4")
+    site.page("/page", "page")
+    tables = [{"reject": "extension", "of": "avi"}, {"reject": "mime", "of": "video/*"}]
+    specs = tuple(rules.from_table(table, "test") for table in tables)
+    result = run(tmp_path, [f"{site.url}/"], rules=specs, connect_to={"b.example": f"127.0.0.1:{site.port}"})
+    assert "/film.avi" not in site.paths()
+    assert f"{site.url}/clip" not in kept(tmp_path)
+    assert f"{site.url}/page" in kept(tmp_path)
+    found = rule_lines(tmp_path)
+    assert (found["extension"], found["mime"]) == ([f"{site.url}/film.avi"], [f"{site.url}/clip"])
+    assert result.counts["rejected"] == 2
+    by_url = {str(line["url"]): line for line in lines(tmp_path)}
+    assert by_url[f"{site.url}/page"]["rule"] == "host"
+    assert by_url["http://b.example/x.png"]["rule"] == "embedded"
+
+
+def test_limits_of_a_host_leave_the_others_alone(site: Site, tmp_path: Path) -> None:
+    pages = "".join(f"<a href=http://{host}.example/{number}>" for host in "ab" for number in range(10))
+    site.page("/", pages)
+    site.fallback = lambda asked: whole("page")
+    of_host = {"a.example": HostSettings(limit_pages=3)}
+    place = f"127.0.0.1:{site.port}"
+    run(
+        tmp_path,
+        [f"{site.url}/", "http://a.example/0", "http://b.example/0"],
+        connect_to={"a.example": place, "b.example": place},
+        of_host=lambda host: of_host.get(host, HostSettings()),
+    )
+    assert len([path for path in site.paths("a.example") if path not in ("/robots.txt", "/sitemap.xml")]) == 3
+    assert len([path for path in site.paths("b.example") if path not in ("/robots.txt", "/sitemap.xml")]) == 10
+    assert len(rule_lines(tmp_path)["host limit"]) == 7
+
+
+def test_a_sitemap_is_asked_for_where_none_is_named(site: Site, tmp_path: Path) -> None:
+    site.page("/", "home")
+    site.page("/sitemap.xml", f"<urlset><url><loc>{site.url}/only-here</loc></url></urlset>", mime="text/xml")
+    site.page("/only-here", "page")
+    run(tmp_path, [f"{site.url}/"], find_sitemaps=True)
+    assert "/only-here" in site.paths()
