@@ -1,6 +1,6 @@
 """Does the depot keep up with the disk? Keeping, auditing, a very large package, and a million packages in the database.
 
-    python bench/depot.py [--quick] [--json PATH]
+    python bench/depot.py [--quick] [--part keep|audit|memory|rows ...] [--json PATH]
 
 * keep: containers of 100 MB into the depot, against a bare loop that hashes, copies and fsyncs the same files. Ours also reads back.
 * audit: two threads over all copies, against bare SHA-256 of the same files on two threads.
@@ -48,20 +48,26 @@ CHUNK_BYTES = 1 << 20
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small data, to see that it runs")
+    parser.add_argument("--part", action="append", choices=["keep", "audit", "memory", "rows"], help="only this; default: all")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     given = parser.parse_args()
     files, size_bytes, rows, sparse_bytes = (3, 5_000_000, 20_000, 1 << 30) if given.quick else (6, 100_000_000, 1_000_000, 50 << 30)
-    with tempfile.TemporaryDirectory(prefix="bench-depot-") as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="bench-depot-") as place:
+        folder = Path(place)
         sources = list(make_files(folder / "source", files, size_bytes))
-        figures = {
+        rounds = 2 if given.quick else 3
+        parts: dict[str, Callable[[], dict[str, float]]] = {
+            "keep": lambda: bench_keep(folder, sources, rounds=rounds),
+            "audit": lambda: bench_audit(folder, sources, rounds=rounds),
+            "memory": lambda: bench_memory(folder, sparse_bytes),
+            "rows": lambda: bench_rows(folder / "home", rows),
+        }
+        figures: dict[str, float | str] = {
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
             "load_before": os.getloadavg()[0],
-            **bench_keep(folder, sources, rounds=2 if given.quick else 3),
-            **bench_audit(folder, sources, rounds=2 if given.quick else 3),
-            **bench_memory(folder, sparse_bytes),
-            **bench_rows(folder / "home", rows),
         }
+        for name in given.part or parts:
+            figures |= parts[name]()
     for label, value in figures.items():
         print(f"{label:32} {value if isinstance(value, str) else format(value, ',.3f')}")
     if given.json:

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from depot_samples import write_warc
+from depot_samples import ask, write_warc
 from PIL import Image
 from warcio.archiveiterator import ArchiveIterator
 
@@ -15,6 +15,7 @@ from webdepot.depot.holds import HoldKind, HoldScope
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted
 from webdepot.provenance import iter_of
 from webdepot.services import archiving, auditing, migrating, rebuilding, receiving, replaying, searching, withdrawing
+from webdepot.web.app import build_portal, build_replay
 
 XBM = b"#define x_width 8\n#define x_height 8\nstatic char x_bits[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};\n"
 PAGES = {"https://x.example/": b"<!doctype html><title>X</title><p>The windmill <img src=a.xbm>."}
@@ -153,6 +154,15 @@ def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
     opened = migrating.open_conversion(archive, "https://x.example/a.xbm", capture.timestamp, collection="all", reader=ANYONE)
     assert opened.payload.read().startswith(b"\x89PNG")
     opened.close()
+    answer = ask(
+        build_replay(archive, portal_url="http://p.test", replay_url="http://r.test"), f"/-/migrated/all/{capture.timestamp}/{capture.url}"
+    )
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
+    assert answer.content.startswith(b"\x89PNG")
+    banner = ask(
+        build_portal(archive, portal_url="http://p.test", replay_url="http://r.test"), f"/all/{capture.timestamp}/{capture.url}"
+    ).text
+    assert f"http://r.test/-/migrated/all/{capture.timestamp}/{capture.url}" in banner
     with archive.database.reading() as connection:
         assert [event.action for event in iter_of(connection, "package", kept.id)].count("migrated") == 1
     again = migrating.migrate(archive, kept.id, "xbitmap-to-png")

@@ -128,6 +128,7 @@ FRAME_PAGES = (
 
 REPLAY_PAGES = (
     Page(path="/-/start/{address:path}", endpoint=raw.start),
+    Page(path="/-/migrated/{address:path}", endpoint=raw.migrated),
     Page(path="/cdx/search/cdx", endpoint=cdx.of_everything),
     Page(path="/{collection}/cdx", endpoint=cdx.of_collection),
     Page(path="/{collection}/{address:path}", endpoint=raw.replayed, methods=("GET", "POST", "PUT", "DELETE", "PATCH")),

@@ -4,6 +4,7 @@
 /{collection}/{timestamp}sw_/{url}   the same for the worker: always 200, true status and redirect in headers that it
                                      understands, since it would follow redirects and replace error pages otherwise
 /-/start/{collection}/{timestamp}mp_/{url}   a page that installs the worker and goes on to the rewritten page
+/-/migrated/{collection}/{timestamp}/{url}   the capture in the format it was migrated to, where it was
 /{collection}/{timestamp}/{url}      to the portal's frame
 /{collection}/{url}                  TimeGate with Accept-Datetime, else to the portal
 /{collection}/timegate/{url}         TimeGate (RFC 7089, 4)
@@ -23,7 +24,7 @@ from webdepot.access.replay import headers as replay_headers
 from webdepot.access.replay.body import negotiated, parse_range, part_of
 from webdepot.errors import WebdepotError
 from webdepot.model import Capture
-from webdepot.services import replaying
+from webdepot.services import migrating, replaying
 from webdepot.services.replaying import Replayed
 from webdepot.times import from_http, to_timestamp
 from webdepot.url import find_canonical
@@ -68,6 +69,25 @@ def start(request: Request) -> Response:
     if found is None:
         raise HTTPException(404)
     return _start(request, found)
+
+
+def migrated(request: Request) -> Response:
+    """A capture in the format it was migrated to; the original stands at its usual address."""
+    request.state.is_archived = True
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    found = address.find_address(raw.removeprefix(b"/-/migrated"), request.scope["query_string"])
+    if found is None:
+        raise HTTPException(404)
+    archive = site_of(request).archive
+    stamp = address.nearest_stamp(found.timestamp, archive.clock())
+    try:
+        opened = migrating.open_conversion(archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
+    except WebdepotError as error:
+        return _not_there(request, found, error)
+    mime = (opened.head.get("content-type") if opened.head else None) or "application/octet-stream"
+    headers = [("Content-Type", mime), ("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-cache")]
+    headers.append(("Content-Security-Policy", replay_headers.RAW_POLICY))
+    return _sent(200, headers, opened.payload, opened.close)
 
 
 def _start(request: Request, found: Address) -> Response:
