@@ -41,8 +41,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one small world")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--picture", type=Path, default=Path("discovery.png"))
+    parser.add_argument("--picture", type=Path, help="where the curves are drawn; beside the JSON by default")
     given = parser.parse_args()
+    picture = given.picture or (given.json or Path(__file__).parent / "results" / "discovery.json").with_suffix(".png")
+    picture.parent.mkdir(parents=True, exist_ok=True)
     seeds, size = (SEEDS[:1], 400) if given.quick else (SEEDS, 1200)
     worlds = [asyncio.run(survey(seed, size)) for seed in seeds]
     ours = [figures(world, scores, 0.75) for world, scores, _ in worlds]
@@ -60,7 +62,7 @@ def main() -> int:
     }
     for name, value in report.items():
         print(f"{name}: {json.dumps(value, ensure_ascii=False)}")
-    draw(given.picture, curve([(w, s) for w, s, _ in worlds]), curve([(w, p) for w, _, p in worlds]))
+    draw(picture, curve([(w, s) for w, s, _ in worlds]), curve([(w, p) for w, _, p in worlds]))
     if given.json:
         given.json.write_text(json.dumps(report, indent=1, ensure_ascii=False))
     good = report["ours"]["precision"] >= 0.95 and report["ours"]["recall"] >= 0.93

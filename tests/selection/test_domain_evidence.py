@@ -20,6 +20,7 @@ from webdepot.selection.domains.facts import (
     registrable,
 )
 from webdepot.selection.domains.names import Rarity
+from webdepot.selection.domains.organisations import KnownHost
 from webdepot.selection.domains.profile import Measure, Profile, Told
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -182,3 +183,10 @@ def test_more_evidence_for_never_lowers_the_score(drawn: list[tuple[Group, float
 def test_signs_of_one_source_repeat_each_other() -> None:
     signs = [Sign(code=code, group=Group.ZONE, weight=2.0, words=code) for code in "ab"]
     assert log_odds(signs, Origin.VHOST) == pytest.approx(2.0 + REPEATED * 2.0)
+
+
+def test_idn_hosts_are_compared_as_a_labels_and_shown_in_their_letters() -> None:
+    known = {"case": 1, "score": 1.0, "own": True, "signs": (), "origin": "", "linked_by": (), "decision": "", "decided_by": ""}
+    host = KnownHost(host="www.xn--mnchen-3ya.example", domain="xn--mnchen-3ya.example", judged_at=NOW, **known)  # type: ignore[arg-type]
+    assert host.shown == "www.münchen.example"
+    assert KnownHost(host="xn--\u00ff", domain="x", judged_at=NOW, **known).shown == "xn--\u00ff"  # type: ignore[arg-type]

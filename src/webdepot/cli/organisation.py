@@ -214,4 +214,4 @@ def _tell_hosts(output: Output, hosts: Sequence[KnownHost]) -> None:
         case = f"case {host.case}" if host.case else "      "
         decided = f"  [bold]{host.decision}[/bold] by {plain(host.decided_by)}" if host.decision else ""
         reasons = "\n".join(f"           [dim]{plain(words)}[/dim]" for words in host.evidence[:4])
-        output.result({}, f"  {_OWN[host.own]}  {host.score:.2f}  {case}  [bold]{plain(host.host)}[/bold]{decided}\n{reasons}")
+        output.result({}, f"  {_OWN[host.own]}  {host.score:.2f}  {case}  [bold]{plain(host.shown)}[/bold]{decided}\n{reasons}")

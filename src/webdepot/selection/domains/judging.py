@@ -60,6 +60,8 @@ class Judgement:
 
     def verdict(self) -> Verdict:
         answer = Answer.ACCEPT if self.own else Answer.REJECT
+        if not self.is_resolved and self.own is None:
+            return Verdict(answer=answer, rule=RULE, reason=f"{self.host} does not resolve now; it is looked at again in the next run")
         state = "belongs" if self.own else "does not belong" if self.own is False else "undecided, a curator is asked"
         return Verdict(answer=answer, rule=RULE, reason=f"{self.host} {state}, score {self.score:.2f}: {self.reason}")
 

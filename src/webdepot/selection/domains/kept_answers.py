@@ -26,7 +26,7 @@ class KeptAnswers:
         self._unwritten: dict[tuple[str, str], tuple[str, str]] = {}
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(path or ":memory:", isolation_level=None)
+        self._connection = sqlite3.connect(path or ":memory:", isolation_level=None, timeout=30.0)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = OFF")
         self._connection.execute(

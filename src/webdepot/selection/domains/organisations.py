@@ -51,6 +51,14 @@ class KnownHost:
     judged_at: datetime
 
     @property
+    def shown(self) -> str:
+        """The host as people write it: IDN in its own letters."""
+        try:
+            return self.host.encode("ascii").decode("idna") if "xn--" in self.host else self.host
+        except UnicodeError:
+            return self.host
+
+    @property
     def evidence(self) -> list[str]:
         return [f"{sign['words']} ({sign['weight']:+.1f})" for sign in self.signs]
 

@@ -19,6 +19,7 @@ from webdepot.selection.domains import apache
 
 MOST_FILES = 5000
 _APACHE = re.compile(r"(?im)^\s*(?:<VirtualHost\b|ServerName\s|ServerAlias\s|IncludeOptional\s|<IfModule\b|ServerRoot\s|Include\s)")
+_NGINX = re.compile(r"(?m)^\s*(?:http|server|events|stream)\s*\{|\bserver_name\s|^\s*include\s+[^;\n]+;")
 _NAME = re.compile(r"(?i)\A(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9-]{2,63}\Z")
 _LITERAL = re.compile(r"\A\^?(\(\?:www\\\.\)\?|\(www\\\.\)\?|www\\\.)?((?:[A-Za-z0-9-]+\\?\.)+[A-Za-z0-9-]+)\$?\Z")
 
@@ -64,7 +65,8 @@ def read(paths: Iterable[Path]) -> Configuration:
         except OSError as error:
             findings.append(_finding("vhost-unreadable", str(path), error.strerror or "cannot be read", 0))
             continue
-        found = _of_apache(path, findings) if _APACHE.search(text) and "server_name" not in text else _of_nginx(path, findings)
+        is_apache = bool(_APACHE.search(text)) and not _NGINX.search(text)
+        found = _of_apache(path, findings) if is_apache else _of_nginx(path, findings)
         hosted.extend(found)
     unique = {(item.name, item.kind): item for item in reversed(hosted)}
     for item in unique.values():
