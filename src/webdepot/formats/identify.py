@@ -26,7 +26,7 @@ from webdepot.formats import media, sniff
 from webdepot.formats.resolve import DYNAMIC, Evidence, Match, resolve
 from webdepot.model import Basis, Format
 
-RESOLVER_VERSION = 1
+RESOLVER_VERSION = 2
 """Raised when the own resolver answers otherwise than before; part of the engine's name."""
 CUT_ABOVE_BYTES = 256 << 10
 PIECE_BYTES = 128 << 10
