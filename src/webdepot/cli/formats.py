@@ -1,5 +1,6 @@
 """`webdepot formats`: what files are and whether they are sound, for loose files, containers and the whole archive."""
 
+import json as json_text
 import os
 import sys
 from pathlib import Path
@@ -10,9 +11,11 @@ import typer
 from webdepot.cli.call import Call, Json, Quiet, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
+from webdepot.errors import InputError
+from webdepot.formats import registry
 from webdepot.formats.validity import Validity
 from webdepot.model import Finding, FormatVerdict
-from webdepot.services import identifying
+from webdepot.services import identifying, watching
 from webdepot.services.identifying import ContainerReport, FileReport
 
 commands = typer.Typer(help="Formats: what files are by their bytes, and whether they are sound.", no_args_is_help=True)
@@ -89,6 +92,54 @@ def again(
                 "not_recognised": table.not_recognised,
             }
             output.result(fields, f"[bold]{plain(harvest.id)}[/bold]  {table.recognised:,} of {table.files:,} recognised")
+
+
+@commands.command(epilog="Example: webdepot formats watch --json")
+def watch(context: typer.Context, json: Json = False) -> None:
+    """The watch list: what the archive holds that is at risk, where, how much, since when."""
+    call = call_of(context)
+    output = call.output(json)
+    with call.archive() as archive:
+        for each in watching.watch_list(archive):
+            fields = {
+                "puid": each.puid,
+                "format": each.name,
+                "mime": each.mime,
+                "risk": each.flag.risk.value,
+                "reason": each.flag.reason,
+                "software": list(each.flag.software),
+                "addresses": each.uris,
+                "bytes": each.size_bytes,
+                "harvests": each.harvests,
+                "collections": list(each.collections),
+                "since": each.since,
+                "samples": list(each.samples),
+            }
+            held = f"{each.uris:,} addresses, {size_words(each.size_bytes)}, since {each.since:%Y-%m-%d}"
+            named = plain(each.name or each.mime or "unknown")
+            output.result(fields, f"[yellow]{each.flag.risk.value}[/yellow]  [bold]{named}[/bold]  {held}\n    {plain(each.flag.reason)}")
+
+
+@commands.command(name="registry", epilog="Example: webdepot formats registry > registry.json")
+def registry_(
+    context: typer.Context,
+    file: Annotated[
+        Path | None, typer.Argument(help="A registry to take in place of the present one. Without it, that is printed.")
+    ] = None,
+) -> None:
+    """The registry of formats and of the software that shows them, as JSON."""
+    call = call_of(context)
+    with call.archive() as archive:
+        if file is None:
+            sys.stdout.write(json_text.dumps(registry.to_document(watching.load_registry(archive)), ensure_ascii=False, indent=1) + "\n")
+            return
+        try:
+            document = json_text.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{file} cannot be read as a registry: {error}.") from error
+        taken = registry.from_document(document)
+        watching.save_registry(archive, taken, by=archive.agent)
+    call.output().say(f"{len(taken.entries)} formats and {len(taken.software)} programs were taken.")
 
 
 def _each_file(call: Call, paths: list[Path], *, json: bool, quiet: bool, workers: int, checked: bool) -> int:
