@@ -47,7 +47,7 @@ class Run:
 def main() -> None:
     given = _arguments()
     folder = Path(given.folder or tempfile.mkdtemp(prefix="webdepot-bench-"))
-    hosts, pages = (10, 60) if given.quick else (50, 400)
+    hosts, pages = (10, 60) if given.quick else (50, given.pages)
     plan = Plan(hosts=tuple(f"http://127.0.0.{number}:{PORT}" for number in range(2, 2 + hosts)), pages=pages)
     if not shutil.which("nginx"):
         sys.exit("This benchmark needs nginx: apt-get install nginx-light")
@@ -70,6 +70,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="600 pages instead of 20,000")
+    parser.add_argument("--pages", type=int, default=400, help="of each of the 50 hosts")
     parser.add_argument("--json", help="write the figures there, too")
     parser.add_argument("--only", default="", help="names of tools, divided by commas")
     parser.add_argument("--folder", help="keep site, logs and containers there")

@@ -16,6 +16,7 @@ import fcntl
 import signal
 import socket
 import threading
+import time
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -52,6 +53,10 @@ from webdepot.url import from_typed, host_of
 
 if TYPE_CHECKING:
     from webdepot.services import belonging
+
+
+LAST_BREATHS = 50
+"""Tenths of a second that a resumed harvest waits for processes of its killed predecessor."""
 
 
 def start_or_resume(archive: Archive, typed: Sequence[str], options: HarvestOptions) -> Harvest:
@@ -122,11 +127,7 @@ def recover(archive: Archive, harvest: Harvest) -> str:
         return "nothing to recover"
     marks: dict[str, int] = {}
     for part in worked_in:
-        frontier = LmdbFrontier(part / "frontier")
-        try:
-            its_marks = frontier.marks()
-        finally:
-            frontier.close()
+        its_marks = _marks_of(part)
         log.cut(part, its_marks)
         marks |= its_marks
     recovered = recovery.recover(containers_folder(archive, harvest), marks)
@@ -138,6 +139,23 @@ def recover(archive: Archive, harvest: Harvest) -> str:
             outcome = Outcome.WARNING if cut_bytes else Outcome.SUCCESS
             append(connection, _event(archive, harvest, "recovered", message=words, outcome=outcome, detail={"cut_bytes": cut_bytes}))
     return words
+
+
+def _marks_of(part: Path) -> Mapping[str, int]:
+    """The marks of the last checkpoint. Processes whose leader was killed end by themselves, in a moment."""
+    for patience in range(LAST_BREATHS, -1, -1):
+        try:
+            frontier = LmdbFrontier(part / "frontier")
+        except Conflict:
+            if not patience:
+                raise
+            time.sleep(0.1)
+        else:
+            break
+    try:
+        return frontier.marks()
+    finally:
+        frontier.close()
 
 
 def folder_of(archive: Archive, harvest: Harvest) -> Path:
