@@ -186,7 +186,8 @@ def test_the_route_table_says_who_gets_in(served: Served, cookies, role):
             continue
         answer = ask(served.portal + page.path, headers={"Cookie": cookies[role]} if role else {})
         if not page.roles or role in page.roles:
-            assert answer.status in (200, 303), page.path
+            # Interfaces for machines say what they miss; pages show a form.
+            assert answer.status in ((200, 303, 400) if page.path.startswith(("/api/", "/cdx/")) else (200, 303)), page.path
             assert not answer.headers.get("Location", "").startswith("/sign-in"), page.path
         elif role is None:
             assert (answer.status, answer.headers["Location"]) == (303, f"/sign-in?to={page.path}")

@@ -1,0 +1,126 @@
+"""Search on the web: pages and interfaces over HTTP, and the screens in a real browser."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from museum import EDITIONS, SITE, Served, ask, sign_in
+from playwright.sync_api import Browser, sync_playwright
+from warcio.archiveiterator import ArchiveIterator
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+ATOM = "{http://www.w3.org/2005/Atom}"
+
+
+def test_results_can_be_narrowed_explained_and_taken_along(served: Served):
+    text = ask(f"{served.portal}/search?q=clock").text
+    for part in (
+        "/search/why?q=clock&amp;key=",
+        "/search/export?q=clock&amp;form=csv",
+        "/search.atom?q=clock",
+        "data-narrow=",
+        "relative=1",
+    ):
+        assert part in text
+    narrow = ask(f"{served.portal}/search?q=clock&from=2009&to=2010").text
+    assert 'data-moment="2009-03"' in narrow
+    assert ask(f"{served.portal}/search?q=clock&relative=1").status == 200
+
+
+def test_why(served: Served):
+    text = ask(f"{served.portal}/search/why?q=clock&key=org,example)/").text
+    assert "Why this page was found" in text and f"/all/{EDITIONS[0]}/{SITE}/" in text
+    assert ask(f"{served.portal}/search/why?q=clock&key=org,unknown)/").status == 404
+
+
+def test_trend_as_picture_table_and_csv(served: Served):
+    text = ask(f"{served.portal}/search/trend?w=clock&w=news").text
+    assert text.count("<polyline") == 2 and "<table" in text
+    rows = list(csv.DictReader(io.StringIO(ask(f"{served.portal}/search/trend?w=clock&format=csv").text)))
+    assert rows[0]["year"] == "2009" and int(rows[0]["clock"]) >= 1
+    assert ask(f"{served.portal}/search/trend?" + "&".join(["w=x"] * 7)).status == 400
+
+
+def test_a_slip_is_mended(served: Served):
+    assert "Did you mean:" in ask(f"{served.portal}/search?q=clokc").text
+
+
+def test_exports(served: Served):
+    answer = ask(f"{served.portal}/search/export?q=clock&form=warc")
+    assert answer.headers["Content-Type"] == "application/warc"
+    assert len(list(ArchiveIterator(io.BytesIO(answer.body)))) >= 4
+    assert ask(f"{served.portal}/search/export?q=clock&form=nonsense").status == 400
+
+
+def test_the_interface_for_machines_is_what_it_says_it_is(served: Served):
+    described = json.loads(ask(f"{served.portal}/api/openapi.json").text)
+    answer = json.loads(ask(f"{served.portal}/api/search?q=clock&limit=1").text)
+    schema = described["paths"]["/api/search"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    assert answer.keys() == schema["properties"].keys()
+    assert answer["hits"][0].keys() == schema["properties"]["hits"]["items"]["properties"].keys()
+    assert json.loads(ask(f"{served.portal}/api/suggest?q=clo").text)[1][0] == "clock"
+    assert ask(f"{served.portal}/api/search?q=%22open").status == 400
+    for path in described["paths"]:
+        assert ask(f"{served.portal}{path}?q=clock&w=clock&form=csv").status == 200
+    links = ElementTree.fromstring(ask(f"{served.portal}/opensearch.xml").body)
+    assert any("{searchTerms}" in link.get("template", "") for link in links)
+
+
+def test_saved_searches_have_a_feed_that_needs_no_session(served: Served):
+    cookie = {"Cookie": sign_in(served, "reader"), "Origin": served.portal}
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert ask(f"{served.portal}/searches", "POST", headers={**cookie, **form}, body=b"q=clock&name=Clocks").status == 303
+    text = ask(f"{served.portal}/searches", headers=cookie).text
+    token = text.partition("/searches/")[2].partition(".atom")[0]
+    feed = ElementTree.fromstring(ask(f"{served.portal}/searches/{token}.atom").body)
+    assert feed.findtext(f"{ATOM}title", "").startswith("Clocks")
+    assert feed.findall(f"{ATOM}entry")
+    assert ask(f"{served.portal}/searches", "POST", headers={**cookie, **form}, body=f"remove={token}".encode()).status == 303
+    assert ask(f"{served.portal}/searches/{token}.atom").status == 404
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.mark.browser
+def test_the_histogram_narrows_by_dragging_and_by_keyboard(served: Served, browser: Browser):
+    page = browser.new_page()
+    page.goto(f"{served.portal}/search?q=clock")
+    bars = page.locator("li[data-moment]")
+    first, last = bars.first.bounding_box(), bars.last.bounding_box()
+    page.mouse.move(first["x"] + 3, first["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(last["x"] + 3, last["y"] + 20, steps=8)
+    page.mouse.up()
+    page.wait_for_url("**from=2009&to=2019**")
+    page.goto(f"{served.portal}/search?q=clock")
+    page.locator("li[data-moment] a").first.focus()
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**from=2009&to=2011**")
+    page.close()
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
+@pytest.mark.parametrize("path", ["/search?q=clock", "/search/trend?w=clock&w=news", "/search/why?q=clock&key=org,example)/"])
+def test_no_serious_findings_about_accessibility(served: Served, browser: Browser, path):
+    for width in (1280, 375):
+        page = browser.new_page(viewport={"width": width, "height": 800}, bypass_csp=True)
+        page.goto(served.portal + path)
+        page.add_script_tag(path=str(AXE))
+        found = page.evaluate("axe.run(document, { iframes: false, resultTypes: ['violations'] })")
+        serious = [(one["id"], one["nodes"][0]["html"][:200]) for one in found["violations"] if one["impact"] in ("serious", "critical")]
+        assert serious == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.close()
