@@ -91,6 +91,9 @@ class HarvestConfig:
     retry_delay_s: float = _key(
         2.0, "Distance between the first and the second try of a URI, in seconds; each next one is twice as long.", _at_least(0)
     )
+    dns_patience_s: float = _key(
+        7200.0, "While names cannot be looked up a harvest waits so long, in seconds; then what is left waits to be resumed.", _at_least(0)
+    )
     bytes_per_s: int = _key(0, "Bandwidth of a harvest in bytes a second, over all servers; 0 means no cap.", _at_least(0))
     host_bytes_per_s: int = _key(0, "Bandwidth at one server in bytes a second; 0 means no cap.", _at_least(0))
     tls: str = _key(

@@ -11,11 +11,13 @@ from pathlib import Path
 
 from webdepot.harvest import crawl, curl_loop, log
 from webdepot.harvest.addresses import Router
+from webdepot.harvest.cookies import CookieJar
 from webdepot.harvest.crawl import CrawlProgress, CrawlResult, CrawlSettings, Kept
 from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.log import CrawlLog
 from webdepot.harvest.politeness import Manners
+from webdepot.harvest.servers import SharedServers
 from webdepot.model import Visit
 from webdepot.times import utc_now
 from webdepot.url import Url
@@ -61,6 +63,8 @@ def run(
     allow_private: bool = True,
     limits: FetchLimits | None = None,
     router: Router | None = None,
+    shared: SharedServers | None = None,
+    cookies: CookieJar | None = None,
     keeper_of: Callable[[Path, Mapping[str, int]], FileKeeper] = FileKeeper,
     on_progress: Callable[[CrawlProgress, asyncio.Event], None] = lambda progress, stop: None,
     **settings: object,
@@ -79,6 +83,7 @@ def run(
             user_agent=given.user_agent,
             limits=limits or FetchLimits(timeout_s=10.0),
             router=router or Router(allow_private=allow_private, connect_to=connect_to or {}),
+            cookies=cookies,
         )
         try:
             return await crawl.run(
@@ -90,6 +95,7 @@ def run(
                 clock=utc_now,
                 progress=lambda progress: on_progress(progress, stop),
                 stop=stop,
+                shared=shared,
             )
         finally:
             await fetcher.close()

@@ -74,6 +74,8 @@ PEERS_S = 0.02
 """So often a crawl looks what other processes have found for it."""
 
 _PASSING = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.DISCONNECT})
+_NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
+"""Failures of which the server knows nothing: such an address is not given up."""
 _NOT_THERE = frozenset({404, 410})
 _OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
 """Failures that speak for the whole host."""
@@ -178,6 +180,7 @@ class _Crawl:
         self.robots = RobotsDesk(self.turns, frontier, clock, robots.product_token(settings.user_agent))
         self.active: set[asyncio.Task[None]] = set()
         self.wake = asyncio.Event()
+        self.nameless_since_s: dict[str, float] = {}
         self.error: BaseException | None = None
         self.uncommitted = 0
         self.is_dirty = True
@@ -382,7 +385,10 @@ class _Crawl:
         allowed = self.judge.of_robots(known, candidate)
         if not allowed:
             self._refuse(candidate, known.failure or Failure.ROBOTS, allowed.reason)
-            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
+            if known.failure in _NEVER_ASKED and not known.permanent:
+                self.frontier.retry(candidate, host_free_at_s=math.inf, counted=False)
+            else:
+                self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
             return
         if allowed.rule != "robots":  # not obeyed: the log says so, and which line it was
             asked_by = replace(asked_by, rule=allowed.rule, reason=f"{allowed.reason} ({asked_by.rule}: {asked_by.reason})")
@@ -409,8 +415,10 @@ class _Crawl:
         """Send a passing failure back to the frontier; False when this was the last try, or no such failure."""
         manners = self.settings.manners
         is_passing = visit.failure in _PASSING and not visit.permanent if visit.failure else visit.status in politeness.TRANSIENT
-        if not is_passing or candidate.tries + 1 >= manners.tries:
+        if not is_passing:
             return False
+        if candidate.tries + 1 >= manners.tries:
+            return self._is_waited_for(candidate, visit, origin)
         distance_s = politeness.after_failure(candidate.tries + 1, manners)
         of_host = visit.failure in _OF_HOST
         if visit.status in politeness.BUSY:
@@ -420,6 +428,15 @@ class _Crawl:
         free_at_s = self.turns.hold(origin, not_before_s) if of_host else self.turns.free_at_s(origin)
         self.frontier.retry(candidate, host_free_at_s=free_at_s, not_before_s=not_before_s)
         self.is_dirty = True
+        return True
+
+    def _is_waited_for(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
+        """Names that cannot be looked up are mostly our own trouble: no server was asked, and they are tried on for some time."""
+        now_s, manners = time.monotonic(), self.settings.manners
+        if visit.failure is not Failure.DNS or now_s - self.nameless_since_s.setdefault(origin, now_s) >= manners.dns_patience_s:
+            return False
+        until_s = self.turns.hold(origin, now_s + politeness.after_failure(manners.tries, manners))
+        self.frontier.retry(candidate, host_free_at_s=until_s, not_before_s=until_s, counted=False)
         return True
 
     async def _looked_up(self, visit: Visit) -> Extracted | None:
@@ -440,9 +457,12 @@ class _Crawl:
             self.log.write(of_visit(visit, verdict=asked_by))
             self.totals.errors += 1
             self.hosts.to_change(self.host).errors += 1
-            # A host that let all tries of one address fail is left alone; its others wait for the next run.
+            # A host that let all tries of one address fail is left alone; what waits, waits for the next run.
             is_dead = visit.failure in _OF_HOST and not visit.permanent
-            self.frontier.finish(candidate, host_free_at_s=math.inf if is_dead else free_at_s)
+            if is_dead and visit.failure in _NEVER_ASKED:
+                self.frontier.retry(candidate, host_free_at_s=math.inf, counted=False)
+            else:
+                self.frontier.finish(candidate, host_free_at_s=math.inf if is_dead else free_at_s)
             return
         head = parse_head(visit.head)
         mime = _mime(head)

@@ -24,6 +24,8 @@ class Manners:
     """Distance between the first and the second try; each next one is `retry_factor` times as long."""
     retry_factor: float = 2.0
     longest_retry_s: float = 3600.0
+    dns_patience_s: float = 0.0
+    """So long a name that cannot be looked up is tried beyond the usual tries: no server is bothered by that."""
 
 
 def pause_after(duration_s: float, manners: Manners, *, crawl_delay_s: float | None = None) -> float:

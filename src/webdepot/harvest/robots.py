@@ -67,10 +67,16 @@ def of_answer(*, status: int, body: bytes, at: datetime, agent: str) -> "Robots"
     return Robots(basis=Basis.UNREACHABLE, detail=f"robots.txt answers {status}", text="", at=at, agent=agent)
 
 
-def of_failure(failure: Failure, detail: str, *, at: datetime, agent: str) -> "Robots":
+def of_failure(failure: Failure, detail: str, *, at: datetime, agent: str, permanent: bool = False) -> "Robots":
     """No answer at all: as with 5xx nothing may be fetched, but the host is to blame, not its rules."""
     return Robots(
-        basis=Basis.UNREACHABLE, detail=f"robots.txt could not be fetched: {detail}", text="", at=at, agent=agent, failure=failure
+        basis=Basis.UNREACHABLE,
+        detail=f"robots.txt could not be fetched: {detail}",
+        text="",
+        at=at,
+        agent=agent,
+        failure=failure,
+        permanent=permanent,
     )
 
 
@@ -133,6 +139,8 @@ class Robots:
     agent: str
     failure: Failure | None = None
     """Why there was no answer, where there was none."""
+    permanent: bool = False
+    """There never will be one: no such host."""
 
     def decide(self, url: str) -> Verdict:
         if self.basis is Basis.NO_RULES:

@@ -82,7 +82,7 @@ class RobotsDesk:
 
     def _read(self, visit: Visit) -> Robots:
         if visit.failure is not None:
-            return robots.of_failure(visit.failure, visit.failure_detail, at=self._clock(), agent=self._agent)
+            return robots.of_failure(visit.failure, visit.failure_detail, at=self._clock(), agent=self._agent, permanent=visit.permanent)
         head = parse_head(visit.head)
         visit.body.seek(0)
         body = content_decoded(transfer_decoded(visit.body, head), head, limit_bytes=robots.LONGEST_BYTES).read()

@@ -190,6 +190,7 @@ def _manners(config: Config, delay_s: float) -> Manners:
         longest_delay_s=given.longest_delay_s,
         tries=given.tries,
         retry_delay_s=given.retry_delay_s,
+        dns_patience_s=given.dns_patience_s,
     )
 
 
