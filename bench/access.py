@@ -78,6 +78,8 @@ class Result:
     p99_ms: float | None = None
     ratio: float | None = None
     """Our speed divided by this side's."""
+    cpu_ms: float | None = None
+    """Of the server, for one request: what other work on the machine disturbs least."""
 
 
 def write_warc(path: Path, count: int) -> list[str]:
@@ -174,7 +176,7 @@ def ours_served(home: Path) -> Iterator[tuple[str, int]]:
 
 
 @contextmanager
-def pywb_served(programs: Path, folder: Path) -> Iterator[str]:
+def pywb_served(programs: Path, folder: Path) -> Iterator[tuple[str, int]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -187,7 +189,7 @@ def pywb_served(programs: Path, folder: Path) -> Iterator[str]:
                 urllib.request.urlopen(base + "/", timeout=5).close()
                 break
             time.sleep(0.1)
-        yield base
+        yield base, process.pid
     finally:
         process.terminate()
         process.wait(timeout=30)
@@ -214,6 +216,12 @@ def make_pywb(folder: Path, warc: Path, hot: int) -> None:
         index.add("hot.warc.gz", hot_captures(hot, "hot.warc.gz"), collection="bench")
         with (place / "indexes" / "index.cdxj").open("w") as file:
             file.writelines(cdxj.line(capture) + "\n" for capture in index.scan("", "\x7f"))
+
+
+def process_s(pid: int) -> float:
+    """Seconds of CPU that a process has had."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_mb(pid: int) -> float:
@@ -264,18 +272,21 @@ def served(folder: Path, warc: Path, urls: list[str], programs: Path | None, *, 
     with ours_served(home) as (base, pid):
         wrk(base, raw, 1, keep_alive=True)
         begun_mb = memory_mb(pid)
-        ours: dict[str, float] = {}
-        sides = {"webdepot": base}
+        ours: dict[str, tuple[float, float]] = {}
+        sides, pids = {"webdepot": base}, {"webdepot": pid}
         if programs:
             make_pywb(folder / "pywb", warc, hot)
         with pywb_served(programs, folder / "pywb") if programs else _nothing() as theirs:
             if theirs:
-                sides["pywb"] = theirs
+                sides["pywb"], pids["pywb"] = theirs
             for question, paths in (("raw", raw), ("cdx", cdx)):
                 for side, where in sides.items():
+                    before = process_s(pids[side])
                     rate, _ = wrk(where, paths, seconds, keep_alive=False)
-                    ours.setdefault(question, rate)
-                    yield Result(question=question, side=side, per_second=rate, ratio=ours[question] / rate if side != "webdepot" else None)
+                    cpu_ms = (process_s(pids[side]) - before) * 1000 / (rate * seconds)
+                    ours.setdefault(question, (rate, cpu_ms))
+                    ratio = ours[question][0] / rate if side != "webdepot" else None
+                    yield Result(question=question, side=side, per_second=rate, ratio=ratio, cpu_ms=cpu_ms)
             for side, where in sides.items():
                 rate, p99 = wrk(where, raw, seconds, keep_alive=True)
                 yield Result(question="raw keep-alive", side=side, per_second=rate, p99_ms=p99)
@@ -290,8 +301,8 @@ def served(folder: Path, warc: Path, urls: list[str], programs: Path | None, *, 
 
 
 @contextmanager
-def _nothing() -> Iterator[str]:
-    yield ""
+def _nothing() -> Iterator[tuple[str, int] | None]:
+    yield None
 
 
 def _one_by_one(base: str, paths: list[str]) -> tuple[float, float]:
@@ -338,6 +349,7 @@ def main() -> None:
             print("wrk is not installed: nothing over HTTP is measured.", file=sys.stderr)
     for result in results:
         slow = f"p99 {result.p99_ms:9.1f} ms" if result.p99_ms is not None else ""
+        slow += f"CPU {result.cpu_ms:6.2f} ms each" if result.cpu_ms is not None else ""
         ratio = f"{result.ratio:6.2f}x" if result.ratio is not None else ""
         print(f"{result.question:15} {result.side:32} {result.per_second:10.1f} {ratio:>8} {slow}")
     if options.json:

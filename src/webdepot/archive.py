@@ -125,7 +125,9 @@ class Archive:
 
     def container_path(self, name: str) -> Path:
         """The file of a container, wherever it is now; fetched from another machine if need be. NotFound when it is unknown or gone."""
-        found = self._find_container(name)
+        return self._path_of(name, self._find_container(name))
+
+    def _path_of(self, name: str, found: Container | None) -> Path:
         path = None
         if found is not None and found.state is not ContainerState.KEPT:
             path = self.home / found.place
@@ -156,7 +158,7 @@ class Archive:
         found = self._find_container(name)
         store = next(self._stores_with(found), None) if found is not None and found.state is ContainerState.KEPT else None
         if found is None or store is None or store.local_path(found.place) is not None:
-            with self.container_path(name).open("rb") as stream:
+            with self._path_of(name, found).open("rb") as stream:
                 yield stream
         else:
             raw = cast(io.RawIOBase, Seekable(store, found.place, found.size_bytes))

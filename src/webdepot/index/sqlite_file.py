@@ -13,6 +13,9 @@ from typing import Any
 
 from webdepot.errors import Conflict, CorruptData, NoSpace
 
+WRITING_CACHE_KB = 16_384
+READING_CACHE_KB = 1024
+"""Each thread of a server has a connection: what one keeps is kept as often as there are threads. The system's page cache is behind it."""
 REBUILD = "The containers are not touched. Make the index anew: webdepot index rebuild"
 
 
@@ -50,6 +53,7 @@ class SqliteFile:
         """All of it or nothing; others wait."""
         with self._writing, self.errors():
             connection = self.connection()
+            connection.execute(f"PRAGMA cache_size = -{WRITING_CACHE_KB}")
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -58,6 +62,8 @@ class SqliteFile:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            finally:
+                connection.execute(f"PRAGMA cache_size = -{READING_CACHE_KB}")
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -82,7 +88,7 @@ class SqliteFile:
             connection.execute("PRAGMA journal_mode = WAL")
             # A power cut may lose the last containers, which `index update` then adds again; it never damages the file.
             connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA cache_size = -16384")
+            connection.execute(f"PRAGMA cache_size = -{READING_CACHE_KB}")
             connection.execute("PRAGMA temp_store = MEMORY")
             self._threads.connection = connection
         return connection

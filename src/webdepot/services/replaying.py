@@ -15,7 +15,7 @@ from itertools import chain, islice
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from webdepot.access import closed, lookup, policy, rules, timeline
+from webdepot.access import closed, fuzzy, lookup, policy, rules, timeline
 from webdepot.access.lookup import Listed, Neighbours, Segment
 from webdepot.access.policy import Reader, Visible
 from webdepot.access.replay import title
@@ -207,8 +207,26 @@ def open_capture(archive: Archive, url: str, timestamp: str, *, collection: str,
 
     NotFound when there is none, NotPermitted when a rule refuses it, CorruptData when its bytes are not where the index says.
     """
-    capture, _ = _closest(archive, url, timestamp, collection, reader)
+    try:
+        capture, _ = _closest(archive, url, timestamp, collection, reader)
+    except NotKept:
+        capture = _without_busters(archive, url, timestamp, collection, reader)
     return _opened(archive, capture)
+
+
+def _without_busters(archive: Archive, url: str, timestamp: str, collection: str, reader: Reader) -> Capture:
+    """A page kept under the same address but for its cache-busters; NotKept when there is none."""
+    key = key_of(url)
+    bare = fuzzy.without_busters(key)
+    both = [*segments(archive, bare, bare + " ", reader), *segments(archive, bare + "&", closed.behind(bare + "&"), reader)]
+    if "?" not in bare:
+        both += segments(archive, bare + "?", closed.behind(bare + "?"), reader)
+    known = fuzzy.find_key(archive.captures, key, both, collection=collection)
+    gate = gate_of(archive, known or key, reader)
+    found = lookup.find_closest(archive.captures, known, timestamp, collection=collection, spans=gate.spans) if known else None
+    if found is None:
+        raise _nothing(archive, url, key, collection, gate_of(archive, key, reader))
+    return found
 
 
 def gate_of(archive: Archive, key: str, reader: Reader) -> Gate:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import anyio.to_thread
 import uvicorn
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -28,6 +29,8 @@ from webdepot.web.site import Face
 
 Ready = Callable[[str, str], None]
 _BACKLOG = 512
+THREADS = 12
+"""Requests answered at once. Each thread costs memory for its connections, and more of them wait for one another, not for disks."""
 _TRIES = 20
 
 
@@ -138,6 +141,7 @@ def _by_address(faces: Mapping[Face, ASGIApp], addresses: Addresses, *, replay_p
 
 async def _lifespan(receive: Receive, send: Send, ready: Callable[[], None]) -> None:
     await receive()
+    anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
     # The sockets listen already: who connects now is served in a moment.
     ready()
     await send({"type": "lifespan.startup.complete"})

@@ -1,0 +1,35 @@
+"""Cache-busters: arguments that a script adds so that an address is new each time. Two addresses that differ only there are one page.
+
+Asked for only when the exact address is not kept, and only while replaying: a list of versions is about one address.
+"""
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+
+from webdepot.access.lookup import Segment, iter_keys
+from webdepot.model import EVERYTHING
+from webdepot.ports import CaptureIndex
+
+MOST_KEYS = 200
+"""So many keys with the same start are looked at."""
+_NUMBERED = re.compile(
+    r"(?:_|_t|_ts|t|ts|cb|cachebuster|cache|bust|buster|nocache|no_cache|rand|random|rnd|rndnum|r|time|timestamp|stamp|unique|uid|dc)=[0-9.]{3,30}\Z"
+)
+_NAMED = re.compile(r"(?:callback|jsonp|cb|jsoncallback|_callback)=[a-z0-9_.$]{0,80}\Z")
+
+
+def without_busters(key: str) -> str:
+    """The key without such arguments; the key itself where it has none."""
+    path, mark, query = key.partition("?")
+    if not mark:
+        return key
+    kept = [argument for argument in query.split("&") if not (_NUMBERED.match(argument) or _NAMED.match(argument))]
+    return f"{path}?{'&'.join(kept)}" if kept else path
+
+
+def find_key(captures: CaptureIndex, key: str, segments: Iterable[Segment], *, collection: str = EVERYTHING) -> str | None:
+    """A kept key that differs from this one in cache-busters alone. `segments` cover the keys that begin with the bare one."""
+    bare = without_busters(key)
+    near = islice(iter_keys(captures, segments, collection=collection), MOST_KEYS)
+    return next((capture.key for capture, _ in near if without_busters(capture.key) == bare), None)
