@@ -126,7 +126,8 @@ def test_damaged_lines_and_containers_are_told(site):
     traces.log.write_bytes(b"{\n[]\nnull\n" + traces.log.read_bytes())
     _, path = traces.containers[0]
     data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 255
+    # Inside the packed bytes of the second record: a flag in a gzip header could change without harm.
+    data[data.index(b"\x1f\x8b\x08", 20) + 40] ^= 255
     path.write_bytes(bytes(data))
     codes = {each.code for each in checks.check(traces)}
     assert "quality.log-damaged" in codes
