@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 from harvest_site import Site, serve
 
-
 OTHER_ADDRESSES = ("127.0.0.2", "127.0.0.3")
 """At which the site can be asked, too, on the same port."""
 

@@ -87,7 +87,9 @@ class Planted:
             self.add("path-long", deep)
             self.plants.add(("quality.sub-domain", f"shop{number}.museum.example"))
         for number in range(40):  # pages like any other, some of which look odd at first sight
-            self._page(f"/news/{number}", "<p>Our lost and found office found 404 umbrellas.</p>" if number % 4 else "<form><input name=q></form>")
+            self._page(
+                f"/news/{number}", "<p>Our lost and found office found 404 umbrellas.</p>" if number % 4 else "<form><input name=q></form>"
+            )
         links = "".join(f"<a href='{link}'>{link}</a> " for link in self._links)
         self.answers["/"] = page("Museum", WORDS + links)
 

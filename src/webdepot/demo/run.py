@@ -19,7 +19,7 @@ from webdepot.errors import Conflict
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.services import archiving, founding, harvesting, searching
 from webdepot.services.archiving import ArchiveReport
-from webdepot.services.harvesting import HarvestOptions
+from webdepot.services.harvest_options import HarvestOptions
 from webdepot.times import utc_now
 
 COLLECTION = "museum"
