@@ -1,5 +1,6 @@
 """Crawls of sites that would never end, each by the server's own log; and policies that the log must show."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -174,6 +175,31 @@ def test_limits_of_a_host_leave_the_others_alone(site: Site, tmp_path: Path) -> 
     assert len([path for path in site.paths("a.example") if path not in ("/robots.txt", "/sitemap.xml")]) == 3
     assert len([path for path in site.paths("b.example") if path not in ("/robots.txt", "/sitemap.xml")]) == 10
     assert len(rule_lines(tmp_path)["host limit"]) == 7
+
+
+def test_hosts_are_looked_up_before_links_to_them_are_judged(site: Site, tmp_path: Path) -> None:
+    """A net range decides about a host that nothing else connects with the seed."""
+    site.page("/", "<a href=http://in.example/x><a href=http://out.example/x>")
+    site.fallback = lambda asked: whole("page") if asked.path == "/x" else None
+    known: dict[str, tuple[str, ...]] = {}
+
+    async def look_up(hosts: Collection[str]) -> None:
+        known.update({host: ("192.0.2.7" if host == "in.example" else "198.51.100.1",) for host in hosts})
+
+    place = f"127.0.0.1:{site.port}"
+    run(
+        tmp_path,
+        [f"{site.url}/"],
+        rules=(rules.from_table({"accept": "ip_range", "of": ["192.0.2.0/24"]}, "test"),),
+        facts=Facts(addresses_of=lambda host: known.get(host, ())),
+        look_up=look_up,
+        connect_to={"in.example": place, "out.example": place},
+    )
+    assert site.paths("in.example") == ["/robots.txt", "/x"]
+    assert site.paths("out.example") == []
+    by_url = {str(line["url"]): line for line in lines(tmp_path)}
+    assert by_url["http://in.example/x"]["rule"] == "ip_range"
+    assert "192.0.2.7" in str(by_url["http://in.example/x"]["reason"])
 
 
 def test_a_sitemap_is_asked_for_where_none_is_named(site: Site, tmp_path: Path) -> None:
