@@ -94,8 +94,6 @@ class Guard:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    # The engine of signatures is written in Go, which would take all cores for itself.
-                    env={**os.environ, "GOMAXPROCS": "1"},
                 )
             self._socket = ours
             self._is_ready = False

@@ -142,12 +142,9 @@ def markup(text: str, *, expects_xml: bool = False) -> Looks | None:
     if local == "svg":
         return _svg(attributes)
     if local.lower() == "html" and "http://www.w3.org/1999/xhtml" in attributes and declared:
+        # Which XHTML it is only a document type would tell; PRONOM has no entry for all of them.
         return _looks(
-            "fmt/102",
-            "Extensible Hypertext Markup Language",
-            "1.0",
-            "application/xhtml+xml",
-            "its first element is html in the XHTML namespace",
+            "fmt/101", "Extensible Markup Language", "1.0", "application/xhtml+xml", "its first element is html in the XHTML namespace"
         )
     is_root = local.lower() == "html"
     if local.lower() in _HTML_TAGS and ":" not in name and (not expects_xml or is_root) and (not declared or (is_root and not expects_xml)):
