@@ -10,6 +10,7 @@ Order of steps, for each request:
 """
 
 import asyncio
+import math
 import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -93,7 +94,7 @@ class Router:
         self._look_up = look_up or self._look_up_in_thread
         self._timeout_s = timeout_s
         self._keep_s = keep_s
-        self._kept: dict[str, tuple[float, tuple[str, ...]]] = {}
+        self._kept: dict[str, tuple[float, Route]] = {}
 
     def allows(self, address: str) -> bool:
         return self._allow_private or is_public(address)
@@ -103,17 +104,16 @@ class Router:
         place = self._connect_to.get(f"{host}:{port}") or self._connect_to.get(host)
         if place is not None:
             return Route(connect_to=place)
+        kept = self._kept.get(host)
+        if kept is not None and kept[0] > time.monotonic():
+            return kept[1]
         if host[0] == "[" or host[-1].isdigit():
             literal = host.strip("[]")
             try:
                 ip_address(literal)
             except ValueError:
-                pass
-            else:
-                return self._checked(host, (literal,))
-        kept = self._kept.get(host)
-        if kept is not None and kept[0] > time.monotonic():
-            return self._checked(host, kept[1])
+                return None
+            return self._keep(host, math.inf, (literal,))
         return None
 
     async def find(self, host: str, port: int) -> Route:
@@ -129,14 +129,19 @@ class Router:
             gone = isinstance(error, UnicodeError) or error.errno in _GONE
             detail = f"there is no host {host}" if gone else f"the look-up of {host} failed: {error}"
             return Route(failure=Failure.DNS, detail=detail, permanent=gone)
-        if len(self._kept) >= _MOST_KEPT:
-            self._kept.clear()
-        self._kept[host] = (time.monotonic() + self._keep_s, addresses)
         self._on_found(host, addresses)
-        return self._checked(host, addresses)
+        return self._keep(host, time.monotonic() + self._keep_s, addresses)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _keep(self, host: str, until_s: float, addresses: tuple[str, ...]) -> Route:
+        """Its route, checked once: it is asked for several times with each request."""
+        if len(self._kept) >= _MOST_KEPT:
+            self._kept.clear()
+        route = self._checked(host, addresses)
+        self._kept[host] = (until_s, route)
+        return route
 
     def _checked(self, host: str, addresses: tuple[str, ...]) -> Route:
         allowed = tuple(address for address in addresses if self.allows(address))

@@ -5,7 +5,7 @@ the hosts asked lately.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 
 from webdepot.ports import Frontier
 
@@ -23,6 +23,9 @@ class HostCounts:
     """By robots.txt or a limit."""
     duplicates: int = 0
     not_found: int = 0
+
+
+_NAMES = tuple(item.name for item in fields(HostCounts))
 
 
 class HostBook:
@@ -51,7 +54,8 @@ class HostBook:
     def save(self) -> None:
         """Before each commit of the frontier."""
         for host in self._changed:
-            self._frontier.remember(f"host:{host}", json.dumps(asdict(self._counts[host])).encode())
+            counts = self._counts[host]  # dataclasses.asdict takes five times as long
+            self._frontier.remember(f"host:{host}", json.dumps({name: getattr(counts, name) for name in _NAMES}).encode())
         self._changed.clear()
         if len(self._counts) > MOST_IN_MEMORY:
             self._counts.clear()
