@@ -290,3 +290,22 @@ def test_the_frames_face_sends_to_the_portal_for_everything_else(served: Served)
         assert (answer.status, answer.headers["Location"]) == (307, served.portal + path)
     text = ask(f"{served.frame}/all/2012/{SITE}/nowhere").text
     assert f'href="{served.portal}/about"' in text
+
+
+def test_a_star_lists_addresses_with_their_versions(served: Served):
+    there = ask(f"{served.portal}/all/*/http://www.example.org/n*")
+    assert there.status == 302 and there.headers["Location"].startswith("/versions?url=")
+    text = ask(f"{served.portal}/versions?url=example.org/n*").text
+    assert f"/all/*/{SITE}/news.html" in text and "style.css" not in text and "<td>4</td>" in text
+    assert "Nothing is kept there." in ask(f"{served.portal}/versions?url=*.example.net").text
+
+
+def test_the_list_of_versions_is_narrowed(served: Served):
+    everything = ask(f"{served.portal}/versions?url={SITE}/picture.png&year=2012&status=2").text
+    assert everything.count("unchanged</span>") == 1
+    changed = ask(f"{served.portal}/versions?url={SITE}/picture.png&year=2012&changed=1").text
+    assert changed.count("unchanged</span>") == 0 and "1 June 2012, 12:00" in changed
+    assert (
+        "1 June 2012, 12:00"
+        not in ask(f"{served.portal}/versions?url={SITE}/picture.png&year=2012&type=text/html").text.partition('id="list"')[2]
+    )

@@ -13,6 +13,8 @@ from webdepot.access.timeline import Bar
 from webdepot.errors import InputError, NotFound
 from webdepot.model import EVERYTHING
 from webdepot.services import migrating, replaying
+from webdepot.services.replaying import Narrowed
+from webdepot.url import Match, split_wildcard
 from webdepot.web import address, charts
 from webdepot.web.address import Address
 from webdepot.web.charts import DrawnBar
@@ -25,7 +27,7 @@ UNSANDBOXED_TYPES = frozenset({"application/pdf"})
 
 
 def look_up(request: Request) -> Response:
-    """The form: to the versions of what was typed."""
+    """The form: to the versions of what was typed; with a star a list of addresses, with a filter the narrowed list of versions."""
     collection = request.query_params.get("collection") or EVERYTHING
     typed = request.query_params.get("url", "")
     try:
@@ -34,6 +36,11 @@ def look_up(request: Request) -> Response:
         return problem(request, 400, words_for(request, error))
     if url is None or not address.COLLECTION.match(collection):
         return RedirectResponse("/", status_code=303)
+    found = Address(collection=collection.lower(), timestamp="", modifier="*", url=url)
+    if split_wildcard(typed)[1] is not Match.EXACT:
+        return _addresses(request, collection.lower(), typed.strip())
+    if any(request.query_params.get(name) for name in ("status", "type", "changed")):
+        return _versions(request, found)
     return RedirectResponse(address.path_of(collection, "*", url), status_code=303)
 
 
@@ -66,17 +73,40 @@ def banner(request: Request) -> Response:
     return render(request, "banner_only.html", headers=headers, **_frame_values(request, found, place))
 
 
+def _addresses(request: Request, collection: str, typed: str) -> Response:
+    """What a star covers, a page at a time; each address leads to its versions."""
+    after = request.query_params.get("after", "")
+    listed = replaying.list_addresses(site_of(request).archive, typed, reader=reader_of(request), collection=collection, after=after)
+    following = ""
+    if len(listed) >= replaying.ADDRESSES_A_PAGE:
+        following = "/versions?" + urlencode({"url": typed, "collection": collection, "after": listed[-1].capture.key})
+    return render(request, "addresses.html", typed=typed, collection=collection, listed=listed, following=following)
+
+
+def _narrowed(request: Request) -> Narrowed:
+    """Filters of the form; on an archived address the query is the address's own."""
+    given = {} if getattr(request.state, "is_archived", False) else request.query_params
+    return Narrowed(status=given.get("status", "")[:3], mime=given.get("type", "").lower()[:100], changed_only=bool(given.get("changed")))
+
+
 def _versions(request: Request, found: Address) -> Response:
     archive = site_of(request).archive
-    year = int(found.timestamp) if found.timestamp else None
+    if split_wildcard(found.url)[1] is not Match.EXACT:
+        return RedirectResponse("/versions?" + urlencode({"url": found.url, "collection": found.collection}), status_code=302)
+    asked = "" if getattr(request.state, "is_archived", False) else request.query_params.get("year", "")
+    stamp = found.timestamp or (asked if asked.isascii() and asked.isdigit() and len(asked) == 4 else "")
+    year, narrowed = int(stamp) if stamp else None, _narrowed(request)
     try:
-        versions = replaying.look_up(archive, found.url, reader=reader_of(request), collection=found.collection, year=year)
+        versions = replaying.look_up(
+            archive, found.url, reader=reader_of(request), collection=found.collection, year=year, narrowed=narrowed
+        )
     except NotFound as error:
         return _missing(request, found, error)
     return render(
         request,
         "versions.html",
         versions=versions,
+        narrowed=narrowed,
         years=versions.timeline.years,
         months=timeline.months(versions.timeline, versions.year),
         collection=found.collection,
