@@ -27,17 +27,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sqlalchemy import insert
-
 from webdepot.archive import Archive
 from webdepot.depot import copies, fixity, holdings, layout, ocfl
 from webdepot.depot.folder import FolderStore
 from webdepot.depot.inventory import Inventory
-from webdepot.depot.tables import copies as copies_table
-from webdepot.depot.tables import growth, packages, tallies
-from webdepot.harvest.tables import harvests
 from webdepot.model import PackageId
-from webdepot.selection.tables import targets
 from webdepot.services import depositing, founding
 
 SEED = 20070115
@@ -201,56 +195,29 @@ def bench_rows(home: Path, count: int) -> dict[str, float]:
 
 
 def fill(archive: Archive, count: int) -> None:
-    """Packages in two places, as rows; the tables' own sums with them."""
-    chance = random.Random(SEED)
-    step = 10_000
+    """Packages in two places, as rows made by the database itself; the tables' own sums with them."""
+    moment = "strftime('%Y-%m-%dT%H:%M:%S.000000Z', 1767225600 - {}, 'unixepoch')"
+    stored, checked = moment.format("n"), moment.format("(n * 7919 + {salt}) % 7776000")
+    numbers = f"(WITH RECURSIVE c(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM c WHERE n < {count - 1}) SELECT n FROM c)"
+    copy = (
+        "INSERT INTO copies (place, package, version, state, size_bytes, checked_at, note) "
+        "SELECT '{place}', printf('urn:uuid:%012d', n), 1, 'whole', 1000, {checked}, '' FROM {numbers}"
+    )
+    tally = f"INSERT INTO copy_tallies (place, state, copies, size_bytes) VALUES ('{{}}', 'whole', {count}, {count * 1000})"
+    statements = [
+        "INSERT INTO targets (id, key, name, seeds, collection, purpose, created_at) "
+        f"VALUES (1, '[]', 'x', '[]', 'x', 'heritage', {moment.format(0)})",
+        "INSERT INTO harvests (id, target, kind, state, seeds, collection, settings, started_at, reason, counts) "
+        f"SELECT 'h' || n, 1, 'harvest', 'kept', '[]', 'x', '{{}}', {stored}, '', '{{}}' FROM {numbers}",
+        "INSERT INTO packages (id, harvest, urn, title, version, size_bytes, stored_at, inventory_sha256) "
+        f"SELECT printf('urn:uuid:%012d', n), 'h' || n, 'urn:nbn:' || n, 'Package ' || n, 1, 1000, {stored}, printf('%064d', n) FROM {numbers}",
+        *(copy.format(place=place, checked=checked.format(salt=salt), numbers=numbers) for place, salt in (("main", 0), ("second", 31))),
+        f"INSERT INTO depot_growth (month, packages, size_bytes) VALUES ('2026-01', {count}, {count * 1000})",
+        *(tally.format(place) for place in ("main", "second")),
+    ]
     with archive.database.transaction() as connection:
-        connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
-        connection.execute(insert(targets).values(id=1, key="[]", name="x", seeds=[], collection="x", purpose="heritage", created_at=WHEN))
-        for start in range(0, count, step):
-            numbers = range(start, min(start + step, count))
-            connection.execute(insert(harvests), [harvest_row(number) for number in numbers])
-            connection.execute(insert(packages), [package_row(number) for number in numbers])
-            connection.execute(
-                insert(copies_table), [copy_row(number, place, chance) for number in numbers for place in ("main", "second")]
-            )
-        connection.execute(insert(growth).values(month="2026-01", packages=count, size_bytes=count * 1000))
-        connection.execute(
-            insert(tallies),
-            [{"place": place, "state": "whole", "copies": count, "size_bytes": count * 1000} for place in ("main", "second")],
-        )
-
-
-def harvest_row(number: int) -> dict[str, object]:
-    moments = {"started_at": WHEN, "ended_at": WHEN}
-    texts = {"kind": "harvest", "state": "kept", "collection": "x", "reason": ""}
-    return {"id": f"h{number}", "target": 1, "seeds": [], "settings": {}, "counts": {}, **texts, **moments}
-
-
-def package_row(number: int) -> dict[str, object]:
-    return {
-        "id": f"urn:uuid:{number:012d}",
-        "harvest": f"h{number}",
-        "urn": f"urn:nbn:{number}",
-        "title": f"Package {number}",
-        "version": 1,
-        "size_bytes": 1000,
-        "stored_at": WHEN - timedelta(seconds=number),
-        "inventory_sha256": "0" * 64,
-    }
-
-
-def copy_row(number: int, place: str, chance: random.Random) -> dict[str, object]:
-    checked_at = WHEN - timedelta(seconds=chance.randrange(90 * 86400))
-    return {
-        "place": place,
-        "package": f"urn:uuid:{number:012d}",
-        "version": 1,
-        "state": "whole",
-        "size_bytes": 1000,
-        "checked_at": checked_at,
-        "note": "",
-    }
+        for statement in statements:
+            connection.exec_driver_sql(statement)
 
 
 def best(ours: Callable[[], None], bare: Callable[[], None], *, before: Callable[[], None], rounds: int) -> tuple[float, float]:
