@@ -48,7 +48,8 @@ def main() -> int:
     files, size_bytes, rows, sparse_bytes = (3, 5_000_000, 20_000, 1 << 30) if given.quick else (6, 100_000_000, 1_000_000, 50 << 30)
     with tempfile.TemporaryDirectory(prefix="bench-depot-") as place:
         folder = Path(place)
-        sources = list(make_files(folder / "source", files, size_bytes))
+        needed = not given.part or bool({"keep", "audit"} & set(given.part))
+        sources = list(make_files(folder / "source", files, size_bytes)) if needed else []
         rounds = 2 if given.quick else 3
         parts: dict[str, Callable[[], dict[str, float]]] = {
             "keep": lambda: bench_keep(folder, sources, rounds=rounds),
@@ -210,7 +211,8 @@ def fill(archive: Archive, count: int) -> None:
         "INSERT INTO harvests (id, target, kind, state, seeds, collection, settings, started_at, reason, counts) "
         f"SELECT 'h' || n, 1, 'harvest', 'kept', '[]', 'x', '{{}}', {stored}, '', '{{}}' FROM {numbers}",
         "INSERT INTO packages (id, harvest, urn, title, version, size_bytes, stored_at, inventory_sha256) "
-        f"SELECT printf('urn:uuid:%012d', n), 'h' || n, 'urn:nbn:' || n, 'Package ' || n, 1, 1000, {stored}, printf('%064d', n) FROM {numbers}",
+        f"SELECT printf('urn:uuid:%012d', n), 'h' || n, 'urn:nbn:' || n, 'Package ' || n, 1, 1000, {stored}, printf('%064d', n) "
+        f"FROM {numbers}",
         *(copy.format(place=place, checked=checked.format(salt=salt), numbers=numbers) for place, salt in (("main", 0), ("second", 31))),
         f"INSERT INTO depot_growth (month, packages, size_bytes) VALUES ('2026-01', {count}, {count * 1000})",
         *(tally.format(place) for place in ("main", "second")),
