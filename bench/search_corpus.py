@@ -300,7 +300,8 @@ class Corpus:
         return woven + content[len(between) :]
 
     def _note(self, state: State) -> None:
-        words = {*state.title.lower().split(), *state.headings.split(), *state.text.split()}
+        address = state.url.partition("://")[2].replace(".", "/").split("/")
+        words = {*state.title.lower().split(), *state.headings.split(), *state.text.split(), *address}
         for word in self.sampled & words:
             self.truth.words[word].append((state.url, state.stamps, state.until))
 
