@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -88,3 +90,16 @@ def test_items_are_taken_as_they_are_needed(engine):
     assert next(found).error == ""
     found.close()
     assert len(taken) < 20
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path):
+    program = (
+        "import os, signal, sys\n"
+        "from webdepot.engine.local import ProcessEngine\n"
+        "engine = ProcessEngine(workers=1)\n"
+        "print(*[done.result for done in engine.map(abs, [-1])], flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    # The workers hold the pipe as long as they live: `run` returns only when they are gone.
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (-9, "1\n")

@@ -12,7 +12,9 @@ The fork server preloads nothing: a library with a runtime of its own (Siegfried
 """
 
 import multiprocessing
+import multiprocessing.connection
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -80,7 +82,19 @@ class ProcessEngine:
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("forkserver"))
+    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("forkserver"), initializer=_die_with_the_parent)
+
+
+def _die_with_the_parent() -> None:
+    """In a worker: a killed parent cannot tell it to end, and it would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_wait_and_exit, args=(parent.sentinel,), daemon=True).start()
+
+
+def _wait_and_exit(sentinel: int) -> None:
+    multiprocessing.connection.wait([sentinel])
+    os._exit(1)
 
 
 def _failure(future: "Future[Result]") -> BaseException | None:
