@@ -110,7 +110,7 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
 
         steering.add(archive, harvest, [f"{endless}/film.avi"], reason="the only film")
         steering.remove(archive, harvest, ["/p1000000$"])
-        steering.change(archive, harvest, {"delay_s": 0.0})
+        steering.change(archive, harvest, {"delay_s": 0.05})
         order = steering.give(archive, harvest, Verb.RESUME)
         assert order.number == 5
         assert order.by == "the tester"
@@ -124,7 +124,7 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
         found = steering.watch(archive, harvest)
         assert found.harvest.state is HarvestState.STOPPED
         assert not found.is_running
-        assert found.options.delay_s == 0.0
+        assert found.options.delay_s == 0.05
         assert [row["name"] for row in steering.report(archive, harvest, Kind.STATUS).rows if row["name"] == "404"]  # the added film
         with pytest.raises(Conflict, match="webdepot harvest resume"):
             steering.give(archive, harvest, Verb.PAUSE)

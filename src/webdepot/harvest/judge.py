@@ -115,14 +115,14 @@ class Judge:
                     return verdict
         return _KEPT
 
-    def learn(self, candidate: Candidate, status: int, digest: str, body: Callable[[], bytes]) -> None:
+    def learn(self, candidate: Candidate, status: int, body: Callable[[], bytes]) -> None:
         """What an answer teaches about guesses at its host and about traps."""
         if candidate.path.endswith(Hop.SPECULATIVE):
             host = host_of(candidate.url)
             tried, right = self._guesses.get(host, (0, 0))
             self._guesses[host] = (tried + 1, right + (status < 400))
         if 200 <= status < 300:
-            self.traps.note(candidate.url, digest, body)
+            self.traps.note(candidate.url, body)
 
     def refused(self, verdict: Verdict) -> None:
         self.refusals[verdict.rule] += 1

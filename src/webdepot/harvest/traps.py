@@ -2,8 +2,8 @@
 
 A *shape* is an address with its numbers and its session-like words taken out: `/s/*/page?n=#`. When the last answers of a shape
 were all the same page, the next address of that shape brings nothing new either: it is rejected until something else comes of it.
-Two pages are the same when their bytes are; where the address has a session-like word, but for all such words in them, because
-such pages repeat it and name the next one.
+Two pages are the same when their bytes are, but for all session-like words in them, because such pages repeat it and name the next one.
+Only addresses with such a word count: numbered files that are all alike are a site's own affair, and an archive wants every one.
 
 Only what repeats is remembered, for so many shapes; a long harvest of ordinary pages costs nothing.
 """
@@ -39,16 +39,15 @@ class TrapWatch:
         self._trapped: dict[str, int] = {}
         """Those in which they were too many: mostly none, and then nothing is computed for a link."""
 
-    def note(self, url: str, digest: str, body: Callable[[], bytes]) -> None:
+    def note(self, url: str, body: Callable[[], bytes]) -> None:
         """An answer came. `body` reads its bytes, and is called only for an address with a session-like word."""
-        shape = shape_of(url)
-        if shape == url:
+        if not _TOKEN.search(url):
             return
-        if _TOKEN.search(url):
-            digest = blake2b(_TOKEN_IN_BODY.sub(b"", body()[:_READ_BYTES]), digest_size=16).hexdigest()
+        shape = shape_of(url)
+        alike = blake2b(_TOKEN_IN_BODY.sub(b"", body()[:_READ_BYTES]), digest_size=16).hexdigest()
         last, row = self._rows.pop(shape, ("", 0))
-        row = row + 1 if digest == last else 1
-        self._rows[shape] = (digest, row)
+        row = row + 1 if alike == last else 1
+        self._rows[shape] = (alike, row)
         if row >= self._same_answers:
             self._trapped[shape] = row
         else:
