@@ -114,8 +114,9 @@ def serving(tmp_path: Path) -> Iterator[Callable[[], dict[str, str]]]:
             process.stdout.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[object]:
+    """Of one module only: while it lives, its event loop runs in this thread and no other can."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
