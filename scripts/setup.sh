@@ -38,4 +38,5 @@ else
   need_debian chromium fonts-dejavu-core nginx-light nsd
   echo "Installing the tools of the tests into .venv"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+  .venv/bin/python scripts/vendor.py --tests
 fi
