@@ -88,11 +88,13 @@ class Turns:
         """Wait until neither this crawl nor another one, nor the line, has anything against it."""
         while True:
             rest_s = max(server.free_at_s, self._line_free_at_s) - time.monotonic()
-            if rest_s <= 0 and self._shared is not None:
-                rest_s = self._shared.begin(name) - time.monotonic()
             if rest_s <= 0:
-                return
-            await asyncio.sleep(rest_s)
+                come_again_s = self._shared.begin(name) if self._shared is not None else 0.0
+                if not come_again_s:
+                    return
+                # That moment may have passed by now; the turn is ours all the same only when `begin` says so.
+                rest_s = come_again_s - time.monotonic()
+            await asyncio.sleep(max(rest_s, 0.0))
 
     def _count(self, visit: Visit) -> None:
         if self.bytes_per_s:
