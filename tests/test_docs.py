@@ -19,8 +19,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 HAND_WRITTEN = [page for page in PAGES if page.parent.name != "reference"]
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-_MADE_LATER = {"docs/pictures/home.png", "docs/pictures/replay.png"}
-"""Taken from the running demonstration by scripts/screenshots.py."""
 
 
 def _reference() -> ModuleType:
@@ -107,8 +105,6 @@ def test_links_inside_the_documentation_lead_somewhere(page: Path) -> None:
             continue
         name, _, anchor = unquote(target).partition("#")
         path = (page.parent / name).resolve() if name else page
-        if path.relative_to(ROOT).as_posix() in _MADE_LATER:
-            continue
         if not path.exists() or (anchor and anchor not in _anchors(path)):
             broken.append(target)
     assert broken == []
