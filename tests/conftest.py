@@ -12,7 +12,7 @@ from hypothesis import settings
 from webdepot.archive import Archive
 from webdepot.services import founding
 
-pytest_plugins = ["s3_servers"]
+pytest_plugins = ["s3_servers", "letters"]
 
 # A busy machine is no bug: no test fails because an example took long.
 settings.register_profile("webdepot", deadline=None)

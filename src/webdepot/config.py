@@ -229,6 +229,33 @@ class DiscoveryConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionConfig:
+    """Choosing sites and asking their owners."""
+
+    points_needed: float = _key(1.0, "So many points of criteria that are not required speak for a site.", _at_least(0))
+    term_days: int = _key(
+        28, "An owner has so many days, from the sending of the letter, to refuse; then silence is consent.", _at_least(1)
+    )
+    reminder_days: int = _key(14, "A reminder goes out so many days after the letter; 0 means none.", _at_least(0))
+    suggestions_per_hour: int = _key(10, "So many suggestions or complaints from one address in an hour; more are put off.", _at_least(1))
+    suggestions_in_all: int = _key(200, "So many suggestions or complaints in an hour, from everybody together.", _at_least(1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailConfig:
+    """The mail server that takes our letters. The password belongs into WEBDEPOT_MAIL_PASSWORD."""
+
+    host: str = _key("", "Name of the SMTP server; empty means that no letters can be sent.")
+    port: int = _key(587, "Its port.", _port)
+    security: str = _key("starttls", "How the line is protected: starttls, tls or none.", _one_of("starttls", "tls", "none"))
+    user: str = _key("", "Account at the server; empty means none.")
+    password: str = _key("", "Password of that account.")
+    sender: str = _key("", "Address that letters come from: webarchive@example.org or Web archive <webarchive@example.org>.")
+    reply_to: str = _key("", "Address that answers go to, where it is another one.")
+    timeout_s: float = _key(30.0, "A server that takes longer counts as failed.", _at_least(1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     home: Path
     archive: ArchiveConfig = field(default_factory=ArchiveConfig)
@@ -239,6 +266,8 @@ class Config:
     index: IndexConfig = field(default_factory=IndexConfig)
     web: WebConfig = field(default_factory=WebConfig)
     discovery: DiscoveryConfig = field(default_factory=DiscoveryConfig)
+    selection: SelectionConfig = field(default_factory=SelectionConfig)
+    mail: MailConfig = field(default_factory=MailConfig)
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Tables [profiles.NAME] as written; `harvest.profile` reads and checks them."""
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -308,10 +337,15 @@ def iter_settings(config: Config) -> Iterator[Setting]:
                 name=name,
                 kind=_kind_words(hints[key.name]),
                 default=_default(key),
-                value=getattr(section, key.name),
+                value=_shown(key.name, getattr(section, key.name)),
                 source=config.sources.get(name, "default"),
                 doc=key.metadata["doc"],
             )
+
+
+def _shown(name: str, value: object) -> object:
+    """Secrets are told to nobody, not even to who may read the file."""
+    return "***" if value and name.endswith(("password", "secret")) else value
 
 
 def sections() -> Iterator[tuple[str, str]]:

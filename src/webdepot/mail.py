@@ -1,0 +1,135 @@
+"""Sending mail: the one place that hands a message to an SMTP server (RFC 5321), built with the standard library's `email` (RFC 5322).
+
+A header must never take a line break from outside, or a stranger's form could add recipients: names, addresses and subjects are
+checked here, and `email.policy.SMTP` refuses what slips through. What the server says is told apart: an address it refuses
+for good is *undeliverable*, anything else is a failure that may be tried again.
+"""
+
+import smtplib
+import ssl
+from dataclasses import dataclass
+from datetime import datetime
+from email.errors import MessageError
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime, make_msgid
+
+from webdepot.config import MailConfig
+from webdepot.errors import ConfigError, InputError, RemoteError
+
+LONGEST_ADDRESS = 254
+LONGEST_SUBJECT = 300
+_PERMANENT = 500
+_REFUSED_ADDRESS = frozenset({550, 551, 553, 556, 501, 510, 511, 512, 521})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One letter to one recipient, as plain text."""
+
+    to: str
+    subject: str
+    text: str
+    reply_to: str = ""
+    language: str = ""
+
+
+class Undeliverable(InputError):
+    """The server refuses this recipient for good."""
+
+    code = "undeliverable"
+
+
+def checked_address(text: str) -> str:
+    """A plain mail address `name@example.org`; InputError for anything else, and for what would break out of a header."""
+    address = text.strip()
+    if not address or len(address) > LONGEST_ADDRESS or not address.isprintable():
+        raise InputError(f"{address[:60]!r} is no mail address. Write it like name@example.org.")
+    try:
+        made = Address(addr_spec=address)
+    except (MessageError, ValueError, IndexError) as error:
+        raise InputError(f"{address[:60]!r} is no mail address. Write it like name@example.org.") from error
+    domain_ends = "." in made.domain.strip(".") or made.domain == "localhost"
+    if not made.username or not domain_ends or made.addr_spec != address or any(char in address for char in " ,;<>()\"'\\"):
+        raise InputError(f"{address[:60]!r} is no mail address. Write it like name@example.org.")
+    return address
+
+
+def send(config: MailConfig, message: Message, *, now: datetime) -> str:
+    """Hand a message to the configured server; its Message-ID. Undeliverable, or RemoteError with `retry`, when it is not taken."""
+    if not config.host:
+        raise ConfigError("No mail server is configured. Set [mail] host and sender in webdepot.toml.")
+    built = build(config, message, now=now)
+    try:
+        with _connected(config) as server:
+            server.send_message(built, from_addr=_bare(config.sender), to_addrs=[message.to])
+    except smtplib.SMTPRecipientsRefused as error:
+        code, said = next(iter(error.recipients.values()))
+        raise _refused(code, _words(said), message.to) from error
+    except smtplib.SMTPResponseException as error:
+        words = _words(error.smtp_error)
+        raise RemoteError(f"The mail server {config.host} said {error.smtp_code}: {words}", retry=error.smtp_code < _PERMANENT) from error
+    except (smtplib.SMTPException, ssl.SSLError) as error:
+        raise RemoteError(f"The mail server {config.host} could not be used: {error}", retry=True) from error
+    except OSError as error:
+        raise RemoteError(
+            f"The mail server {config.host}:{config.port} cannot be reached: {error.strerror or error}", retry=True
+        ) from error
+    return str(built["Message-ID"])
+
+
+def build(config: MailConfig, message: Message, *, now: datetime) -> EmailMessage:
+    """The message as it goes over the wire; InputError when an address or the subject cannot stand in a header."""
+    subject = " ".join(message.subject.split())
+    if not subject or len(subject) > LONGEST_SUBJECT or not subject.isprintable():
+        raise InputError(f"A subject needs 1 to {LONGEST_SUBJECT} printable characters in one line.")
+    built = EmailMessage(policy=SMTP)
+    sender = config.sender.strip()
+    if not sender.isprintable() or "@" not in sender:
+        raise ConfigError("[mail] sender must be an address, like webarchive@example.org or Web archive <webarchive@example.org>.")
+    built["From"] = sender
+    built["To"] = checked_address(message.to)
+    if message.reply_to or config.reply_to:
+        built["Reply-To"] = checked_address(message.reply_to or config.reply_to)
+    built["Subject"] = subject
+    built["Date"] = format_datetime(now)
+    built["Message-ID"] = make_msgid(domain=_bare(sender).rpartition("@")[2])
+    # RFC 3834: machines that answer every letter shall not answer this one.
+    built["Auto-Submitted"] = "auto-generated"
+    if message.language:
+        built["Content-Language"] = message.language
+    built.set_content(message.text)
+    return built
+
+
+def _connected(config: MailConfig) -> smtplib.SMTP:
+    if config.security == "tls":
+        server: smtplib.SMTP = smtplib.SMTP_SSL(config.host, config.port, timeout=config.timeout_s, context=ssl.create_default_context())
+    else:
+        server = smtplib.SMTP(config.host, config.port, timeout=config.timeout_s)
+    try:
+        if config.security == "starttls":
+            server.starttls(context=ssl.create_default_context())
+        if config.user:
+            server.login(config.user, config.password)
+    except BaseException:
+        server.close()
+        raise
+    return server
+
+
+def _refused(code: int, words: str, address: str) -> InputError | RemoteError:
+    if code in _REFUSED_ADDRESS or code >= _PERMANENT:
+        return Undeliverable(f"{address} is undeliverable: the mail server said {code} {words}")
+    return RemoteError(f"The mail server does not take a letter to {address} now: {code} {words}", retry=True)
+
+
+def _bare(sender: str) -> str:
+    """`Web archive <a@example.org>` -> `a@example.org`."""
+    return sender.rpartition("<")[2].rstrip("> ").strip() if "<" in sender else sender.strip()
+
+
+def _words(raw: bytes | str) -> str:
+    text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
+    return "".join(char if char.isprintable() else " " for char in text)[:300]
