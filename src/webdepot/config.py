@@ -166,9 +166,29 @@ class DepotConfig:
     alarm_command: str = _key(
         "", "Command that is run when something cannot be repaired or a place stays away; it gets the words on its standard input."
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeConfig:
+    """The catalogue, and exchange with partner depots over OAI-PMH."""
+
     urn_namespace: str = _key(
-        "urn:nbn:de:0000-", "Prefix under which URNs are minted for packages; get your own from your national library."
+        "urn:nbn:de:0000-", "Prefix under which URNs are minted for sites and slices; get your own from your national library."
     )
+    repository: str = _key(
+        "", "Domain name in OAI identifiers (oai:NAME:key). It must never change. Empty means the host of web.portal_url, if it has one."
+    )
+    admin_email: str = _key("", "Address of whoever answers partners; empty means archive.contact, where that is a mailbox.")
+    institution_code: str = _key("", "Code of the institution in library records (ISIL, like DE-9999); empty means none.")
+    records_per_page: int = _key(100, "Records in one answer of OAI-PMH; validators want 100 to 500.", _at_least(1))
+    token_hours: int = _key(48, "A resumption token is good for so many hours; validators want 24 at least.", _at_least(1))
+    most_requests: int = _key(4, "Requests for lists that are answered at once; further ones are asked to come again.", _at_least(1))
+    transfer: str = _key(
+        "containers",
+        "What partners fetch: containers (the WARC files of a slice) or tree (an unpacked tree with an entry file).",
+        _one_of("containers", "tree"),
+    )
+    largest_transfer_bytes: int = _key(1 << 40, "A partner's object that is larger is refused.", _at_least(1024))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,6 +283,7 @@ class Config:
     container: ContainerConfig = field(default_factory=ContainerConfig)
     quality: QualityConfig = field(default_factory=QualityConfig)
     depot: DepotConfig = field(default_factory=DepotConfig)
+    exchange: ExchangeConfig = field(default_factory=ExchangeConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
     web: WebConfig = field(default_factory=WebConfig)
     discovery: DiscoveryConfig = field(default_factory=DiscoveryConfig)

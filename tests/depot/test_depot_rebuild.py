@@ -56,7 +56,7 @@ def answers(archive: Archive) -> list[object]:
 
 @pytest.fixture
 def filled(home: Path, tmp_path: Path) -> Path:
-    (home / "webdepot.toml").write_text('[archive]\nname = "Town archive"\n[depot]\nurn_namespace = "urn:nbn:nl:ui:99-"\n')
+    (home / "webdepot.toml").write_text('[archive]\nname = "Town archive"\n[exchange]\nurn_namespace = "urn:nbn:nl:ui:99-"\n')
     with Archive.open(home, agent="anna") as archive:
         write_warc(tmp_path / "museum.warc.gz", PAGES)
         report = archiving.import_files(archive, [tmp_path / "museum.warc.gz"], collection="museum")
@@ -82,7 +82,7 @@ def test_rebuilt_on_an_empty_machine_all_is_as_it_was(filled, tmp_path, place):
     assert (done.packages, done.captures, done.failed) == (1, 3, ())
     with Archive.open(new) as archive:
         assert archive.config.archive.name == "Town archive"
-        assert archive.config.depot.urn_namespace == "urn:nbn:nl:ui:99-"
+        assert archive.config.exchange.urn_namespace == "urn:nbn:nl:ui:99-"
         assert answers(archive) == seen
         after = catalogue(archive)
         for name in before:

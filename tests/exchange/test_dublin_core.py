@@ -12,6 +12,7 @@ from lxml import etree
 
 from webdepot.errors import InputError
 from webdepot.exchange import dublin_core
+from webdepot.exchange.catalogue import Level, Record
 from webdepot.exchange.dublin_core import DC, OAI_DC, DublinCore
 
 ELEMENTS = [item.name for item in fields(DublinCore)]
@@ -47,20 +48,37 @@ def check(data: bytes) -> etree._Element:
     return root
 
 
-def test_a_slice():
-    record = dublin_core.of_slice(
-        title="Rathaus <Musterstadt> & Umgebung\x00\x0b",
+def test_a_slice_has_from_its_site_what_it_does_not_say_itself():
+    at = datetime(2024, 5, 17, 23, 59, tzinfo=UTC)
+    site = Record(
+        key="s",
+        level=Level.SITE,
         urn="urn:nbn:de:example-1",
-        seeds=["https://www.example.org/", "https://example.org/?a=1&b=2"],
-        started_at=datetime(2024, 5, 17, 23, 59, tzinfo=UTC),
-        publisher="City library",
-        languages=["de"],
+        title="Rathaus",
+        publisher="City",
+        languages=("de",),
+        created_at=at,
+        changed_at=at,
     )
-    root = check(dublin_core.to_xml(record))
+    slice_ = Record(
+        key="t",
+        level=Level.SLICE,
+        parent="s",
+        urn="urn:nbn:de:example-2",
+        title="Rathaus <Musterstadt> & Umgebung\x00\x0b",
+        date="2024-05-17",
+        addresses=("https://www.example.org/", "https://example.org/?a=1&b=2"),
+        created_at=at,
+        changed_at=at,
+    )
+    root = check(dublin_core.to_xml(dublin_core.of_levels((site, slice_))))
     values = [(child.tag.partition("}")[2], child.text) for child in root]
     assert ("title", "Rathaus <Musterstadt> & Umgebung") in values
     assert ("date", "2024-05-17") in values
-    assert ("identifier", "urn:nbn:de:example-1") in values
+    assert ("identifier", "urn:nbn:de:example-2") in values
+    assert ("relation", "urn:nbn:de:example-1") in values
+    assert ("publisher", "City") in values
+    assert ("type", "doc-type:Website") in values
     assert [text for name, text in values if name == "source"] == ["https://www.example.org/", "https://example.org/?a=1&b=2"]
     assert not [name for name, _ in values if name == "rights"]
 

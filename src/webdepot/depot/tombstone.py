@@ -1,7 +1,7 @@
 """Tombstones: what stays of a package that was withdrawn. Who, why, when, and the digests of what was there; no bytes of it.
 
-An object of its own, `info:webdepot/tombstone/PACKAGE`, with `tombstone.json`: it stands in every place, so that no place can tell of a
-package as if it were merely lost, and a rebuild does not forget what was withdrawn.
+An object of its own, `info:webdepot/tombstone/PACKAGE`, with `tombstone.json` and `catalogue.json` (what stays of its records): it stands
+in every place, so that no place can tell of a package as if it were merely lost, and a rebuild does not forget what was withdrawn.
 """
 
 import io
@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from webdepot.depot import ocfl
+from webdepot.depot.ocfl import Source
 from webdepot.depot.package import OWN_OBJECTS
 from webdepot.depot.tables import tombstones
 from webdepot.errors import CorruptData
@@ -23,6 +24,7 @@ from webdepot.times import from_iso, to_iso
 
 _PREFIX = f"{OWN_OBJECTS}tombstone/"
 FILE = "tombstone.json"
+CATALOGUE = "catalogue.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +45,23 @@ def id_of(package: PackageId) -> str:
     return f"{_PREFIX}{package}"
 
 
-def put(store: ObjectStore, stone: Tombstone) -> None:
-    """Set the tombstone; the same one again changes nothing."""
+def put(store: ObjectStore, stone: Tombstone, *, catalogued: bytes = b"") -> None:
+    """Set the tombstone, with what stays in the catalogue; the same one again changes nothing."""
     document = asdict(stone) | {"withdrawn_at": to_iso(stone.withdrawn_at)}
     data = (json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
-    ocfl.put_version(
-        store, id_of(stone.package), {FILE: data}, message=f"Withdrawn: {stone.reason}", user=stone.agent, created=stone.withdrawn_at
-    )
+    files: dict[str, Source] = {FILE: data}
+    if catalogued:
+        files[CATALOGUE] = catalogued
+    ocfl.put_version(store, id_of(stone.package), files, message=f"Withdrawn: {stone.reason}", user=stone.agent, created=stone.withdrawn_at)
+
+
+def read_catalogued(store: ObjectStore, package: PackageId) -> bytes:
+    """What stays in the catalogue of a withdrawn package; empty where its tombstone is older than the catalogue."""
+    inventory = ocfl.read_inventory(store, id_of(package))
+    if CATALOGUE not in inventory.files():
+        return b""
+    with store.open(ocfl.content_key(inventory, CATALOGUE)) as stream:
+        return stream.read()
 
 
 def iter_all(store: ObjectStore) -> Iterator[Tombstone]:

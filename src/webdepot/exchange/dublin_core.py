@@ -7,12 +7,11 @@ hold (control characters out of crawled titles) is left out when writing, since 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
 
 from lxml import etree
 
 from webdepot.errors import InputError
-from webdepot.times import to_iso
+from webdepot.exchange.catalogue import Level, Record, sets_of
 
 OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
 DC = "http://purl.org/dc/elements/1.1/"
@@ -43,32 +42,34 @@ class DublinCore:
     rights: tuple[str, ...] = ()
 
 
-def of_slice(
-    *,
-    title: str,
-    urn: str,
-    seeds: Sequence[str],
-    started_at: datetime,
-    publisher: str = "",
-    identifiers: Sequence[str] = (),
-    languages: Sequence[str] = (),
-    description: str = "",
-    relations: Sequence[str] = (),
-    rights: str = "",
-) -> DublinCore:
-    """One harvest of a site as a bibliographic unit: what was kept, when, from where."""
+def of_levels(levels: Sequence[Record], *, identifiers: Sequence[str] = ()) -> DublinCore:
+    """The lowest of some levels, the top first; what it does not say of itself it has from those above."""
+    own, above = levels[-1], levels[:-1]
+
+    def inherited(name: str) -> str:
+        return next((value for each in reversed(levels) if (value := getattr(each, name))), "")
+
+    def gathered(name: str) -> tuple[str, ...]:
+        return next((value for each in reversed(levels) if (value := getattr(each, name))), ())
+
+    is_web = own.level in (Level.SITE, Level.SLICE)
+    kinds = [spec for spec in sets_of(own) if spec.startswith("doc-type:")]
     return DublinCore(
-        title=_given(title),
-        description=_given(description),
-        publisher=_given(publisher),
-        date=(to_iso(started_at)[:10],),
-        type=("doc-type:Website", "InteractiveResource"),
-        format=("application/warc",),
-        identifier=(*_given(urn), *identifiers),
-        source=tuple(seeds),
-        language=tuple(languages),
-        relation=tuple(relations),
-        rights=_given(rights),
+        title=_given(f"{own.title}, {own.part}" if own.level is Level.SLICE and own.part else own.title) + _given(own.subtitle),
+        creator=gathered("creators"),
+        subject=tuple(dict.fromkeys((*gathered("keywords"), *(f"ddc:{notation}" for notation in gathered("ddc"))))),
+        description=_given(own.abstract or inherited("abstract")),
+        publisher=_given(inherited("publisher")),
+        contributor=gathered("contributors"),
+        date=_given(own.date or own.run_from),
+        type=(*kinds, "InteractiveResource" if is_web else "Text"),
+        format=("application/warc",) if own.level is Level.SLICE else (),
+        identifier=(*_given(own.urn), *identifiers, *own.identifiers),
+        source=tuple(dict.fromkeys(gathered("addresses"))),
+        language=gathered("languages"),
+        relation=tuple(each.urn for each in reversed(above)),
+        coverage=_given(inherited("place")),
+        rights=_given(inherited("rights")),
     )
 
 
@@ -78,7 +79,7 @@ def to_xml(record: DublinCore) -> bytes:
     root.set(f"{{{XSI}}}schemaLocation", LOCATION)
     for item in fields(record):
         for value in getattr(record, item.name):
-            if text := _FORBIDDEN.sub("", value).strip():
+            if text := without_forbidden(value).strip():
                 etree.SubElement(root, f"{{{DC}}}{item.name}").text = text
     data: bytes = etree.tostring(root, xml_declaration=True, encoding="UTF-8", pretty_print=True)
     return data
@@ -103,6 +104,11 @@ def from_xml(data: bytes) -> DublinCore:
         if name and text:
             found[name] = (*found.get(name, ()), text)
     return DublinCore(**found)
+
+
+def without_forbidden(text: str) -> str:
+    """Without what XML 1.0 cannot hold."""
+    return _FORBIDDEN.sub("", text)
 
 
 def _given(value: str) -> tuple[str, ...]:

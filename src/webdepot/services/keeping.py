@@ -25,7 +25,7 @@ from webdepot.depot.migration import Conversion
 from webdepot.depot.package import ContainerSource, PackageContent, PackageFacts
 from webdepot.depot.places import MAIN
 from webdepot.errors import Conflict, CorruptData, NotFound
-from webdepot.exchange import dublin_core, urn
+from webdepot.exchange import catalogue, dublin_core, transfer
 from webdepot.formats import results
 from webdepot.harvest import runs
 from webdepot.index import entry
@@ -33,7 +33,7 @@ from webdepot.model import Answer, Capture, ContainerState, Harvest, HarvestId, 
 from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import records
 from webdepot.selection import targets
-from webdepot.services import auditing, harvesting, ingesting
+from webdepot.services import auditing, harvesting, ingesting, titling
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import from_iso
 
@@ -50,7 +50,7 @@ def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Pac
         if found is None:
             watch(Progress(phase=Phase.KEEP, done=0, total=len(_containers(archive, harvest.id)), note="writing the description"))
             facts = package.build(archive.store, _content(archive, harvest))
-            _record(archive, facts)
+            _record(archive, facts, is_new=True)
             found = facts.package
             auditing.copy_out(archive, found.id)
         shutil.rmtree(harvesting.folder_of(archive, harvest), ignore_errors=True)
@@ -95,8 +95,8 @@ def iter_adopted(archive: Archive, *, on_failure: Callable[[str], None]) -> Iter
             yield facts.package
 
 
-def _record(archive: Archive, facts: PackageFacts) -> None:
-    """The package as rows: target, harvest, containers, findings, history. What is there already stays."""
+def _record(archive: Archive, facts: PackageFacts, *, is_new: bool = False) -> None:
+    """The package as rows: target, harvest, containers, findings, catalogue, history. What is there already stays."""
     now = archive.clock()
     with archive.database.transaction() as connection:
         if not runs.exists(connection, facts.harvest.id):
@@ -106,6 +106,7 @@ def _record(archive: Archive, facts: PackageFacts) -> None:
         holdings.record(connection, facts.package, facts.inventory.sha256)
         _expect_copies(connection, facts, now)
         runs.move(connection, facts.harvest.id, HarvestState.KEPT, reason=facts.harvest.reason)
+        titling.restore(archive, connection, facts, runs.get(connection, facts.harvest.id).target, is_new=is_new)
         event = Event(
             at=now,
             agent=archive.agent,
@@ -186,19 +187,14 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
     containers = _containers(archive, harvest.id)
     rows.write_captures(folder / "captures.cdxj.gz", _iter_captures(archive, containers))
     identifier = package.id_of(harvest.id)
-    name = urn.mint(archive.config.depot.urn_namespace, harvest.id)
-    title = f"{target.name}, {harvest.started_at:%Y-%m-%d}"
-    described = dublin_core.of_slice(
-        title=title,
-        urn=name,
-        seeds=harvest.seeds,
-        started_at=harvest.started_at,
-        publisher=archive.config.archive.name,
-        identifiers=(identifier,),
-    )
+    levels, handed_over = titling.levels_for(archive, target, harvest, folder, containers)
+    own = levels[-1]
+    title = f"{own.title}, {own.date}" if own.date else own.title
+    described = dublin_core.of_levels(levels, identifiers=(identifier,))
+    catalogued = catalogue.to_document(levels, transfer.to_document(handed_over) if handed_over else None)
     return PackageContent(
         id=identifier,
-        urn=name,
+        urn=own.urn,
         title=title,
         target=target,
         harvest=harvest,
@@ -210,7 +206,7 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         verdict=ingesting.NOT_CHECKED if verdict is None else verdict,
         surveys=surveys,
         events=history,
-        descriptions={"dublin_core.xml": dublin_core.to_xml(described)} | _submitted(folder / SUBMISSION),
+        descriptions={"dublin_core.xml": dublin_core.to_xml(described), titling.FILE: catalogued} | _submitted(folder / SUBMISSION),
         agent=archive.agent,
         stored_at=archive.clock(),
         address=archive.config.archive.contact,

@@ -23,11 +23,12 @@ from webdepot.config import FILE_NAME
 from webdepot.depot import layout, places, register, tombstone
 from webdepot.depot.places import MAIN
 from webdepot.errors import Conflict, InputError
+from webdepot.exchange import catalogue
 from webdepot.model import PackageId
 from webdepot.ports import ObjectStore
 from webdepot.provenance import Event, Outcome, append
 from webdepot.provenance import iter_all as iter_events
-from webdepot.services import auditing, founding, keeping, searching
+from webdepot.services import auditing, founding, keeping, searching, titling
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import Clock, from_iso, utc_now
 
@@ -109,7 +110,10 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
 def _restore_tombstones(archive: Archive) -> int:
     count = 0
     for stone in tombstone.iter_all(archive.store):
+        stays = tombstone.read_catalogued(archive.store, stone.package)
         with archive.database.transaction() as connection:
+            if stays:
+                titling.restore_withdrawn(connection, catalogue.from_document(stays, where=stone.package)[0])
             count += tombstone.record(connection, stone)
             auditing.expect_copies(connection, PackageId(tombstone.id_of(stone.package)), version=1, size_bytes=0, now=archive.clock())
     return count

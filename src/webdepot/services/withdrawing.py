@@ -3,6 +3,7 @@
 1. Nothing forbids it: no legal hold, no retention, and the one who approves is another person than the one who asks.
 2. The tombstone is set in the main place: who, why, when, which digests. From here on it can only go forward.
 3. One transaction: package, copies and containers leave the database; the places whose bytes are still to go are noted; event.
+   The catalogue keeps key and URN, so that partners learn of it over OAI-PMH and readers get an answer.
 4. The captures leave the index; the index of words is made anew, since its entries join several containers.
 5. The bytes are removed place by place. A place that is away is done by the next audit; one that is write-once is left to whoever
    holds its keys, and stays on the list until they are gone.
@@ -20,11 +21,13 @@ from webdepot.depot.inventory import Inventory
 from webdepot.depot.places import MAIN
 from webdepot.depot.tombstone import Tombstone
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, WebdepotError
+from webdepot.exchange import catalogue
+from webdepot.exchange.catalogue import Record
 from webdepot.harvest import runs
 from webdepot.model import HarvestState, PackageId
 from webdepot.provenance import Event, Outcome, append
 from webdepot.quality import records
-from webdepot.services import auditing, searching
+from webdepot.services import auditing, searching, titling
 from webdepot.services.progress import Watch, unwatched
 
 
@@ -47,8 +50,10 @@ def withdraw(archive: Archive, identifier: str, *, reason: str, approved_by: str
     if not approved_by.strip() or approved_by.strip().casefold() == person.casefold():
         raise NotPermitted(f"A withdrawal needs the approval of somebody else than {person}. Name the person: --approved-by NAME")
     stone = _stone(archive, identifier, reason=reason.strip(), approved_by=approved_by.strip())
-    tombstone.put(archive.store, stone)
-    _leave_database(archive, stone)
+    with archive.database.reading() as connection:
+        stays = titling.levels_withdrawn(connection, stone)
+    tombstone.put(archive.store, stone, catalogued=catalogue.to_document(stays) if stays else b"")
+    _leave_database(archive, stone, stays)
     return _finished(archive, stone, watch)
 
 
@@ -121,7 +126,7 @@ def _stone(archive: Archive, identifier: str, *, reason: str, approved_by: str) 
     )
 
 
-def _leave_database(archive: Archive, stone: Tombstone) -> None:
+def _leave_database(archive: Archive, stone: Tombstone, stays: Sequence[Record]) -> None:
     with archive.database.transaction() as connection:
         everywhere = (MAIN, *(place.name for place in places.every(connection)))
         tombstone.record(connection, stone, waiting=everywhere)
@@ -134,6 +139,7 @@ def _leave_database(archive: Archive, stone: Tombstone) -> None:
         shelf.remove_of_harvest(connection, stone.harvest)
         records.replace(connection, stone.harvest, ())
         runs.move(connection, stone.harvest, HarvestState.KEPT, reason="withdrawn")
+        titling.restore_withdrawn(connection, stays)
         identifier = PackageId(tombstone.id_of(stone.package))
         auditing.expect_copies(connection, identifier, version=1, size_bytes=0, now=archive.clock())
         message = f"{stone.reason} (approved by {stone.approved_by})"

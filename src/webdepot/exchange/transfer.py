@@ -1,0 +1,232 @@
+"""The transfer object: one ZIP with all files of an object and no metadata, as partners fetch it from the Transfer-URL.
+
+https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT. The ZIP is nowhere on a disk: members are stored, not deflated, so that each
+byte of it is either a header (made here) or a byte of a container that the depot has. Any part of it can be sent, its checksum is known
+before the first byte goes out, and equal files give equal bytes.
+
+1. `measure` reads the files once for their CRC-32, then the whole ZIP once for its SHA-256.
+2. `Layout` puts headers and files in a row; `Layout.pieces` gives any range of it.
+
+    local header, name, [ZIP64 extra], file      for each file
+    central header, name, [ZIP64 extra]          for each file
+    [ZIP64 end record and its locator], end record
+
+ZIP64 fields stand where a size or an offset needs them. Names are UTF-8 (flag bit 11).
+"""
+
+import hashlib
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from enum import StrEnum
+from itertools import accumulate
+from typing import Any, BinaryIO
+
+from isal import isal_zlib
+from sqlalchemy import Connection, RowMapping, delete, insert, select
+
+from webdepot.digest import CHUNK_BYTES
+from webdepot.errors import CorruptData, InputError
+from webdepot.exchange.tables import transfers
+from webdepot.times import from_iso
+
+OpenContainer = Callable[[str], AbstractContextManager[BinaryIO]]
+"""A container by its name, as a seekable stream."""
+_UTF8 = 1 << 11
+_MOST_32 = 0xFFFFFFFF
+_MOST_16 = 0xFFFF
+_LOCAL = struct.Struct("<4sHHHHHIIIHH")
+_CENTRAL = struct.Struct("<4sHHHHHHIIIHHHHHII")
+_END = struct.Struct("<4sHHHHIIH")
+_END_64 = struct.Struct("<4sQHHIIQQQQ")
+_LOCATOR_64 = struct.Struct("<4sIQI")
+
+
+class Form(StrEnum):
+    CONTAINERS = "containers"
+    """The WARC and ARC files of a slice."""
+    FILES = "files"
+    """Loose files: an unpacked tree, an article."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferFile:
+    """One file of an object, as LMER tells of it, and where its bytes are: in a container, from `offset` on, as they are."""
+
+    path: str
+    """Folder in the ZIP, with a slash before and behind; `/` at the top."""
+    name: str
+    size_bytes: int
+    sha256: str
+    crc32: int = 0
+    mime: str
+    format: str
+    """Short name in capitals, blank, version: `WARC 1.1`."""
+    puid: str = ""
+    at: str
+    """ISO 8601."""
+    container: str
+    offset: int = 0
+
+    @property
+    def member(self) -> str:
+        return f"{self.path}{self.name}"[1:]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """All files of an object, and the ZIP that they make."""
+
+    form: Form
+    files: tuple[TransferFile, ...]
+    start: str
+    """Member where a reader begins."""
+    size_bytes: int
+    sha256: str
+
+
+def measure(form: Form, files: Sequence[TransferFile], start: str, opened: OpenContainer) -> Transfer:
+    """The transfer object of these files. Their CRC-32 is found here; CorruptData when one of them is not what it should be."""
+    if not files:
+        raise InputError("An object without files cannot be handed over.")
+    summed = tuple(_summed(file, opened) for file in files)
+    layout = Layout(summed)
+    hasher = hashlib.sha256()
+    for piece in layout.pieces(0, layout.size_bytes, opened):
+        hasher.update(piece)
+    return Transfer(form=form, files=summed, start=start, size_bytes=layout.size_bytes, sha256=hasher.hexdigest())
+
+
+def _summed(file: TransferFile, opened: OpenContainer) -> TransferFile:
+    crc, hasher = 0, hashlib.sha256()
+    with opened(file.container) as stream:
+        for chunk in _part(stream, file.offset, file.size_bytes, file.container):
+            crc = isal_zlib.crc32(chunk, crc)
+            hasher.update(chunk)
+    if hasher.hexdigest() != file.sha256:
+        words = f"{file.member} is damaged: expected sha256 {file.sha256}, found {hasher.hexdigest()}."
+        raise CorruptData(words, where=file.container)
+    values = {each.name: getattr(file, each.name) for each in fields(TransferFile)}
+    return TransferFile(**values | {"crc32": crc})
+
+
+class Layout:
+    """Which byte of the ZIP is which. Costs memory for the headers only."""
+
+    def __init__(self, files: Sequence[TransferFile]) -> None:
+        self._parts: list[bytes | TransferFile] = []
+        central = bytearray()
+        offset = 0
+        for file in files:
+            header = _local_header(file)
+            central += _central_header(file, offset)
+            self._parts += [header, file]
+            offset += len(header) + file.size_bytes
+        self._parts.append(bytes(central) + _end(len(files), len(central), offset))
+        sizes = [len(part) if isinstance(part, bytes) else part.size_bytes for part in self._parts]
+        self._starts = [0, *accumulate(sizes)]
+        self.size_bytes = self._starts[-1]
+
+    def pieces(self, first: int, stop: int, opened: OpenContainer) -> Iterator[bytes]:
+        """The bytes from `first` to before `stop`, in pieces of bounded size."""
+        number = bisect_right(self._starts, first) - 1
+        while number < len(self._parts) and self._starts[number] < stop:
+            part, start = self._parts[number], self._starts[number]
+            begin, end = max(first - start, 0), min(stop, self._starts[number + 1]) - start
+            if isinstance(part, bytes):
+                yield part[begin:end]
+            elif end > begin:
+                with opened(part.container) as stream:
+                    yield from _part(stream, part.offset + begin, end - begin, part.container)
+            number += 1
+
+
+def _part(stream: BinaryIO, offset: int, length: int, where: str) -> Iterator[bytes]:
+    stream.seek(offset)
+    while length:
+        chunk = stream.read(min(length, CHUNK_BYTES))
+        if not chunk:
+            raise CorruptData(f"{where} is shorter than it was. Run: webdepot depot audit", where=where)
+        length -= len(chunk)
+        yield chunk
+
+
+def _local_header(file: TransferFile) -> bytes:
+    name = file.member.encode()
+    extra = struct.pack("<HHQQ", 1, 16, file.size_bytes, file.size_bytes) if file.size_bytes >= _MOST_32 else b""
+    size = _MOST_32 if extra else file.size_bytes
+    version = 45 if extra else 20
+    time, date = _dos(file.at)
+    return _LOCAL.pack(b"PK\x03\x04", version, _UTF8, 0, time, date, file.crc32, size, size, len(name), len(extra)) + name + extra
+
+
+def _central_header(file: TransferFile, offset: int) -> bytes:
+    name = file.member.encode()
+    large = [file.size_bytes] * 2 if file.size_bytes >= _MOST_32 else []
+    far = [offset] if offset >= _MOST_32 else []
+    wide = large + far
+    extra = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
+    size = _MOST_32 if large else file.size_bytes
+    version = 45 if wide else 20
+    time, date = _dos(file.at)
+    numbers = (3 << 8 | version, version, _UTF8, 0, time, date, file.crc32, size, size, len(name), len(extra))
+    return _CENTRAL.pack(b"PK\x01\x02", *numbers, 0, 0, 0, 0o100644 << 16, _MOST_32 if far else offset) + name + extra
+
+
+def _end(count: int, size: int, offset: int) -> bytes:
+    wide = b""
+    if count >= _MOST_16 or size >= _MOST_32 or offset >= _MOST_32:
+        wide = _END_64.pack(b"PK\x06\x06", _END_64.size - 12, 45, 45, 0, 0, count, count, size, offset)
+        wide += _LOCATOR_64.pack(b"PK\x06\x07", 0, offset + size, 1)
+    shown = min(count, _MOST_16)
+    return wide + _END.pack(b"PK\x05\x06", 0, 0, shown, shown, min(size, _MOST_32), min(offset, _MOST_32), 0)
+
+
+def _dos(at: str) -> tuple[int, int]:
+    """Time and date as ZIP has them: to two seconds, from 1980 to 2107."""
+    try:
+        moment = from_iso(at)
+    except ValueError:
+        return 0, 0x21
+    if not 1980 <= moment.year <= 2107:
+        return 0, 0x21
+    time = moment.hour << 11 | moment.minute << 5 | moment.second // 2
+    return time, (moment.year - 1980) << 9 | moment.month << 5 | moment.day
+
+
+def to_document(transfer: Transfer) -> dict[str, object]:
+    """As plain JSON values."""
+    return asdict(transfer) | {"form": transfer.form.value, "files": [asdict(file) for file in transfer.files]}
+
+
+def from_document(facts: Mapping[str, Any]) -> Transfer:
+    files = tuple(TransferFile(**each) for each in facts["files"])
+    values = {name: facts[name] for name in ("start", "size_bytes", "sha256")}
+    return Transfer(form=Form(facts["form"]), files=files, **values)
+
+
+def record(connection: Connection, key: str, transfer: Transfer, *, now: datetime) -> None:
+    """What can be fetched for a record of the catalogue."""
+    forget(connection, key)
+    connection.execute(insert(transfers).values(key=key, made_at=now, **to_document(transfer)))
+
+
+def forget(connection: Connection, key: str) -> None:
+    connection.execute(delete(transfers).where(transfers.c.key == key))
+
+
+def find(connection: Connection, key: str) -> Transfer | None:
+    row = connection.execute(select(transfers).where(transfers.c.key == key)).mappings().one_or_none()
+    return from_row(row) if row else None
+
+
+def many(connection: Connection, keys: Sequence[str]) -> dict[str, Transfer]:
+    rows = connection.execute(select(transfers).where(transfers.c.key.in_(sorted(set(keys))))).mappings()
+    return {row["key"]: from_row(row) for row in rows}
+
+
+def from_row(row: RowMapping) -> Transfer:
+    return from_document({name: row[name] for name in ("form", "files", "start", "size_bytes", "sha256")})

@@ -1,0 +1,185 @@
+"""The catalogue: records on deposit, edits by people, in the package and back, sets, datestamps, withdrawal."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from webdepot.archive import Archive
+from webdepot.depot import ocfl, package
+from webdepot.errors import CorruptData, InputError, NotFound
+from webdepot.exchange import catalogue, transfer, urn
+from webdepot.exchange.catalogue import Access, Level, Record, Source
+from webdepot.selection import targets
+from webdepot.services import archiving, cataloguing, rebuilding, withdrawing
+
+
+def records(archive: Archive) -> dict[str, Record]:
+    with archive.database.reading() as connection:
+        return {record.key: record for record in catalogue.iter_all(connection)}
+
+
+@pytest.fixture
+def kept(archive: Archive, tmp_path, write_warc):
+    """One harvest of a site in the depot."""
+    taken = archiving.import_files(archive, [write_warc(tmp_path / "one.warc.gz")], collection="museums").taken
+    assert taken is not None
+    assert taken.package is not None
+    return taken
+
+
+def test_a_deposit_makes_site_and_slice_with_their_urns(archive, kept):
+    own = cataloguing.find_of_harvest(archive, kept.harvest.id)
+    seen = cataloguing.view(archive, own.urn.upper())
+    site, slice_ = seen.levels
+    assert (site.level, slice_.level, slice_.parent) == (Level.SITE, Level.SLICE, site.key)
+    assert urn.is_valid(site.urn)
+    assert urn.is_valid(slice_.urn)
+    assert slice_.urn == kept.package.urn == seen.package.urn
+    assert slice_.is_object
+    assert not site.is_object
+    with archive.database.reading() as connection:
+        made = transfer.find(connection, slice_.key)
+    assert [file.sha256 for file in made.files] == [each.sha256 for each in _containers(archive, kept)]
+    assert [file.format for file in made.files] == ["WARC 1.1"]
+
+
+def _containers(archive, kept):
+    return package.read(archive.store, kept.package.id).containers
+
+
+def test_records_are_in_the_package_and_come_back_on_an_empty_machine(archive, kept, tmp_path):
+    own = cataloguing.find_of_harvest(archive, kept.harvest.id)
+    cataloguing.write(archive, own.parent, {"title": "Klokkenmuseum", "creators": ["Jansen, A."], "genre": "Museum"}, by="Anna")
+    before = records(archive)
+    assert before[own.parent].sources["title"] == Source.PERSON
+    assert before[own.key].changed_at >= before[own.parent].changed_at, "a change above is a change of what is delivered"
+    rebuilding.rebuild(tmp_path / "again", archive.depot_address)
+    with Archive.open(tmp_path / "again") as again:
+        after = records(again)
+        assert {key: replace(record, target=None) for key, record in after.items()} == {
+            key: replace(record, target=None) for key, record in before.items()
+        }
+        with again.database.reading() as connection:
+            assert targets.get(connection, after[own.parent].target)
+            assert transfer.find(connection, own.key)
+
+
+def test_a_machine_does_not_write_over_a_person(archive, kept):
+    key = cataloguing.find_of_harvest(archive, kept.harvest.id).parent
+    cataloguing.write(archive, key, {"publisher": "Town"}, source=Source.SITE)
+    cataloguing.write(archive, key, {"publisher": "Town of Veldwijk"})
+    after = cataloguing.write(archive, key, {"publisher": "Somebody", "abstract": "Clocks"}, source=Source.SITE)
+    assert (after.publisher, after.abstract) == ("Town of Veldwijk", "Clocks")
+    head = ocfl.read_inventory(archive.store, kept.package.id).head
+    assert cataloguing.write(archive, key, {"abstract": "Clocks"}) == after
+    assert ocfl.read_inventory(archive.store, kept.package.id).head == head, "no change, no version"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"title": ""}, {"urn": "urn:nbn:de:example-1"}, {"country": "Netherlands"}, {"access": "secret"}, {"title": "x" * 30_000}]
+)
+def test_what_cannot_be_written(archive, kept, changes):
+    key = cataloguing.find_of_harvest(archive, kept.harvest.id).parent
+    before = records(archive)
+    with pytest.raises(InputError):
+        cataloguing.write(archive, key, changes)
+    assert records(archive) == before
+
+
+def test_a_withdrawn_slice_keeps_its_urn_and_nothing_else(archive, kept, tmp_path):
+    own = cataloguing.find_of_harvest(archive, kept.harvest.id)
+    withdrawing.withdraw(archive, own.urn, reason="court order", approved_by="Bea")
+    after = cataloguing.get(archive, own.urn)
+    assert after.withdrawn_at is not None
+    assert (after.title, after.addresses, after.key, after.urn) == ("", (), own.key, own.urn)
+    assert after.changed_at > own.changed_at
+    assert catalogue.sets_of(after) == catalogue.sets_of(own)
+    with pytest.raises(InputError, match="withdrawn"):
+        cataloguing.write(archive, own.key, {"title": "again"})
+    rebuilding.rebuild(tmp_path / "again", archive.depot_address)
+    with Archive.open(tmp_path / "again") as again:
+        assert replace(cataloguing.get(again, own.urn), target=None) == replace(after, target=None)
+
+
+def test_listing_by_words_creator_genre_keyword(archive, kept):
+    key = cataloguing.find_of_harvest(archive, kept.harvest.id).parent
+    cataloguing.write(archive, key, {"title": "Über Uhren", "creators": ["Müller, Eva"], "keywords": ["Uhr", "Zeit"], "genre": "Museum"})
+    assert [each.key for each in cataloguing.listed(archive, words="uhren müller")] == [key]
+    assert [each.key for each in cataloguing.listed(archive, creator="Müller", keyword="zeit", genre="Museum")] == [key]
+    assert cataloguing.listed(archive, words="windmill") == []
+    assert cataloguing.listed(archive, collection="other") == []
+    assert cataloguing.listed(archive, after=key) == []
+
+
+def test_the_publishers_own_urn_is_kept_before_the_first_deposit(archive, tmp_path, write_warc):
+    from webdepot.services import selecting
+    from webdepot.url import Url
+
+    target = selecting.nominate(archive, [Url("http://www.example.org/")], collection="museums")
+    site = cataloguing.site_record(archive, target)
+    assert cataloguing.site_record(archive, target) == site
+    given = cataloguing.own_urn(archive, site.key, "urn:nbn:de:hbz:385-2902")
+    assert given.urn == "urn:nbn:de:hbz:385-2902"
+    with pytest.raises(InputError):
+        cataloguing.own_urn(archive, site.key, "https://example.org/")
+    with pytest.raises(NotFound):
+        cataloguing.get(archive, site.urn)
+
+
+def test_sets_have_their_parents():
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    record = Record(
+        key="k",
+        level=Level.SLICE,
+        parent="s",
+        urn="urn:nbn:de:example-1",
+        title="t",
+        ddc=("712.5",),
+        collection="Clocks & more",
+        created_at=at,
+        changed_at=at,
+        origin={"partner": "b"},
+    )
+    specs = catalogue.sets_of(record)
+    assert {"collection:Clocks___more", "collection", "ddc:712", "ddc", "doc-type:Website", "open_access", "site:s", "partner:b"} <= set(
+        specs
+    )
+    assert "open_access" not in catalogue.sets_of(replace(record, access=Access.RESTRICTED))
+
+
+def test_a_datestamp_is_never_older_than_what_others_can_see(archive):
+    now = datetime(2026, 1, 1, 12, 0, 0, 999_999, tzinfo=UTC)
+    assert catalogue.stamp(now) > now - timedelta(seconds=1)
+    assert catalogue.stamp(now).microsecond == 0
+    assert catalogue.stamp(now, size_bytes=10**11) > now + timedelta(minutes=30)
+    record = Record(key="k", level=Level.SITE, urn="urn:nbn:de:example-1", title="t", created_at=now, changed_at=now)
+    with archive.database.transaction() as connection:
+        catalogue.put(connection, record)
+        again = catalogue.put(connection, replace(record, title="u", changed_at=now - timedelta(days=1)))
+    assert (again.title, again.changed_at) == ("u", now)
+
+
+@pytest.mark.parametrize("bad", [b"", b"{}", b'{"format": "webdepot-catalogue", "format_version": 9}', b"[1]", b'{"records": 1}'])
+def test_a_damaged_document_is_told(bad):
+    with pytest.raises(CorruptData):
+        catalogue.from_document(bad, where="here")
+
+
+def test_a_document_gives_back_what_was_put_in():
+    at = datetime(2026, 1, 1, 1, 2, 3, 4, tzinfo=UTC)
+    record = Record(
+        key="k",
+        level=Level.ARTICLE,
+        urn="urn:nbn:de:example-1",
+        title="t",
+        creators=("a", "b"),
+        foreign=({"kind": "mab", "xml": "<datensatz/>"},),
+        origin={"partner": "p"},
+        created_at=at,
+        changed_at=at,
+    )
+    data = catalogue.to_document([record], {"form": "files"})
+    assert json.loads(data)["format_version"] == 1
+    assert catalogue.from_document(data, where="") == ((record,), {"form": "files"})
