@@ -3,8 +3,8 @@
     python scripts/reference.py            write docs/reference/*.md
     python scripts/reference.py --check    exit 1 and name the pages that differ
 
-Four pages: commands (from the program), configuration (from `config.py`), errors and exit codes (from `errors.py`),
-ports (from `ports.py`). What the code does not say, the pages cannot say: the words are mended there.
+Five pages: commands (from the program), configuration (from `config.py`), errors and exit codes (from `errors.py`),
+ports (from `ports.py`), states (from the state tables). What the code does not say, the pages cannot say: the words are mended there.
 """
 
 import argparse
@@ -31,8 +31,23 @@ def pages() -> dict[str, str]:
         "configuration.md": configuration,
         "errors.md": errors,
         "ports.md": ports,
+        "states.md": states,
     }
     return {name: re.sub(r"\n{3,}", "\n\n", "\n".join([_MADE, "", *make()])).rstrip() + "\n" for name, make in makers.items()}
+
+
+# --- states -----------------------------------------------------------------------------------------------------------
+
+
+def states() -> Iterator[str]:
+    from webdepot.selection.cases import CASE
+    from webdepot.selection.states import LETTER, TARGET
+    from webdepot.states import drawn
+
+    yield from ("# States", "", "Every change of state is a row of a table in the code. What is in no row is refused, with the reason.", "")
+    for title, machine in (("A target", TARGET), ("A letter", LETTER), ("A case", CASE)):
+        yield from (f"## {title}", "")
+        yield from drawn(machine)
 
 
 # --- commands ---------------------------------------------------------------------------------------------------------

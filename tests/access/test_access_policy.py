@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webdepot.access import rules
+from webdepot.access.closed import areas
 from webdepot.access.policy import DEFAULT_TEXT, AccessPoint, Reader, Rule, RuleAnswer, allows
 from webdepot.database import Database, metadata
 from webdepot.errors import InputError
@@ -48,10 +49,12 @@ made_rules = st.lists(
 
 
 def reference(key: str, stamp: str, given: list[Rule], reader: Reader, today: date) -> RuleAnswer:
-    """Longest prefix first, then a named access point, then the youngest: looked for step by step."""
+    """Longest prefix first, then a named access point, then the youngest: looked for step by step. Warnings decide nothing."""
     for length in range(len(key), -1, -1):
         for is_named in (True, False):
             for candidate in sorted(given, key=lambda one: -one.id):
+                if candidate.answer is RuleAnswer.WARN:
+                    continue
                 if candidate.prefix != key[:length] or (candidate.access_point is not None) is not is_named:
                     continue
                 if is_named and candidate.access_point is not reader.access_point:
@@ -77,6 +80,17 @@ def test_a_refusal_says_the_rules_own_words_and_a_hidden_capture_nothing():
     assert (told.answer, told.rule, told.reason) == (Answer.REJECT, "access rule 1", "Closed at the owner's wish.")
     assert allows("org,example)/", STAMPS[0], [rule(1)], Reader(), today).reason == DEFAULT_TEXT
     assert allows("org,example)/", STAMPS[0], [rule(1, answer=RuleAnswer.HIDE, public_text="x")], Reader(), today).reason == ""
+
+
+def test_a_warning_opens_nothing_and_stands_above_whatever_is_shown():
+    today, page = date(2026, 5, 1), "org,example)/a"
+    warning = rule(1, prefix=page, exact=True, answer=RuleAnswer.WARN, public_text="Contains errors.")
+    told = allows(page, STAMPS[0], [warning], Reader(), today)
+    assert told and told.reason == "Contains errors."
+    assert not allows(page, STAMPS[0], [rule(2, public_text="Closed."), warning], Reader(), today)
+    shown = rule(3, prefix="org,example)/", answer=RuleAnswer.SHOW, public_text="Old.")
+    assert allows(page, STAMPS[0], [rule(2), shown, warning], Reader(), today).reason == "Old. Contains errors."
+    assert areas([warning], Reader(), today) == ()
 
 
 @pytest.fixture

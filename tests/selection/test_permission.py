@@ -53,5 +53,5 @@ def test_a_refusal_wins_over_every_other_ground_but_a_later_consent():
     ],
 )
 def test_criteria_decide_and_name_the_one_that_did(given, answer, rule):
-    verdict = judge([Judgement(criterion=code, yes=yes, reason="because") for code, yes in given])
+    verdict = judge([Judgement(criterion=code, value=float(yes), reason="because") for code, yes in given])
     assert (verdict.answer, verdict.rule) == (answer, rule)

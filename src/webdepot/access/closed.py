@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import pairwise
 
-from webdepot.access.policy import Reader, Rule, allows
+from webdepot.access.policy import Reader, Rule, RuleAnswer, allows
 from webdepot.ports import ANY_TIME, Closed, Span
 
 _FIRST, _LAST = "0" * 14, "9" * 14
@@ -19,6 +19,7 @@ _SIGNS = tuple(map(chr, range(0x21, 0x7F)))
 
 def areas(rules: Sequence[Rule], reader: Reader, today: date) -> tuple[Closed, ...]:
     """What this reader must not see today. A capture lies in one of the areas exactly when the gate refuses it."""
+    rules = [rule for rule in rules if rule.answer is not RuleAnswer.WARN]
     # A rule for one key alone: what begins like it gets places of its own, so that the rule is not heard there.
     beside = {rule.prefix + sign for rule in rules if rule.exact for sign in _SIGNS}
     prefixes = sorted({rule.prefix for rule in rules} | beside)

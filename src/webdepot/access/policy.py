@@ -7,6 +7,8 @@ is valid. Of the rules that match, one decides:
 2. then one that names an access point before one for all,
 3. then the youngest.
 
+A rule that warns decides nothing: the page is shown or not as without it, and its text stands above the page where it is shown.
+
 A rolling embargo speaks about captures younger than so many days, whichever day it is.
 
 Without a matching rule the answer is yes. A verdict's reason is the rule's public text; **an empty reason means that the reader
@@ -36,6 +38,8 @@ class RuleAnswer(StrEnum):
     SHOW = "show"
     REFUSE = "refuse"
     HIDE = "hide"
+    WARN = "warn"
+    """Opens and closes nothing: its public text stands above the page, wherever the page is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,15 +106,23 @@ def allows(key: str, timestamp: str, rules: Iterable[Rule], reader: Reader, toda
     matching = [rule for rule in rules if _matches(rule, key, timestamp, reader, today)]
     if not matching:
         return OPEN
-    decisive = max(matching, key=lambda rule: (len(rule.prefix), rule.exact, rule.access_point is not None, rule.id))
+    warnings = [rule for rule in matching if rule.answer is RuleAnswer.WARN]
+    deciding = [rule for rule in matching if rule.answer is not RuleAnswer.WARN] if warnings else matching
+    if not deciding:
+        return Verdict(answer=Answer.ACCEPT, rule=f"access rule {warnings[-1].id}", reason=_texts(warnings))
+    decisive = max(deciding, key=lambda rule: (len(rule.prefix), rule.exact, rule.access_point is not None, rule.id))
     name = f"access rule {decisive.id}"
     match decisive.answer:
-        case RuleAnswer.SHOW:
-            return Verdict(answer=Answer.ACCEPT, rule=name, reason=decisive.public_text)
+        case RuleAnswer.SHOW | RuleAnswer.WARN:
+            return Verdict(answer=Answer.ACCEPT, rule=name, reason=_texts([decisive, *warnings]))
         case RuleAnswer.REFUSE:
             return Verdict(answer=Answer.REJECT, rule=name, reason=decisive.public_text or DEFAULT_TEXT)
         case RuleAnswer.HIDE:
             return Verdict(answer=Answer.REJECT, rule=name, reason="")
+
+
+def _texts(rules: Sequence[Rule]) -> str:
+    return " ".join(dict.fromkeys(rule.public_text for rule in rules if rule.public_text))
 
 
 def visible_to(rules: Sequence[Rule], reader: Reader, today: date) -> Visible:

@@ -21,7 +21,10 @@ def add(
     context: typer.Context,
     pattern: Annotated[str, typer.Argument(help="Address: example.org, example.org/path/*, *.example.org, or one page.")],
     answer: Annotated[
-        RuleAnswer, typer.Option(help="refuse (451 with the text), hide (as if it were not there) or show (with the text as a warning).")
+        RuleAnswer,
+        typer.Option(
+            help="refuse (451 with the text), hide (as if it were not there), show (though a wider rule closes it) or warn (text above).",
+        ),
     ],
     text: Annotated[str, typer.Option(help="Shown to readers.")] = "",
     note: Annotated[str, typer.Option(help="For staff alone.")] = "",

@@ -1,20 +1,54 @@
 """Does a site belong in the collection? Each criterion is a question with an answer and a reason (mission K2).
 
-Criteria are values, not code: an institution's own list replaces `DEFAULT`. A site is accepted when every required
-criterion is answered yes and at least one of the others is; what is not answered yet leaves the verdict open (pass).
+Criteria are data, not code: an institution's own list replaces `DEFAULT`. Each has a kind of answer, a weight, and the roles that
+may answer it. The verdict:
+
+1. a required criterion answered no rejects,
+2. while a required one waits for its answer the verdict is open (pass),
+3. points are weight x answer (no 0, yes 1, a scale 0 to 1) over the others; enough points accept,
+4. with all answered and too few points it rejects; otherwise it is open.
+
+Answers are kept with the question as it was asked, so that an old judgement can still be read when the list has changed.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 
-from webdepot.model import Answer, Verdict
+from sqlalchemy import Connection, delete, func, insert, select
+
+from webdepot.accounts import Role
+from webdepot.errors import InputError
+from webdepot.model import Answer, TargetId, Verdict
+from webdepot.selection.tables import criteria, criterion_answers
+
+SCALE = 4
+"""A scale goes from 0 to this."""
+MOST_CRITERIA = 40
+_CODE = re.compile(r"[a-z0-9][a-z0-9-]{0,59}\Z")
+_JUDGES = frozenset(Role) - {Role.READER}
+
+
+class Kind(StrEnum):
+    """What an answer looks like."""
+
+    YES_NO = "yes-no"
+    SCALE = "scale"
+    TEXT = "text"
+    """Words alone; they carry no points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
     code: str
     question: str
+    kind: Kind = Kind.YES_NO
+    weight: float = 1.0
     required: bool = False
+    roles: frozenset[Role] = _JUDGES
+    """Who may answer it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +56,18 @@ class Judgement:
     """A person's answer to one criterion."""
 
     criterion: str
-    yes: bool
+    value: float = 0.0
+    """0 for no to 1 for yes."""
+    words: str = ""
+    """The answer itself where it is a text."""
     reason: str
+    question: str = ""
+    agent: str = ""
+    at: datetime | None = None
+
+    @property
+    def is_yes(self) -> bool:
+        return self.value >= 0.5
 
 
 DEFAULT = (
@@ -39,21 +83,111 @@ DEFAULT = (
 )
 
 
-def judge(judgements: Sequence[Judgement], criteria: Sequence[Criterion] = DEFAULT) -> Verdict:
+def judge(judgements: Sequence[Judgement], asked: Sequence[Criterion] = DEFAULT, *, points_needed: float = 1.0) -> Verdict:
     """The verdict over all answers; it names the criterion that decided."""
     given: Mapping[str, Judgement] = {judgement.criterion: judgement for judgement in judgements}
-    for criterion in criteria:
+    required = [criterion for criterion in asked if criterion.required]
+    for criterion in required:
         answer = given.get(criterion.code)
-        if criterion.required and answer is not None and not answer.yes:
+        if answer is not None and criterion.kind is not Kind.TEXT and not answer.is_yes:
             return Verdict(answer=Answer.REJECT, rule=criterion.code, reason=answer.reason)
-    missing = [criterion.code for criterion in criteria if criterion.required and criterion.code not in given]
+    missing = [criterion.code for criterion in required if criterion.code not in given]
     if missing:
         return Verdict(answer=Answer.PASS, rule=missing[0], reason=f"not answered yet: {', '.join(missing)}")
-    for criterion in criteria:
-        answer = given.get(criterion.code)
-        if not criterion.required and answer is not None and answer.yes:
-            return Verdict(answer=Answer.ACCEPT, rule=criterion.code, reason=answer.reason)
-    still_open = [criterion.code for criterion in criteria if criterion.code not in given]
+    others = [criterion for criterion in asked if not criterion.required and criterion.kind is not Kind.TEXT]
+    points = {criterion.code: criterion.weight * given[criterion.code].value for criterion in others if criterion.code in given}
+    # Halves of a scale add up in binary fractions; a hair below the mark is the mark.
+    if sum(points.values()) >= points_needed - 1e-9 and (points or not others):
+        best = max(points, key=lambda code: points[code], default="required")
+        return Verdict(answer=Answer.ACCEPT, rule=best, reason=given[best].reason if best in given else "all required criteria are met")
+    still_open = [criterion.code for criterion in others if criterion.code not in given]
     if still_open:
         return Verdict(answer=Answer.PASS, rule=still_open[0], reason=f"not answered yet: {', '.join(still_open)}")
-    return Verdict(answer=Answer.REJECT, rule="none", reason="no criterion speaks for it")
+    return Verdict(answer=Answer.REJECT, rule="none", reason="too few criteria speak for it")
+
+
+def checked(criterion: Criterion) -> Criterion:
+    """InputError when a criterion could not be asked."""
+    if not _CODE.match(criterion.code):
+        raise InputError(f"{criterion.code[:60]!r} is no code for a criterion. Use a-z, 0-9 and hyphens.")
+    if not criterion.question.strip() or len(criterion.question) > 500:
+        raise InputError(f"The criterion {criterion.code} needs a question of up to 500 characters.")
+    if not 0 <= criterion.weight <= 100:
+        raise InputError(f"The weight of {criterion.code} must lie between 0 and 100.")
+    if not criterion.roles:
+        raise InputError(f"Nobody may answer {criterion.code}. Name at least one role.")
+    return criterion
+
+
+def every(connection: Connection) -> tuple[Criterion, ...]:
+    """The institution's list, or the one that came with the program."""
+    rows = connection.execute(select(criteria).order_by(criteria.c.position, criteria.c.id)).all()
+    made = tuple(
+        Criterion(
+            code=row.code,
+            question=row.question,
+            kind=Kind(row.kind),
+            weight=row.weight,
+            required=bool(row.required),
+            roles=frozenset(map(Role, row.roles)),
+        )
+        for row in rows
+    )
+    return made or DEFAULT
+
+
+def replace_all(connection: Connection, wanted: Sequence[Criterion]) -> None:
+    """Another list from now on. Answers given to the old one stay."""
+    if not 1 <= len(wanted) <= MOST_CRITERIA:
+        raise InputError(f"A list of criteria has 1 to {MOST_CRITERIA} of them.")
+    if len({criterion.code for criterion in wanted}) < len(wanted):
+        raise InputError("Two criteria have the same code.")
+    connection.execute(delete(criteria))
+    for position, criterion in enumerate(map(checked, wanted)):
+        connection.execute(
+            insert(criteria).values(
+                code=criterion.code,
+                question=criterion.question.strip(),
+                kind=criterion.kind.value,
+                weight=criterion.weight,
+                required=criterion.required,
+                roles=sorted(criterion.roles),
+                position=position,
+            )
+        )
+
+
+def keep(connection: Connection, target: TargetId, judgement: Judgement) -> None:
+    """An answer, signed and dated. Earlier answers to the same criterion stay."""
+    connection.execute(
+        insert(criterion_answers).values(
+            target=target,
+            criterion=judgement.criterion,
+            question=judgement.question,
+            value=judgement.value,
+            words=judgement.words,
+            reason=judgement.reason,
+            agent=judgement.agent,
+            at=judgement.at,
+        )
+    )
+
+
+def given_for(connection: Connection, target: TargetId) -> list[Judgement]:
+    """The latest answer to each criterion."""
+    newest = select(func.max(criterion_answers.c.id)).where(criterion_answers.c.target == target).group_by(criterion_answers.c.criterion)
+    rows = connection.execute(
+        select(criterion_answers).where(criterion_answers.c.id.in_(newest.scalar_subquery())).order_by(criterion_answers.c.id)
+    )
+    return [
+        Judgement(
+            criterion=row.criterion,
+            value=row.value,
+            words=row.words,
+            reason=row.reason,
+            question=row.question,
+            agent=row.agent,
+            at=row.at,
+        )
+        for row in rows
+    ]

@@ -2,14 +2,18 @@
 
 A ground makes the harvest lawful: an owner's consent, silence after the opt-out term, or a ground that needs no letter. A
 refusal closes it, whatever else speaks for it. Grounds are values that name themselves, so that the verdict can be kept.
+
+`gate` asks, in this order: is it refused? does a ground hold today? is it on the selection list? And if not, it says what is
+missing: the judgement, the letter, the answer, or the day on which the term is over.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from enum import StrEnum
 
 from webdepot.model import Answer, Verdict
+from webdepot.selection.states import LetterState, TargetState
 
 
 class Ground(StrEnum):
@@ -18,9 +22,14 @@ class Ground(StrEnum):
     GOVERNMENT_WORK = "government work without reservation"
     OPEN_LICENCE = "open licence"
     PUBLIC_DOMAIN = "public-domain statement"
+    LAW = "legal deposit law"
     OPERATOR = "decision of the operator"
     """The person at the command line took the responsibility; recorded with their name."""
     REFUSAL = "refusal"
+
+
+WITHOUT_LETTER = (Ground.CONSENT, Ground.GOVERNMENT_WORK, Ground.OPEN_LICENCE, Ground.PUBLIC_DOMAIN, Ground.LAW)
+"""Grounds that a person records without a letter having gone out; consent then is an explicit opt-in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +45,21 @@ class Basis:
         return self.since <= day and (self.until is None or day <= self.until)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """What the gate needs to know of a letter."""
+
+    state: LetterState
+    term_ends_on: date | None = None
+
+    def is_silence_on(self, day: date) -> bool:
+        """Sent, not answered, and the term is over: the day after it counts as consent.
+
+        Once that is recorded the letter is `silent` and its ground stands for itself, so that it can also be withdrawn.
+        """
+        return self.state is LetterState.SENT and self.term_ends_on is not None and day > self.term_ends_on
+
+
 def may_harvest(bases: Sequence[Basis], today: date) -> Verdict:
     """The latest refusal wins over everything older; otherwise any ground that holds today is enough."""
     holding = [basis for basis in bases if basis.holds_on(today)]
@@ -48,3 +72,56 @@ def may_harvest(bases: Sequence[Basis], today: date) -> Verdict:
     if refusal is not None:
         return Verdict(answer=Answer.REJECT, rule=Ground.REFUSAL.value, reason=refusal.reason or f"refused on {refusal.since}")
     return Verdict(answer=Answer.REJECT, rule="no ground", reason="no consent, no elapsed opt-out term and no ground that needs no letter")
+
+
+def gate(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], today: date) -> Verdict:
+    """May it be harvested today, and if not, what is missing."""
+    silences = [
+        Basis(ground=Ground.IMPLIED_CONSENT, since=notice.term_ends_on + timedelta(days=1), reason=f"silence since {notice.term_ends_on}")
+        for notice in notices
+        if notice.is_silence_on(today) and notice.term_ends_on is not None
+    ]
+    verdict = may_harvest([*bases, *silences], today)
+    is_operator = verdict.rule == Ground.OPERATOR.value
+    if state is TargetState.REFUSED and verdict.rule != Ground.CONSENT.value:
+        return Verdict(
+            answer=Answer.REJECT,
+            rule=Ground.REFUSAL.value,
+            reason=verdict.reason if verdict.rule == Ground.REFUSAL.value else "the owner refused",
+        )
+    if verdict and not is_operator and state not in _ON_THE_LIST:
+        return Verdict(answer=Answer.REJECT, rule="not selected", reason=_SELECTION_MISSING[state])
+    if verdict or verdict.rule == Ground.REFUSAL.value:
+        return verdict
+    return Verdict(answer=Answer.REJECT, rule=verdict.rule, reason=_missing(state, bases, notices, today))
+
+
+_ON_THE_LIST = frozenset({TargetState.SELECTED, TargetState.ASKED, TargetState.CLEARED})
+_SELECTION_MISSING = {
+    TargetState.SUGGESTED: "it is only suggested; nominate it and judge it against the criteria",
+    TargetState.NOMINATED: "it is only nominated; judge it against the criteria and select it",
+    TargetState.JUDGED: "it is judged but not selected; select it",
+    TargetState.PUT_OFF: "it is put off; reopen it, judge and select it",
+    TargetState.REJECTED: "it is rejected; reopen it, judge and select it",
+    TargetState.ENDED: "it is ended; reopen it, judge and select it",
+    TargetState.IMPORTED: "it holds imported containers and has no site to harvest",
+    TargetState.REFUSED: "the owner refused; only the owner's consent opens it again",
+}
+
+
+def _missing(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], today: date) -> str:
+    if state not in _ON_THE_LIST:
+        return f"{_SELECTION_MISSING[state]}; then it needs a ground"
+    running = [notice for notice in notices if notice.state is LetterState.SENT and notice.term_ends_on is not None]
+    if running:
+        ends = max(notice.term_ends_on for notice in running if notice.term_ends_on is not None)
+        return f"the owner has time to refuse until {ends}; without an answer it may be harvested from {ends + timedelta(days=1)} on"
+    states = {notice.state for notice in notices}
+    if states & {LetterState.QUEUED, LetterState.FAILED}:
+        return "the letter to the owner is written but not sent yet"
+    ended = [basis for basis in bases if basis.until is not None and basis.until < today]
+    if ended:
+        return f"its ground ({ended[-1].ground.value}) ended on {ended[-1].until}; ask the owner again or record another ground"
+    if LetterState.UNDELIVERABLE in states:
+        return "the letter to the owner came back; find another address, or record a ground that needs no letter"
+    return "no letter has been sent to the owner, and no ground that needs no letter is recorded"

@@ -1,6 +1,6 @@
-"""The tables of targets and of what was decided about them."""
+"""The tables of targets, of what was decided about them, and of letters to their owners."""
 
-from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, String, Table, Text
+from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text
 
 from webdepot.database import Moment, metadata
 
@@ -14,6 +14,167 @@ targets = Table(
     Column("collection", String(60), nullable=False, index=True),
     Column("purpose", String(10), nullable=False),
     Column("created_at", Moment, nullable=False),
+    Column("host", String(255), nullable=False, server_default=""),
+    Column("state", String(20), nullable=False, server_default="nominated"),
+    Column("state_since", Moment, nullable=False, server_default="1970-01-01T00:00:00.000000Z"),
+    Column("state_reason", Text, nullable=False, server_default=""),
+    Column("strategy", String(10), nullable=False, server_default="selective"),
+    Column("origin", String(10), nullable=False, server_default="staff"),
+    Column("nominated_by", String(200), nullable=False, server_default=""),
+    Column("note", Text, nullable=False, server_default=""),
+    Column("look_again_on", String(10), nullable=False, server_default=""),
+    Index("ix_targets_state_name", "state", "name", "id"),
+    Index("ix_targets_state_since", "state", "state_since", "id"),
+    Index("ix_targets_name", "name", "id"),
+    Index("ix_targets_since", "state_since", "id"),
+    Index("ix_targets_created", "created_at", "id"),
+    Index("ix_targets_host", "host", "id"),
+)
+
+target_seeds = Table(
+    "target_seeds",
+    metadata,
+    Column("target", Integer, ForeignKey("targets.id"), primary_key=True),
+    Column("key", String(2000), primary_key=True),
+    Column("url", Text, nullable=False),
+    Index("ix_target_seeds_key", "key"),
+)
+
+criteria = Table(
+    "criteria",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("code", String(60), nullable=False, unique=True),
+    Column("question", Text, nullable=False),
+    Column("kind", String(10), nullable=False),
+    Column("weight", Float, nullable=False),
+    Column("required", Boolean, nullable=False),
+    Column("roles", JSON, nullable=False),
+    Column("position", Integer, nullable=False),
+)
+
+criterion_answers = Table(
+    "criterion_answers",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("target", Integer, ForeignKey("targets.id"), nullable=False, index=True),
+    Column("criterion", String(60), nullable=False),
+    Column("question", Text, nullable=False),
+    Column("value", Float, nullable=False),
+    Column("words", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("agent", String(200), nullable=False),
+    Column("at", Moment, nullable=False),
+)
+
+contacts = Table(
+    "contacts",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("target", Integer, ForeignKey("targets.id"), nullable=False, index=True),
+    Column("name", String(200), nullable=False),
+    Column("organisation", String(200), nullable=False),
+    Column("mail", String(254), nullable=False, index=True),
+    Column("post", Text, nullable=False),
+    Column("language", String(10), nullable=False),
+    Column("note", Text, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("ended_at", Moment),
+)
+
+letter_templates = Table(
+    "letter_templates",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("kind", String(20), nullable=False),
+    Column("language", String(10), nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("agent", String(200), nullable=False),
+    Column("at", Moment, nullable=False),
+    Index("ix_letter_templates_kind", "kind", "language", "id"),
+)
+
+letters = Table(
+    "letters",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("kind", String(20), nullable=False),
+    Column("target", Integer, ForeignKey("targets.id"), index=True),
+    Column("case", Integer, ForeignKey("cases.id"), index=True),
+    Column("about", Integer),
+    Column("state", String(20), nullable=False),
+    Column("language", String(10), nullable=False),
+    Column("recipient", String(254), nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("token_hash", String(64), nullable=False, index=True),
+    Column("term_days", Integer, nullable=False),
+    Column("term_ends_on", String(10), nullable=False),
+    Column("remind_on", String(10), nullable=False),
+    Column("message_id", String(300), nullable=False),
+    Column("error", Text, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("agent", String(200), nullable=False),
+    Column("queued_at", Moment, nullable=False),
+    Column("sent_at", Moment),
+    Index("ix_letters_state_term", "state", "kind", "term_ends_on"),
+    Index("ix_letters_queued", "queued_at", "id"),
+)
+
+grounds = Table(
+    "grounds",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("target", Integer, ForeignKey("targets.id"), nullable=False, index=True),
+    Column("ground", String(60), nullable=False),
+    Column("since", String(10), nullable=False),
+    Column("until", String(10), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("conditions", JSON, nullable=False),
+    Column("rules", JSON, nullable=False),
+    Column("letter", Integer, ForeignKey("letters.id")),
+    Column("agent", String(200), nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("ended_at", Moment),
+    Column("ended_by", String(200), nullable=False),
+    Column("ended_reason", Text, nullable=False),
+)
+
+cases = Table(
+    "cases",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("reference", String(30), nullable=False, unique=True),
+    Column("state", String(20), nullable=False),
+    Column("state_since", Moment, nullable=False),
+    Column("host", String(255), nullable=False, index=True),
+    Column("url", Text, nullable=False),
+    Column("captured_at", String(14), nullable=False),
+    Column("who", String(30), nullable=False),
+    Column("ground", String(30), nullable=False),
+    Column("words", Text, nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("mail", String(254), nullable=False),
+    Column("language", String(10), nullable=False),
+    Column("origin", String(10), nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("handled_by", String(200), nullable=False),
+    Column("decision", String(20), nullable=False),
+    Column("decision_words", Text, nullable=False),
+    Column("detail", JSON, nullable=False),
+    Column("rules", JSON, nullable=False),
+    Index("ix_cases_state_since", "state", "state_since", "id"),
+    Index("ix_cases_since", "state_since", "id"),
+)
+
+target_lists = Table(
+    "target_lists",
+    metadata,
+    Column("token", String(40), primary_key=True),
+    Column("agent", String(200), nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("text", Text, nullable=False),
 )
 
 verdicts = Table(

@@ -1,38 +1,227 @@
-"""Targets: sites we decided about. One target per site, however its address is spelled."""
+"""Targets: sites we decided about. One target per site, however its address is spelled.
+
+Spellings meet in the key of `url.key` (scheme, `www.`, case, port, order of arguments), less the name of a start page.
+"""
 
 import json
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, insert, or_, select, update
 
-from webdepot.errors import NotFound
+from webdepot.errors import InputError, NotFound
 from webdepot.model import Purpose, Target, TargetId, Verdict
-from webdepot.selection.tables import targets, verdicts
-from webdepot.url import Url, key
+from webdepot.selection.states import TARGET, TargetState
+from webdepot.selection.tables import target_seeds, targets, verdicts
+from webdepot.url import Url, from_typed, host_of, key
+
+ROWS = 50
+IMPORT_SCHEME = "import:"
+LONGEST_NAME = 300
+LONGEST_NOTE = 4000
+_START_PAGE = re.compile(r"/(?:index|default|home|welcome)\.(?:html?|php\d?|aspx?|jsp|cfm|shtml|xhtml)\Z")
+_MOST_ABOVE = 12
+
+
+class Origin(StrEnum):
+    """Who named it."""
+
+    PUBLIC = "public"
+    STAFF = "staff"
+    PARTNER = "partner"
+
+
+class Strategy(StrEnum):
+    """The whole site at its own frequency, or many sites with hard limits (mission K1)."""
+
+    SELECTIVE = "selective"
+    SNAPSHOT = "snapshot"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dossier:
+    """A target with where it stands on its path."""
+
+    target: Target
+    host: str
+    state: TargetState
+    since: datetime
+    reason: str
+    strategy: Strategy
+    origin: Origin
+    nominated_by: str
+    note: str
+    look_again_on: date | None
+
+    @property
+    def id(self) -> TargetId:
+        return self.target.id
+
+    @property
+    def name(self) -> str:
+        return self.target.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nomination:
+    """A site that somebody names, before it is a target."""
+
+    seeds: tuple[Url, ...]
+    name: str = ""
+    collection: str
+    purpose: Purpose = Purpose.HERITAGE
+    strategy: Strategy = Strategy.SELECTIVE
+    origin: Origin = Origin.STAFF
+    by: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A target that an address belongs to: the same site, or one that it is a part of."""
+
+    dossier: Dossier
+    is_same: bool
+
+
+class Sort(StrEnum):
+    NAME = "name"
+    HOST = "host"
+    SINCE = "since"
+    CREATED = "created"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """What a list of targets shows. Empty fields take in everything."""
+
+    state: TargetState | None = None
+    words: str = ""
+    collection: str = ""
+    origin: Origin | None = None
+    sort: Sort = Sort.NAME
+    descending: bool = False
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    rows: Sequence[Dossier]
+    total: int
+    page: int
+
+    @property
+    def pages(self) -> int:
+        return max(-(-self.total // ROWS), 1)
+
+
+def site_key(url: str) -> str:
+    """The key of a site's start address: `http://www.Example.org/index.html` and `example.org` meet."""
+    made = _START_PAGE.sub("/", key(url))
+    return made.rstrip("/") + "/" if made.endswith("/") else made
 
 
 def register(
     connection: Connection, seeds: Sequence[Url], *, name: str, collection: str, purpose: Purpose, now: datetime
 ) -> tuple[Target, bool]:
     """The target of these seeds, and whether it is new. Seeds are compared by their keys: spelling does not matter."""
+    dossier, is_new = nominate(connection, Nomination(seeds=tuple(seeds), name=name, collection=collection, purpose=purpose), now=now)
+    return dossier.target, is_new
+
+
+def nominate(connection: Connection, nomination: Nomination, *, now: datetime) -> tuple[Dossier, bool]:
+    """The target of a nomination, and whether it is new; a new one begins its path where its origin says."""
+    seeds = nomination.seeds
     identity = json.dumps(sorted({key(seed) for seed in seeds}))[:2000]
     row = connection.execute(select(targets).where(targets.c.key == identity)).mappings().one_or_none()
     if row is not None:
-        return _target(row), False
-    inserted = connection.execute(
-        insert(targets)
-        .values(key=identity, name=name, seeds=list(seeds), collection=collection, purpose=purpose.value, created_at=now)
-        .returning(targets)
+        return _dossier(row), False
+    act = "suggest" if nomination.origin is Origin.PUBLIC else "nominate"
+    act = "import" if seeds[0].startswith(IMPORT_SCHEME) else act
+    host = host_of(seeds[0])[:255]
+    values = {
+        "key": identity,
+        "name": (nomination.name or host)[:LONGEST_NAME],
+        "seeds": list(seeds),
+        "collection": nomination.collection,
+        "purpose": nomination.purpose.value,
+        "created_at": now,
+        "host": re.sub(r"\Awww\d*\.", "", host),
+        "state": TARGET.after(None, act, host).value,
+        "state_since": now,
+        "strategy": nomination.strategy.value,
+        "origin": nomination.origin.value,
+        "nominated_by": nomination.by[:200],
+        "note": nomination.note[:LONGEST_NOTE],
+    }
+    made = _dossier(connection.execute(insert(targets).values(**values).returning(targets)).mappings().one())
+    _keep_seeds(connection, made.id, seeds)
+    return made, True
+
+
+def _keep_seeds(connection: Connection, target: TargetId, seeds: Iterable[Url]) -> None:
+    rows = {site_key(seed)[:2000]: seed for seed in seeds}
+    connection.execute(insert(target_seeds), [{"target": target, "key": one, "url": url} for one, url in rows.items()])
+
+
+def find_known(connection: Connection, url: Url) -> Known | None:
+    """The target that this address is a seed of, in any spelling, or lies below; the closest one."""
+    wanted = site_key(url)
+    above = _above(wanted)
+    chosen = (
+        select(targets, target_seeds.c.key.label("seed_key"))
+        .join(target_seeds, target_seeds.c.target == targets.c.id)
+        .where(target_seeds.c.key.in_([wanted, *above]))
+        .order_by(func.length(target_seeds.c.key).desc(), targets.c.id)
+        .limit(1)
     )
-    return _target(inserted.mappings().one()), True
+    row = connection.execute(chosen).mappings().one_or_none()
+    return Known(dossier=_dossier(row), is_same=row["seed_key"] == wanted) if row is not None else None
+
+
+def known_keys(connection: Connection, keys: Sequence[str]) -> dict[str, TargetId]:
+    """Which of these site keys are seeds of a target already."""
+    found: dict[str, TargetId] = {}
+    for start in range(0, len(keys), 500):
+        part = keys[start : start + 500]
+        rows = connection.execute(select(target_seeds.c.key, target_seeds.c.target).where(target_seeds.c.key.in_(part)))
+        found |= {row.key: TargetId(row.target) for row in rows}
+    return found
+
+
+def _above(wanted: str) -> list[str]:
+    """Folders above an address, the nearest first: `a)/b/c` -> `a)/b/`, `a)/`."""
+    host, mark, path = wanted.partition(")")
+    if not mark:
+        return []
+    parts = path.partition("?")[0].strip("/").split("/")
+    folders = ["/".join(parts[:length]) for length in range(len(parts) - 1, 0, -1)][:_MOST_ABOVE]
+    made = [spelling for folder in folders for spelling in (f"{host})/{folder}/", f"{host})/{folder}")]
+    return [one for one in [*made, f"{host})/"] if one != wanted]
 
 
 def get(connection: Connection, target: TargetId) -> Target:
+    return dossier_of(connection, target).target
+
+
+def dossier_of(connection: Connection, target: int) -> Dossier:
     row = connection.execute(select(targets).where(targets.c.id == target)).mappings().one_or_none()
     if row is None:
-        raise NotFound(f"There is no target {target}.")
-    return _target(row)
+        raise NotFound(f"There is no target {target}. List them: webdepot target list")
+    return _dossier(row)
+
+
+def dossiers_of(connection: Connection, numbers: Sequence[int]) -> list[Dossier]:
+    """Several at once, in the order asked for; numbers without a target are left out."""
+    found: dict[int, Dossier] = {}
+    for start in range(0, len(numbers), 500):
+        rows = connection.execute(select(targets).where(targets.c.id.in_(numbers[start : start + 500]))).mappings()
+        found |= {row["id"]: _dossier(row) for row in rows}
+    return [found[number] for number in numbers if number in found]
 
 
 def find_named(connection: Connection, text: str) -> Target | None:
@@ -43,8 +232,11 @@ def find_named(connection: Connection, text: str) -> Target | None:
         chosen = select(targets).where(targets.c.name == text).order_by(targets.c.id.desc())
     row = connection.execute(chosen.limit(1)).mappings().one_or_none()
     if row is None and "." in text:
-        identity = json.dumps([key(text if "://" in text else f"http://{text}")])
-        row = connection.execute(select(targets).where(targets.c.key == identity)).mappings().one_or_none()
+        try:
+            known = find_known(connection, from_typed(text))
+        except InputError:
+            return None
+        return known.dossier.target if known and known.is_same else None
     return _target(row) if row is not None else None
 
 
@@ -54,6 +246,76 @@ def named(connection: Connection, words: Sequence[str], *, limit: int) -> Iterat
     for word in words:
         asked = asked.where(targets.c.name.icontains(word, autoescape=True) | targets.c.key.icontains(word, autoescape=True))
     yield from map(_target, connection.execute(asked).mappings())
+
+
+def listing(connection: Connection, asked: Filter) -> Listing:
+    """A page of the list; filtered, sorted and counted in the database."""
+    where = _where(asked)
+    total = connection.execute(select(func.count()).select_from(targets).where(*where)).scalar_one()
+    page = min(max(asked.page, 1), max(-(-total // ROWS), 1))
+    # Numbers first, along an index; whole rows only of the fifty that are shown.
+    numbers = _sorted(select(targets.c.id).where(*where), asked).limit(ROWS).offset((page - 1) * ROWS)
+    chosen = list(connection.execute(numbers).scalars())
+    return Listing(rows=dossiers_of(connection, chosen), total=total, page=page)
+
+
+def iter_filtered(connection: Connection, asked: Filter) -> Iterator[Dossier]:
+    """Everything that a filter takes in, in its order; streams."""
+    rows = connection.execute(_sorted(select(targets).where(*_where(asked)), asked).execution_options(yield_per=1000))
+    return map(_dossier, rows.mappings())
+
+
+def counts(connection: Connection) -> Mapping[TargetState, int]:
+    """How many targets are in each state."""
+    found = {row[0]: row[1] for row in connection.execute(select(targets.c.state, func.count()).group_by(targets.c.state))}
+    return {state: found.get(state.value, 0) for state in TargetState}
+
+
+def _where(asked: Filter) -> list[ColumnElement[bool]]:
+    where: list[ColumnElement[bool]] = []
+    where.append(targets.c.state == asked.state.value if asked.state else targets.c.state != TargetState.IMPORTED.value)
+    if asked.collection:
+        where.append(targets.c.collection == asked.collection)
+    if asked.origin:
+        where.append(targets.c.origin == asked.origin.value)
+    return where + [
+        or_(targets.c.name.icontains(word, autoescape=True), targets.c.host.icontains(word, autoescape=True))
+        for word in asked.words.split()[:8]
+    ]
+
+
+def _sorted(chosen: Select[Any], asked: Filter) -> Select[Any]:
+    column = {
+        Sort.NAME: targets.c.name,
+        Sort.HOST: targets.c.host,
+        Sort.SINCE: targets.c.state_since,
+        Sort.CREATED: targets.c.created_at,
+    }[asked.sort]
+    return chosen.order_by(column.desc(), targets.c.id.desc()) if asked.descending else chosen.order_by(column, targets.c.id)
+
+
+def move(connection: Connection, dossier: Dossier, act: str, *, reason: str, now: datetime, look_again_on: date | None = None) -> Dossier:
+    """One step on the path; Conflict when the table has no such row, or somebody else moved it in the meantime."""
+    after = TARGET.after(dossier.state, act, f"Target {dossier.id} ({dossier.name})")
+    values = {
+        "state": after.value,
+        "state_since": now,
+        "state_reason": reason[:LONGEST_NOTE],
+        "look_again_on": look_again_on.isoformat() if look_again_on else "",
+    }
+    moved = connection.execute(
+        update(targets).where(targets.c.id == dossier.id, targets.c.state == dossier.state.value).values(**values).returning(targets)
+    )
+    row = moved.mappings().one_or_none()
+    if row is None:
+        return move(connection, dossier_of(connection, dossier.id), act, reason=reason, now=now, look_again_on=look_again_on)
+    return _dossier(row)
+
+
+def change(connection: Connection, target: TargetId, values: Mapping[str, object]) -> Dossier:
+    """Other facts: name, note, collection, purpose or strategy."""
+    connection.execute(update(targets).where(targets.c.id == target).values(**values))
+    return dossier_of(connection, target)
 
 
 def keep_verdict(connection: Connection, target: TargetId, question: str, verdict: Verdict, *, agent: str, now: datetime) -> None:
@@ -76,6 +338,21 @@ def iter_verdicts(connection: Connection, target: TargetId) -> Iterator[dict[str
             "agent": row.agent,
             "at": row.at.isoformat(),
         }
+
+
+def _dossier(row: RowMapping) -> Dossier:
+    return Dossier(
+        target=_target(row),
+        host=row["host"],
+        state=TargetState(row["state"]),
+        since=row["state_since"],
+        reason=row["state_reason"],
+        strategy=Strategy(row["strategy"]),
+        origin=Origin(row["origin"]),
+        nominated_by=row["nominated_by"],
+        note=row["note"],
+        look_again_on=date.fromisoformat(row["look_again_on"]) if row["look_again_on"] else None,
+    )
 
 
 def _target(row: RowMapping) -> Target:

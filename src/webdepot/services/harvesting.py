@@ -100,6 +100,7 @@ def latest(archive: Archive, limit: int) -> list[Harvest]:
 
 def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harvest:
     """Run it to its end, or until it is told to stop (then it can be run again). RemoteError when nothing came at all."""
+    selecting.refuse_if_refused(archive, harvest.target)
     with locked(folder_of(archive, harvest)):
         recover(archive, harvest)
         with archive.database.transaction() as connection:

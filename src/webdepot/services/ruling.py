@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
+from sqlalchemy import Connection
+
 from webdepot.access import rules
 from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.archive import Archive
@@ -31,8 +33,47 @@ def add(
     public_text: str = "",
     private_note: str = "",
     reason: str = "",
+    by: str = "",
 ) -> Sequence[Rule]:
     """Make a rule about what a pattern covers; it holds on every surface with the next request. InputError when a part of it is wrong."""
+    with archive.database.transaction() as connection:
+        return add_in(
+            connection,
+            archive,
+            pattern,
+            answer=answer,
+            captured_from=captured_from,
+            captured_to=captured_to,
+            embargo_days=embargo_days,
+            valid_from=valid_from,
+            valid_to=valid_to,
+            access_point=access_point,
+            public_text=public_text,
+            private_note=private_note,
+            reason=reason,
+            by=by,
+        )
+
+
+def add_in(
+    connection: Connection,
+    archive: Archive,
+    pattern: str,
+    *,
+    answer: RuleAnswer,
+    captured_from: str = "",
+    captured_to: str = "",
+    embargo_days: int = 0,
+    valid_from: date = date.min,
+    valid_to: date = date.max,
+    access_point: AccessPoint | None = None,
+    public_text: str = "",
+    private_note: str = "",
+    reason: str = "",
+    by: str = "",
+) -> Sequence[Rule]:
+    """As `add`, in the caller's transaction: a decision and the rules that carry it out are kept or lost together."""
+    agent = by or archive.agent
     draft = Rule(
         id=0,
         prefix="",
@@ -46,24 +87,27 @@ def add(
         public_text=public_text.strip(),
         private_note=private_note.strip(),
         reason=reason.strip()[:40],
-        created_by=archive.agent[:200],
+        created_by=agent[:200],
         created_at=archive.clock(),
     )
-    with archive.database.transaction() as connection:
-        made = [rules.add(connection, replace(draft, prefix=prefix, exact=exact)) for prefix, exact in _prefixes(pattern)]
-        for rule in made:
-            append(
-                connection,
-                _event(archive, rule, "closed" if rule.answer is not RuleAnswer.SHOW else "opened", f"{rule.answer.value} {pattern}"),
-            )
+    made = [rules.add(connection, replace(draft, prefix=prefix, exact=exact)) for prefix, exact in _prefixes(pattern)]
+    for rule in made:
+        append(connection, _event(archive, rule, _ACTIONS[rule.answer], f"{rule.answer.value} {pattern}", agent))
     return made
 
 
-def remove(archive: Archive, number: int) -> Rule:
+_ACTIONS = {RuleAnswer.SHOW: "opened", RuleAnswer.REFUSE: "closed", RuleAnswer.HIDE: "closed", RuleAnswer.WARN: "warned"}
+
+
+def remove(archive: Archive, number: int, *, by: str = "") -> Rule:
     """Take a rule back; NotFound when there is none."""
     with archive.database.transaction() as connection:
-        rule = rules.remove(connection, number)
-        append(connection, _event(archive, rule, "took back", f"{rule.answer.value} {rule.prefix}"))
+        return remove_in(connection, archive, number, by=by)
+
+
+def remove_in(connection: Connection, archive: Archive, number: int, *, by: str = "") -> Rule:
+    rule = rules.remove(connection, number)
+    append(connection, _event(archive, rule, "took back", f"{rule.answer.value} {rule.prefix}", by or archive.agent))
     return rule
 
 
@@ -97,10 +141,10 @@ def _edge(text: str, *, end: bool) -> str:
     return to_timestamp(period.end if end else period.start)
 
 
-def _event(archive: Archive, rule: Rule, action: str, words: str) -> Event:
+def _event(archive: Archive, rule: Rule, action: str, words: str, agent: str) -> Event:
     return Event(
         at=archive.clock(),
-        agent=archive.agent,
+        agent=agent[:200],
         action=action,
         subject_kind="access rule",
         subject=str(rule.id),

@@ -1,41 +1,367 @@
-"""Which sites, and may we? Every harvest passes the gate here (law: one gate decides whether a target may be harvested)."""
+"""Which sites, and may we? Nominating, judging, deciding; and the gate that every harvest passes (law: one gate decides whether a
+target may be harvested).
 
-from collections.abc import Sequence
+Every step is a row of `selection.states.TARGET`; each leaves an event with what was before and after, and who did it. `by` is the
+person who acts; empty means the person at the command line or the program itself.
+"""
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from sqlalchemy import Connection
+
+from webdepot.accounts import Person
 from webdepot.archive import Archive
-from webdepot.errors import NotPermitted
-from webdepot.model import Purpose, Target
-from webdepot.provenance import Event, append
-from webdepot.selection import permission, targets
+from webdepot.errors import InputError, NotFound, NotPermitted
+from webdepot.model import EVERYTHING, Answer, Purpose, Target, TargetId, Verdict
+from webdepot.provenance import Event, append, iter_of
+from webdepot.selection import criteria, grounds, letters, permission, targets
+from webdepot.selection.criteria import Criterion, Judgement, Kind
 from webdepot.selection.permission import Basis, Ground
-from webdepot.url import Url, host_of
+from webdepot.selection.states import TARGET, TargetState
+from webdepot.selection.targets import LONGEST_NAME, LONGEST_NOTE, Dossier, Filter, Known, Listing, Nomination, Origin, Strategy
+from webdepot.url import Url, from_typed, host_of
+
+MOST_SEEDS = 200
+NEEDS_REASON = frozenset({"put off", "reject", "reopen", "end"})
+DECISIONS = ("nominate", "select", "put off", "reject", "reopen", "end")
+"""Acts that a person takes on the page of a target; the others follow from letters, grounds and answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A target's criteria with the answers given, and what they come to."""
+
+    asked: Sequence[Criterion]
+    given: Mapping[str, Judgement]
+    verdict: Verdict
+    points: float
+    points_needed: float
+
+
+# --- naming sites -----------------------------------------------------------------------------------------------------
 
 
 def nominate(archive: Archive, seeds: Sequence[Url], *, collection: str, name: str = "") -> Target:
     """The target of these seeds; a new one is registered with an event."""
-    now = archive.clock()
+    nomination = Nomination(seeds=tuple(seeds), name=name or host_of(seeds[0]), collection=collection)
+    dossier, _ = enter(archive, nomination)
+    return dossier.target
+
+
+def enter(archive: Archive, nomination: Nomination, *, by: str = "") -> tuple[Dossier, bool]:
+    """A nomination as a target, and whether it is new; a known site in any spelling is found again."""
     with archive.database.transaction() as connection:
-        target, is_new = targets.register(
-            connection, seeds, name=name or host_of(seeds[0]), collection=collection, purpose=Purpose.HERITAGE, now=now
+        return enter_in(connection, archive, nomination, by=by)
+
+
+def enter_in(connection: Connection, archive: Archive, nomination: Nomination, *, by: str = "") -> tuple[Dossier, bool]:
+    """As `enter`, in the caller's transaction."""
+    now = archive.clock()
+    dossier, is_new = targets.nominate(connection, nomination, now=now)
+    if is_new:
+        action = "suggested" if dossier.state is TargetState.SUGGESTED else "nominated"
+        detail = {"after": {"state": dossier.state.value, "seeds": list(nomination.seeds), "origin": nomination.origin.value}}
+        append(connection, event(archive, dossier, action, by=by or nomination.by, message=dossier.name, detail=detail))
+    return dossier, is_new
+
+
+def suggest(archive: Archive, typed: str, *, name: str = "", reason: str = "", by: str = "", mail: str = "") -> tuple[Dossier, bool]:
+    """A site that somebody named in the public form, and whether it is new. InputError when the address is none."""
+    url = public_address(typed)
+    known = find_known(archive, url)
+    if known is not None and known.is_same:
+        return known.dossier, False
+    note = "\n".join(filter(None, [reason.strip()[:2000], f"Mail: {mail}" if mail else ""]))
+    label = " ".join(name.split())[:LONGEST_NAME]
+    who = " ".join(by.split())[:200]
+    nomination = Nomination(seeds=(url,), name=label or host_of(url), collection=EVERYTHING, origin=Origin.PUBLIC, by=who, note=note)
+    return enter(archive, nomination, by=f"public form{f' ({who})' if who else ''}")
+
+
+def public_address(typed: str) -> Url:
+    """An address as people write it; only sites with a name that can be asked on the web."""
+    url = from_typed(typed)
+    if not url.startswith(("http://", "https://")) or "@" in url.partition("://")[2].partition("/")[0]:
+        raise InputError(f"{typed[:100]!r} is no address of a web site. Write it like https://www.example.org/")
+    if "." not in host_of(url).partition(":")[0] and not host_of(url).startswith(("localhost", "[")):
+        raise InputError(f"{typed[:100]!r} has no full host name. Write it like https://www.example.org/")
+    return url
+
+
+def draft(
+    typed: Iterable[str],
+    *,
+    name: str = "",
+    collection: str = EVERYTHING,
+    purpose: str = Purpose.HERITAGE,
+    strategy: str = Strategy.SELECTIVE,
+    origin: Origin = Origin.STAFF,
+    by: str = "",
+    note: str = "",
+) -> Nomination:
+    """A nomination from what a person filled in; InputError names the part that is wrong."""
+    seeds = tuple(dict.fromkeys(public_address(one) for one in typed if one.strip()))
+    if not 1 <= len(seeds) <= MOST_SEEDS:
+        raise InputError(f"A target needs 1 to {MOST_SEEDS} addresses to start from.")
+    label = " ".join(name.split())
+    if len(label) > LONGEST_NAME or len(note) > LONGEST_NOTE:
+        raise InputError(f"A name has at most {LONGEST_NAME} characters, a note {LONGEST_NOTE}.")
+    if not collection.replace("-", "").replace("_", "").isalnum() or not collection.isascii() or len(collection) > 60:
+        raise InputError(f"{collection[:60]!r} is no name for a collection. Use letters, digits, - and _.")
+    try:
+        purposes, strategies = Purpose(purpose), Strategy(strategy)
+    except ValueError:
+        raise InputError(f"The purpose is one of {', '.join(Purpose)}; the strategy one of {', '.join(Strategy)}.") from None
+    return Nomination(
+        seeds=seeds,
+        name=label or host_of(seeds[0]),
+        collection=collection,
+        purpose=purposes,
+        strategy=strategies,
+        origin=origin,
+        by=by[:200],
+        note=note.strip(),
+    )
+
+
+def find_known(archive: Archive, url: Url) -> Known | None:
+    """The target that an address belongs to, in whatever spelling."""
+    with archive.database.reading() as connection:
+        return targets.find_known(connection, url)
+
+
+# --- looking ----------------------------------------------------------------------------------------------------------
+
+
+def listed(archive: Archive, asked: Filter) -> Listing:
+    with archive.database.reading() as connection:
+        return targets.listing(connection, asked)
+
+
+def counts(archive: Archive) -> Mapping[TargetState, int]:
+    with archive.database.reading() as connection:
+        return targets.counts(connection)
+
+
+def get(archive: Archive, target: int) -> Dossier:
+    with archive.database.reading() as connection:
+        return targets.dossier_of(connection, target)
+
+
+def find(archive: Archive, text: str) -> Dossier:
+    """The target that a person means by a number, a name or an address; NotFound says how to list them."""
+    with archive.database.reading() as connection:
+        found = targets.find_named(connection, text)
+        if found is None:
+            raise NotFound(f"There is no target {text[:100]!r}. List them: webdepot target list")
+        return targets.dossier_of(connection, found.id)
+
+
+def history(archive: Archive, target: TargetId) -> Sequence[Event]:
+    """Everything that was done about a target, the newest first."""
+    with archive.database.reading() as connection:
+        return list(iter_of(connection, "target", str(target)))[::-1]
+
+
+# --- judging and deciding ---------------------------------------------------------------------------------------------
+
+
+def criteria_of(archive: Archive) -> Sequence[Criterion]:
+    with archive.database.reading() as connection:
+        return criteria.every(connection)
+
+
+def set_criteria(archive: Archive, wanted: Sequence[Criterion], *, by: str = "") -> None:
+    """Another list of criteria from now on; what was answered before stays readable."""
+    with archive.database.transaction() as connection:
+        before = criteria.every(connection)
+        criteria.replace_all(connection, wanted)
+        detail = {"before": [one.code for one in before], "after": [one.code for one in wanted]}
+        append(
+            connection,
+            Event(
+                at=archive.clock(), agent=by or archive.agent, action="changed", subject_kind="criteria", subject="criteria", detail=detail
+            ),
         )
-        if is_new:
-            append(
+
+
+def judged(archive: Archive, target: TargetId) -> Judged:
+    with archive.database.reading() as connection:
+        return _judged(connection, archive, target)
+
+
+def _judged(connection: Connection, archive: Archive, target: TargetId) -> Judged:
+    asked, given = criteria.every(connection), criteria.given_for(connection, target)
+    needed = archive.config.selection.points_needed
+    by_code = {one.criterion: one for one in given}
+    points = sum(one.weight * by_code[one.code].value for one in asked if not one.required and one.code in by_code)
+    verdict = criteria.judge(given, asked, points_needed=needed)
+    return Judged(asked=asked, given=by_code, verdict=verdict, points=points, points_needed=needed)
+
+
+def answer(archive: Archive, target: TargetId, given: Sequence[Judgement], *, person: Person | None = None) -> Judged:
+    """Keep answers to criteria, each with its reason; with all that is needed answered the target is judged.
+
+    `person` None is whoever works on the archive's own machine. NotPermitted when a role may not answer a criterion.
+    """
+    now, agent = archive.clock(), person.name if person else archive.agent
+    with archive.database.transaction() as connection:
+        dossier = targets.dossier_of(connection, target)
+        TARGET.after(dossier.state, "judge", f"Target {dossier.id} ({dossier.name})")
+        asked = {one.code: one for one in criteria.every(connection)}
+        before = criteria.given_for(connection, target)
+        for one in given:
+            criterion = asked.get(one.criterion)
+            if criterion is None:
+                raise InputError(f"There is no criterion {one.criterion[:60]!r}. Known: {', '.join(asked)}.")
+            if person is not None and not person.roles & criterion.roles:
+                raise NotPermitted(f"Only {', '.join(sorted(criterion.roles))} may answer {criterion.code!r}.")
+            kept = _checked(one, criterion)
+            criteria.keep(
                 connection,
-                Event(at=now, agent=archive.agent, action="nominated", subject_kind="target", subject=str(target.id), message=target.name),
+                target,
+                Judgement(
+                    criterion=one.criterion,
+                    value=kept.value,
+                    words=kept.words,
+                    reason=kept.reason,
+                    question=criterion.question,
+                    agent=agent,
+                    at=now,
+                ),
             )
-    return target
+        result = _judged(connection, archive, target)
+        detail = {
+            "before": {one.criterion: one.words or one.value for one in before},
+            "after": {code: one.words or one.value for code, one in result.given.items()},
+        }
+        append(connection, event(archive, dossier, "answered criteria", by=agent, message=result.verdict.reason, detail=detail))
+        if result.verdict.answer is not Answer.PASS:
+            targets.keep_verdict(connection, target, "belongs in the collection", result.verdict, agent=agent, now=now)
+            if dossier.state is not TargetState.JUDGED:
+                step(connection, archive, dossier, "judge", by=agent, reason=f"{result.verdict.answer.value}: {result.verdict.reason}")
+    return result
 
 
-def admit(archive: Archive, target: Target, bases: Sequence[Basis]) -> None:
+def _checked(given: Judgement, criterion: Criterion) -> Judgement:
+    reason = given.reason.strip()
+    if not reason or len(reason) > LONGEST_NOTE:
+        raise InputError(f"The answer to {criterion.code!r} needs a reason.")
+    if criterion.kind is Kind.TEXT and not given.words.strip():
+        raise InputError(f"{criterion.code!r} is answered in words.")
+    if not 0 <= given.value <= 1:
+        raise InputError(f"The answer to {criterion.code!r} lies between no (0) and yes (1).")
+    value = 0.0 if criterion.kind is Kind.TEXT else given.value
+    return Judgement(criterion=given.criterion, value=value, words=given.words.strip()[:LONGEST_NOTE], reason=reason)
+
+
+def decide(archive: Archive, target: TargetId, act: str, *, by: str = "", reason: str = "", look_again_on: date | None = None) -> Dossier:
+    """Take up, select, put off, reject, reopen or end a target; Conflict says why it is not possible, InputError what is missing."""
+    if act not in DECISIONS:
+        raise InputError(f"{act[:40]!r} is no decision about a target. Known: {', '.join(DECISIONS)}.")
+    if act in NEEDS_REASON and not reason.strip():
+        raise InputError(f"Say why: to {act} needs a reason.")
+    with archive.database.transaction() as connection:
+        dossier = targets.dossier_of(connection, target)
+        return step(
+            connection, archive, dossier, act, by=by, reason=reason.strip(), look_again_on=look_again_on if act == "put off" else None
+        )
+
+
+def step(
+    connection: Connection,
+    archive: Archive,
+    dossier: Dossier,
+    act: str,
+    *,
+    by: str = "",
+    reason: str = "",
+    look_again_on: date | None = None,
+) -> Dossier:
+    """One step on the path with its event, in the caller's transaction."""
+    moved = targets.move(connection, dossier, act, reason=reason, now=archive.clock(), look_again_on=look_again_on)
+    detail = {"before": {"state": dossier.state.value}, "after": {"state": moved.state.value}, "act": act}
+    append(connection, event(archive, moved, moved.state.value, by=by, message=reason, detail=detail))
+    return moved
+
+
+def describe(
+    archive: Archive, target: TargetId, *, name: str, collection: str, purpose: str, strategy: str, note: str, by: str = ""
+) -> Dossier:
+    """Other words about a target; its addresses stay, for they are what it is."""
+    with archive.database.transaction() as connection:
+        before = targets.dossier_of(connection, target)
+        new = draft(before.target.seeds, name=name, collection=collection, purpose=purpose, strategy=strategy, note=note)
+        values = {
+            "name": new.name,
+            "collection": new.collection,
+            "purpose": new.purpose.value,
+            "strategy": new.strategy.value,
+            "note": new.note,
+        }
+        after = targets.change(connection, target, values)
+        old = {
+            "name": before.name,
+            "collection": before.target.collection,
+            "purpose": before.target.purpose.value,
+            "strategy": before.strategy.value,
+            "note": before.note,
+        }
+        changed = [field for field in values if values[field] != old[field]]
+        if changed:
+            detail = {"before": {field: old[field] for field in changed}, "after": {field: values[field] for field in changed}}
+            append(connection, event(archive, after, "changed", by=by, message=", ".join(changed), detail=detail))
+    return after
+
+
+# --- the gate ---------------------------------------------------------------------------------------------------------
+
+
+def may_harvest(archive: Archive, target: TargetId, extra: Sequence[Basis] = ()) -> Verdict:
+    """May this target be harvested now, and if not, what is missing. `extra` grounds count for this question alone."""
+    with archive.database.reading() as connection:
+        return _gate(connection, target, extra, archive.clock().date())
+
+
+def _gate(connection: Connection, target: TargetId, extra: Sequence[Basis], today: date) -> Verdict:
+    dossier = targets.dossier_of(connection, target)
+    bases = [kept.basis for kept in grounds.holding(connection, target)]
+    return permission.gate(dossier.state, [*bases, *extra], letters.notices(connection, target), today)
+
+
+def admit(archive: Archive, target: Target, bases: Sequence[Basis] = ()) -> None:
     """Ask the gate and keep its verdict; NotPermitted says what is missing."""
     now = archive.clock()
-    verdict = permission.may_harvest(bases, now.date())
     with archive.database.transaction() as connection:
+        verdict = _gate(connection, target.id, bases, now.date())
         targets.keep_verdict(connection, target.id, "may harvest", verdict, agent=archive.agent, now=now)
     if not verdict:
         raise NotPermitted(f"{target.name} may not be harvested: {verdict.reason} ({verdict.rule}).")
 
 
+def refuse_if_refused(archive: Archive, target: TargetId) -> None:
+    """NotPermitted when the owner refused since a harvest was begun: what was stopped is not resumed."""
+    verdict = may_harvest(archive, target, [operators_decision(archive)])
+    if verdict.rule == Ground.REFUSAL.value:
+        raise NotPermitted(f"Target {target} may not be harvested: {verdict.reason} ({verdict.rule}).")
+
+
 def operators_decision(archive: Archive) -> Basis:
     """The ground of `webdepot archive`: whoever typed the command answers for it, and the record says so."""
     return Basis(ground=Ground.OPERATOR, since=archive.clock().date(), reason=f"asked for on the command line by {archive.agent}")
+
+
+def event(
+    archive: Archive, dossier: Dossier, action: str, *, by: str = "", message: str = "", detail: Mapping[str, object] | None = None
+) -> Event:
+    return Event(
+        at=archive.clock(),
+        agent=(by or archive.agent)[:200],
+        action=action[:60],
+        subject_kind="target",
+        subject=str(dossier.id),
+        message=message,
+        detail=detail or {},
+    )

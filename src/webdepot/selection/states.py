@@ -1,0 +1,122 @@
+"""The path of a target from a suggestion to a site that may be harvested, and of a letter to its owner, as state tables (mission K2, K3).
+
+Whether a target may be harvested is not read off its state alone: `permission.gate` asks state, grounds and letters together.
+"""
+
+from enum import StrEnum
+
+from webdepot.states import Machine, Step
+
+
+class TargetState(StrEnum):
+    SUGGESTED = "suggested"
+    NOMINATED = "nominated"
+    JUDGED = "judged"
+    PUT_OFF = "put off"
+    REJECTED = "rejected"
+    SELECTED = "selected"
+    ASKED = "asked"
+    CLEARED = "cleared"
+    REFUSED = "refused"
+    ENDED = "ended"
+    IMPORTED = "imported"
+
+
+class LetterState(StrEnum):
+    QUEUED = "queued"
+    SENT = "sent"
+    FAILED = "failed"
+    UNDELIVERABLE = "undeliverable"
+    ANSWERED = "answered"
+    SILENT = "silent"
+    WITHDRAWN = "withdrawn"
+
+
+_S, _L = TargetState, LetterState
+_UNDECIDED = (_S.SUGGESTED, _S.NOMINATED, _S.JUDGED)
+_CHOSEN = (_S.SELECTED, _S.ASKED, _S.CLEARED)
+
+TARGET = Machine(
+    noun="target",
+    steps=(
+        Step(act="suggest", before=(), after=_S.SUGGESTED, words="Somebody named the site in the public form."),
+        Step(act="nominate", before=(), after=_S.NOMINATED, words="Staff or a partner institution named it, alone or in a list."),
+        Step(act="import", before=(), after=_S.IMPORTED, words="Foreign containers were taken in under it."),
+        Step(act="nominate", before=(_S.SUGGESTED,), after=_S.NOMINATED, words="Staff took up a suggestion."),
+        Step(
+            act="judge",
+            before=(*_UNDECIDED, _S.PUT_OFF),
+            after=_S.JUDGED,
+            words="The criteria are answered, each with its reason; together they give a verdict.",
+        ),
+        Step(act="select", before=(_S.JUDGED,), after=_S.SELECTED, words="A person put it on the selection list."),
+        Step(
+            act="put off",
+            before=(*_UNDECIDED, _S.SELECTED),
+            after=_S.PUT_OFF,
+            words="To be looked at again, on a day or some time; with a reason.",
+        ),
+        Step(act="reject", before=(*_UNDECIDED, _S.PUT_OFF, _S.SELECTED), after=_S.REJECTED, words="Not for this archive; with a reason."),
+        Step(act="reopen", before=(_S.REJECTED, _S.PUT_OFF, _S.ENDED), after=_S.NOMINATED, words="It is looked at again; with a reason."),
+        Step(act="ask", before=(_S.SELECTED, _S.CLEARED), after=_S.ASKED, words="A letter went to the owner; the opt-out term runs."),
+        Step(
+            act="clear",
+            before=(*_CHOSEN, _S.REFUSED),
+            after=_S.CLEARED,
+            words="There is a ground: consent, silence after the term, or one that needs no letter. After a refusal only consent.",
+        ),
+        Step(
+            act="lose ground",
+            before=(_S.ASKED, _S.CLEARED),
+            after=_S.SELECTED,
+            words="The letter came back, or the ground ended or was withdrawn.",
+        ),
+        Step(
+            act="refuse",
+            before=(*_UNDECIDED, _S.PUT_OFF, _S.REJECTED, *_CHOSEN, _S.ENDED, _S.REFUSED, _S.IMPORTED),
+            after=_S.REFUSED,
+            words="The owner does not want it: running harvests are stopped and access is closed at once.",
+        ),
+        Step(act="end", before=(*_CHOSEN, _S.REFUSED), after=_S.ENDED, words="It is not harvested any more; what is kept stays."),
+    ),
+    meanings={
+        _S.SUGGESTED: "named by the public, not yet looked at",
+        _S.NOMINATED: "to be judged against the criteria",
+        _S.JUDGED: "criteria answered; a person decides",
+        _S.PUT_OFF: "to be looked at again later",
+        _S.REJECTED: "not for this archive; the reasons are kept",
+        _S.SELECTED: "on the selection list; needs a ground",
+        _S.ASKED: "a letter is out and the term runs",
+        _S.CLEARED: "has a ground and may be harvested",
+        _S.REFUSED: "the owner refused: neither harvested nor shown",
+        _S.ENDED: "no longer harvested",
+        _S.IMPORTED: "holds what was imported; never harvested",
+    },
+)
+
+LETTER = Machine(
+    noun="letter",
+    steps=(
+        Step(act="queue", before=(), after=_L.QUEUED, words="Written from its template and waiting to be sent."),
+        Step(act="send", before=(_L.QUEUED, _L.FAILED), after=_L.SENT, words="The mail server took it; the term counts from this day."),
+        Step(act="fail", before=(_L.QUEUED, _L.FAILED), after=_L.FAILED, words="The mail server did not take it; it is tried again."),
+        Step(
+            act="return",
+            before=(_L.QUEUED, _L.FAILED, _L.SENT, _L.SILENT),
+            after=_L.UNDELIVERABLE,
+            words="No such mailbox, at once or by a letter that came back; it never starts a term.",
+        ),
+        Step(act="answer", before=(_L.SENT, _L.SILENT), after=_L.ANSWERED, words="The owner consented, refused or set conditions."),
+        Step(act="pass in silence", before=(_L.SENT,), after=_L.SILENT, words="The day after the term has come without an answer."),
+        Step(act="withdraw", before=(_L.QUEUED, _L.FAILED), after=_L.WITHDRAWN, words="It was taken back before it went out."),
+    ),
+    meanings={
+        _L.QUEUED: "waits to be sent",
+        _L.SENT: "with the owner; its term runs",
+        _L.FAILED: "could not be sent; will be tried again",
+        _L.UNDELIVERABLE: "there is nobody at that address",
+        _L.ANSWERED: "the owner answered",
+        _L.SILENT: "the term passed without an answer: implied consent",
+        _L.WITHDRAWN: "taken back before it was sent",
+    },
+)

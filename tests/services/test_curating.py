@@ -1,0 +1,387 @@
+"""From a suggestion to a site that may be harvested, over real SMTP and with a clock that is moved."""
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from letters import LetterBox
+from webdepot.access.policy import AccessPoint, Reader, allows
+from webdepot.accounts import Person, Role
+from webdepot.archive import Archive
+from webdepot.config import MailConfig
+from webdepot.errors import Conflict, InputError, NotFound, NotPermitted
+from webdepot.model import HarvestState
+from webdepot.selection import letters
+from webdepot.selection.contacts import Contact
+from webdepot.selection.criteria import Criterion, Judgement, Kind
+from webdepot.selection.permission import Ground
+from webdepot.selection.states import LetterState, TargetState
+from webdepot.selection.targets import Filter, Origin, Sort
+from webdepot.selection.templates import LetterKind, Template
+from webdepot.services import harvesting, mailing, permitting, ruling, selecting
+from webdepot.services.harvest_options import HarvestOptions
+from webdepot.services.permitting import Conditions, Reply, Showing
+from webdepot.url import key
+
+START = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)
+PUBLIC = Reader()
+READING_ROOM = Reader(access_point=AccessPoint.READING_ROOM)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_days(self, days: int) -> None:
+        self.now += timedelta(days=days)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def office(home: Path, clock: Clock, letter_box: LetterBox) -> Iterator[Archive]:
+    """An archive that can send letters."""
+    with Archive.open(home, clock=clock, agent="Ada") as archive:
+        mail = MailConfig(host="127.0.0.1", port=letter_box.port, security="none", sender="archive@library.example", timeout_s=5.0)
+        archive.config = dataclasses.replace(archive.config, mail=mail)
+        yield archive
+
+
+def nominated(archive: Archive, typed: str = "https://www.museum.example/"):
+    return selecting.enter(archive, selecting.draft([typed]))[0]
+
+
+def selected(archive: Archive, typed: str = "https://www.museum.example/", mail: str = "owner@museum.example"):
+    dossier = nominated(archive, typed)
+    yes = [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")]
+    selecting.answer(archive, dossier.id, yes)
+    permitting.add_contact(archive, Contact(target=dossier.id, name="Ms Owner", mail=mail, language="en"))
+    return selecting.decide(archive, dossier.id, "select")
+
+
+def asked(archive: Archive, **given: str):
+    dossier = selected(archive, **given)
+    permitting.ask(archive, [dossier.id], portal_url="https://archive.example")
+    mailing.deliver(archive)
+    return selecting.get(archive, dossier.id)
+
+
+def is_shown(archive: Archive, url: str, reader: Reader = PUBLIC) -> bool:
+    return bool(allows(key(url), "20260101000000", ruling.every(archive), reader, archive.clock().date()))
+
+
+# --- suggesting and judging -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "museum.example",
+        "HTTP://WWW.Museum.Example",
+        "https://museum.example:443/",
+        "http://www.museum.example/index.html",
+        "https://www2.museum.example/index.php",
+        " museum.example/?",
+        "https://museum.example/#top",
+    ],
+)
+def test_a_known_site_is_recognised_in_any_spelling(office: Archive, spelling: str):
+    first = nominated(office)
+    again, is_new = selecting.suggest(office, spelling)
+    assert (again.id, is_new) == (first.id, False)
+
+
+def test_a_part_of_a_known_site_is_told(office: Archive):
+    whole = nominated(office)
+    known = selecting.find_known(office, selecting.public_address("museum.example/clocks/1700/list.html"))
+    assert known is not None and known.dossier.id == whole.id and not known.is_same
+    part = nominated(office, "museum.example/clocks/")
+    known = selecting.find_known(office, selecting.public_address("museum.example/clocks/1700/list.html"))
+    assert known is not None and known.dossier.id == part.id
+    assert selecting.find_known(office, selecting.public_address("museum.example.org/")) is None
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "javascript:alert(1)", "ftp://museum.example/", "museum", "http://user:secret@museum.example/", "x" * 70_000]
+)
+def test_what_is_no_public_site_is_not_suggested(office: Archive, typed: str):
+    with pytest.raises(InputError):
+        selecting.suggest(office, typed)
+
+
+def test_a_suggestion_is_signed_and_dated(office: Archive):
+    dossier, is_new = selecting.suggest(office, "museum.example", reason="Clocks!", by="A reader", mail="reader@home.example")
+    assert is_new and dossier.state is TargetState.SUGGESTED and dossier.origin is Origin.PUBLIC and dossier.since == START
+    assert "Clocks!" in dossier.note
+    [event] = selecting.history(office, dossier.id)
+    assert (event.action, event.agent, event.at) == ("suggested", "public form (A reader)", START)
+
+
+def test_answers_judge_a_target_each_with_its_reason(office: Archive):
+    dossier = nominated(office)
+    open_ = selecting.answer(office, dossier.id, [Judgement(criterion="national", value=1.0, reason="in Dutch")])
+    assert open_.verdict.answer == "pass" and selecting.get(office, dossier.id).state is TargetState.NOMINATED
+    with pytest.raises(Conflict, match="only what is judged"):
+        selecting.decide(office, dossier.id, "select")
+    done = selecting.answer(office, dossier.id, [Judgement(criterion="cultural", value=1.0, reason="clocks")])
+    assert done.verdict and selecting.get(office, dossier.id).state is TargetState.JUDGED
+    given = selecting.judged(office, dossier.id).given["cultural"]
+    assert (given.reason, given.agent, given.at, given.question) == ("clocks", "Ada", START, "Has it cultural content?")
+    with pytest.raises(InputError, match="needs a reason"):
+        selecting.answer(office, dossier.id, [Judgement(criterion="cultural", value=1.0, reason=" ")])
+    with pytest.raises(InputError, match="to reject needs a reason"):
+        selecting.decide(office, dossier.id, "reject")
+    rejected = selecting.decide(office, dossier.id, "reject", reason="too small", by="Bob")
+    assert (rejected.state, rejected.reason) == (TargetState.REJECTED, "too small")
+    assert selecting.history(office, dossier.id)[0].agent == "Bob"
+    put_off = selecting.decide(
+        office, selecting.decide(office, dossier.id, "reopen", reason="r").id, "put off", reason="s", look_again_on=date(2027, 1, 1)
+    )
+    assert put_off.look_again_on == date(2027, 1, 1)
+
+
+def test_criteria_are_configured_with_weights_kinds_and_who_may_answer(office: Archive):
+    reviewers = frozenset({Role.REVIEWER})
+    selecting.set_criteria(
+        office,
+        [
+            Criterion(code="ours", question="Is it ours?", required=True),
+            Criterion(code="depth", question="How deep?", kind=Kind.SCALE, weight=2.0, roles=reviewers),
+            Criterion(code="remark", question="What else?", kind=Kind.TEXT),
+        ],
+    )
+    dossier = nominated(office)
+    curator = Person(name="Carl", roles=frozenset({Role.CURATOR}))
+    with pytest.raises(NotPermitted, match="Only reviewer may answer 'depth'"):
+        selecting.answer(office, dossier.id, [Judgement(criterion="depth", value=1.0, reason="r")], person=curator)
+    selecting.answer(office, dossier.id, [Judgement(criterion="ours", value=1.0, reason="r")], person=curator)
+    reviewer = Person(name="Rita", roles=reviewers)
+    low = selecting.answer(office, dossier.id, [Judgement(criterion="depth", value=0.25, reason="r")], person=reviewer)
+    assert low.points == 0.5 and low.verdict.answer == "reject"
+    high = selecting.answer(office, dossier.id, [Judgement(criterion="depth", value=0.5, reason="r")], person=reviewer)
+    assert high.points == 1.0 and high.verdict
+
+
+def test_the_list_is_filtered_sorted_and_paged_in_the_database(office: Archive, clock: Clock):
+    for number in range(60):
+        nominated(office, f"https://site{number:02d}.example/")
+        clock.now += timedelta(minutes=1)
+    selecting.suggest(office, "https://wish_100%.example/".replace("_100%", "-100"))
+    first = selecting.listed(office, Filter())
+    assert (first.total, first.pages, len(first.rows), first.rows[0].name) == (61, 2, 50, "site00.example")
+    assert [one.name for one in selecting.listed(office, Filter(page=2)).rows][-1] == "wish-100.example"
+    assert selecting.listed(office, Filter(state=TargetState.SUGGESTED)).total == 1
+    assert selecting.listed(office, Filter(words="TE05 exam")).rows[0].name == "site05.example"
+    assert selecting.listed(office, Filter(words="%")).total == 0
+    assert selecting.listed(office, Filter(sort=Sort.CREATED, descending=True)).rows[1].name == "site59.example"
+    assert selecting.counts(office)[TargetState.NOMINATED] == 60
+
+
+# --- asking -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(office: Archive, clock: Clock, letter_box: LetterBox):
+    dossier = selected(office)
+    with pytest.raises(NotPermitted, match="no letter has been sent"):
+        selecting.admit(office, dossier.target)
+    permitting.ask(office, [dossier.id], portal_url="https://archive.example")
+    assert "not sent yet" in selecting.may_harvest(office, dossier.id).reason
+    clock.pass_days(3)
+    assert mailing.deliver(office).sent == 1
+    [letter] = letter_box.letters
+    assert letter.recipients == ["owner@museum.example"]
+    assert "Ms Owner" in letter.text and "https://www.museum.example/" in letter.text
+    assert "3 December 2026 (28 days from today)" in " ".join(letter.text.split()), "the term counts from the sending"
+    assert selecting.get(office, dossier.id).state is TargetState.ASKED
+    clock.pass_days(28)
+    permitting.tend(office)
+    with pytest.raises(NotPermitted, match="until 2026-12-03"):
+        selecting.admit(office, dossier.target)
+    clock.pass_days(1)
+    assert selecting.may_harvest(office, dossier.id).rule == "implied consent", "also before anything was tended"
+    assert permitting.tend(office).implied == 1 and permitting.tend(office).implied == 0
+    assert selecting.get(office, dossier.id).state is TargetState.CLEARED
+    selecting.admit(office, dossier.target)
+    [ground] = permitting.grounds_of(office, dossier.id)
+    assert (ground.basis.ground, ground.basis.since) == (Ground.IMPLIED_CONSENT, date(2026, 12, 4))
+    told = " > ".join(event.action for event in selecting.history(office, dossier.id)[::-1])
+    assert told == (
+        "nominated > answered criteria > judged > added a contact > selected > wrote a letter > sent a letter > asked > cleared"
+    )
+
+
+def test_one_reminder_goes_out_while_the_term_runs(office: Archive, clock: Clock, letter_box: LetterBox):
+    asked(office)
+    clock.pass_days(13)
+    assert permitting.tend(office).reminders == 0
+    clock.pass_days(1)
+    assert permitting.tend(office).reminders == 1 and permitting.tend(office).reminders == 0
+    mailing.deliver(office)
+    reminder = letter_box.letters[-1]
+    assert "Reminder" in reminder.message["Subject"] and "2 November 2026" in reminder.text and "30 November 2026" in reminder.text
+    clock.pass_days(1)
+    assert permitting.tend(office).reminders == 0
+    assert len(letter_box.letters) == 2
+
+
+def test_the_owner_answers_by_the_secret_address_and_nobody_else_can(office: Archive, letter_box: LetterBox):
+    dossier = asked(office)
+    [token] = re.findall(r"https://archive\.example/answer/(\S+)", letter_box.letters[0].text)
+    found = permitting.find_by_token(office, token)
+    assert found is not None and found[0].id == dossier.id
+    assert permitting.find_by_token(office, token[:-1]) is None and permitting.find_by_token(office, "") is None
+    [kept] = permitting.letters_of(office, dossier.id)
+    assert token not in kept.body and "/answer/…" in kept.body
+    assert token not in json.dumps([dataclasses.asdict(one) for one in selecting.history(office, dossier.id)], default=str)
+
+
+def test_a_refusal_closes_access_at_once_and_consent_opens_it_again(office: Archive, clock: Clock):
+    dossier = asked(office)
+    page = "https://museum.example/clocks/1.html"
+    assert is_shown(office, page)
+    permitting.reply(office, dossier.id, Reply.REFUSAL, words="No thank you", by="Ms Owner")
+    assert not is_shown(office, page) and not is_shown(office, page, Reader(access_point=AccessPoint.STAFF))
+    assert is_shown(office, "https://museum.example.org/")
+    with pytest.raises(NotPermitted, match="No thank you"):
+        selecting.admit(office, dossier.target, [selecting.operators_decision(office)])
+    clock.pass_days(60)
+    permitting.tend(office)
+    assert not selecting.may_harvest(office, dossier.id)
+    with pytest.raises(Conflict, match="only the owner's consent"):
+        permitting.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
+    with pytest.raises(Conflict, match="not possible, it is refused"):
+        selecting.decide(office, dossier.id, "select")
+    permitting.reply(office, dossier.id, Reply.CONSENT, words="All right after all")
+    assert is_shown(office, page) and selecting.may_harvest(office, dossier.id).rule == "consent"
+
+
+def test_conditions_become_rules_of_access(office: Archive, clock: Clock):
+    dossier = asked(office)
+    page = "https://www.museum.example/"
+    conditions = Conditions(showing=Showing.READING_ROOM, until=date(2026, 12, 31), words="only on your premises")
+    permitting.reply(office, dossier.id, Reply.CONDITIONS, conditions=conditions)
+    assert not is_shown(office, page) and is_shown(office, page, READING_ROOM)
+    assert selecting.may_harvest(office, dossier.id)
+    clock.now = datetime(2027, 1, 1, tzinfo=UTC)
+    assert "ended on 2026-12-31" in selecting.may_harvest(office, dossier.id).reason
+    assert permitting.tend(office).ended == 1
+    assert selecting.get(office, dossier.id).state is TargetState.SELECTED
+
+
+def test_a_letter_that_comes_back_never_starts_a_term(office: Archive, clock: Clock, letter_box: LetterBox):
+    letter_box.refused.add("owner@museum.example")
+    dossier = selected(office)
+    permitting.ask(office, [dossier.id])
+    assert mailing.deliver(office).returned == 1
+    assert selecting.get(office, dossier.id).state is TargetState.SELECTED
+    clock.pass_days(100)
+    permitting.tend(office)
+    assert "came back" in selecting.may_harvest(office, dossier.id).reason
+    other = asked(office, typed="https://later.example/", mail="later@later.example")
+    permitting.reply(office, other.id, Reply.UNDELIVERABLE, words="bounced")
+    clock.pass_days(100)
+    permitting.tend(office)
+    assert not selecting.may_harvest(office, other.id)
+    with pytest.raises(Conflict, match="no letter is out"):
+        permitting.reply(office, other.id, Reply.UNDELIVERABLE)
+
+
+def test_a_server_that_is_away_leaves_letters_waiting_and_none_goes_out_twice(office: Archive, letter_box: LetterBox):
+    dossier = selected(office)
+    letter_box.busy = True
+    permitting.ask(office, [dossier.id])
+    assert permitting.ask(office, [dossier.id]).left_out[0][1] == "a letter is out already"
+    failed = mailing.deliver(office)
+    assert failed.failed == 1 and "451" in failed.error
+    letter_box.busy = False
+    assert mailing.deliver(office).sent == 1 and mailing.deliver(office).sent == 0
+    assert len(letter_box.letters) == 1
+
+
+def test_a_whole_list_is_asked_and_those_that_cannot_be_are_named(office: Archive, letter_box: LetterBox):
+    ready = [selected(office, f"https://site{number}.example/", f"owner@site{number}.example").id for number in range(5)]
+    alone = nominated(office, "https://alone.example/").id
+    asking = permitting.ask(office, [*ready, alone, 9999])
+    assert [one.id for one in asking.ready] == ready and [(one.id, why) for one, why in asking.left_out] == [(alone, "it is nominated")]
+    assert mailing.deliver(office).sent == 5
+    assert {letter.recipients[0] for letter in letter_box.letters} == {f"owner@site{number}.example" for number in range(5)}
+
+
+def test_grounds_that_need_no_letter(office: Archive):
+    dossier = selected(office)
+    with pytest.raises(InputError, match="Say where"):
+        permitting.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="")
+    with pytest.raises(InputError, match="not recorded by hand"):
+        permitting.record_ground(office, dossier.id, Ground.IMPLIED_CONSENT, reason="x")
+    permitting.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY 4.0 in the footer")
+    assert selecting.may_harvest(office, dossier.id).rule == "open licence"
+    [ground] = permitting.grounds_of(office, dossier.id)
+    permitting.withdraw_ground(office, dossier.id, ground.id, reason="the footer is about pictures only")
+    assert selecting.get(office, dossier.id).state is TargetState.SELECTED
+    assert not selecting.may_harvest(office, dossier.id)
+    with pytest.raises(NotFound):
+        permitting.withdraw_ground(office, dossier.id, ground.id, reason="again")
+
+
+def test_letters_have_templates_per_language_with_known_fields_only(office: Archive, letter_box: LetterBox):
+    dossier = nominated(office)
+    for language, word in (("en", "Dear"), ("nl", "Geachte"), ("de", "Guten Tag")):
+        rendered = permitting.preview(office, dossier.id, language=language)
+        assert rendered.body.strip().startswith(word) and "{" not in rendered.body + rendered.subject
+    wrong = Template(kind=LetterKind.NOTICE, language="en", subject="s", body="until {term_ends} {config.mail.password}")
+    with pytest.raises(InputError, match=r"no field \{config.mail.password\}"):
+        permitting.save_template(office, wrong)
+    with pytest.raises(InputError, match="until when"):
+        permitting.save_template(office, Template(kind=LetterKind.NOTICE, language="en", subject="s", body="b"))
+    permitting.save_template(office, Template(kind=LetterKind.NOTICE, language="en", subject="About {site}", body="Until {term_ends}."))
+    selecting.describe(
+        office, dossier.id, name="A {purpose} \r\nBcc: x@spam.example", collection="all", purpose="heritage", strategy="selective", note=""
+    )
+    rendered = permitting.preview(office, dossier.id)
+    assert rendered.subject == "About A {purpose} Bcc: x@spam.example" and rendered.body == "Until 30 November 2026.\n"
+
+
+def test_names_from_outside_add_no_header_to_a_letter(office: Archive, letter_box: LetterBox):
+    dossier, _ = selecting.suggest(office, "evil.example", name="Nice site\r\nBcc: many@spam.example\r\n\r\nHello")
+    yes = [Judgement(criterion=code, value=1.0, reason="r") for code in ("national", "cultural")]
+    selecting.answer(office, dossier.id, yes)
+    selecting.decide(office, dossier.id, "select")
+    with pytest.raises(InputError):
+        permitting.add_contact(office, Contact(target=dossier.id, mail="a@evil.example\r\nBcc: many@spam.example"))
+    with pytest.raises(InputError):
+        permitting.add_contact(office, Contact(target=dossier.id, name="A\r\nBcc: b@c.example", mail="a@evil.example"))
+    permitting.add_contact(office, Contact(target=dossier.id, mail="a@evil.example"))
+    permitting.ask(office, [dossier.id])
+    mailing.deliver(office)
+    [letter] = letter_box.letters
+    assert letter.recipients == ["a@evil.example"] and letter.message["Bcc"] is None and "Bcc" in letter.message["Subject"]
+
+
+def test_a_harvest_that_was_stopped_is_not_resumed_after_a_refusal(office: Archive):
+    harvest = harvesting.start_or_resume(office, ["http://127.0.0.1:1/"], HarvestOptions.from_config(office.config))
+    dossier = selecting.get(office, harvest.target)
+    permitting.reply(office, dossier.id, Reply.REFUSAL, words="please stop")
+    with pytest.raises(NotPermitted, match="please stop"):
+        harvesting.run(office, harvest)
+    with pytest.raises(NotPermitted, match="please stop"):
+        harvesting.start_or_resume(office, ["http://127.0.0.1:1/"], HarvestOptions.from_config(office.config))
+    assert harvesting.get(office, harvest.id).state is HarvestState.RUNNING
+
+
+def test_letters_are_listed_and_counted(office: Archive):
+    asked(office)
+    counts = dict.fromkeys(LetterState, 0) | {LetterState.SENT: 1}
+    with office.database.reading() as connection:
+        assert letters.counts(connection) == counts
+        assert letters.listing(connection, LetterState.SENT, 1)[1] == 1
