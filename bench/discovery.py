@@ -5,7 +5,7 @@
 Several worlds of 1,400 hosts each (fixed seeds; five cases, 70 % of registrants redacted, typing errors, subsidiaries, guests, shared
 clouds). Measured: precision, recall of what can be found, recall by case, questions asked; then the peer: the report's three rules (range,
 name servers, registrant similarity >= T) over T, on the same worlds. The picture has both curves. Last: what deciding hosts costs a
-harvest of 50,000 distinct hosts, against a plain domain scope.
+whole harvest that meets 50,000 distinct hosts, against a plain domain scope (`bench.discovery_harvest`).
 """
 
 import argparse
@@ -18,19 +18,15 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench import discovery_harvest
 from bench.discovery_world import NOW, World
 from PIL import Image, ImageDraw
 
-from webdepot.harvest import scope
-from webdepot.harvest.host_rules import rules_of
-from webdepot.harvest.scope import Kind, ScopeLimits
-from webdepot.model import Answer, Candidate, Verdict
 from webdepot.selection.domains.judging import Judge
 from webdepot.selection.domains.profile import Measure
 from webdepot.selection.domains.profiling import profile_of
 from webdepot.selection.domains.rules import registrant_similarity
 from webdepot.selection.domains.survey import Survey
-from webdepot.url import Url
 
 SEEDS = (11, 12, 13, 14, 15)
 THRESHOLDS = tuple(step / 20 for step in range(21))
@@ -49,7 +45,7 @@ def main() -> int:
     worlds = [asyncio.run(survey(seed, size)) for seed in seeds]
     ours = [figures(world, scores, 0.75) for world, scores, _ in worlds]
     peers = [figures(world, plain, 0.8) for world, _, plain in worlds]
-    costs = harvest_costs(5_000 if given.quick else 50_000)
+    costs = discovery_harvest.measure(1_000 if given.quick else 50_000)
     report = {
         "machine": f"{platform.machine()}, {platform.python_version()}, shared with other work",
         "worlds": len(worlds),
@@ -139,55 +135,6 @@ def curve(worlds: Sequence[tuple[World, Scores]]) -> list[tuple[float, float, fl
 def best_of_plain(worlds: Sequence[tuple[World, Scores, Scores]]) -> dict[str, float]:
     bound, precision, recall, f1 = max(curve([(world, plain) for world, _, plain in worlds]), key=lambda point: point[3])
     return {"T": bound, "precision": precision, "recall": recall, "f1": f1}
-
-
-# --- what it costs a harvest --------------------------------------------------------------------------------------------
-
-
-class Decided:
-    """Host rules that know every host, as in the middle of a harvest."""
-
-    def __init__(self, hosts: Sequence[str]) -> None:
-        yes, no = (Verdict(answer=answer, rule="BelongsTo", reason="bench") for answer in (Answer.ACCEPT, Answer.REJECT))
-        self.known = {host: yes if number % 3 == 0 else no for number, host in enumerate(hosts)}
-
-    def find(self, host: str) -> Verdict | None:
-        return self.known.get(host)
-
-    def ask(self, host: str, via: str) -> None:
-        pass
-
-    def waiting(self) -> int:
-        return 0
-
-
-def harvest_costs(count: int) -> dict[str, float]:
-    """Seconds to judge ten links to each of so many hosts, and what share of a page's whole work that is."""
-    hosts = [f"www.site{number}.example" for number in range(count)]
-    links = [
-        Candidate(url=Url(f"http://{host}/page/{page}"), via=Url("http://root.example/"), path="L") for page in range(10) for host in hosts
-    ]
-    seeds = ["http://root.example/"]
-    decided = Decided(hosts)
-    chains = {
-        "domain": scope.chain(Kind.DOMAIN, seeds, limits=ScopeLimits()),
-        "organisation": scope.chain(Kind.HOST, seeds, limits=ScopeLimits(), hosts=rules_of(decided)),
-    }
-    seconds = dict.fromkeys(chains, float("inf"))
-    for _ in range(5):
-        # In turn, and by processor time, so that other work on the machine does not decide.
-        for name, rules in chains.items():
-            begun_s = time.process_time()
-            for link in links:
-                scope.decide(link, rules)
-            seconds[name] = min(seconds[name], time.process_time() - begun_s)
-    return {
-        "hosts": count,
-        "links": len(links),
-        "domain scope, microseconds a link": round(seconds["domain"] / len(links) * 1e6, 2),
-        "organisation, microseconds a link": round(seconds["organisation"] / len(links) * 1e6, 2),
-        "ratio": round(seconds["organisation"] / seconds["domain"], 3),
-    }
 
 
 # --- the picture --------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from webdepot.model import Answer, Verdict
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.evidence import Origin
 from webdepot.selection.domains.judging import RULE, TEACHES_AT, Judge, Judgement
-from webdepot.selection.domains.organisations import KnownHost, Organisation
+from webdepot.selection.domains.organisations import Organisation, Remembered
 from webdepot.selection.domains.profile import Measure
 from webdepot.selection.domains.resolver import Resolver
 from webdepot.selection.domains.rules import HostRule, Kind, RuleName, parse, rule_of
@@ -74,7 +74,8 @@ class HostGate:
         self._rules: list[HostRule] = [rule_of(name, judge) for name in self._names]
         self._asks_first = archive.config.discovery.new_domains == "ask"
         self._places = archive.config.discovery.workers
-        self._verdicts: dict[str, Verdict] = self._known()
+        self._remembered = self._known()
+        self._verdicts: dict[str, Verdict] = {}
         self._waiting: dict[str, str] = {}
         """Hosts not examined yet, in their order, with who led there."""
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -82,13 +83,16 @@ class HostGate:
         self._unsaved: dict[str, Judgement] = {}
 
     def find(self, host: str) -> Verdict | None:
-        return self._verdicts.get(host)
+        verdict = self._verdicts.get(host)
+        if verdict is None and host in self._remembered:
+            verdict = self._verdicts[host] = _verdict_of(self._remembered.pop(host))
+        return verdict
 
     def ask(self, host: str, via: str) -> None:
         linkers = self._linkers.setdefault(host, [])
         if via and via not in linkers and len(linkers) < MOST_LINKERS:
             linkers.append(via)
-        if host not in self._waiting and host not in self._running and host not in self._verdicts:
+        if host not in self._waiting and host not in self._running and self.find(host) is None:
             self._waiting[host] = via
             self._fill()
 
@@ -97,7 +101,7 @@ class HostGate:
 
     def words_of(self, host: str) -> str:
         """Why a host belongs; empty where it does not or is not known."""
-        verdict = self._verdicts.get(host)
+        verdict = self.find(host)
         return verdict.reason if verdict else ""
 
     async def close(self) -> None:
@@ -151,17 +155,13 @@ class HostGate:
     def _measure(self) -> Measure:
         return Measure(self._organisation.profile)
 
-    def _known(self) -> dict[str, Verdict]:
+    def _known(self) -> dict[str, Remembered]:
         """What earlier runs decided, if BelongsTo is asked; the plain rules look again, and only a curator stands above them."""
-        since = self._archive.clock() - timedelta(days=_DAYS_OF_MONTH * self._archive.config.discovery.reopen_months)
         uses_evidence = any(name.kind is Kind.BELONGS_TO for name in self._names)
+        since = self._archive.clock() - timedelta(days=_DAYS_OF_MONTH * self._archive.config.discovery.reopen_months)
         with self._archive.database.reading() as connection:
-            hosts = organisations.hosts(connection, self._organisation.id)
-        return {
-            host.host: _verdict_of(host)
-            for host in hosts
-            if host.decision or (uses_evidence and host.judged_at >= since and host.own is not None)
-        }
+            hosts = organisations.remembered(connection, self._organisation.id, since=since if uses_evidence else None)
+            return {host.host: host for host in hosts}
 
     def _save(self) -> None:
         if not self._unsaved:
@@ -182,8 +182,5 @@ class HostGate:
         return 1 if any(self.words_of(via) for via in self._linkers.get(judged.host, ())) else 3
 
 
-def _verdict_of(host: KnownHost) -> Verdict:
-    words = f"{host.decision} by {host.decided_by}" if host.decision else "; ".join(host.evidence[:4]) or "nothing speaks for it"
-    state = "belongs" if host.own else "does not belong"
-    answer = Answer.ACCEPT if host.own else Answer.REJECT
-    return Verdict(answer=answer, rule=RULE, reason=f"{host.host} {state}, score {host.score:.2f}: {words}")
+def _verdict_of(host: Remembered) -> Verdict:
+    return Verdict(answer=Answer.ACCEPT if host.own else Answer.REJECT, rule=RULE, reason=host.words)

@@ -4,7 +4,6 @@
 and the decide rule of a harvest both stand on it, so they cannot disagree.
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -167,7 +166,9 @@ class Judge:
             return facts
         if self.measure.owner_of(facts.domain):
             return replace(facts, records=await self.sources.host(facts.host))
-        records, zone = await asyncio.gather(self.sources.host(facts.host), self.sources.zone(facts.domain))
+        records = await self.sources.host(facts.host)
+        # Whose the zone is matters only for a name that leads somewhere.
+        zone = await self.sources.zone(facts.domain) if records.status is Status.FOUND else None
         return replace(facts, records=records, zone=zone)
 
     def _settled(self, facts: Facts) -> Judgement:

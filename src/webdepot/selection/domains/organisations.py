@@ -1,11 +1,12 @@
 """Organisations and the hosts judged for them, in the database: what was found and what a person said."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, Text, and_, delete, false, func, insert, or_, select, type_coerce, update
 
 from webdepot.errors import NotFound
 from webdepot.selection.domains.facts import from_json, to_json
@@ -14,6 +15,7 @@ from webdepot.selection.domains.profile import Corrections, Profile, corrected
 from webdepot.selection.tables import organisation_hosts, organisations
 
 _BATCH = 200
+_TOLD = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +147,36 @@ def hosts(connection: Connection, organisation: int, *, own: str = "", limit: in
     order = {"own": 0, "ask": 1, "wait": 2, "other": 3}
     rows = connection.execute(chosen.order_by(organisation_hosts.c.score.desc(), organisation_hosts.c.host).limit(limit)).mappings()
     return sorted(map(_known, rows), key=lambda host: order[_own_word(host.own, is_resolved=True)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What a harvest needs of a host that was decided before; the words are made when somebody asks for them."""
+
+    host: str
+    own: bool
+    score: float
+    decision: str
+    decided_by: str
+    signs_json: str
+
+    @property
+    def words(self) -> str:
+        state = "belongs" if self.own else "does not belong"
+        signs = [f"{sign['words']} ({sign['weight']:+.1f})" for sign in json.loads(self.signs_json)[:_TOLD]]
+        told = f"{self.decision} by {self.decided_by}" if self.decision else "; ".join(signs) or "nothing speaks for it"
+        return f"{self.host} {state}, score {self.score:.2f}: {told}"
+
+
+def remembered(connection: Connection, organisation: int, *, since: datetime | None) -> Iterator[Remembered]:
+    """Hosts that a person decided and, if `since` is given, those that were judged one way or the other from then on."""
+    table = organisation_hosts.c
+    by_evidence = and_(table.own.in_(("own", "other")), table.judged_at >= since) if since else false()
+    chosen = select(table.host, table.own, table.score, table.decision, table.decided_by, type_coerce(table.signs, Text)).where(
+        table.organisation == organisation, or_(table.decision != "", by_evidence)
+    )
+    for host, own, score, decision, decided_by, signs in connection.execute(chosen):
+        yield Remembered(host=host, own=own == "own", score=score, decision=decision, decided_by=decided_by, signs_json=signs)
 
 
 def decisions(connection: Connection, organisation: int) -> dict[str, bool]:

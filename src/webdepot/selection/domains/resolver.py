@@ -50,7 +50,9 @@ class Resolver:
         chain: list[str] = []
         name = host
         for _ in range(MOST_ALIASES):
-            four, six = await asyncio.gather(self._ask(name, "A"), self._ask(name, "AAAA"))
+            four = await self._ask(name, "A")
+            # A name that does not exist has no record of any kind (RFC 8020): a wide harvest meets thousands of them.
+            six = four if four is Status.NONE else await self._ask(name, "AAAA")
             answers = [answer for answer in (four, six) if not isinstance(answer, Status)]
             if not answers:
                 status = Status.FAILED if Status.FAILED in (four, six) else Status.NONE
