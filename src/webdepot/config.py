@@ -218,6 +218,25 @@ class WebConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OidcConfig:
+    """Signing in with an account of the institution (OpenID Connect). The address to register there is PORTAL/sign-in/oidc/back."""
+
+    issuer: str = _key("", "Address of the provider, as https://login.example.org/realm. Empty means off.")
+    client_id: str = _key("", "Name under which the provider knows this portal.")
+    client_secret: str = _key(
+        "", "Secret of the portal at the provider; best given as WEBDEPOT_OIDC_CLIENT_SECRET. Empty for a public client."
+    )
+    scopes: str = _key("openid profile email", "What is asked for, separated by spaces.")
+    label: str = _key("Sign in with your institution", "Words on the button.")
+    name_claim: str = _key("preferred_username", "Claim that becomes the person's name here; `email` and `sub` stand in for it.")
+    roles_claim: str = _key(
+        "", "Claim with groups or roles, dots for claims within claims, as realm_access.roles. Empty: roles are given here."
+    )
+    roles: Mapping[str, str] = _key({}, 'What a value of that claim means here: {"web-curators" = "curator"}. Others are readers.')
+    timeout_s: float = _key(10.0, "An answer of the provider that takes longer counts as failed.", _at_least(0.1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveryConfig:
     """Which domains belong to an organisation: whom to ask, how gently, and what to do with the answer."""
 
@@ -286,6 +305,7 @@ class Config:
     exchange: ExchangeConfig = field(default_factory=ExchangeConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
     web: WebConfig = field(default_factory=WebConfig)
+    oidc: OidcConfig = field(default_factory=OidcConfig)
     discovery: DiscoveryConfig = field(default_factory=DiscoveryConfig)
     selection: SelectionConfig = field(default_factory=SelectionConfig)
     mail: MailConfig = field(default_factory=MailConfig)

@@ -81,12 +81,14 @@ class HarvestKind(StrEnum):
 
 
 class HarvestState(StrEnum):
-    """running -> finished -> kept; stopped ones can be resumed; of a failed one nothing came at all."""
+    """The rows between them stand in `harvest.runs.HARVEST`. Of a failed one nothing came at all."""
 
     RUNNING = "running"
     STOPPED = "stopped"
     FAILED = "failed"
     FINISHED = "finished"
+    """It waits for a reviewer, or for the rules that may accept it."""
+    REJECTED = "rejected"
     KEPT = "kept"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import JSON, Column, Connection, Index, Integer, RowMapping, String, Table, Text, insert, select
+from sqlalchemy import JSON, Column, Connection, Index, Integer, RowMapping, Select, String, Table, Text, insert, select
 
 from webdepot.database import Moment, metadata
 
@@ -25,6 +25,9 @@ events = Table(
     Column("message", Text, nullable=False),
     Column("detail", JSON, nullable=False),
     Index("ix_events_subject", "subject_kind", "subject", "id"),
+    Index("ix_events_agent_id", "agent", "id"),
+    Index("ix_events_action_id", "action", "id"),
+    Index("ix_events_at", "at", "id"),
 )
 
 
@@ -46,6 +49,29 @@ class Event:
     outcome: Outcome = Outcome.SUCCESS
     message: str = ""
     detail: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which events; what is empty does not narrow."""
+
+    agent: str = ""
+    action: str = ""
+    subject_kind: str = ""
+    subject: str = ""
+    outcome: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    """Up to but without this moment."""
+
+
+def difference(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, object]:
+    """The detail of a change: what it was and what it is, of the fields that differ alone."""
+    names = [name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)]
+    return {
+        "before": {name: before[name] for name in names if name in before},
+        "after": {name: after[name] for name in names if name in after},
+    }
 
 
 def append(connection: Connection, event: Event) -> None:
@@ -78,6 +104,37 @@ def iter_all(connection: Connection) -> Iterator[Event]:
 def latest(connection: Connection, limit: int) -> list[Event]:
     """The newest events over everything, newest first."""
     return [_event(row) for row in connection.execute(select(events).order_by(events.c.id.desc()).limit(limit)).mappings()]
+
+
+def page(connection: Connection, asked: Asked, *, limit: int, older_than: int = 0) -> list[tuple[int, Event]]:
+    """Events with their numbers, newest first; `older_than` is the number at which the page before ended."""
+    chosen = _chosen(asked).order_by(events.c.id.desc()).limit(limit)
+    if older_than:
+        chosen = chosen.where(events.c.id < older_than)
+    return [(row["id"], _event(row)) for row in connection.execute(chosen).mappings()]
+
+
+def actions(connection: Connection) -> list[str]:
+    """Every action that ever happened. Steps from one to the next through the index: there are few, of very many events."""
+    found: list[str] = []
+    while True:
+        after = events.c.action > (found[-1] if found else "")
+        next_one: str | None = connection.execute(select(events.c.action).where(after).order_by(events.c.action).limit(1)).scalar()
+        if next_one is None:
+            return found
+        found.append(next_one)
+
+
+def _chosen(asked: Asked) -> Select[tuple[object, ...]]:
+    chosen = select(events)
+    for name in ("agent", "action", "subject_kind", "subject", "outcome"):
+        if value := getattr(asked, name):
+            chosen = chosen.where(events.c[name] == value)
+    if asked.since is not None:
+        chosen = chosen.where(events.c.at >= asked.since)
+    if asked.until is not None:
+        chosen = chosen.where(events.c.at < asked.until)
+    return chosen
 
 
 def _event(row: RowMapping) -> Event:

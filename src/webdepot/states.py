@@ -51,6 +51,14 @@ class Machine(Generic[State]):
         instead = f" Possible now: {', '.join(acts)}." if (acts := list(self.acts(state))) else ""
         raise Conflict(f"{subject}: the step {act!r} is not possible, {where}; {needed}.{instead}")
 
+    def check(self, before: State, after: State, subject: str) -> Step[State]:
+        """The row by which a thing comes from one state into another; Conflict with the reason when there is none."""
+        for step in self.steps:
+            if before in step.before and step.after is after:
+                return step
+        instead = f" Possible now: {', '.join(acts)}." if (acts := list(self.acts(before))) else " Nothing can be done with it any more."
+        raise Conflict(f"{subject}: it is {before.value} and cannot become {after.value}.{instead}")
+
     def allows(self, state: State | None, act: str) -> bool:
         return any(step.act == act and (state in step.before or (state is None and not step.before)) for step in self.steps)
 

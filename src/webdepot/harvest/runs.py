@@ -1,8 +1,8 @@
-"""Harvests as the database knows them: one row per run, its state only ever moved by these functions.
+"""Harvests as the database knows them: one row per run, its state only ever moved by `move`, and only as `HARVEST` allows.
 
-running ──> finished ──> kept            a harvest that ended by itself, then its package
-   │  ╲
-   │   ──> stopped, failed ──> running   by a person, a limit of the machine, or a crash; resumed from its folder
+running ──> finished ──> kept                a harvest that ended by itself, was accepted, and has its package
+   │  ╲        ╰──────> rejected             a reviewer's decision, which can be taken back
+   │   ──> stopped, failed ──> running       by a person, a limit of the machine, or a crash; resumed from its folder
 """
 
 import re
@@ -15,8 +15,43 @@ from sqlalchemy import Connection, RowMapping, insert, select, update
 from webdepot.errors import NotFound
 from webdepot.harvest.tables import harvests
 from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, TargetId
+from webdepot.states import Machine, Step
 from webdepot.times import to_timestamp
 from webdepot.url import Url
+
+_H = HarvestState
+HARVEST = Machine(
+    noun="harvest",
+    steps=(
+        Step(act="start", before=(), after=_H.RUNNING, words="By the plan, by a person, or as an import of containers."),
+        Step(act="finish", before=(_H.RUNNING,), after=_H.FINISHED, words="Nothing waits any more, or a limit was reached."),
+        Step(
+            act="stop",
+            before=(_H.RUNNING, _H.STOPPED),
+            after=_H.STOPPED,
+            words="A person stopped it, its window ended, or there was no room; it can go on.",
+        ),
+        Step(act="fail", before=(_H.RUNNING,), after=_H.FAILED, words="Nothing came at all."),
+        Step(
+            act="resume",
+            before=(_H.RUNNING, _H.STOPPED, _H.FAILED),
+            after=_H.RUNNING,
+            words="It goes on from its last checkpoint; a killed one, too.",
+        ),
+        Step(act="accept", before=(_H.FINISHED,), after=_H.KEPT, words="It goes into the depot and becomes public."),
+        Step(act="reject", before=(_H.FINISHED,), after=_H.REJECTED, words="A reviewer's decision, with a reason; nothing of it is shown."),
+        Step(act="reopen", before=(_H.REJECTED,), after=_H.FINISHED, words="The rejection is taken back; it waits for review again."),
+        Step(act="extend", before=(_H.KEPT,), after=_H.KEPT, words="Its package has a further version."),
+    ),
+    meanings={
+        _H.RUNNING: "a process works on it, or was killed while it did",
+        _H.STOPPED: "it can be resumed",
+        _H.FAILED: "nothing came",
+        _H.FINISHED: "it waits for a reviewer, or for the rules that may accept it",
+        _H.REJECTED: "it is not shown and not kept in the depot; its containers stay in the working folder",
+        _H.KEPT: "it is in the depot",
+    },
+)
 
 
 def new_id(now: datetime, host: str) -> HarvestId:
@@ -52,7 +87,10 @@ def move(
     counts: Mapping[str, int] | None = None,
     ended_at: datetime | None = None,
 ) -> None:
-    """To another state, with the reason in words; what is not given stays as it was, except the reason."""
+    """To another state, with the reason in words; what is not given stays, except the reason. Conflict where no row leads there."""
+    before = connection.execute(select(harvests.c.state).where(harvests.c.id == harvest)).scalar_one_or_none()
+    if before is not None:
+        HARVEST.check(HarvestState(before), state, f"Harvest {harvest}")
     values: dict[str, object] = {"state": state.value, "reason": reason}
     if counts is not None:
         values["counts"] = dict(counts)

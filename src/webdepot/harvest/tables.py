@@ -1,6 +1,6 @@
 """The table of harvests."""
 
-from sqlalchemy import JSON, Column, ForeignKey, Integer, String, Table, Text
+from sqlalchemy import JSON, Column, ForeignKey, Index, Integer, String, Table, Text
 
 from webdepot.database import Moment, metadata
 
@@ -8,9 +8,9 @@ harvests = Table(
     "harvests",
     metadata,
     Column("id", String(100), primary_key=True),
-    Column("target", Integer, ForeignKey("targets.id"), nullable=False, index=True),
+    Column("target", Integer, ForeignKey("targets.id"), nullable=False),
     Column("kind", String(10), nullable=False),
-    Column("state", String(10), nullable=False, index=True),
+    Column("state", String(10), nullable=False),
     Column("seeds", JSON, nullable=False),
     Column("collection", String(60), nullable=False),
     Column("settings", JSON, nullable=False),
@@ -18,4 +18,9 @@ harvests = Table(
     Column("ended_at", Moment),
     Column("reason", Text, nullable=False),
     Column("counts", JSON, nullable=False),
+    # Lists of a million harvests are read from these, in order, a page at a time.
+    Index("ix_harvests_started_at", "started_at", "id"),
+    Index("ix_harvests_state_started_at", "state", "started_at", "id"),
+    Index("ix_harvests_target_started_at", "target", "started_at", "id"),
+    Index("ix_harvests_collection_started_at", "collection", "started_at", "id"),
 )

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot import accounts
-from webdepot.web.site import language_of, local_path, person_of, render, site_of
+from webdepot.web.site import language_of, local_path, person_of, render, session_token, site_of
 
 LONGEST_FORM_BYTES = 16_384
 WINDOW_S = 60.0
@@ -44,7 +44,13 @@ def sign_in_form(request: Request) -> Response:
     to = local_path(request.query_params.get("to"))
     if person_of(request) is not None:
         return RedirectResponse(to, status_code=303)
-    return render(request, "sign_in.html", to=to, wrong="", name="")
+    return page(request, to=to)
+
+
+def page(request: Request, *, status: int = 200, to: str = "/", wrong: str = "", name: str = "") -> Response:
+    """The form to sign in."""
+    oidc = site_of(request).archive.config.oidc
+    return render(request, "sign_in.html", status=status, to=to, wrong=wrong, name=name, elsewhere=oidc.label if oidc.issuer else "")
 
 
 async def sign_in(request: Request) -> Response:
@@ -58,12 +64,28 @@ def _signed_in(request: Request, form: dict[str, str]) -> Response:
     name, to = form.get("name", "")[:100], local_path(form.get("to"))
     keys = (f"name {name}", f"address {request.client.host if request.client else ''}")
     if brake.is_on(*keys):
-        return render(request, "sign_in.html", status=429, to=to, wrong=spoken.texts["sign_in.too_many"], name=name)
+        return page(request, status=429, to=to, wrong=spoken.texts["sign_in.too_many"], name=name)
     config = site.archive.config.web
-    token = accounts.sign_in(site.archive.database, name, form.get("password", ""), site.archive.clock(), hours=config.session_hours)
+    token = accounts.sign_in(
+        site.archive.database,
+        name,
+        form.get("password", ""),
+        site.archive.clock(),
+        hours=config.session_hours,
+        device=request.headers.get("user-agent", ""),
+        address=request.client.host if request.client else "",
+        instead_of=session_token(request),
+    )
     if token is None:
         brake.failed(*keys)
-        return render(request, "sign_in.html", status=401, to=to, wrong=spoken.texts["sign_in.wrong"], name=name)
+        return page(request, status=401, to=to, wrong=spoken.texts["sign_in.wrong"], name=name)
+    return signed_in(request, token, to)
+
+
+def signed_in(request: Request, token: str, to: str) -> Response:
+    """On to where the person wanted to go, with the cookie of their new session."""
+    site = site_of(request)
+    config = site.archive.config.web
     response = RedirectResponse(to, status_code=303)
     response.set_cookie(
         site.session_cookie,
@@ -79,8 +101,8 @@ def _signed_in(request: Request, form: dict[str, str]) -> Response:
 
 def sign_out(request: Request) -> Response:
     site = site_of(request)
-    token = request.cookies.get(site.session_cookie)
-    if token and len(token) <= 200:
+    token = session_token(request)
+    if token:
         accounts.sign_out(site.archive.database, token)
     response = RedirectResponse("/", status_code=303)
     response.delete_cookie(site.session_cookie, path="/", httponly=True, samesite="lax", secure=site.archive.config.web.secure_cookies)
@@ -89,12 +111,17 @@ def sign_out(request: Request) -> Response:
 
 async def read_form(request: Request) -> dict[str, str]:
     """An urlencoded form, bounded; the last of several values with one name counts."""
+    return dict(await read_fields(request))
+
+
+async def read_fields(request: Request) -> list[tuple[str, str]]:
+    """An urlencoded form, bounded, with all values in their order."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > LONGEST_FORM_BYTES:
             raise HTTPException(413)
     try:
-        return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=100))
+        return parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=100)
     except ValueError:
         raise HTTPException(400) from None

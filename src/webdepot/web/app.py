@@ -22,13 +22,15 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 from webdepot.access.replay.headers import WORKER_POLICY
-from webdepot.accounts import Role
+from webdepot.accounts import STAFF, Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
 from webdepot.web import (
     account,
+    audit,
     cdx,
     depot,
+    elsewhere,
     formats,
     harvests,
     home,
@@ -39,11 +41,23 @@ from webdepot.web import (
     search,
     search_api,
     staff,
+    users,
     versions,
 )
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
-from webdepot.web.site import CURATORS, STAFF, Face, Site, here, language_of, person_of, templates
+from webdepot.web.site import (
+    ADMINISTRATORS,
+    CURATORS,
+    SIGNED_IN,
+    Face,
+    Site,
+    has_key,
+    here,
+    language_of,
+    person_of,
+    templates,
+)
 
 Endpoint = Callable[[Request], Any]
 
@@ -66,8 +80,8 @@ PORTAL_PAGES = (
     Page(path="/search/trend", endpoint=search.trend),
     Page(path="/search/export", endpoint=search.export),
     Page(path="/search.atom", endpoint=search_api.feed),
-    Page(path="/searches", endpoint=search_api.saved_list, roles=frozenset(Role)),
-    Page(path="/searches", endpoint=search_api.save, methods=("POST",), roles=frozenset(Role)),
+    Page(path="/searches", endpoint=search_api.saved_list, roles=SIGNED_IN),
+    Page(path="/searches", endpoint=search_api.save, methods=("POST",), roles=SIGNED_IN),
     Page(path="/searches/{token}.atom", endpoint=search_api.saved_feed),
     Page(path="/api/search", endpoint=search_api.as_json),
     Page(path="/api/suggest", endpoint=search_api.suggest),
@@ -80,6 +94,18 @@ PORTAL_PAGES = (
     Page(path="/sign-in", endpoint=account.sign_in_form),
     Page(path="/sign-in", endpoint=account.sign_in, methods=("POST",)),
     Page(path="/sign-out", endpoint=account.sign_out, methods=("POST",)),
+    Page(path="/sign-in/oidc", endpoint=elsewhere.begin),
+    Page(path="/sign-in/oidc/back", endpoint=elsewhere.back),
+    Page(path="/account", endpoint=users.own, roles=SIGNED_IN),
+    Page(path="/account/password", endpoint=users.change_password, methods=("POST",), roles=SIGNED_IN),
+    Page(path="/account/sessions", endpoint=users.end_own_session, methods=("POST",), roles=SIGNED_IN),
+    Page(path="/account/keys", endpoint=users.change_own_keys, methods=("POST",), roles=SIGNED_IN),
+    Page(path="/users", endpoint=users.listed, roles=ADMINISTRATORS),
+    Page(path="/users", endpoint=users.add, methods=("POST",), roles=ADMINISTRATORS),
+    Page(path="/users/{name}", endpoint=users.shown, roles=ADMINISTRATORS),
+    Page(path="/users/{name}", endpoint=users.change, methods=("POST",), roles=ADMINISTRATORS),
+    Page(path="/audit", endpoint=audit.listed, roles=STAFF),
+    Page(path="/audit.csv", endpoint=audit.as_csv, roles=STAFF),
     Page(path="/status", endpoint=staff.status, roles=STAFF),
     Page(path="/depot", endpoint=depot.overview, roles=STAFF),
     Page(path="/depot/packages", endpoint=depot.packages, roles=STAFF),
@@ -141,6 +167,7 @@ def build_portal(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
     app = _app(site, PORTAL_PAGES, portal_headers(replay_url))
     app.state.brake = account.Brake()
     app.state.surveys = organisations.Surveys()
+    app.state.pending = elsewhere.Pending()
     return app
 
 
@@ -194,6 +221,10 @@ def _guarded(page: Page) -> Endpoint:
 
     def turned_away(request: Request) -> Response | None:
         person = person_of(request)
+        if person is None and has_key(request):
+            refused = problem(request, 401, language_of(request).texts["errors.text_401_key"])
+            refused.headers["WWW-Authenticate"] = 'Bearer error="invalid_token"'
+            return refused
         if person is None:
             return RedirectResponse(f"/sign-in?to={here(request)}", status_code=303)
         if not person.roles & page.roles:

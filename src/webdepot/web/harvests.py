@@ -1,7 +1,5 @@
 """Harvests in the portal: the list, one harvest live with its orders, and its reports. Live parts work by reload where scripts do not."""
 
-import csv
-import io
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +13,7 @@ from webdepot.harvest.reports import Kind
 from webdepot.model import HarvestKind, HarvestState
 from webdepot.services import harvesting, steering
 from webdepot.web.account import read_form
+from webdepot.web.sheets import csv_answer
 from webdepot.web.site import CURATORS, person_of, render, site_of
 
 MOST_LISTED = 100
@@ -62,12 +61,7 @@ def report(request: Request) -> Response:
     made = steering.report(archive, harvest, kind)
     if form == "json":
         return JSONResponse({"harvest": harvest, "kind": kind.value, "rows": made.rows})
-    table = io.StringIO()
-    writer = csv.DictWriter(table, made.columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _harmless(value) for name, value in row.items()} for row in made.rows)
-    headers = {"Content-Disposition": f'attachment; filename="{harvest}-{kind.value}.csv"'}
-    return Response(table.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+    return csv_answer(f"{harvest}-{kind.value}", made.columns, made.rows)
 
 
 def _values(request: Request) -> dict[str, Any]:
@@ -110,8 +104,3 @@ def _changes(form: Mapping[str, str]) -> dict[str, object]:
         except ValueError:
             raise InputError(f"{name}: {text[:30]!r} is no number.") from None
     return changes
-
-
-def _harmless(value: object) -> object:
-    """Cells that a table program would take for a formula: addresses and servers' words come from strangers."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "@", "\t", "\r") else value

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse
 
 from webdepot import accounts
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
-from webdepot.accounts import Person, Role
+from webdepot.accounts import STAFF, Person, Role
 from webdepot.archive import VERSION, Archive
 from webdepot.errors import ConfigError
 from webdepot.ports import Hit
@@ -23,8 +23,27 @@ from webdepot.web import address, language
 from webdepot.web.language import Language
 
 LANGUAGE_COOKIE = "language"
-STAFF = frozenset(Role) - {Role.READER}
+SIGNED_IN = frozenset(Role)
 CURATORS = frozenset({Role.CURATOR, Role.ADMINISTRATOR})
+REVIEWERS = frozenset({Role.REVIEWER, Role.ADMINISTRATOR})
+PARTNERS = frozenset({Role.PARTNER, *STAFF})
+"""Whoever may nominate with a name."""
+ADMINISTRATORS = frozenset({Role.ADMINISTRATOR})
+BEARER = "bearer "
+
+
+STAFF_LINKS = (
+    ("/harvests", "harvests.title"),
+    ("/profiles", "profiles.title"),
+    ("/organisations", "organisations.title"),
+    ("/formats", "formats.title"),
+    ("/depot", "depot.nav"),
+    ("/status", "common.status"),
+    ("/audit", "audit.title"),
+    ("/users", "users.title"),
+)
+"""The second bar of the portal, for staff: where to, and the key of its words."""
+_ADMINISTRATORS_LINKS = frozenset({"/users"})
 
 
 class Face(StrEnum):
@@ -78,12 +97,46 @@ def language_of(request: Request) -> Language:
 
 
 def person_of(request: Request) -> Person | None:
-    """Who is signed in. Only the portal knows: archived scripts can set cookies for the host of the other faces."""
+    """Who is signed in. Only the portal knows: archived scripts can set cookies for the host of the other faces.
+
+    By a key (`Authorization: Bearer`), else by the session. A key that is sent and not right is nobody, whatever the session says.
+    """
+    if hasattr(request.state, "person"):
+        known: Person | None = request.state.person
+        return known
+    request.state.person = found = _find_person(request)
+    return found
+
+
+def _find_person(request: Request) -> Person | None:
     site = site_of(request)
-    token = request.cookies.get(site.session_cookie) if site.face is Face.PORTAL else None
-    if not token or len(token) > 200:
+    if site.face is not Face.PORTAL:
         return None
-    return accounts.find_session(site.archive.database, token, site.archive.clock())
+    if has_key(request):
+        return accounts.find_key(site.archive.database, request.headers["authorization"][len(BEARER) :].strip(), site.archive.clock())
+    token = session_token(request)
+    return accounts.find_session(site.archive.database, token, site.archive.clock()) if token else None
+
+
+def has_key(request: Request) -> bool:
+    """Whether a key was sent, right or wrong."""
+    return request.headers.get("authorization", "").lower().startswith(BEARER)
+
+
+def session_token(request: Request) -> str:
+    token = request.cookies.get(site_of(request).session_cookie, "")
+    return token if len(token) <= 200 else ""
+
+
+def name_of(request: Request) -> str:
+    """The name of whoever is signed in, for the record."""
+    person = person_of(request)
+    return person.name if person is not None else ""
+
+
+def may(request: Request, roles: frozenset[Role]) -> bool:
+    person = person_of(request)
+    return person is not None and bool(person.roles & roles)
 
 
 def reader_of(request: Request) -> Reader:
@@ -95,7 +148,11 @@ def reader_of(request: Request) -> Reader:
         point = network_point(request.client.host if request.client else "", config.reading_room_networks, config.partner_networks)
     if person is None:
         return ANYONE if point is AccessPoint.PUBLIC else Reader(access_point=point)
-    return Reader(name=person.name, roles=person.roles, access_point=AccessPoint.STAFF if person.roles & STAFF else point)
+    if person.roles & STAFF:
+        point = AccessPoint.STAFF
+    elif Role.PARTNER in person.roles and point is AccessPoint.PUBLIC:
+        point = AccessPoint.PARTNER
+    return Reader(name=person.name, roles=person.roles, access_point=point)
 
 
 @lru_cache(maxsize=4096)
@@ -135,6 +192,9 @@ def render(request: Request, template: str, *, status: int = 200, headers: dict[
             archive=site.archive.config.archive,
             person=person,
             is_staff=person is not None and bool(person.roles & STAFF),
+            staff_links=[
+                link for link in STAFF_LINKS if link[0] not in _ADMINISTRATORS_LINKS or (person and person.roles & ADMINISTRATORS)
+            ],
             here=here(request),
             path_of=address.path_of,
             version=VERSION,

@@ -1,0 +1,90 @@
+"""The audit trail: every change that anybody made, with before and after, as a page and as CSV."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from webdepot.provenance import Asked, Event, Outcome
+from webdepot.services import governing
+from webdepot.times import to_iso
+from webdepot.web.sheets import harmless
+from webdepot.web.site import render, site_of
+
+ROWS = 100
+_FIELDS = ("agent", "action", "subject_kind", "subject", "outcome", "since", "until")
+_COLUMNS = ("at", "agent", "action", "subject_kind", "subject", "outcome", "message", "before", "after", "detail")
+
+
+def listed(request: Request) -> Response:
+    archive, fields = site_of(request).archive, _fields(request)
+    older = request.query_params.get("older", "")
+    found = governing.trail(archive, _asked(fields), limit=ROWS, older_than=int(older) if older.isdigit() and len(older) < 18 else 0)
+    query = urlencode({name: value for name, value in fields.items() if value})
+    return render(
+        request,
+        "audit.html",
+        events=found,
+        fields=fields,
+        actions=governing.known_actions(archive),
+        outcomes=list(Outcome),
+        query=query,
+        older=found[-1][0] if len(found) == ROWS else 0,
+        plain=_plain,
+    )
+
+
+def as_csv(request: Request) -> Response:
+    """All of it, however long: it streams."""
+    archive, asked = site_of(request).archive, _asked(_fields(request))
+
+    def lines() -> Iterator[str]:
+        yield _line(_COLUMNS)
+        for event in governing.iter_trail(archive, asked):
+            yield _line(_row(event))
+
+    headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
+    return StreamingResponse(lines(), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _fields(request: Request) -> dict[str, str]:
+    return {name: request.query_params.get(name, "").strip()[:500] for name in _FIELDS}
+
+
+def _asked(fields: dict[str, str]) -> Asked:
+    until = _day(fields["until"])
+    given = {name: fields[name] for name in ("agent", "action", "subject_kind", "subject", "outcome")}
+    return Asked(since=_day(fields["since"]), until=until + timedelta(days=1) if until else None, **given)
+
+
+def _day(text: str) -> datetime | None:
+    """The beginning of a day as browsers send it; anything else does not narrow."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _row(event: Event) -> list[object]:
+    others = {name: value for name, value in event.detail.items() if name not in ("before", "after")}
+    parts = [event.detail.get("before"), event.detail.get("after"), others or None]
+    return [
+        to_iso(event.at),
+        *(event.agent, event.action, event.subject_kind, event.subject, event.outcome.value, event.message),
+        *("" if part is None else _plain(part) for part in parts),
+    ]
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _line(cells: "list[object] | tuple[str, ...]") -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow([harmless(cell) for cell in cells])
+    return text.getvalue()
