@@ -3,61 +3,29 @@
 All traffic of the browser that is not for loopback goes to a proxy that notes and refuses it.
 """
 
-import socketserver
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from leaks import Leaks, launched
 from museum import EDITIONS, PASSWORD, SITE, Served
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 pytestmark = pytest.mark.browser
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 
 
-class Leaks(socketserver.ThreadingTCPServer):
-    """A proxy that refuses everything and remembers what it was asked."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        super().__init__(("127.0.0.1", 0), _Refusing)
-
-
-class _Refusing(socketserver.StreamRequestHandler):
-    server: Leaks
-
-    def handle(self) -> None:
-        line = self.rfile.readline(4096).decode("latin-1").strip()
-        if line:
-            self.server.asked.append(line)
-            self.wfile.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-
-
 @pytest.fixture(scope="module")
 def leaks() -> Iterator[Leaks]:
-    with Leaks() as proxy:
-        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
+    with Leaks.listening() as proxy:
         yield proxy
-        proxy.shutdown()
-        thread.join()
 
 
 @pytest.fixture(scope="module")
 def browser(leaks: Leaks) -> Iterator[Browser]:
-    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium",
-            args=["--no-sandbox", *quiet],
-            proxy={"server": f"http://127.0.0.1:{leaks.server_address[1]}", "bypass": "127.0.0.1,localhost"},
-        )
-        yield launched
-        launched.close()
+    with launched(leaks) as made:
+        yield made
 
 
 @contextmanager
@@ -200,6 +168,17 @@ async ({ portal, stamp, site }) => {
     "frame's document": () => Object.getOwnPropertyDescriptor(bare, "parent").get.call(window).document.title,
     "portal page": () => bare.fetch(portal + "/status", { credentials: "include" }).then((answer) => answer.text()),
     "portal form": () => bare.fetch(portal + "/sign-out", { method: "POST", credentials: "include", mode: "no-cors" }),
+    "portal in a frame": async () => {
+      insert(`<iframe id="portal" src="${portal}/status"></iframe>`);
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return page.getElementById("portal").contentWindow.document.title;
+    },
+    "portal's form": async () => {
+      insert(`<iframe name="told"></iframe><form id="out" method="post" target="told" action="${portal}/sign-out"></form>`);
+      bare.HTMLFormElement.prototype.submit.call(page.getElementById("out"));
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      throw new Error("nothing");
+    },
     "archived worker": () => register.call(navigator.serviceWorker, `/all/${stamp}id_/${site}/app.js`),
     "portal worker": () => register.call(navigator.serviceWorker, portal + "/-/static/frame.js"),
     "fetch": () => bare.fetch(live + "fetch", { mode: "no-cors" }),
@@ -247,7 +226,15 @@ def test_a_hostile_page_reaches_neither_the_reader_nor_the_portal_nor_the_live_w
     told = archived.evaluate(HOSTILE, {"portal": served.portal, "stamp": EDITIONS[1], "site": SITE})
     assert "session" not in told["cookie"]
     # The other attempts are turned into requests to the archive or blocked; the proxy below tells whether one came through.
-    for attempt in ("frame's document", "portal page", "portal form", "archived worker", "portal worker", "through the worker"):
+    for attempt in (
+        "frame's document",
+        "portal page",
+        "portal form",
+        "portal in a frame",
+        "archived worker",
+        "portal worker",
+        "through the worker",
+    ):
         assert told[attempt] == "refused", f"{attempt}: {told[attempt]}"
     archived.evaluate("() => { try { window['to' + 'p']['loca' + 'tion'] = 'http://live.example.net/top'; } catch (error) {} }")
     assert page.url.startswith(served.frame), "the top frame was moved"

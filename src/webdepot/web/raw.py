@@ -21,7 +21,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from webdepot.access.replay import headers as replay_headers
-from webdepot.access.replay.body import negotiated, parse_range, part_of
+from webdepot.access.replay.body import Body, negotiated, parse_range, part_of, with_ended_embeds
 from webdepot.errors import WebdepotError
 from webdepot.model import Capture
 from webdepot.services import migrating, replaying
@@ -141,7 +141,10 @@ def _raw(request: Request, found: Address, *, for_worker: bool) -> Response:
 
 
 def _answer(request: Request, found: Address, opened: Replayed, *, for_worker: bool) -> Response:
-    body = negotiated(opened.payload, opened.head, request.headers.get("accept-encoding"))
+    is_page = for_worker and "html" in opened.capture.mime
+    body = negotiated(opened.payload, opened.head, "identity" if is_page else request.headers.get("accept-encoding"))
+    if is_page:
+        body = Body(stream=with_ended_embeds(body.stream), coding="")
     archived = opened.head.headers if opened.head else (("Content-Type", opened.capture.mime),)
     headers = [pair for pair in replay_headers.passed_on(archived) if pair[0].lower() != "content-encoding"]
     if body.coding:
@@ -150,7 +153,7 @@ def _answer(request: Request, found: Address, opened: Replayed, *, for_worker: b
     headers += [("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding")]
     headers.append(("Content-Location", address.path_of(found.collection, opened.capture.timestamp + found.modifier, opened.capture.url)))
     status, stream, size_bytes = opened.status, body.stream, None if body.coding else opened.size_bytes
-    if opened.head and opened.head.get("content-encoding"):
+    if is_page or (opened.head and opened.head.get("content-encoding")):
         size_bytes = None
     if size_bytes is not None and status == 200:
         headers.append(("Accept-Ranges", "bytes"))

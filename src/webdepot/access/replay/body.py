@@ -3,7 +3,8 @@
 1. `negotiated` keeps the archived content coding when the client takes it and the bytes really begin like it (heads lie),
    and undoes it otherwise;
 2. `parse_range` reads one byte range (RFC 9110, 14.2);
-3. `part_of` skips and cuts the stream.
+3. `part_of` skips and cuts the stream;
+4. `with_ended_embeds` is for the worker in the browser alone.
 """
 
 import re
@@ -19,6 +20,8 @@ from webdepot.container.pieces import iter_pieces, limited, stream_of
 LIMIT_BYTES = 1 << 34
 """Of one decoded body so much is sent at most."""
 _PEEK_BYTES = 1 << 14
+LONGEST_PAGE_BYTES = 16 << 20
+_EMBED = re.compile(rb"(<embed\b[^>]*>)(?!\s*</embed)", re.IGNORECASE)
 _RANGE = re.compile(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*\Z", re.ASCII)
 
 
@@ -76,6 +79,18 @@ def part_of(stream: BinaryIO, first: int, last: int) -> BinaryIO:
     while left > 0 and (skipped := stream.read(min(left, 1 << 20))):
         left -= len(skipped)
     return stream_of(limited(iter_pieces(stream), last - first + 1))
+
+
+def with_ended_embeds(page: BinaryIO) -> BinaryIO:
+    """A decoded page in which every `<embed>` has an end tag; very long pages as they are.
+
+    wabac.js 2.27 shows `<embed>` as a frame or picture and waits for the end tag that this element never has: it takes that of the next
+    script instead, and the rest of the page is lost in it.
+    """
+    start = page.read(LONGEST_PAGE_BYTES + 1)
+    if len(start) > LONGEST_PAGE_BYTES:
+        return stream_of(chain((start,), iter_pieces(page)))
+    return stream_of([_EMBED.sub(rb"\1</embed>", start)])
 
 
 def _codings(head: HttpHead | None) -> list[str]:

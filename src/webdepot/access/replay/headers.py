@@ -6,7 +6,8 @@
 * Transfer headers are dropped; the body has been transfer-decoded.
 * `Location` leads to the archived target, never to the live web.
 * `Memento-Datetime` and `Link` follow RFC 7089 (https://www.rfc-editor.org/rfc/rfc7089).
-* The policy keeps every request of an archived page inside our origin. It names no `ws:` and no `wss:`.
+* The policy keeps every request of an archived page inside our origin. It names no `ws:` and no `wss:`. `object-src` stays 'none':
+  browsers ask for the data of `<object>` past the worker, so it would come raw; `inside.js` shows pages and pictures in frames instead.
 """
 
 import re
@@ -48,7 +49,7 @@ def page_policy(replay_url: str, frame_url: str) -> str:
     """The Content-Security-Policy of a page rewritten in the browser: everything from our own origin, nothing from anywhere else."""
     return (
         "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; "
-        f"frame-src data: about: blob: {replay_url}/; form-action 'self'; object-src 'none'; base-uri 'self'; "
+        f"frame-src data: about: blob: {replay_url}/; form-action 'self'; object-src 'none'; base-uri 'self'; webrtc 'block'; "
         f"frame-ancestors 'self' {frame_url}"
     )
 

@@ -1,4 +1,5 @@
-// Runs inside archived pages, after the rewriting script: tells the frame what it cannot see from outside.
+// Runs inside archived pages, after the rewriting script: tells the frame what it cannot see from outside, and helps the rewriting
+// script where it stops short. It adds nothing that a page could not do itself: what guards readers is the policy of the page.
 (function () {
   "use strict";
   if (window.top === window) return;
@@ -17,4 +18,80 @@
     },
     true,
   );
+
+  // `addEventListener("message", ...)` without `window.` before it: the rewriting script's own function knows no `this` then and fails.
+  for (const name of ["addEventListener", "removeEventListener"]) {
+    const rewritten = window[name];
+    window[name] = function (...given) {
+      return rewritten.apply(this === undefined || this === null ? window : this, given);
+    };
+  }
+
+  // Peer connections ask servers of the live web by UDP, and no browser obeys the policy's word against them yet: they are taken out, of
+  // this page and of the blank frames that it makes.
+  const PEERS = ["RTCPeerConnection", "webkitRTCPeerConnection", "WebTransport"];
+  const withoutPeers = (some) => {
+    try {
+      for (const name of PEERS) delete some[name];
+    } catch {
+      // another origin: it has a script like this of its own
+    }
+    return some;
+  };
+  withoutPeers(window);
+  for (const kind of [HTMLIFrameElement, HTMLFrameElement, HTMLObjectElement]) {
+    const known = Object.getOwnPropertyDescriptor(kind.prototype, "contentWindow");
+    if (!known || !known.configurable) continue;
+    Object.defineProperty(kind.prototype, "contentWindow", {
+      ...known,
+      get() {
+        const inner = known.get.call(this);
+        return inner && withoutPeers(inner);
+      },
+    });
+  }
+
+  // What stands in the page from the start and is rewritten only when a script sets it.
+  const waiting = { IFRAME: setAgain, OBJECT: asFrame };
+
+  function setAgain(frame) {
+    // A frame with an origin of its own has no worker, so there is nothing that could rebuild its page.
+    if (frame.hasAttribute("sandbox") && !frame.sandbox.contains("allow-same-origin")) {
+      // What a frame may do is settled when it begins to load, so it begins anew.
+      const again = frame.cloneNode(false);
+      again.sandbox.add("allow-same-origin");
+      frame.replaceWith(again);
+      return;
+    }
+    const text = frame.getAttribute("srcdoc");
+    if (text === null || frame.hasAttribute("src")) return;
+    frame.removeAttribute("srcdoc");
+    frame.srcdoc = text;
+  }
+
+  // Browsers ask for the data of <object> past every worker, so the policy refuses it; pages and pictures are shown in its place.
+  function asFrame(object) {
+    const type = object.getAttribute("type") || "";
+    const data = object.getAttribute("data");
+    if (!data || !(type === "" || type === "text/html" || type.startsWith("image/"))) return;
+    const made = document.createElement(type.startsWith("image/") ? "img" : "iframe");
+    for (const { name, value } of object.attributes) if (name !== "data" && name !== "type") made.setAttribute(name, value);
+    made.src = data;
+    object.replaceWith(made);
+  }
+
+  const look = (node) => {
+    const mend = waiting[node.nodeName];
+    if (mend) mend(node);
+    if (node.nodeName === "IFRAME" && node.contentWindow) withoutPeers(node.contentWindow);
+  };
+  new MutationObserver((changes) => {
+    for (const change of changes) {
+      for (const node of change.addedNodes) {
+        if (node.nodeType !== Node.ELEMENT_NODE) continue;
+        look(node);
+        node.querySelectorAll("iframe, object[data]").forEach(look);
+      }
+    }
+  }).observe(document, { childList: true, subtree: true });
 })();

@@ -1,0 +1,1 @@
+window.asyncCame = document.currentScript.src;

@@ -1,0 +1,2 @@
+import { leaf } from "./module/leaf.js";
+postMessage("module " + leaf);

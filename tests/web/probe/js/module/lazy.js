@@ -1,0 +1,2 @@
+export const lazy = "lazy";
+export default import.meta.url;

@@ -1,0 +1,3 @@
+import { leaf } from "./leaf.js";
+export { leaf } from "./leaf.js";
+window.mainModule = leaf;
