@@ -20,6 +20,7 @@ Any number of threads read; one writes at a time. https://sqlite.org/withoutrowi
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -236,7 +237,7 @@ class SqliteCaptureIndex:
         newest_first: bool = False,
         limit: int | None = None,
     ) -> Iterator[Capture]:
-        start, end = (_number(times.to_timestamp(edge)) for edge in (period.start, period.end))
+        start, end = _edges(period)
         open_ = [(max(first, start), min(last, end)) for first, last in _from(spans, 0)]
         return islice(self._pages_of_key(key, open_, collection, after, newest_first), limit)
 
@@ -321,7 +322,7 @@ class SqliteCaptureIndex:
         loops: bool = False,
         changes: bool = False,
     ) -> Sequence[Tally]:
-        start, end = (_number(times.to_timestamp(edge)) for edge in (period.start, period.end))
+        start, end = _edges(period)
         stretches = [(max(first, start), min(last, end)) for first, last in _from(spans, 0)]
         if not stretches:
             return ()
@@ -394,6 +395,11 @@ def _order(capture: Capture) -> tuple[str, str]:
 def _number(timestamp: str) -> int:
     """Timestamps are kept as numbers: 6 bytes instead of 15. A short one names its first moment."""
     return int(timestamp.ljust(14, "0")) if timestamp.isascii() and timestamp.isdigit() else 0
+
+
+@lru_cache(maxsize=64)
+def _edges(period: Period) -> _Stretch:
+    return _number(times.to_timestamp(period.start)), _number(times.to_timestamp(period.end))
 
 
 def _from(spans: Sequence[Span], start: int) -> Iterator[_Stretch]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -25,26 +25,9 @@ from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import STAFF, Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-from webdepot.web import (
-    account,
-    audit,
-    cdx,
-    depot,
-    elsewhere,
-    formats,
-    harvests,
-    home,
-    organisations,
-    profiles,
-    quality,
-    raw,
-    search,
-    search_api,
-    staff,
-    users,
-    versions,
-)
+from webdepot.web import cdx, raw
 from webdepot.web.problems import HANDLERS, problem
+from webdepot.web.quick import Quick
 from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
 from webdepot.web.site import (
     ADMINISTRATORS,
@@ -58,6 +41,44 @@ from webdepot.web.site import (
     person_of,
     templates,
 )
+
+# Each page's module is loaded when the page is first asked for: see `later`. A new page stands in both lists.
+if TYPE_CHECKING:
+    from webdepot.web import (
+        account,
+        audit,
+        depot,
+        elsewhere,
+        formats,
+        harvests,
+        home,
+        organisations,
+        profiles,
+        quality,
+        search,
+        search_api,
+        staff,
+        users,
+        versions,
+    )
+else:
+    from webdepot.web.later import (
+        account,
+        audit,
+        depot,
+        elsewhere,
+        formats,
+        harvests,
+        home,
+        organisations,
+        profiles,
+        quality,
+        search,
+        search_api,
+        staff,
+        users,
+        versions,
+    )
 
 Endpoint = Callable[[Request], Any]
 
@@ -164,11 +185,7 @@ REPLAY_PAGES = (
 def build_portal(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
     """The portal. With another `frame_url` it sends readers of archived pages there (see `site.Face`)."""
     site = Site(archive=archive, face=Face.PORTAL, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
-    app = _app(site, PORTAL_PAGES, portal_headers(replay_url))
-    app.state.brake = account.Brake()
-    app.state.surveys = organisations.Surveys()
-    app.state.pending = elsewhere.Pending()
-    return app
+    return _app(site, PORTAL_PAGES, portal_headers(replay_url))
 
 
 def build_frame(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str) -> Starlette:
@@ -187,7 +204,8 @@ def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
         Route("/-/{name}", _static),
         *_routes(REPLAY_PAGES),
     ]
-    guards = [Middleware(Headers, headers=replay_headers(site.frame_url))]
+    quick = [(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)]
+    guards = [Middleware(Headers, headers=replay_headers(site.frame_url)), Middleware(Quick, endpoints=quick)]
     return _starlette(site, routes, guards)
 
 
@@ -197,6 +215,7 @@ def _app(site: Site, pages: tuple[Page, ...], headers: Mapping[str, str]) -> Sta
     guards = [
         Middleware(Headers, headers=headers),
         Middleware(OriginGuard, own_urls=(site.portal_url,), refusal=_refusal),
+        Middleware(Quick, endpoints=[(cdx.QUICK_PATH, cdx.quick)]),
     ]
     templates()
     return _starlette(site, [*_routes(pages[:-1]), static, *_routes(pages[-1:])], guards)

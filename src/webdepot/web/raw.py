@@ -11,6 +11,7 @@
 /{collection}/timemap/link/{url}     TimeMap (RFC 7089, 5), see `web/timemap.py`
 """
 
+import re
 from collections.abc import Callable
 from typing import BinaryIO
 
@@ -24,8 +25,8 @@ from webdepot.access.replay import headers as replay_headers
 from webdepot.access.replay.body import Body, negotiated, parse_range, part_of, with_ended_embeds
 from webdepot.errors import WebdepotError
 from webdepot.model import Capture
-from webdepot.services import migrating, replaying
-from webdepot.services.replaying import Replayed
+from webdepot.services import replaying
+from webdepot.services.replaying import NotAtHand, Replayed
 from webdepot.times import from_http, to_timestamp
 from webdepot.url import find_canonical
 from webdepot.web import address, timemap
@@ -61,6 +62,29 @@ def replayed(request: Request) -> Response:
     return _raw(request, found, for_worker=found.modifier != "id_")
 
 
+QUICK_PATH = re.compile(rb"/[^/]+/[0-9]{14}id_/")
+
+
+def quick(request: Request) -> Response | None:
+    """A small raw capture that is at hand; None for everything else, refusals and errors included."""
+    request.state.is_archived = True
+    if "service-worker" in request.headers:
+        return None
+    found = address.find_address(request.scope["raw_path"], request.scope["query_string"])
+    if found is None or found.modifier != "id_" or len(found.timestamp) != 14:
+        return None
+    archive, reader = site_of(request).archive, reader_of(request)
+    try:
+        opened = replaying.open_capture(archive, found.url, found.timestamp, collection=found.collection, reader=reader, at_hand_only=True)
+    except (WebdepotError, NotAtHand):
+        return None
+    try:
+        return _answer(request, found, opened, for_worker=False)
+    except BaseException:
+        opened.close()
+        raise
+
+
 def start(request: Request) -> Response:
     """Where the portal's frame begins: make sure that the worker is there and knows the collection, then go on."""
     request.state.is_archived = True
@@ -81,7 +105,7 @@ def migrated(request: Request) -> Response:
     archive = site_of(request).archive
     stamp = address.nearest_stamp(found.timestamp, archive.clock())
     try:
-        opened = migrating.open_conversion(archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
+        opened = replaying.open_conversion(archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
     except WebdepotError as error:
         return _not_there(request, found, error)
     mime = (opened.head.get("content-type") if opened.head else None) or "application/octet-stream"
