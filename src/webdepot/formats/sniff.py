@@ -8,7 +8,7 @@ markup follows the MIME Sniffing standard (https://mimesniff.spec.whatwg.org) wh
 import codecs
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 HEAD_BYTES = 65_536
 LONGEST_JSON_BYTES = 4 << 20
@@ -27,6 +27,8 @@ class Looks:
     because: str
     whole: bool = True
     """False where the beginning is that of the format but its end is missing."""
+    loose: bool = False
+    """True for a piece of HTML without the frame of a page, or elements without a declaration."""
 
 
 _PDF = {
@@ -155,9 +157,10 @@ def markup(text: str, *, expects_xml: bool = False) -> Looks | None:
         )
     is_root = local.lower() == "html"
     if local.lower() in _HTML_TAGS and ":" not in name and (not expects_xml or is_root) and (not declared or (is_root and not expects_xml)):
-        return _looks("fmt/96", "Hypertext Markup Language", "", "text/html", f"its first element is {local.lower()}")
+        seen = _looks("fmt/96", "Hypertext Markup Language", "", "text/html", f"its first element is {local.lower()}")
+        return replace(seen, loose=local.lower() not in ("html", "head", "body", "title", "frameset"))
     if declared or doctype or expects_xml or "xmlns" in attributes or text.rstrip().endswith(">"):
-        return _xml(local)
+        return replace(_xml(local), loose=not (declared or doctype or expects_xml))
     return None
 
 
