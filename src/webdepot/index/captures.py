@@ -69,6 +69,14 @@ FROM {order}
 _OF_KEY = _SELECT.format(order="keys CROSS JOIN captures ON captures.key = keys.id")
 _OF_KEY_IN_COLLECTION = _SELECT.format(order="keys CROSS JOIN captures INDEXED BY by_collection ON captures.key = keys.id")
 _OF_DIGEST = _SELECT.format(order="captures INDEXED BY by_digest CROSS JOIN keys ON keys.id = captures.key")
+_OF_CONTAINER = _SELECT.format(order="captures INDEXED BY by_container CROSS JOIN keys ON keys.id = captures.key")
+_ONLY_IN = """
+SELECT DISTINCT one.digest FROM captures AS one INDEXED BY by_container
+WHERE one.container = (SELECT id FROM containers WHERE name = :name) AND one.kind IN (0, 2) AND one.digest IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM captures AS other INDEXED BY by_digest
+    WHERE other.kind = 0 AND substr(other.digest, 1, 8) = substr(one.digest, 1, 8) AND other.digest = one.digest
+    AND other.container <> one.container)
+"""
 _LATEST = _SELECT.format(order="captures INDEXED BY by_time CROSS JOIN keys ON keys.id = captures.key")
 _INSERT_KEY = "INSERT INTO keys (key, url) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _INSERT_MIME = "INSERT INTO mimes (name) VALUES (?) ON CONFLICT DO NOTHING"
@@ -370,6 +378,19 @@ class SqliteCaptureIndex:
     def containers(self) -> Iterator[tuple[str, int]]:
         return iter(self._rows("SELECT name, captures FROM containers ORDER BY name", {}))
 
+    def of_container(self, container: str) -> Iterator[tuple[str, Capture]]:
+        known = self._rows(
+            "SELECT containers.id, collections.name FROM containers JOIN collections ON collections.id = containers.collection "
+            "WHERE containers.name = :name",
+            {"name": container},
+        )
+        for number, collection in known:
+            rows = self._rows(f"{_OF_CONTAINER} WHERE captures.container = :number ORDER BY captures.offset", {"number": number})
+            yield from ((collection, _capture(row)) for row in rows)
+
+    def only_in(self, container: str) -> Sequence[str]:
+        return [_digest(digest) for (digest,) in self._rows(_ONLY_IN, {"name": container})]
+
     def total(self) -> int:
         return int(self._rows("SELECT coalesce(sum(captures), 0) FROM containers", {})[0][0])
 
@@ -445,8 +466,6 @@ def _row(capture: Capture, container: int, collection: int) -> dict[str, Any]:
 
 def _capture(row: Any) -> Capture:
     key, timestamp, url, kind, status, mime, digest, container, offset, length, redirect, refers_to_url, refers_to_timestamp, _, _ = row
-    if isinstance(digest, bytes):
-        digest = str(digests.Digest(_ALGORITHMS[len(digest)], digest))
     return Capture(
         key=key,
         timestamp=f"{timestamp:014d}",
@@ -454,12 +473,16 @@ def _capture(row: Any) -> Capture:
         kind=_KINDS[kind],
         status=status,
         mime=mime,
-        digest=digest or "",
+        digest=_digest(digest),
         location=Location(container=container, offset=offset, length=length),
         redirect=redirect or "",
         refers_to_url=refers_to_url or "",
         refers_to_timestamp=refers_to_timestamp or "",
     )
+
+
+def _digest(kept: Any) -> str:
+    return str(digests.Digest(_ALGORITHMS[len(kept)], kept)) if isinstance(kept, bytes) else kept or ""
 
 
 def _position(row: Any) -> tuple[int, int, int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from webdepot.archive import Archive
 from webdepot.formats.report import HarvestTable
 from webdepot.model import Finding, Harvest, HarvestKind, HarvestState, Package, Verdict
-from webdepot.services import harvesting, importing, ingesting, keeping, searching
+from webdepot.services import harvesting, importing, indexing, ingesting, keeping
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.progress import Watch, unwatched
 
@@ -78,7 +78,7 @@ def take_in(archive: Archive, harvest: Harvest, *, deposit: bool, watch: Watch =
     package = keeping.find_package(archive, harvest.id)
     if package is None and deposit and harvest.state is HarvestState.FINISHED:
         package = keeping.keep(archive, harvest, watch=watch)
-    indexed = searching.index_harvest(archive, harvest.id, watch=watch)
+    indexed = indexing.index_harvest(archive, harvest.id, watch=watch)
     return ArchiveReport(
         harvest=harvesting.get(archive, harvest.id),
         verdict=checked.verdict,
