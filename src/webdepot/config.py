@@ -188,6 +188,9 @@ class ExchangeConfig:
         "What partners fetch: containers (the WARC files of a slice) or tree (an unpacked tree with an entry file).",
         _one_of("containers", "tree"),
     )
+    provenance: bool = _key(
+        False, "Say in OAI answers where records of partners came from (an `about` block, as the DINI certificate recommends)."
+    )
     largest_transfer_bytes: int = _key(1 << 40, "A partner's object that is larger is refused.", _at_least(1024))
 
 

@@ -25,7 +25,27 @@ from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import STAFF, Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
+<<<<<<< HEAD
 from webdepot.web import cdx, raw
+=======
+from webdepot.web import (
+    account,
+    cdx,
+    depot,
+    formats,
+    harvests,
+    home,
+    oai,
+    organisations,
+    profiles,
+    quality,
+    raw,
+    search,
+    search_api,
+    staff,
+    versions,
+)
+>>>>>>> 3c6bfb4 (OAI-PMH provider, URNs, front pages, transfer objects; partners in rows)
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.quick import Quick
 from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
@@ -110,6 +130,10 @@ PORTAL_PAGES = (
     Page(path="/api/openapi.json", endpoint=search_api.openapi),
     Page(path="/opensearch.xml", endpoint=search_api.opensearch),
     Page(path="/versions", endpoint=versions.look_up),
+    Page(path="/oai", endpoint=oai.oai, methods=("GET", "POST")),
+    Page(path="/urn/{urn:path}", endpoint=oai.resolve),
+    Page(path="/title/{key}", endpoint=oai.title),
+    Page(path="/transfer/{key}.zip", endpoint=oai.transferred),
     Page(path="/about", endpoint=home.about),
     Page(path="/help", endpoint=home.help_page),
     Page(path="/sign-in", endpoint=account.sign_in_form),
@@ -185,7 +209,15 @@ REPLAY_PAGES = (
 def build_portal(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
     """The portal. With another `frame_url` it sends readers of archived pages there (see `site.Face`)."""
     site = Site(archive=archive, face=Face.PORTAL, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
+<<<<<<< HEAD
     return _app(site, PORTAL_PAGES, portal_headers(replay_url))
+=======
+    app = _app(site, PORTAL_PAGES, portal_headers(replay_url))
+    app.state.brake = account.Brake()
+    app.state.surveys = organisations.Surveys()
+    app.state.turnstile = oai.Turnstile(archive.config.exchange.most_requests)
+    return app
+>>>>>>> 3c6bfb4 (OAI-PMH provider, URNs, front pages, transfer objects; partners in rows)
 
 
 def build_frame(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str) -> Starlette:
