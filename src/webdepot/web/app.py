@@ -25,9 +25,6 @@ from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import STAFF, Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-<<<<<<< HEAD
-from webdepot.web import cdx, raw
-=======
 from webdepot.web import (
     account,
     cdx,
@@ -45,7 +42,6 @@ from webdepot.web import (
     staff,
     versions,
 )
->>>>>>> 3c6bfb4 (OAI-PMH provider, URNs, front pages, transfer objects; partners in rows)
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.quick import Quick
 from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
@@ -209,15 +205,12 @@ REPLAY_PAGES = (
 def build_portal(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
     """The portal. With another `frame_url` it sends readers of archived pages there (see `site.Face`)."""
     site = Site(archive=archive, face=Face.PORTAL, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
-<<<<<<< HEAD
     return _app(site, PORTAL_PAGES, portal_headers(replay_url))
-=======
     app = _app(site, PORTAL_PAGES, portal_headers(replay_url))
     app.state.brake = account.Brake()
     app.state.surveys = organisations.Surveys()
     app.state.turnstile = oai.Turnstile(archive.config.exchange.most_requests)
     return app
->>>>>>> 3c6bfb4 (OAI-PMH provider, URNs, front pages, transfer objects; partners in rows)
 
 
 def build_frame(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str) -> Starlette:
