@@ -221,6 +221,42 @@ class WebConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleConfig:
+    """Harvests by plan."""
+
+    in_server: bool = _key(True, "`webdepot serve` runs the scheduler, too. Off where `webdepot scheduler` runs by itself.")
+    at_once: int = _key(2, "So many planned harvests run at once, over all schedulers of this archive.", _at_least(1))
+    timezone: str = _key("UTC", "Time zone of dates, times and windows, like Europe/Amsterdam.")
+    look_every_s: float = _key(15.0, "Seconds between two looks at what is due.", _at_least(0.1))
+    lease_s: float = _key(
+        120.0, "A scheduler that gave no sign of life for so long was killed; its harvests are resumed by another.", _at_least(1)
+    )
+    late_s: float = _key(900.0, "What is later than this was missed during a stop; it is made up for once, and spread.", _at_least(1))
+    spread_s: float = _key(3600.0, "Missed harvests start within so many seconds, each at a time of its own.", _at_least(0))
+    tries: int = _key(3, "So many tries for a date of which nothing came.", _at_least(1))
+    retry_s: float = _key(3600.0, "Seconds before the next try.", _at_least(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewConfig:
+    """Who accepts planned harvests into the depot: a person, or rules within these limits."""
+
+    accept: str = _key(
+        "person",
+        "person: everything waits for a reviewer. rules: what is within the limits of [quality] and of this section is accepted. "
+        "always: everything that brought something.",
+        _one_of("person", "rules", "always"),
+    )
+    after_accepted: int = _key(1, "Rules accept a site only when so many of its harvests have been accepted before.", _at_least(0))
+    documents_differ: float = _key(
+        0.5, "Rules accept up to this share of documents more or less than in the last accepted harvest.", _at_least(0)
+    )
+    bytes_differ: float = _key(0.5, "Rules accept up to this share of bytes more or less than in the last accepted harvest.", _at_least(0))
+    not_valid: float = _key(0.1, "Rules accept up to this share of files that are not valid by their format.", _at_least(0))
+    four_eyes: bool = _key(False, "Whoever planned or started a harvest may not accept it.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OidcConfig:
     """Signing in with an account of the institution (OpenID Connect). The address to register there is PORTAL/sign-in/oidc/back."""
 
@@ -304,6 +340,8 @@ class Config:
     harvest: HarvestConfig = field(default_factory=HarvestConfig)
     container: ContainerConfig = field(default_factory=ContainerConfig)
     quality: QualityConfig = field(default_factory=QualityConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    review: ReviewConfig = field(default_factory=ReviewConfig)
     depot: DepotConfig = field(default_factory=DepotConfig)
     exchange: ExchangeConfig = field(default_factory=ExchangeConfig)
     index: IndexConfig = field(default_factory=IndexConfig)

@@ -1,10 +1,13 @@
-"""`webdepot serve`: the portal and the replay server."""
+"""`webdepot serve`: the portal, the replay server and, unless it runs elsewhere, the scheduler."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
-from webdepot.cli.call import Json, Quiet, call_of
+from webdepot.cli.call import Call, Json, Quiet, call_of
 
 
 def serve(
@@ -27,7 +30,7 @@ def serve(
             {"portal": portal, "replay": replay}, f"The portal is at [bold]{portal}[/bold] (archived pages at {replay}). Stop with Ctrl-C."
         )
 
-    with call.archive() as archive:
+    with call.archive() as archive, _scheduling(call, wanted=archive.config.schedule.in_server):
         web = archive.config.web
         serve_archive(
             archive,
@@ -36,3 +39,26 @@ def serve(
             replay_port=web.replay_port if replay_port is None else replay_port,
             ready=ready,
         )
+
+
+@contextmanager
+def _scheduling(call: Call, *, wanted: bool) -> Iterator[None]:
+    """The scheduler on a thread of its own, with an archive of its own; what it started stops tidily with the server."""
+    if not wanted:
+        yield
+        return
+    from webdepot.services import scheduling, tending
+
+    stop = threading.Event()
+
+    def run() -> None:
+        with call.archive() as archive:
+            scheduling.Scheduler(archive, chores=tending.CHORES).run(stop)
+
+    thread = threading.Thread(target=run, name="scheduler")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
