@@ -25,23 +25,7 @@ from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import STAFF, Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-from webdepot.web import (
-    account,
-    cdx,
-    depot,
-    formats,
-    harvests,
-    home,
-    oai,
-    organisations,
-    profiles,
-    quality,
-    raw,
-    search,
-    search_api,
-    staff,
-    versions,
-)
+from webdepot.web import cdx, raw
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.quick import Quick
 from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
@@ -68,6 +52,7 @@ if TYPE_CHECKING:
         formats,
         harvests,
         home,
+        oai,
         organisations,
         profiles,
         quality,
@@ -86,6 +71,7 @@ else:
         formats,
         harvests,
         home,
+        oai,
         organisations,
         profiles,
         quality,
@@ -206,11 +192,6 @@ def build_portal(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
     """The portal. With another `frame_url` it sends readers of archived pages there (see `site.Face`)."""
     site = Site(archive=archive, face=Face.PORTAL, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
     return _app(site, PORTAL_PAGES, portal_headers(replay_url))
-    app = _app(site, PORTAL_PAGES, portal_headers(replay_url))
-    app.state.brake = account.Brake()
-    app.state.surveys = organisations.Surveys()
-    app.state.turnstile = oai.Turnstile(archive.config.exchange.most_requests)
-    return app
 
 
 def build_frame(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str) -> Starlette:

@@ -20,7 +20,7 @@ from webdepot.access.replay.body import accepts, parse_range
 from webdepot.errors import NotFound, NotPermitted, Withdrawn
 from webdepot.services import cataloguing, providing
 from webdepot.services.providing import HandedOver, TokenNeeded
-from webdepot.web.site import reader_of, render, site_of
+from webdepot.web.site import of_app, reader_of, render, site_of
 
 LONGEST_REQUEST_BYTES = 1 << 16
 RETRY_S = 10
@@ -32,14 +32,21 @@ POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline
 class Turnstile:
     """So many at once, and no queue: waiting harvesters would hold the threads that readers need."""
 
-    def __init__(self, places: int) -> None:
-        self._free = threading.BoundedSemaphore(places)
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self.places = 1
 
     def enter(self) -> bool:
-        return self._free.acquire(blocking=False)
+        with self._lock:
+            if self._inside >= self.places:
+                return False
+            self._inside += 1
+            return True
 
     def leave(self) -> None:
-        self._free.release()
+        with self._lock:
+            self._inside -= 1
 
 
 async def oai(request: Request) -> Response:
@@ -60,7 +67,8 @@ async def _body(request: Request) -> bytes:
 
 
 def _answer(request: Request, raw: bytes) -> Response:
-    turnstile: Turnstile = request.app.state.turnstile
+    turnstile = of_app(request, Turnstile)
+    turnstile.places = site_of(request).archive.config.exchange.most_requests
     if not turnstile.enter():
         words = f"Too many lists are being made. Come again in {RETRY_S} seconds.\n"
         return PlainTextResponse(words, status_code=503, headers={"Retry-After": str(RETRY_S)})
