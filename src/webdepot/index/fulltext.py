@@ -33,11 +33,9 @@ from webdepot.index import fulltext_schema as schema
 from webdepot.index.folding import Leader, folded_groups
 from webdepot.index.fulltext_adding import Adding, again, count, every, in_order
 from webdepot.index.fulltext_query import Areas, QueryMaker
-from webdepot.index.fulltext_removing import Removing
 from webdepot.index.sqlite_file import REBUILD
 from webdepot.index.states import FOREVER
 from webdepot.index.words import folded, snippet
-from webdepot.model import Capture
 from webdepot.ports import MOST_VALUES, Facet, Hit, Hits, PageText, Sort, State, TextQuery
 
 EXACT_UP_TO = 1000
@@ -107,17 +105,6 @@ class TantivyTextIndex:
             adding.document({"kind": "container", "name": container})
             writer.commit()
         return adding.added
-
-    def remove(self, container: str, captures: Iterable[tuple[str, Capture]], *, payloads: Sequence[str] = ()) -> int:
-        with self._writer() as writer:
-            searcher = self._searcher()
-            if not count(searcher, self._of_kind("container", container)):
-                return 0
-            removing = Removing(self._schema, self._make, searcher, writer)
-            removed = removing.captures(captures, frozenset(payloads))
-            writer.delete_documents_by_query(self._of_kind("container", container))
-            writer.commit()
-        return removed
 
     def anchor(self, anchors: Iterable[tuple[str, str, str]]) -> int:
         with self._writer() as writer:
@@ -415,7 +402,7 @@ def _state(query: TextQuery, document: dict[str, list[Any]]) -> State:
         title=content.title,
         headings=content.headings,
         text=content.text,
-        anchors="\n".join(filter(None, schema.anchors_of(document))) if query.anchors else "",
+        anchors="\n".join(filter(None, schema.anchors_of(document))),
         images=content.images,
         mime=content.mime,
         format=content.format,

@@ -23,7 +23,7 @@ from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import Capture, Package, RecordKind
 from webdepot.provenance import Event, Outcome
-from webdepot.services import auditing, indexing, keeping
+from webdepot.services import auditing, keeping, searching
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import to_iso, to_timestamp
 
@@ -191,7 +191,7 @@ def _keep(
     )
     keeping.record_version(archive, new, event)
     auditing.copy_out(archive, new.package.id)
-    indexing.index_harvest(archive, new.harvest.id)
+    searching.index_harvest(archive, new.harvest.id)
     return new
 
 

@@ -42,11 +42,8 @@ def missing(archive: Archive, harvest: Harvest) -> list[Url]:
     return [url for each in found if (url := find_canonical(each))]
 
 
-def patch(archive: Archive, harvest: str, *, deposit: bool = True, index: bool = True, watch: Watch = unwatched) -> Patched:
-    """Harvest what is missing, then judge the parent again. InputError when nothing is missing.
-
-    Without `index` nothing of it can be found or replayed yet: its parent waits for a reviewer.
-    """
+def patch(archive: Archive, harvest: str, *, deposit: bool = True, watch: Watch = unwatched) -> Patched:
+    """Harvest what is missing, then judge the parent again. InputError when nothing is missing."""
     parent = harvesting.get(archive, harvest)
     if parent.state not in (HarvestState.FINISHED, HarvestState.KEPT):
         raise Conflict(f"Harvest {parent.id} is {parent.state.value}; finish it first: webdepot harvest resume {parent.id}")
@@ -58,7 +55,7 @@ def patch(archive: Archive, harvest: str, *, deposit: bool = True, index: bool =
     begun = _begin(archive, parent, wanted)
     reason = ""
     try:
-        done = archiving.take_in(archive, harvesting.run(archive, begun, watch=watch), deposit=deposit, index=index, watch=watch)
+        done = archiving.take_in(archive, harvesting.run(archive, begun, watch=watch), deposit=deposit, watch=watch)
     except RemoteError as error:
         done, reason = None, str(error)
     checked = ingesting.check(archive, parent, again=True, watch=watch)

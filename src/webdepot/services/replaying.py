@@ -366,7 +366,7 @@ def _opened_at_hand(archive: Archive, capture: Capture) -> Replayed:
     # Unbuffered: a reader of one record fetches just what it needs.
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - half the time of Path.open
         record = read_record(file, capture.location)
-        if not record.is_held:
+        if not record.is_held or record.size_bytes > 8 * AT_HAND_BYTES:
             raise NotAtHand
     head = record.head
     status = (head.status if head else 0) or 200

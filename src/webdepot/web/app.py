@@ -52,7 +52,6 @@ if TYPE_CHECKING:
         formats,
         harvests,
         home,
-        oai,
         organisations,
         profiles,
         quality,
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
         users,
         versions,
     )
+    from webdepot.web.authority import Authority
 else:
     from webdepot.web.later import (
         account,
@@ -71,7 +71,6 @@ else:
         formats,
         harvests,
         home,
-        oai,
         organisations,
         profiles,
         quality,
@@ -112,10 +111,6 @@ PORTAL_PAGES = (
     Page(path="/api/openapi.json", endpoint=search_api.openapi),
     Page(path="/opensearch.xml", endpoint=search_api.opensearch),
     Page(path="/versions", endpoint=versions.look_up),
-    Page(path="/oai", endpoint=oai.oai, methods=("GET", "POST")),
-    Page(path="/urn/{urn:path}", endpoint=oai.resolve),
-    Page(path="/title/{key}", endpoint=oai.title),
-    Page(path="/transfer/{key}.zip", endpoint=oai.transferred),
     Page(path="/about", endpoint=home.about),
     Page(path="/help", endpoint=home.help_page),
     Page(path="/sign-in", endpoint=account.sign_in_form),
@@ -213,6 +208,19 @@ def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
     quick = [(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)]
     guards = [Middleware(Headers, headers=replay_headers(site.frame_url)), Middleware(Quick, endpoints=quick)]
     return _starlette(site, routes, guards)
+
+
+def build_proxy(archive: Archive, authority: "Authority", *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
+    """The archive as the proxy of terminals: every path of every host."""
+    from webdepot.web import proxy
+
+    site = Site(archive=archive, face=Face.REPLAY, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
+    app = _starlette(site, [Route("/{path:path}", proxy.answer, methods=_EVERY_METHOD)], [])
+    app.state.authority = authority
+    return app
+
+
+_EVERY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 def _app(site: Site, pages: tuple[Page, ...], headers: Mapping[str, str]) -> Starlette:

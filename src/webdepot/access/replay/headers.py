@@ -64,17 +64,21 @@ WORKER_POLICY = "default-src 'self'; connect-src 'self' data: blob:"
 
 def passed_on(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Archived headers as they may be sent again, in their order; Content-Encoding is the caller's to keep or drop."""
+    return [
+        (PREFIX + name if (lower := name.lower()) in RENAMED or lower.startswith(_PREFIX) else name, value)
+        for name, value in cleaned(archived)
+    ]
+
+
+def cleaned(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Archived headers that can be sent at all: no transfer headers, no names or signs that are no HTTP, a bounded number and length."""
     kept: list[tuple[str, str]] = []
     for name, value in archived:
-        lower = name.lower()
-        if lower in DROPPED or not _TOKEN.match(name) or len(kept) >= MOST_HEADERS:
+        if name.lower() in DROPPED or not _TOKEN.match(name) or len(kept) >= MOST_HEADERS:
             continue
         if not (value.isascii() and value.isprintable()):
             value = _NOT_IN_VALUES.sub(" ", value)
-        value = value[:LONGEST_VALUE]
-        if lower in RENAMED or lower.startswith(_PREFIX):
-            name = PREFIX + name
-        kept.append((name, value))
+        kept.append((name, value[:LONGEST_VALUE]))
     return kept
 
 
