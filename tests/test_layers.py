@@ -14,7 +14,21 @@ FACES = {"cli", "web", "demo"}
 COMPOSITION = {"services", "archive"}
 ROOMS = {"selection", "harvest", "container", "quality", "formats", "depot", "index", "access", "exchange", "engine"}
 SHARED_ROOM = "container"
-FOUNDATION = {"model", "url", "times", "digest", "errors", "config", "database", "provenance", "accounts", "ports", "mail", "states"}
+FOUNDATION = {
+    "model",
+    "url",
+    "times",
+    "digest",
+    "errors",
+    "config",
+    "database",
+    "provenance",
+    "accounts",
+    "ports",
+    "mail",
+    "sheets",
+    "states",
+}
 MIGRATIONS = "migrations"
 """Alembic's files: they see the tables of every room and nothing sees them."""
 COMPOSITION_ROOT = "archive"

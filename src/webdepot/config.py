@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
-from webdepot import times
 from webdepot.errors import ConfigError
 
 FILE_NAME = "webdepot.toml"
@@ -42,14 +41,6 @@ def _port(value: int) -> str | None:
 
 def _share(value: float) -> str | None:
     return None if 0 <= value <= 1 else "must lie between 0 and 1"
-
-
-def _moment(value: str) -> str | None:
-    try:
-        times.from_timestamp(value or "2000")
-    except ValueError:
-        return "must be a timestamp of 4 to 14 digits, as 2012 or 20120601"
-    return None
 
 
 def _one_of(*known: str) -> _Check:
@@ -216,9 +207,6 @@ class WebConfig:
     host: str = _key("127.0.0.1", "Address the portal listens on.")
     port: int = _key(8080, "Port of the portal; 0 means any free one.", _port)
     replay_port: int = _key(8081, "Port of the replay server; 0 means any free one.", _port)
-    proxy_port: int = _key(0, "Port on which reading-room terminals use the archive as their HTTP proxy; 0 means off.", _port)
-    proxy_date: str = _key("", "The time that terminals of proxy mode look at first, as 2012 or 20120601; empty means now.", _moment)
-    proxy_collection: str = _key("all", "The collection that terminals of proxy mode look into first.")
     portal_url: str = _key("", "Address of the portal as readers see it, when it stands behind another web server.")
     replay_url: str = _key(
         "", "Address of the replay server as readers see it. It must be another host name than the portal's: archived pages run there."

@@ -23,7 +23,7 @@ from webdepot.selection.permission import Ground
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.targets import Filter, Origin, Sort
 from webdepot.selection.templates import LetterKind, Template
-from webdepot.services import harvesting, mailing, permitting, ruling, selecting
+from webdepot.services import asking, harvesting, mailing, permitting, ruling, selecting
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.permitting import Conditions, Reply, Showing
 from webdepot.url import key
@@ -66,13 +66,13 @@ def selected(archive: Archive, typed: str = "https://www.museum.example/", mail:
     dossier = nominated(archive, typed)
     yes = [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")]
     selecting.answer(archive, dossier.id, yes)
-    permitting.add_contact(archive, Contact(target=dossier.id, name="Ms Owner", mail=mail, language="en"))
+    asking.add_contact(archive, Contact(target=dossier.id, name="Ms Owner", mail=mail, language="en"))
     return selecting.decide(archive, dossier.id, "select")
 
 
 def asked(archive: Archive, **given: str):
     dossier = selected(archive, **given)
-    permitting.ask(archive, [dossier.id], portal_url="https://archive.example")
+    asking.ask(archive, [dossier.id], portal_url="https://archive.example")
     mailing.deliver(archive)
     return selecting.get(archive, dossier.id)
 
@@ -195,7 +195,7 @@ def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(office:
     dossier = selected(office)
     with pytest.raises(NotPermitted, match="no letter has been sent"):
         selecting.admit(office, dossier.target)
-    permitting.ask(office, [dossier.id], portal_url="https://archive.example")
+    asking.ask(office, [dossier.id], portal_url="https://archive.example")
     assert "not sent yet" in selecting.may_harvest(office, dossier.id).reason
     clock.pass_days(3)
     assert mailing.deliver(office).sent == 1
@@ -241,7 +241,7 @@ def test_the_owner_answers_by_the_secret_address_and_nobody_else_can(office: Arc
     found = permitting.find_by_token(office, token)
     assert found is not None and found[0].id == dossier.id
     assert permitting.find_by_token(office, token[:-1]) is None and permitting.find_by_token(office, "") is None
-    [kept] = permitting.letters_of(office, dossier.id)
+    [kept] = asking.letters_of(office, dossier.id)
     assert token not in kept.body and "/answer/…" in kept.body
     assert token not in json.dumps([dataclasses.asdict(one) for one in selecting.history(office, dossier.id)], default=str)
 
@@ -282,7 +282,7 @@ def test_conditions_become_rules_of_access(office: Archive, clock: Clock):
 def test_a_letter_that_comes_back_never_starts_a_term(office: Archive, clock: Clock, letter_box: LetterBox):
     letter_box.refused.add("owner@museum.example")
     dossier = selected(office)
-    permitting.ask(office, [dossier.id])
+    asking.ask(office, [dossier.id])
     assert mailing.deliver(office).returned == 1
     assert selecting.get(office, dossier.id).state is TargetState.SELECTED
     clock.pass_days(100)
@@ -300,8 +300,8 @@ def test_a_letter_that_comes_back_never_starts_a_term(office: Archive, clock: Cl
 def test_a_server_that_is_away_leaves_letters_waiting_and_none_goes_out_twice(office: Archive, letter_box: LetterBox):
     dossier = selected(office)
     letter_box.busy = True
-    permitting.ask(office, [dossier.id])
-    assert permitting.ask(office, [dossier.id]).left_out[0][1] == "a letter is out already"
+    asking.ask(office, [dossier.id])
+    assert asking.ask(office, [dossier.id]).left_out[0][1] == "a letter is out already"
     failed = mailing.deliver(office)
     assert failed.failed == 1 and "451" in failed.error
     letter_box.busy = False
@@ -312,8 +312,8 @@ def test_a_server_that_is_away_leaves_letters_waiting_and_none_goes_out_twice(of
 def test_a_whole_list_is_asked_and_those_that_cannot_be_are_named(office: Archive, letter_box: LetterBox):
     ready = [selected(office, f"https://site{number}.example/", f"owner@site{number}.example").id for number in range(5)]
     alone = nominated(office, "https://alone.example/").id
-    asking = permitting.ask(office, [*ready, alone, 9999])
-    assert [one.id for one in asking.ready] == ready and [(one.id, why) for one, why in asking.left_out] == [(alone, "it is nominated")]
+    outcome = asking.ask(office, [*ready, alone, 9999])
+    assert [one.id for one in outcome.ready] == ready and [(one.id, why) for one, why in outcome.left_out] == [(alone, "it is nominated")]
     assert mailing.deliver(office).sent == 5
     assert {letter.recipients[0] for letter in letter_box.letters} == {f"owner@site{number}.example" for number in range(5)}
 
@@ -337,18 +337,18 @@ def test_grounds_that_need_no_letter(office: Archive):
 def test_letters_have_templates_per_language_with_known_fields_only(office: Archive, letter_box: LetterBox):
     dossier = nominated(office)
     for language, word in (("en", "Dear"), ("nl", "Geachte"), ("de", "Guten Tag")):
-        rendered = permitting.preview(office, dossier.id, language=language)
+        rendered = asking.preview(office, dossier.id, language=language)
         assert rendered.body.strip().startswith(word) and "{" not in rendered.body + rendered.subject
     wrong = Template(kind=LetterKind.NOTICE, language="en", subject="s", body="until {term_ends} {config.mail.password}")
     with pytest.raises(InputError, match=r"no field \{config.mail.password\}"):
-        permitting.save_template(office, wrong)
+        asking.save_template(office, wrong)
     with pytest.raises(InputError, match="until when"):
-        permitting.save_template(office, Template(kind=LetterKind.NOTICE, language="en", subject="s", body="b"))
-    permitting.save_template(office, Template(kind=LetterKind.NOTICE, language="en", subject="About {site}", body="Until {term_ends}."))
+        asking.save_template(office, Template(kind=LetterKind.NOTICE, language="en", subject="s", body="b"))
+    asking.save_template(office, Template(kind=LetterKind.NOTICE, language="en", subject="About {site}", body="Until {term_ends}."))
     selecting.describe(
         office, dossier.id, name="A {purpose} \r\nBcc: x@spam.example", collection="all", purpose="heritage", strategy="selective", note=""
     )
-    rendered = permitting.preview(office, dossier.id)
+    rendered = asking.preview(office, dossier.id)
     assert rendered.subject == "About A {purpose} Bcc: x@spam.example" and rendered.body == "Until 30 November 2026.\n"
 
 
@@ -358,11 +358,11 @@ def test_names_from_outside_add_no_header_to_a_letter(office: Archive, letter_bo
     selecting.answer(office, dossier.id, yes)
     selecting.decide(office, dossier.id, "select")
     with pytest.raises(InputError):
-        permitting.add_contact(office, Contact(target=dossier.id, mail="a@evil.example\r\nBcc: many@spam.example"))
+        asking.add_contact(office, Contact(target=dossier.id, mail="a@evil.example\r\nBcc: many@spam.example"))
     with pytest.raises(InputError):
-        permitting.add_contact(office, Contact(target=dossier.id, name="A\r\nBcc: b@c.example", mail="a@evil.example"))
-    permitting.add_contact(office, Contact(target=dossier.id, mail="a@evil.example"))
-    permitting.ask(office, [dossier.id])
+        asking.add_contact(office, Contact(target=dossier.id, name="A\r\nBcc: b@c.example", mail="a@evil.example"))
+    asking.add_contact(office, Contact(target=dossier.id, mail="a@evil.example"))
+    asking.ask(office, [dossier.id])
     mailing.deliver(office)
     [letter] = letter_box.letters
     assert letter.recipients == ["a@evil.example"] and letter.message["Bcc"] is None and "Bcc" in letter.message["Subject"]

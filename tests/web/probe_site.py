@@ -66,8 +66,6 @@ def answer_to(host: str, target: str) -> Answer:
         return status, {**kind, **headers}, body
     if host == OTHER and not path.startswith(("/i/", "/js/far/", "/data/far", "/framed.html", "/css/other")):
         return 404, {"Content-Type": "text/plain"}, b"not here"
-    if host == OTHER:
-        kind |= {"Access-Control-Allow-Origin": "*"}
     if path.startswith(("/i/", "/deep/")) and path.endswith(".png"):
         return 200, kind, png(int(path.rpartition("/")[2].removesuffix(".png")))
     if path in MADE:

@@ -1,12 +1,10 @@
 """`webdepot serve`: the portal and the replay server."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from webdepot.cli.call import Json, Quiet, call_of
-from webdepot.cli.output import plain
 
 
 def serve(
@@ -14,12 +12,6 @@ def serve(
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port of the portal; 0 takes any free one.")] = None,
     replay_port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port of the replay server; 0 takes any free one.")] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    proxy: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=65535, metavar="PORT", help="Be the HTTP proxy of reading-room terminals on this port; 0 takes any free one."
-        ),
-    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -29,12 +21,6 @@ def serve(
 
     call = call_of(context)
     output = call.output(json, quiet)
-
-    def proxy_ready(address: str, certificate: Path) -> None:
-        output.result(
-            {"proxy": address, "authority": str(certificate)},
-            f"Terminals use the proxy [bold]{address}[/bold] and trust {plain(str(certificate))}; choose a date at http://webdepot.proxy/",
-        )
 
     def ready(portal: str, replay: str) -> None:
         output.result(
@@ -49,6 +35,4 @@ def serve(
             port=web.port if port is None else port,
             replay_port=web.replay_port if replay_port is None else replay_port,
             ready=ready,
-            proxy_port=(web.proxy_port or None) if proxy is None else proxy,
-            proxy_ready=proxy_ready,
         )

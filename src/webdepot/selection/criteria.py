@@ -50,6 +50,11 @@ class Criterion:
     roles: frozenset[Role] = _JUDGES
     """Who may answer it."""
 
+    @property
+    def is_default(self) -> bool:
+        """Asked in the words that came with the program; faces have these in their own languages."""
+        return any((one.code, one.question) == (self.code, self.question) for one in DEFAULT)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:

@@ -26,7 +26,7 @@ from webdepot.selection import cases, letters, templates
 from webdepot.selection.cases import CASE, Case, CaseState, Decision, Objection, Who
 from webdepot.selection.letters import Letter
 from webdepot.selection.templates import LetterKind
-from webdepot.services import permitting, ruling
+from webdepot.services import asking, ruling
 from webdepot.url import from_typed, host_of
 
 LONGEST_WORDS = 5000
@@ -281,7 +281,7 @@ def _write(connection: Connection, archive: Archive, case: Case, kind: LetterKin
     rendered = templates.render(
         template,
         {
-            **permitting.common_values(archive, template.language),
+            **asking.common_values(archive, template.language),
             "recipient": case.name or case.mail,
             "reference": case.reference,
             "address": case.url,

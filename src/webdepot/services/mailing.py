@@ -21,7 +21,7 @@ from webdepot.selection import letters, targets
 from webdepot.selection.letters import TOKEN_HIDDEN, Letter
 from webdepot.selection.states import TARGET, LetterState
 from webdepot.selection.templates import LetterKind
-from webdepot.services import permitting, selecting
+from webdepot.services import asking, selecting
 
 AT_ONCE = 500
 _sending = threading.Lock()
@@ -37,7 +37,7 @@ class Delivered:
     """What the mail server said last, where it failed."""
 
 
-def deliver(archive: Archive, *, limit: int = permitting.MOST_LETTERS) -> Delivered:
+def deliver(archive: Archive, *, limit: int = asking.MOST_LETTERS) -> Delivered:
     """Send what waits, oldest first, until nothing is left or the server fails; ConfigError when none is configured."""
     if not archive.config.mail.host:
         raise ConfigError("No mail server is configured, so the letters wait. Set [mail] host and sender in webdepot.toml.")
@@ -74,7 +74,7 @@ def _send(archive: Archive, letter: Letter) -> Letter:
     except InputError as error:
         return _record(archive, letter, "return", error=str(error), tries=letter.tries + 1)
     kept_body = _without_token(letter, rendered_body)
-    ends = permitting.term_end(now.date(), letter.term_days) if letter.kind is LetterKind.NOTICE else None
+    ends = asking.term_end(now.date(), letter.term_days) if letter.kind is LetterKind.NOTICE else None
     days = archive.config.selection.reminder_days
     remind_on = now.date() + timedelta(days=days) if ends and days and days < letter.term_days else None
     return _record(
@@ -93,7 +93,7 @@ def _send(archive: Archive, letter: Letter) -> Letter:
 
 def _texts(connection: Connection, archive: Archive, letter: Letter) -> tuple[str, str]:
     if letter.kind in (LetterKind.NOTICE, LetterKind.REMINDER):
-        rendered = permitting.render(connection, archive, letter)
+        rendered = asking.render(connection, archive, letter)
         return rendered.subject, rendered.body
     return letter.subject, letter.body
 
@@ -164,7 +164,7 @@ def deliver_for(archive: Archive, target: TargetId) -> Sequence[Letter]:
     if not archive.config.mail.host:
         raise ConfigError("No mail server is configured, so the letter waits. Set [mail] host and sender in webdepot.toml.")
     with _sending:
-        for letter in permitting.letters_of(archive, target):
+        for letter in asking.letters_of(archive, target):
             if letter.state in (LetterState.QUEUED, LetterState.FAILED):
                 _send(archive, letter)
-    return permitting.letters_of(archive, target)
+    return asking.letters_of(archive, target)

@@ -8,9 +8,10 @@ parent has an error, the answer of the patch is shown in its place, and the pare
 from dataclasses import asdict, dataclass, replace
 
 from webdepot.archive import Archive
+from webdepot.container import shelf
 from webdepot.errors import Conflict, InputError, RemoteError
 from webdepot.harvest import runs
-from webdepot.model import Harvest, HarvestKind, HarvestState
+from webdepot.model import Capture, Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Event, Outcome, append
 from webdepot.quality import records
 from webdepot.quality.texts import PATCHED
@@ -22,6 +23,7 @@ from webdepot.services.progress import Watch, unwatched
 from webdepot.url import Url, find_canonical, host_of
 
 MOST_ADDRESSES = 100_000
+_FARTHEST_STEPS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,29 @@ def patch(archive: Archive, harvest: str, *, deposit: bool = True, watch: Watch 
     checked = ingesting.check(archive, parent, again=True, watch=watch)
     _note(archive, parent, begun, done is not None, len(wanted))
     return Patched(parent=parent, patch=done, asked=len(wanted), checked=checked, reason=reason)
+
+
+def find_replacement(archive: Archive, capture: Capture) -> Capture | None:
+    """What a patch brought for an address that its parent has only as an error; None where there is no such patch."""
+    if 200 <= capture.status < 400:
+        return None
+    with archive.database.reading() as connection:
+        container = shelf.find(connection, capture.location.container)
+        if container is None:
+            return None
+        parent = runs.get(connection, container.harvest)
+        patches = {
+            each.id for each in runs.of_target(connection, parent.target, HarvestKind.PATCH) if each.settings.get("patch_of") == parent.id
+        }
+        later: Capture | None = capture
+        for _ in range(_FARTHEST_STEPS if patches else 0):
+            later = archive.captures.after(later.key, later.timestamp) if later else None
+            if later is None:
+                return None
+            held = shelf.find(connection, later.location.container)
+            if held is not None and held.harvest in patches and 200 <= later.status < 400:
+                return later
+    return None
 
 
 def _begin(archive: Archive, parent: Harvest, wanted: list[Url]) -> Harvest:

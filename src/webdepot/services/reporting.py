@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import func, select
 
@@ -52,6 +53,34 @@ class Status:
     disk_total_bytes: int
     events: Sequence[Event]
     """The newest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harvested:
+    """How often and when last a target was harvested."""
+
+    count: int
+    last_at: datetime
+    last: str
+
+
+def harvests_of_targets(archive: Archive, targets: Sequence[int]) -> Mapping[int, Harvested]:
+    """For the targets of a page; those that were never harvested are left out."""
+    if not targets:
+        return {}
+    chosen = (
+        select(
+            harvests.c.target,
+            func.count().label("times"),
+            func.max(harvests.c.started_at).label("last_at"),
+            func.max(harvests.c.id).label("last"),
+        )
+        .where(harvests.c.target.in_(targets))
+        .group_by(harvests.c.target)
+    )
+    with archive.database.reading() as connection:
+        rows = connection.execute(chosen).all()
+    return {row.target: Harvested(count=row.times, last_at=row.last_at, last=row.last) for row in rows}
 
 
 def home(archive: Archive, *, limit: int = 12) -> Home:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -25,13 +25,39 @@ from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import STAFF, Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-from webdepot.web import cdx, raw
+from webdepot.services import mailing
+from webdepot.web import (
+    account,
+    audit,
+    cases,
+    cdx,
+    criteria,
+    depot,
+    elsewhere,
+    formats,
+    harvests,
+    home,
+    letters,
+    organisations,
+    profiles,
+    public_forms,
+    quality,
+    raw,
+    search,
+    search_api,
+    staff,
+    targets,
+    users,
+    versions,
+)
+from webdepot.web.forms import Gate
 from webdepot.web.problems import HANDLERS, problem
-from webdepot.web.quick import Quick
 from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
 from webdepot.web.site import (
     ADMINISTRATORS,
     CURATORS,
+    PARTNERS,
+    REVIEWERS,
     SIGNED_IN,
     Face,
     Site,
@@ -41,45 +67,6 @@ from webdepot.web.site import (
     person_of,
     templates,
 )
-
-# Each page's module is loaded when the page is first asked for: see `later`. A new page stands in both lists.
-if TYPE_CHECKING:
-    from webdepot.web import (
-        account,
-        audit,
-        depot,
-        elsewhere,
-        formats,
-        harvests,
-        home,
-        organisations,
-        profiles,
-        quality,
-        search,
-        search_api,
-        staff,
-        users,
-        versions,
-    )
-    from webdepot.web.authority import Authority
-else:
-    from webdepot.web.later import (
-        account,
-        audit,
-        depot,
-        elsewhere,
-        formats,
-        harvests,
-        home,
-        organisations,
-        profiles,
-        quality,
-        search,
-        search_api,
-        staff,
-        users,
-        versions,
-    )
 
 Endpoint = Callable[[Request], Any]
 
@@ -159,6 +146,41 @@ PORTAL_PAGES = (
     Page(path="/formats/registry", endpoint=formats.show_registry, roles=STAFF),
     Page(path="/formats/registry", endpoint=formats.change_registry, methods=("POST",), roles=STAFF),
     Page(path="/formats/registry.json", endpoint=formats.registry_json, roles=STAFF),
+    Page(path="/suggest", endpoint=public_forms.suggest_form),
+    Page(path="/suggest", endpoint=public_forms.suggest, methods=("POST",)),
+    Page(path="/complain", endpoint=public_forms.complain_form),
+    Page(path="/complain", endpoint=public_forms.complain, methods=("POST",)),
+    Page(path="/answer/{token}", endpoint=public_forms.answer_form),
+    Page(path="/answer/{token}", endpoint=public_forms.answer, methods=("POST",)),
+    Page(path="/targets", endpoint=targets.listed, roles=STAFF),
+    Page(path="/targets", endpoint=targets.make, methods=("POST",), roles=PARTNERS),
+    Page(path="/targets.csv", endpoint=targets.as_csv, roles=STAFF),
+    Page(path="/targets/new", endpoint=targets.new, roles=PARTNERS),
+    Page(path="/targets/import", endpoint=targets.upload, methods=("POST",), roles=PARTNERS),
+    Page(path="/targets/import/{token}", endpoint=targets.look_at, roles=PARTNERS),
+    Page(path="/targets/import/{token}", endpoint=targets.take_in, methods=("POST",), roles=PARTNERS),
+    Page(path="/targets/ask", endpoint=letters.ask_list, roles=CURATORS),
+    Page(path="/targets/ask", endpoint=letters.ask, methods=("POST",), roles=CURATORS),
+    Page(path="/targets/{target}", endpoint=targets.shown, roles=STAFF),
+    Page(path="/targets/{target}/answers", endpoint=targets.answer, methods=("POST",), roles=STAFF),
+    Page(path="/targets/{target}/decide", endpoint=targets.decide, methods=("POST",), roles=CURATORS),
+    Page(path="/targets/{target}/change", endpoint=targets.change, methods=("POST",), roles=CURATORS),
+    Page(path="/targets/{target}/contacts", endpoint=targets.add_contact, methods=("POST",), roles=CURATORS),
+    Page(path="/targets/{target}/letter", endpoint=targets.preview_letter, roles=STAFF),
+    Page(path="/targets/{target}/ask", endpoint=targets.ask, methods=("POST",), roles=CURATORS),
+    Page(path="/targets/{target}/reply", endpoint=targets.reply, methods=("POST",), roles=CURATORS),
+    Page(path="/targets/{target}/grounds", endpoint=targets.ground, methods=("POST",), roles=CURATORS),
+    Page(path="/letters", endpoint=letters.listed, roles=STAFF),
+    Page(path="/letters/send", endpoint=letters.send, methods=("POST",), roles=CURATORS),
+    Page(path="/letters/templates/{kind}/{language}", endpoint=letters.template, roles=STAFF),
+    Page(path="/letters/templates/{kind}/{language}", endpoint=letters.save_template, methods=("POST",), roles=CURATORS),
+    Page(path="/letters/{letter}", endpoint=letters.shown, roles=STAFF),
+    Page(path="/criteria", endpoint=criteria.listed, roles=STAFF),
+    Page(path="/criteria", endpoint=criteria.save, methods=("POST",), roles=ADMINISTRATORS),
+    Page(path="/cases", endpoint=cases.listed, roles=STAFF),
+    Page(path="/cases", endpoint=cases.record, methods=("POST",), roles=STAFF),
+    Page(path="/cases/{case}", endpoint=cases.shown, roles=STAFF),
+    Page(path="/cases/{case}", endpoint=cases.act, methods=("POST",), roles=REVIEWERS),
     Page(path="/-/language", endpoint=home.set_language),
     Page(path="/-/banner/{address:path}", endpoint=versions.banner),
     Page(path="/cdx/search/cdx", endpoint=cdx.of_everything),
@@ -186,7 +208,13 @@ REPLAY_PAGES = (
 def build_portal(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
     """The portal. With another `frame_url` it sends readers of archived pages there (see `site.Face`)."""
     site = Site(archive=archive, face=Face.PORTAL, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
-    return _app(site, PORTAL_PAGES, portal_headers(replay_url))
+    app = _app(site, PORTAL_PAGES, portal_headers(replay_url))
+    app.state.brake = account.Brake()
+    app.state.surveys = organisations.Surveys()
+    app.state.gate = Gate()
+    app.state.postman = mailing.Postman()
+    app.state.pending = elsewhere.Pending()
+    return app
 
 
 def build_frame(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str) -> Starlette:
@@ -205,22 +233,8 @@ def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
         Route("/-/{name}", _static),
         *_routes(REPLAY_PAGES),
     ]
-    quick = [(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)]
-    guards = [Middleware(Headers, headers=replay_headers(site.frame_url)), Middleware(Quick, endpoints=quick)]
+    guards = [Middleware(Headers, headers=replay_headers(site.frame_url))]
     return _starlette(site, routes, guards)
-
-
-def build_proxy(archive: Archive, authority: "Authority", *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
-    """The archive as the proxy of terminals: every path of every host."""
-    from webdepot.web import proxy
-
-    site = Site(archive=archive, face=Face.REPLAY, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
-    app = _starlette(site, [Route("/{path:path}", proxy.answer, methods=_EVERY_METHOD)], [])
-    app.state.authority = authority
-    return app
-
-
-_EVERY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 def _app(site: Site, pages: tuple[Page, ...], headers: Mapping[str, str]) -> Starlette:
@@ -229,7 +243,6 @@ def _app(site: Site, pages: tuple[Page, ...], headers: Mapping[str, str]) -> Sta
     guards = [
         Middleware(Headers, headers=headers),
         Middleware(OriginGuard, own_urls=(site.portal_url,), refusal=_refusal),
-        Middleware(Quick, endpoints=[(cdx.QUICK_PATH, cdx.quick)]),
     ]
     templates()
     return _starlette(site, [*_routes(pages[:-1]), static, *_routes(pages[-1:])], guards)

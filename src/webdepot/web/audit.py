@@ -12,8 +12,8 @@ from starlette.responses import Response, StreamingResponse
 
 from webdepot.provenance import Asked, Event, Outcome
 from webdepot.services import governing
+from webdepot.sheets import harmless
 from webdepot.times import to_iso
-from webdepot.web.sheets import harmless
 from webdepot.web.site import render, site_of
 
 ROWS = 100

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from datetime import date as calendar_day
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -66,6 +67,10 @@ class Language:
 
     def date(self, moment: datetime | str) -> str:
         return self._moment("language.date", moment)
+
+    def day(self, day: calendar_day) -> str:
+        """A calendar day without a time, such as the end of a term."""
+        return self.texts["language.date"].format(day=day.day, month=self.months[day.month - 1], year=day.year)
 
     def moment(self, moment: datetime | str) -> str:
         return self._moment("language.moment", moment)

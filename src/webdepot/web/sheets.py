@@ -6,12 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from starlette.responses import Response
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
-def harmless(value: object) -> object:
-    """A cell as it is, but with an apostrophe before what a table program would run: words of strangers stand in our tables."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) and not _is_number(value) else value
+from webdepot.sheets import harmless
 
 
 def csv_answer(name: str, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> Response:
@@ -22,11 +17,3 @@ def csv_answer(name: str, columns: Sequence[str], rows: Iterable[Mapping[str, ob
     writer.writerows([harmless(row.get(column, "")) for column in columns] for row in rows)
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
