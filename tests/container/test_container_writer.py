@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from webdepot import digest
-from webdepot.container.members import IN_MEMORY_BYTES, LEVEL, LEVEL_FOR_PACKED, level_for, packed
+from webdepot.container.members import IN_MEMORY_BYTES
 from webdepot.container.reader import Compression, detect, iter_records, read_record
 from webdepot.container.records import NewRecord, about_visit, from_visit, payload_digest
 from webdepot.container.records import resource as resource_record
@@ -221,14 +221,6 @@ def test_a_large_body_is_streamed(tmp_path: Path):
     with path.open("rb") as stream:
         found = list(iter_records(stream, "H", on_finding=pytest.fail))[2]
         assert found.payload().read() == body
-
-
-@pytest.mark.parametrize("begin", [b"\xff\xd8\xff\xe0", b"\x89PNG\r\n", b"RIFF\0\0\0\0WEBP", b"\0\0\0\x18ftypmp42", b"\x1f\x8b\x08"])
-def test_what_is_packed_already_costs_less_time_and_no_room(begin: bytes):
-    body = begin + random.Random(1).randbytes(50_000)
-    assert level_for(body[:16]) == LEVEL_FOR_PACKED
-    assert len(packed(body, LEVEL_FOR_PACKED)) <= len(packed(body, LEVEL)) * 1.001
-    assert level_for(b"<!DOCTYPE html>\n") == level_for(b"") == LEVEL
 
 
 def test_a_body_shorter_than_said_is_refused_and_leaves_nothing(tmp_path: Path):

@@ -14,16 +14,12 @@ from isal import isal_zlib
 
 from webdepot.errors import CorruptData
 
-LEVEL = 3
-"""Of ISA-L: 4.6 times the speed of zlib 9 for 4 % more bytes."""
-LEVEL_FOR_PACKED = 2
-"""For what is compressed already: nothing is gained at any level, and this one takes a quarter of the time."""
+LEVEL = 2
+"""Of ISA-L: ten times the speed of zlib 9 for 6 % more bytes. Level 3 takes twice the time of this one and saves 2 % of them."""
 IN_MEMORY_BYTES = 4 << 20
 """A member that unpacks to more is not held but read in pieces."""
 
 MAGIC = b"\x1f\x8b\x08"
-_PACKED = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"\x1f\x8b", b"PK\x03\x04", b"wOF", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd", b"OggS", b"ID3")
-_PACKED_IN_BOX = (b"ftyp", b"WEBP", b"webm")
 _START = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
 _GZIP = 31
 _BLOCK_BYTES = 1 << 20
@@ -40,12 +36,6 @@ class Member(NamedTuple):
     """First byte behind it on disk; -1 when it is larger than what is held in memory, so that its end was not seen."""
     torn: str = ""
     """Why it cannot be unpacked to its end; empty when it can."""
-
-
-def level_for(body: bytes) -> int:
-    """The level for a body that begins with these bytes: pictures, sound, film, fonts and archives are packed already."""
-    is_packed = body.startswith(_PACKED) or body[4:8] in _PACKED_IN_BOX or body[8:12] in _PACKED_IN_BOX
-    return LEVEL_FOR_PACKED if is_packed else LEVEL
 
 
 def packed(data: bytes, level: int = LEVEL) -> bytes:

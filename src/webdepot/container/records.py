@@ -9,10 +9,11 @@ the standard says (6.3.2) and as deduplication needs: chunk borders differ from 
 the chunked bytes and so complains about chunked answers: https://github.com/webrecorder/warcio/issues/75.)
 """
 
+import hashlib
 import ipaddress
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -22,6 +23,8 @@ from typing import BinaryIO
 from webdepot import digest, times
 from webdepot.container.http import parse_head, transfer_decoded
 from webdepot.model import Capture, RecordKind, Visit
+
+Fields = tuple[tuple[str, str], ...]
 
 SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 FIELDS_TYPE = "application/warc-fields"
@@ -60,14 +63,21 @@ class NewRecord:
 
 def payload_digest(visit: Visit) -> str:
     """The labelled SHA-1 of the body without transfer coding; streams."""
-    return str(digest.of_stream(_payload(visit), "sha1")[0])
+    payload = _payload(visit)
+    chunk = payload.read(digest.CHUNK_BYTES)
+    hasher = hashlib.sha1(chunk, usedforsecurity=False)
+    while len(chunk) == digest.CHUNK_BYTES:
+        chunk = payload.read(digest.CHUNK_BYTES)
+        hasher.update(chunk)
+    return digest.sha1_label(hasher.digest())
 
 
 def from_visit(visit: Visit, *, payload_digest: str, revisit_of: Capture | None = None) -> list[NewRecord]:
     """Request and answer of a visit, to be written together; nothing for a visit without an answer."""
     if not visit.head:
         return []
-    answer = _revisit(visit, payload_digest, revisit_of) if revisit_of else _response(visit, payload_digest)
+    server = _address(visit)
+    answer = _revisit(visit, payload_digest, server, revisit_of) if revisit_of else _response(visit, payload_digest, server)
     if not visit.request:
         return [answer]
     request = NewRecord(
@@ -75,7 +85,7 @@ def from_visit(visit: Visit, *, payload_digest: str, revisit_of: Capture | None 
         url=visit.candidate.url,
         date=visit.at,
         content_type=_REQUEST_TYPE,
-        fields=(("WARC-Concurrent-To", answer.id), *_address(visit)),
+        fields=(("WARC-Concurrent-To", answer.id), *server),
         head=visit.request,
     )
     return [request, answer]
@@ -83,19 +93,19 @@ def from_visit(visit: Visit, *, payload_digest: str, revisit_of: Capture | None 
 
 def about_visit(visit: Visit, outlinks: Sequence[tuple[str, str]], *, concurrent_to: str = "") -> NewRecord:
     """What the harvester knows about a visit: outlinks are canonical addresses with their hop, `concurrent_to` is the answer's id."""
-    lines = [
-        ("via", visit.candidate.via or ""),
-        ("hopsFromSeed", visit.candidate.path),
-        ("fetchTimeMs", str(round(visit.duration_s * 1000))),
-    ]
-    linked = "".join([f"outlink: {url} {hop}\r\n" for url, hop in outlinks]).encode("utf-8", "replace")
+    candidate = visit.candidate
+    lines = [f"via: {_one_line(candidate.via)}\r\n"] if candidate.via else []
+    if candidate.path:
+        lines.append(f"hopsFromSeed: {candidate.path}\r\n")
+    lines.append(f"fetchTimeMs: {round(visit.duration_s * 1000)}\r\n")
+    lines += [f"outlink: {url} {hop}\r\n" for url, hop in outlinks]
     return NewRecord(
         kind=RecordKind.METADATA,
-        url=visit.candidate.url,
+        url=candidate.url,
         date=visit.at,
         content_type=FIELDS_TYPE,
         fields=(("WARC-Concurrent-To", concurrent_to),) if concurrent_to else (),
-        head=_named_fields((name, value) for name, value in lines if value) + linked,
+        head="".join(lines).encode("utf-8", "replace"),
     )
 
 
@@ -127,29 +137,30 @@ def resource(url: str, date: datetime, content_type: str, body: BinaryIO, body_b
 
 def header(record: NewRecord, block_digest: str) -> bytes:
     """The header of a record, with the empty line that ends it."""
-    lines = ["WARC/1.1", f"WARC-Type: {record.kind.value}", f"WARC-Record-ID: {record.id}", f"WARC-Date: {_iso(record.date)}"]
-    if record.url:
-        lines.append(f"WARC-Target-URI: {_one_line(record.url)}")
-    lines += [f"{name}: {_one_line(value)}" for name, value in record.fields]
-    lines += [f"WARC-Block-Digest: {block_digest}", f"Content-Type: {record.content_type}", f"Content-Length: {record.size_bytes}", "", ""]
-    return "\r\n".join(lines).encode("utf-8", "replace")
+    url = f"WARC-Target-URI: {_one_line(record.url)}\r\n" if record.url else ""
+    more = "".join([f"{name}: {value if value.isprintable() else _one_line(value)}\r\n" for name, value in record.fields])
+    return (
+        f"WARC/1.1\r\nWARC-Type: {record.kind._value_}\r\nWARC-Record-ID: {record.id}\r\nWARC-Date: {_iso(record.date)}\r\n{url}{more}"
+        f"WARC-Block-Digest: {block_digest}\r\nContent-Type: {record.content_type}\r\n"
+        f"Content-Length: {len(record.head) + record.body_bytes}\r\n\r\n"
+    ).encode("utf-8", "replace")
 
 
-def _response(visit: Visit, payload_digest: str) -> NewRecord:
+def _response(visit: Visit, payload_digest: str, server: Fields) -> NewRecord:
     truncated = (("WARC-Truncated", visit.truncated),) if visit.truncated else ()
     return NewRecord(
         kind=RecordKind.RESPONSE,
         url=visit.candidate.url,
         date=visit.at,
         content_type=_RESPONSE_TYPE,
-        fields=(*_address(visit), *truncated, ("WARC-Payload-Digest", payload_digest)),
+        fields=(*server, *truncated, ("WARC-Payload-Digest", payload_digest)),
         head=visit.head,
         body=visit.body,
         body_bytes=visit.body_bytes,
     )
 
 
-def _revisit(visit: Visit, payload_digest: str, earlier: Capture) -> NewRecord:
+def _revisit(visit: Visit, payload_digest: str, server: Fields, earlier: Capture) -> NewRecord:
     """The same payload is kept already: head only (6.7.2)."""
     referred = (
         ("WARC-Profile", SAME_PAYLOAD),
@@ -161,38 +172,27 @@ def _revisit(visit: Visit, payload_digest: str, earlier: Capture) -> NewRecord:
         url=visit.candidate.url,
         date=visit.at,
         content_type=_RESPONSE_TYPE,
-        fields=(*_address(visit), *referred, ("WARC-Payload-Digest", payload_digest)),
+        fields=(*server, *referred, ("WARC-Payload-Digest", payload_digest)),
         head=visit.head,
     )
 
 
-def _address(visit: Visit) -> Iterator[tuple[str, str]]:
-    if address := _ip_address(visit.server_address):
-        yield "WARC-IP-Address", address
-    if visit.protocol:
-        yield "WARC-Protocol", visit.protocol
+def _address(visit: Visit) -> Fields:
+    return _server_fields(visit.server_address, visit.protocol)
 
 
-# A harvest asks few servers many times, and request and answer have one date; both functions are slow.
+# A harvest asks few servers many times, and request and answer have one date.
 @lru_cache(maxsize=1024)
-def _ip_address(stated: str) -> str:
-    """Empty for anything but an address, since nothing else may stand in the field; a proxy may have left us a name."""
+def _server_fields(stated: str, protocol: str) -> Fields:
+    """Nothing but an address may stand in the field; a proxy may have left us a name."""
     try:
-        return str(ipaddress.ip_address(stated))
+        address: Fields = (("WARC-IP-Address", str(ipaddress.ip_address(stated))),)
     except ValueError:
-        return ""
+        address = ()
+    return (*address, ("WARC-Protocol", protocol)) if protocol else address
 
 
 _iso = lru_cache(maxsize=16)(times.to_iso)
-
-
-@lru_cache(maxsize=10_000)
-def _address_in_words(text: str) -> str:
-    """Nothing but an address may stand in the field; a proxy may have left us a name."""
-    try:
-        return str(ipaddress.ip_address(text))
-    except ValueError:
-        return ""
 
 
 def _payload(visit: Visit) -> BinaryIO:

@@ -21,17 +21,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webdepot.container import records
-from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, level_for, packed
+from webdepot.container.members import IN_MEMORY_BYTES, gzip_member, packed
 from webdepot.container.pieces import PIECE_BYTES
 from webdepot.container.records import NewRecord
-from webdepot.digest import Digest
+from webdepot.digest import sha1_label
 from webdepot.errors import NoSpace
 from webdepot.model import Location
 from webdepot.times import Clock
 
 OPEN_SUFFIX = ".open"
 _END = b"\r\n\r\n"
-_MAGIC_BYTES = 16
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
 
@@ -62,17 +61,16 @@ def iter_member(record: NewRecord) -> Iterator[bytes]:
         hasher = hashlib.sha1(usedforsecurity=False)
         for piece in _iter_block(record):
             hasher.update(piece)
-        header = records.header(record, str(Digest("sha1", hasher.digest())))
-        record.body.seek(0)
-        level = level_for(record.body.read(_MAGIC_BYTES))
-        yield from gzip_member(_chained(header, record), level)
+        header = records.header(record, sha1_label(hasher.digest()))
+        yield from gzip_member(_chained(header, record))
 
 
 def _packed_record(record: NewRecord, body: bytes) -> bytes:
     hasher = hashlib.sha1(record.head, usedforsecurity=False)
-    hasher.update(body)
-    header = records.header(record, str(Digest("sha1", hasher.digest())))
-    return packed(b"".join((header, record.head, body, _END)), level_for(body[:_MAGIC_BYTES]))
+    if body:
+        hasher.update(body)
+    header = records.header(record, sha1_label(hasher.digest()))
+    return packed(b"".join((header, record.head, body, _END)))
 
 
 def _chained(header: bytes, record: NewRecord) -> Iterator[bytes]:
@@ -197,6 +195,7 @@ class _OpenFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._name = path.name.removesuffix(OPEN_SUFFIX)
         self.size_bytes = 0
         self.synced_bytes = 0
         self.count = 0
@@ -209,7 +208,6 @@ class _OpenFile:
             raise
 
     def write(self, group: Sequence[NewRecord]) -> list[Location]:
-        name = self.path.name.removesuffix(OPEN_SUFFIX)
         start, hasher, ends = self.size_bytes, self._hasher.copy(), []
         try:
             held = bytearray()
@@ -229,7 +227,7 @@ class _OpenFile:
                 raise explained from error
             raise
         self.count += len(group)
-        return [Location(container=name, offset=begin, length=end - begin) for begin, end in zip([start, *ends], ends)]
+        return [Location(container=self._name, offset=begin, length=end - begin) for begin, end in zip([start, *ends], ends)]
 
     def sync(self) -> None:
         if self.synced_bytes != self.size_bytes:

@@ -180,6 +180,7 @@ class _Crawl:
         self.robots = RobotsDesk(self.turns, frontier, clock, robots.product_token(settings.user_agent))
         self.active: set[asyncio.Task[None]] = set()
         self.wake = asyncio.Event()
+        self.asleep_until_s = 0.0
         self.nameless_since_s: dict[str, float] = {}
         self.error: BaseException | None = None
         self.uncommitted = 0
@@ -219,8 +220,7 @@ class _Crawl:
             end = self._end(now_s)
             if end is not None:
                 return end
-            while len(self.active) < self._places() and (candidate := self.frontier.take(now_s)) is not None:
-                self._start(candidate)
+            self._fill(now_s)
             due_s = self.frontier.next_due_s()
             if not self.active and (due_s is None or due_s == math.inf) and not self.paused and self._is_over():
                 return End.FINISHED
@@ -273,7 +273,8 @@ class _Crawl:
         return self.peers.is_over()
 
     async def _wait(self, until_s: float) -> None:
-        """Until something has happened, at most until then."""
+        """Until something has happened that `_ended` does not see to itself, at most until then."""
+        self.asleep_until_s = until_s
         timer = self.loop.call_later(max(until_s - time.monotonic(), 0.0), self.wake.set)
         await self.wake.wait()
         self.wake.clear()
@@ -300,16 +301,27 @@ class _Crawl:
             return End.LIMIT_TIME
         return None
 
-    def _start(self, candidate: Candidate) -> None:
-        task = self.loop.create_task(self._visit(candidate))
-        self.active.add(task)
-        task.add_done_callback(self._ended)
+    def _fill(self, now_s: float) -> None:
+        """Start what may be asked now."""
+        while len(self.active) < self._places() and (candidate := self.frontier.take(now_s)) is not None:
+            task = self.loop.create_task(self._visit(candidate))
+            self.active.add(task)
+            task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
+        """The next one goes out at once; the loop is woken only for what it alone sees to."""
         self.active.discard(task)
+        if task.cancelled() or task.exception() is not None:
+            self.error = self.error or (None if task.cancelled() else task.exception())
+            self.wake.set()
+            return
+        now_s = time.monotonic()
+        if self._end(now_s) is None and self.uncommitted <= MOST_UNCOMMITTED:
+            self._fill(now_s)
+            due_s = self.frontier.next_due_s()
+            if self.active and (due_s is None or due_s >= self.asleep_until_s or len(self.active) >= self._places()):
+                return
         self.wake.set()
-        if not task.cancelled() and task.exception() is not None and self.error is None:
-            self.error = task.exception()
 
     async def _cancel_active(self) -> None:
         """What is out is given up; the frontier has it waiting again when it is opened next."""

@@ -34,7 +34,7 @@ class CurlLoop:
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
         # Idle connections kept for the next request. Too few, and every request of a wide crawl opens a new one.
         self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
         self._watched: dict[int, int] = {}
 
@@ -77,7 +77,9 @@ class CurlLoop:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if timeout_ms >= 0:
+        if timeout_ms == 0:  # as after each new transfer
+            self._timer = self._loop.call_soon(self._on_timer)
+        elif timeout_ms > 0:
             self._timer = self._loop.call_later(timeout_ms / 1000, self._on_timer)
 
     def _on_timer(self) -> None:

@@ -6,13 +6,14 @@ no cookies, no proxy from the environment, no own look-up of names. Order of ste
 1. `addresses.Router` finds where the host may be asked; a forbidden or missing address ends here. What libcurl then really
    connects to is checked once more when the socket is opened.
 2. The request is written by us, header by header, so that it can be kept byte for byte; libcurl adds only line and `Host`.
-3. Headers and body come in through callbacks, into a list and a spool (memory up to `spool_bytes`, then a temporary file).
-   Limits on both stop the transfer: a long body is kept as far as it came, a flood of headers is a failure.
+3. Headers and body come in through callbacks, into lists (of the body up to `spool_bytes`, then into a temporary file).
+   There are limits on both: a long body is kept as far as it came, a flood of headers is a failure.
 4. libcurl's error number becomes a `Failure`, or, when the headers were whole, a `truncated` visit.
 
 HTTP/2 is written down in HTTP/1.1 form (RFC 9113, 8.3 has no status line of its own); `protocol` says `h2`.
 """
 
+import re
 import socket
 import ssl
 import tempfile
@@ -127,9 +128,10 @@ class CurlFetcher:
 
     async def fetch(self, candidate: Candidate) -> Visit:
         """Ask for one URL. Raises nothing but NoSpace, when our own disk takes no more."""
-        access = self._access(_parts(candidate.url)[1])
-        if access.login is not None and access.login.form and (name := _parts(candidate.url)[1]) not in self._logged_in:
-            self._logged_in.add(name)
+        host = _parts(candidate.url)[1]
+        access = self._access(host)
+        if access.login is not None and access.login.form and host not in self._logged_in:
+            self._logged_in.add(host)
             await self._log_in(access.login, access)
         return await self._fetch(candidate, access)
 
@@ -152,7 +154,7 @@ class CurlFetcher:
         if route.failure is not None:
             return _failed(candidate, at=at, failure=route.failure, detail=route.detail, permanent=route.permanent)
         authority = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
-        headers = [*self._headers, _header("Referer", candidate.via or "")] if _may_refer(candidate) else self._headers
+        headers = [*self._headers, b"Referer: " + candidate.via.encode()] if candidate.via and _may_refer(candidate) else self._headers
         shown = headers
         if self._cookies is not None and (cookies := self._cookies.header(candidate.url, at))[0]:
             shown = [*headers, _header("Cookie", cookies[1])]
@@ -170,7 +172,7 @@ class CurlFetcher:
             raise
         visit = transfer.visit(candidate, request, number, message, at=at)
         self._idle.append(transfer)
-        if self._cookies is not None and b"et-cookie:" in visit.head.lower():
+        if self._cookies is not None and (b"-Cookie:" in visit.head or b"-cookie:" in visit.head.lower()):
             self._cookies.take(parse_head(visit.head).get_all("set-cookie"), candidate.url, at, secret=is_secret)
         return visit
 
@@ -188,10 +190,13 @@ class _Transfer:
     def __init__(self, limits: FetchLimits, ca_file: str | None, spool_folder: Path | None) -> None:
         self._limits = limits
         self._spool_folder = spool_folder
+        self._head: list[bytes] = []
+        """Lines as they come. libcurl itself ends a transfer with more than 300 KB of them."""
+        self._route = _NO_ROUTE
         self.curl = pycurl.Curl()
         for option, value in _fixed_options(limits, ca_file).items():
             self.curl.setopt(option, value)
-        self.curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
+        self.curl.setopt(pycurl.HEADERFUNCTION, self._head.append)
         self.curl.setopt(pycurl.WRITEFUNCTION, self._on_body)
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._on_socket)
         self.may_connect: Callable[[str], bool] = _anywhere
@@ -200,12 +205,9 @@ class _Transfer:
         """Sockets given to pycurl, which works on a duplicate: ours are closed after the transfer."""
 
     def prepare(self, url: str, target: str, headers: list[bytes], route: dict[int, list[str]]) -> None:
-        self._head: list[bytes] = []
-        self._head_bytes = 0
-        self._head_is_whole = False
-        self._body: tempfile.SpooledTemporaryFile[bytes] = tempfile.SpooledTemporaryFile(  # noqa: SIM115 - it is the visit's
-            max_size=self._limits.spool_bytes, dir=str(self._spool_folder) if self._spool_folder else None
-        )
+        self._head.clear()
+        self._pieces: list[bytes] = []
+        self._spool: BinaryIO | None = None
         self._body_bytes = 0
         self._stopped = ""
         self._disk_error: OSError | None = None
@@ -214,8 +216,11 @@ class _Transfer:
         set_option(pycurl.URL, url)
         set_option(pycurl.REQUEST_TARGET, target)
         set_option(pycurl.HTTPHEADER, headers)
-        for option, value in route.items():
-            set_option(option, value)
+        if route != self._route or route is not _NO_ROUTE:
+            # Set again even when it is the same: libcurl reads it once.
+            self._route = route
+            for option, value in route.items():
+                set_option(option, value)
 
     def follow(self, access: HostAccess, form: str) -> None:
         """Set what differs for this host, and send a form if there is one; most requests change nothing."""
@@ -236,32 +241,55 @@ class _Transfer:
         else:
             self.curl.unsetopt(pycurl.USERPWD)
 
-    def _on_header(self, line: bytes) -> int | None:
-        if self._body_bytes:
-            return None  # a trailer; it also stands in the body, where the chunks are
-        if self._head_is_whole:
-            self._head.clear()  # that was an interim answer (1xx)
-            self._head_is_whole = False
-        self._head.append(line)
-        self._head_bytes += len(line)
-        self._head_is_whole = line in (b"\r\n", b"\n")
-        if self._head_bytes > self._limits.head_bytes:
-            self._stopped = "head"
-            return _STOP
-        return None
-
     def _on_body(self, piece: bytes) -> int | None:
         room = self._limits.body_bytes - self._body_bytes
-        try:
-            self._body.write(piece if len(piece) <= room else piece[:room])
-        except OSError as error:  # an exception would be lost in libcurl
-            self._disk_error = error
-            return _STOP
+        self._pieces.append(piece if len(piece) <= room else piece[:room])
         self._body_bytes += min(len(piece), room)
+        if self._body_bytes > self._limits.spool_bytes and not self._spooled():
+            return _STOP
         if len(piece) > room:
             self._stopped = "length"
             return _STOP
         return None
+
+    def _spooled(self) -> bool:
+        """Put what came into the temporary file; False when the disk takes no more (an exception would be lost in libcurl)."""
+        try:
+            if self._spool is None:
+                self._spool = cast(BinaryIO, tempfile.TemporaryFile(dir=self._spool_folder))  # noqa: SIM115 - it is the visit's
+            self._spool.writelines(self._pieces)
+        except OSError as error:
+            self._disk_error = error
+            return False
+        self._pieces = []
+        return True
+
+    def _body(self) -> BinaryIO:
+        """What came, from its beginning."""
+        if self._spool is None:
+            return BytesIO(self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces))
+        try:
+            self._spool.seek(0)  # which writes what is buffered
+        except OSError as error:
+            self._disk_error = error
+        return self._spool
+
+    def _whole_head(self) -> list[bytes]:
+        """The lines of the final answer's head; none when it did not come to its end, or had no end.
+
+        Interim answers (1xx) stand before it; behind it stand trailers, which are in the body, too, where the chunks are."""
+        lines = self._head
+        if not lines or sum(map(len, lines)) > self._limits.head_bytes:
+            return []
+        if lines[-1] in _EMPTY_LINES and lines.index(lines[-1]) == len(lines) - 1:
+            return lines
+        begin = 0
+        for at, line in enumerate(lines):
+            if line in _EMPTY_LINES:
+                if not _INTERIM.match(lines[begin]):
+                    return lines[begin : at + 1]
+                begin = at + 1
+        return []
 
     def _on_socket(self, purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> socket.socket | int:
         family, kind, protocol, place = address
@@ -276,19 +304,19 @@ class _Transfer:
         """What came of it. The transfer may be used again afterwards: the visit owns the spool."""
         while self._opened:
             self._opened.pop().close()
+        body = self._body()
         if self._disk_error is not None:
-            self._body.close()
+            body.close()
             raise NoSpace(f"The temporary folder takes no more while {candidate.url} is fetched: {self._disk_error}") from self._disk_error
         curl = self.curl
         protocol = "h2" if curl.getinfo(pycurl.INFO_HTTP_VERSION) == pycurl.CURL_HTTP_VERSION_2_0 else "http/1.1"
-        whole = self._head_is_whole and self._stopped != "head"
+        lines = self._whole_head()
+        whole = bool(lines)
         failure, detail = (None, "") if whole else self._failure(number, message)
-        head = _as_http1(self._head) if protocol == "h2" else b"".join(self._head)
-        body = cast(BinaryIO, self._body)
-        body.seek(0)
+        head = _as_http1(lines) if protocol == "h2" and whole else b"".join(lines)
         if not whole:
             body.close()
-            body, self._body_bytes, head = BytesIO(), 0, b""
+            body, self._body_bytes = BytesIO(), 0
         return Visit(
             candidate=candidate,
             at=at,
@@ -309,11 +337,12 @@ class _Transfer:
         """Let go of everything; not to be used again."""
         while self._opened:
             self._opened.pop().close()
-        self._body.close()
+        if self._spool is not None:
+            self._spool.close()
         self.curl.close()
 
     def _failure(self, number: int, message: str) -> tuple[Failure, str]:
-        if self._stopped == "head":
+        if sum(map(len, self._head)) > self._limits.head_bytes:
             return Failure.PROTOCOL, f"more than {self._limits.head_bytes} bytes of headers"
         if self._refused_address:
             return Failure.PRIVATE_ADDRESS, f"{self._refused_address} is not on the open internet"
@@ -376,11 +405,16 @@ def _may_refer(candidate: Candidate) -> bool:
     return via is not None and "@" not in via and via.isascii() and (via[:6] != "https:" or candidate.url[:6] == "https:")
 
 
+_NO_ROUTE: dict[int, list[str]] = {pycurl.CONNECT_TO: [], pycurl.RESOLVE: []}
+_EMPTY_LINES = (b"\r\n", b"\n")
+_INTERIM = re.compile(rb"HTTP/[0-9.]+ 1[0-9][0-9]")
+
+
 def _route_options(route: Route, host: str, port: int) -> dict[int, list[str]]:
     if route.connect_to:
         return {pycurl.CONNECT_TO: [f"{host}:{port}:{route.connect_to}"], pycurl.RESOLVE: []}
-    if host[0] == "[":
-        return {pycurl.CONNECT_TO: [], pycurl.RESOLVE: []}
+    if host[0] == "[" or route.addresses == (host,):
+        return _NO_ROUTE
     # "+" lets libcurl forget the entry after DNS_CACHE_TIMEOUT; without it they would pile up over a wide crawl.
     joined = ",".join(f"[{address}]" if ":" in address else address for address in route.addresses)
     return {pycurl.CONNECT_TO: [], pycurl.RESOLVE: [f"+{host}:{port}:{joined}"]}

@@ -15,9 +15,8 @@ import zlib
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from io import BytesIO
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
 from webdepot.container.http import HttpHead, content_decoded, transfer_decoded
@@ -56,16 +55,19 @@ class Extracted:
 def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Extracted:
     """The links of one answer. `body` is as it came over the wire and is read from its beginning. Never raises."""
     notes: list[str] = []
-    directives = robots.tag_directives(head.get_all("x-robots-tag"), limits.agent)
+    told = _told(head)
+    directives = robots.tag_directives(told.tags, limits.agent) if told.tags else _NONE
     nofollow: frozenset[Url] = frozenset()
     joined = _Joined(limits.links)
-    joined.add(_of_headers(head), url)
-    kind = _KINDS.get(_mime(head)) or _kind_by_suffix(_mime(head), url)
+    if told.leads:
+        joined.add(_of_headers(head), url)
+    kind = _KINDS.get(told.mime) or _kind_by_suffix(told.mime, url)
     if 300 <= head.status < 400 or kind is None:
-        kind = _of_nameless if _mime(head) in ("", "application/octet-stream") and not 300 <= head.status < 400 else None
+        kind = _of_nameless if told.mime in ("", "application/octet-stream") and not 300 <= head.status < 400 else None
     if kind is not None:
         body.seek(0)
-        data = content_decoded(transfer_decoded(body, head), head, limit_bytes=limits.page_bytes + 1).read()
+        plain = content_decoded(transfer_decoded(body, head), head, limit_bytes=limits.page_bytes + 1) if told.coded else body
+        data = plain.read(limits.page_bytes + 1)
         if len(data) > limits.page_bytes:
             notes.append(f"linksCutAtByte:{limits.page_bytes}")
             data = data[: limits.page_bytes]
@@ -85,6 +87,29 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
     return Extracted(links=list(joined.links.items()), note=",".join(notes), directives=directives, nofollow=nofollow)
 
 
+class _Told(NamedTuple):
+    """What headers say about the links of an answer."""
+
+    mime: str
+    coded: bool
+    """There is a transfer or content coding to undo."""
+    leads: bool
+    """A header leads somewhere."""
+    tags: list[str]
+    """X-Robots-Tag."""
+
+
+_NONE: frozenset[str] = frozenset()
+_LEADING = frozenset({"location", "refresh", "content-location", "link"})
+_CODED = frozenset({"transfer-encoding", "content-encoding"})
+
+
+def _told(head: HttpHead) -> _Told:
+    names = {name.lower() for name, _ in head.headers}
+    tags = head.get_all("x-robots-tag") if "x-robots-tag" in names else []
+    return _Told(_mime(head), not names.isdisjoint(_CODED), not names.isdisjoint(_LEADING), tags)
+
+
 class _Joined:
     """Addresses found so far, each with its best hop."""
 
@@ -94,28 +119,56 @@ class _Joined:
         self._most = most
 
     def add(self, found: Iterable[Reference], base: str, encoding: str = "utf-8", *, parts_only: bool = False) -> None:
-        seen: set[Reference] = set()
-        for reference in found:
-            if reference in seen:
-                continue
-            seen.add(reference)
-            raw, hop = reference
-            if raw[:5].lower() == "data:":
-                self.add(_in_data_address(raw), base, parts_only=parts_only)
-                continue
-            if (parts_only and hop is not Hop.EMBED) or not raw or raw[0] == "#":
-                continue
-            if not raw.isascii():
-                raw = _query_in(raw, encoding)
-            address = _joined(raw, base)
+        links, most = self.links, self._most
+        known = _known_below(base)
+        for raw, hop in found:
+            address = known.get(raw)
             if address is None:
+                if raw[:5].lower() == "data:":
+                    self.add(_in_data_address(raw), base, parts_only=parts_only)
+                    continue
+                address = known[raw] = _joined(raw, base, encoding)
+            if not address or (parts_only and hop is not Hop.EMBED):
                 continue
-            known = self.links.get(address)
-            if known is None and len(self.links) >= self._most:
-                self.is_full = True
-                return
-            if known is None or _RANK[hop] < _RANK[known]:
-                self.links[address] = hop
+            before = links.get(address)
+            if before is None:
+                if len(links) >= most:
+                    self.is_full = True
+                    return
+                links[address] = hop
+            elif before is not hop and _RANK[hop] < _RANK[before]:
+                links[address] = hop
+
+
+class _Folder(dict[str, Url | str]):
+    """What references of a folder's pages mean, empty for one that leads nowhere: pages of a site repeat their links, and a reference
+    depends on the folder alone, but for one that begins with `?`. Letters outside ASCII depend on the encoding, too."""
+
+    __slots__ = ()
+
+    def __setitem__(self, raw: str, address: Url | str) -> None:
+        if raw[:1] not in ("?", "") and len(raw) <= _LONGEST_KEPT and raw.isascii():
+            super().__setitem__(raw, address)
+
+
+def _known_below(base: str) -> _Folder:
+    """Of the folder of that page. All folders together are bounded: at most so many, and none with more than its share."""
+    path = base.partition("?")[0] if "?" in base else base
+    folder = path[: path.rfind("/") + 1]
+    known = _FOLDERS.get(folder)
+    if known is None:
+        if len(_FOLDERS) >= _MOST_FOLDERS:
+            _FOLDERS.clear()
+        known = _FOLDERS[folder] = _Folder()
+    elif len(known) > _MOST_OF_FOLDER:
+        known.clear()
+    return known
+
+
+_LONGEST_KEPT = 200
+_MOST_FOLDERS = 256
+_MOST_OF_FOLDER = 2_000
+_FOLDERS: dict[str, _Folder] = {}
 
 
 def _in_data_address(raw: str) -> Iterator[Reference]:
@@ -136,16 +189,12 @@ def _in_data_address(raw: str) -> Iterator[Reference]:
 _LONGEST_DATA = 256 << 10
 
 
-def _joined(raw: str, base: str) -> Url | None:
-    """The address a reference means. Pages of a site repeat their links, and most depend on the host alone."""
-    if raw[0] == "/":
-        return _join_kept(raw, base[: base.find("/", 8) + 1])
-    if raw.startswith(("http://", "https://")):
-        return _join_kept(raw, None)
-    return find_canonical(raw, base)
+def _joined(raw: str, base: str, encoding: str) -> Url | str:
+    """The address a reference means; empty for none."""
+    if not raw or raw[0] == "#":
+        return ""
+    return find_canonical(raw if raw.isascii() else _query_in(raw, encoding), base) or ""
 
-
-_join_kept = lru_cache(maxsize=50_000)(find_canonical)
 
 _RANK = {hop: rank for rank, hop in enumerate((Hop.REDIRECT, Hop.EMBED, Hop.LINK, Hop.MANIFEST, Hop.PREREQUISITE, Hop.SPECULATIVE))}
 

@@ -11,6 +11,7 @@ Forms are not followed: to send one is to act, not to read.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import turbohtml
 
@@ -29,9 +30,13 @@ _PART_RELS = _words(
     "mask-icon modulepreload preload prefetch prerender stylesheet subresource"
 )
 _NO_RELS = _words("dns-prefetch edituri pingback preconnect profile webmention wlwmanifest")
-_LINKING = {("a", "href"), ("area", "href"), ("img", "longdesc"), ("frame", "longdesc"), ("iframe", "longdesc")}
 _CITING = frozenset({"blockquote", "q", "ins", "del"})
-_IGNORED = {("form", "action"), ("button", "formaction"), ("input", "formaction"), ("a", "ping"), ("area", "ping"), ("base", "href")}
+_HOPS: dict[tuple[str, str | None], Hop | None] = {
+    **dict.fromkeys((("a", "href"), ("area", "href"), ("img", "longdesc"), ("frame", "longdesc"), ("iframe", "longdesc")), Hop.LINK),
+    **dict.fromkeys((("img", "src"), ("script", "src"), ("img", "srcset"), ("source", "srcset"), ("iframe", "src")), Hop.EMBED),
+    **dict.fromkeys((("form", "action"), ("button", "formaction"), ("input", "formaction"), ("a", "ping"), ("area", "ping"))),
+}
+_UNKNOWN = object()
 
 _LAZY = _words(
     "data-src data-original data-lazy data-lazy-src data-lazyload data-hi-res-src data-image data-img data-img-src data-img-url "
@@ -43,14 +48,10 @@ _LAZY = _words(
 _LAZY_SETS = ["data-srcset", "data-lazy-srcset", "data-original-set", "data-bgset"]
 _LAZY_LINKS = ["data-href", "data-link", "data-url", "data-permalink"]
 _HANDLERS = ["onclick", "onchange"]
-_MORE = "base[href],meta[content],script,html[manifest],img[lowsrc],img[dynsrc]"
-_MORE_IF = (
-    # A selector is only asked when a word of it stands on the page: to ask all of them costs more than parsing.
-    (("data-",), ",".join(f"[{name}]" for name in (*sorted(_LAZY), *_LAZY_SETS, *_LAZY_LINKS))),
-    (tuple(_HANDLERS), ",".join(f"[{name}]" for name in _HANDLERS)),
-    (("<object", "<applet"), "object,applet,param[value]"),
-    (("javascript:",), "a[href^='javascript:' i]"),
-    (("srcdoc",), "iframe[srcdoc]"),
+_WATCHED = frozenset((*_LAZY, *_LAZY_SETS, *_LAZY_LINKS, *_HANDLERS))
+_MORE = (
+    "base[href],meta[content],script,html[manifest],img[lowsrc],img[dynsrc],object,applet,param[value],"
+    "a[href^='javascript:' i],iframe[srcdoc]"
 )
 _META_PARTS = re.compile(
     r"(?i)(?:og|twitter):(?:image|video|audio|player)(?::(?:url|secure_url|src|stream))?\Z|msapplication-(?:tileimage|config|square\w*logo|wide\w*logo)\Z"
@@ -80,29 +81,35 @@ class Page:
 def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = "") -> Page:
     """All references of a page. `guess` also reads strings out of scripts; `agent` is our name in meta elements."""
     document = turbohtml.parse(text, positions=False)
-    lowered = text.lower()
+    # Asking for fifty attributes that no element has would cost more than parsing did.
+    attributes: set[str] = set().union(*[element.attrs for element in document.iter_elements()])
     page = Page()
-    says_nofollow = "nofollow" in lowered
+    found = page.found
+    has_rel = "rel" in attributes
     for element, attribute, url in document.links():
-        hop = _hop(element, attribute)
+        tag = element.tag
+        hop = _HOPS.get((tag, attribute), _UNKNOWN)
+        if hop is _UNKNOWN:
+            hop = _hop(element, tag, attribute)
         if hop is not None:
-            is_against = says_nofollow and hop is Hop.LINK and "nofollow" in (element.attr("rel") or "").lower().split()
-            (page.nofollow if is_against else page.found).append((url, hop))
-    for element in document.select(_selector(lowered)):
+            is_against = has_rel and hop is Hop.LINK and "nofollow" in (element.attr("rel") or "").lower().split()
+            (page.nofollow if is_against else found).append((url, hop))
+    for element in document.select(_selector(frozenset(attributes & _WATCHED)) if not attributes.isdisjoint(_WATCHED) else _MORE):
         if element.tag == "base":
             page.base = page.base or element.attr("href") or ""
         else:
-            page.found.extend(_more(element, guess=guess, nested=nested))
+            found.extend(_more(element, guess=guess, nested=nested))
             if element.tag == "meta" and (element.attr("name") or "").lower() in ("robots", agent.lower() or "robots"):
                 page.directives |= robots.page_directives(element.attr("content") or "")
-    if "<!--[if" in text and nested < MOST_NESTED:
+    if "[" in text and "<!--[if" in text and nested < MOST_NESTED:
         for inner in _conditional_parts(text):
-            page.found.extend(references(inner, guess=guess, nested=nested + 1).found)
+            found.extend(references(inner, guess=guess, nested=nested + 1).found)
     return page
 
 
-def _selector(lowered: str) -> str:
-    return ",".join([_MORE, *(selector for words, selector in _MORE_IF if any(word in lowered for word in words))])
+@lru_cache(maxsize=1024)
+def _selector(attributes: frozenset[str]) -> str:
+    return ",".join([_MORE, *(f"[{name}]" for name in sorted(attributes))])
 
 
 def refresh_target(content: str) -> str:
@@ -122,16 +129,11 @@ def _conditional_parts(text: str) -> Iterator[str]:
         at = end
 
 
-def _hop(element: turbohtml.Element, attribute: str | None) -> Hop | None:
-    """How a link of the standard's attributes leads on; None when it is not followed."""
-    tag = element.tag
-    if (tag, attribute) in _LINKING:
-        return Hop.LINK
-    if (tag, attribute) in _IGNORED:
-        return None
+def _hop(element: turbohtml.Element, tag: str, attribute: str | None) -> Hop | None:
+    """How a link of the standard's attributes leads on, where tag and attribute alone do not say; None when it is not followed."""
     if tag == "link" and attribute == "href":
         return _rel_hop((element.attr("rel") or "").lower().split(), has_item=element.attr("itemprop") is not None)
-    if tag == "meta":
+    if tag in ("meta", "base"):
         return None  # `_of_meta` knows more ways to write a refresh
     if attribute == "cite" and tag in _CITING:
         return Hop.LINK

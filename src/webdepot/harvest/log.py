@@ -11,11 +11,11 @@ its `reason`: by which rule it was asked, or refused. What was asked and, by its
 Both are cut back to the last checkpoint's sizes (`cut`) before a harvest is resumed.
 """
 
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 from typing import BinaryIO
 
@@ -54,8 +54,6 @@ class LogLine:
     """Annotations, divided by commas."""
 
 
-_NAMES = tuple(field.name for field in fields(LogLine))
-_encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make a new encoder for each line
 
 
 class CrawlLog:
@@ -110,20 +108,21 @@ def cut(folder: Path, marks: Mapping[str, int]) -> None:
 def as_heritrix(line: LogLine) -> str:
     written_at = line.at + timedelta(seconds=line.duration_s)
     begun = f"{_digits(line.at)}+{round(line.duration_s * 1000)}" if line.tries else "-"
-    annotations = ",".join(filter(None, (f"{line.tries}t" if line.tries > 1 else "", line.note)))
-    columns = (line.url, line.path, line.via, line.mime)
+    annotations = f"{line.tries}t,{line.note}".rstrip(",") if line.tries > 1 else line.note
     return (
-        f"{_milliseconds(written_at)} {line.status:5d} {line.size or '-':>10} {' '.join(_column(column) for column in columns)}"
-        f" #001 {begun} {line.digest or '-'} - {_column(annotations)}\n"
+        f"{_milliseconds(written_at)} {line.status:5d} {line.size or '-':>10} {_column(line.url)} {_column(line.path)} {_column(line.via)}"
+        f" {_column(line.mime)} #001 {begun} {line.digest or '-'} - {_column(annotations)}\n"
     )
 
 
 def as_json(line: LogLine) -> str:
-    # dataclasses.asdict would copy every value deeply, for each page.
-    values = {name: getattr(line, name) for name in _NAMES}
-    values["at"] = _milliseconds(line.at)
-    values["duration_s"] = round(line.duration_s, 3)
-    return _encode(values) + "\n"
+    """By hand, in the order of the fields: json.dumps takes four times as long, for each page."""
+    return (
+        f'{{"at": "{_milliseconds(line.at)}", "status": {line.status}, "size": {line.size}, "url": {_quoted(line.url)}, '
+        f'"path": {_quoted(line.path)}, "via": {_quoted(line.via)}, "mime": {_quoted(line.mime)}, "digest": {_quoted(line.digest)}, '
+        f'"duration_s": {round(line.duration_s, 3)}, "server": {_quoted(line.server)}, "tries": {line.tries}, '
+        f'"rule": {_quoted(line.rule)}, "reason": {_quoted(line.reason)}, "note": {_quoted(line.note)}}}\n'
+    )
 
 
 def of_visit(
@@ -131,7 +130,8 @@ def of_visit(
 ) -> LogLine:
     """The line for a request that was made, whatever came of it. `verdict` is by which rule it was asked."""
     candidate = visit.candidate
-    annotations = (_TRUNCATED.get(visit.truncated, visit.truncated), "warcRevisit:digest" if duplicate else "", note)
+    if visit.truncated or duplicate:
+        note = ",".join(filter(None, (_TRUNCATED.get(visit.truncated, visit.truncated), "warcRevisit:digest" if duplicate else "", note)))
     return LogLine(
         at=visit.at,
         status=visit.failure.status if visit.failure else visit.status,
@@ -146,7 +146,7 @@ def of_visit(
         tries=candidate.tries + 1,
         rule=verdict.rule if verdict else "",
         reason=visit.failure_detail or (verdict.reason if verdict else ""),
-        note=",".join(filter(None, annotations)),
+        note=note,
     )
 
 
@@ -186,7 +186,7 @@ def _column(text: str) -> str:
 def _milliseconds(moment: datetime) -> str:
     # strftime takes ten times as long, and there are two of them for each page.
     utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-    return f"{utc.year:04d}-{utc.month:02d}-{utc.day:02d}T{utc.hour:02d}:{utc.minute:02d}:{utc.second:02d}.{utc.microsecond // 1000:03d}Z"
+    return f"{utc.isoformat(timespec='milliseconds')[:23]}Z"
 
 
 def _digits(moment: datetime) -> str:

@@ -34,6 +34,12 @@ _TOKEN = re.compile(r"[A-Za-z_-]+")
 _LINE = re.compile(r"\s*(user-agent|allow|disallow)\s*:\s*([^#\r\n]*)", re.IGNORECASE)
 
 
+# Protego also reads misspellings (`dissallow`) and lines without a colon.
+_FORBIDDING = re.compile(r"\s*di[a-z]*[\s:]+([^#\r\n]*)", re.IGNORECASE)
+_NOT_PLAIN = re.compile(r"[*$%]|[^!-~]")
+_ALLOWED = Verdict(answer=Answer.ACCEPT, rule="robots", reason="allowed by robots.txt")
+
+
 class Policy(StrEnum):
     OBEY = "obey"
     OBEY_BUT_EMBEDS = "obey-but-embeds"
@@ -147,12 +153,23 @@ class Robots:
             return Verdict(answer=Answer.ACCEPT, rule="robots", reason=self.detail)
         if self.basis is Basis.UNREACHABLE:
             return Verdict(answer=Answer.REJECT, rule="robots", reason=self.detail)
-        if self._rules.can_fetch(url, self.agent):
-            return Verdict(answer=Answer.ACCEPT, rule="robots", reason="allowed by robots.txt")
+        if self._is_nowhere_near(url) or self._rules.can_fetch(url, self.agent):
+            return _ALLOWED
         line = self._line_for(url)
         return Verdict(answer=Answer.REJECT, rule="robots", reason=f"robots.txt: {line}" if line else "disallowed by robots.txt")
 
-    @property
+    def _is_nowhere_near(self, url: str) -> bool:
+        """Whether no Disallow line of any group can speak of an address: Protego takes 60 µs to say so, and it is so for most pages."""
+        start = url.find("/", url.find("//") + 2)
+        return start > 0 and "%" not in url and not url.startswith(self._disallowed_starts, start)
+
+    @cached_property
+    def _disallowed_starts(self) -> tuple[str, ...]:
+        """What the path of a disallowed address begins with, as far as it is plain text."""
+        values = [found[1].strip() for found in map(_FORBIDDING.match, self.text.splitlines()) if found]
+        return tuple({_NOT_PLAIN.split(value, maxsplit=1)[0] if value[0] == "/" else "" for value in values if value})
+
+    @cached_property
     def crawl_delay_s(self) -> float | None:
         try:
             delay = self._rules.crawl_delay(self.agent) if self.text else None

@@ -16,6 +16,7 @@ import mmap
 import os
 import struct
 import time
+from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -25,6 +26,8 @@ BUSY_S = 0.05
 _HEAD_BYTES = 64
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _TIME = struct.Struct("<d")
+_FLOCK = struct.Struct("hhqqi4x")
+"""struct flock of 64-bit Linux: type, whence, start, length, process (0 for this kind of lock)."""
 
 
 class SharedServers:
@@ -73,8 +76,7 @@ class SharedServers:
         os.close(self._handle)
 
     def _lock(self, at: int, kind: int) -> bool:
-        # struct flock of 64-bit Linux: type, whence, start, length, process (0 for this kind of lock)
-        wanted = struct.pack("hhqqi4x", kind, os.SEEK_SET, at, _TIME.size, 0)
+        wanted = _FLOCK.pack(kind, os.SEEK_SET, at, _TIME.size, 0)
         try:
             fcntl.fcntl(self._handle, fcntl.F_OFD_SETLK, wanted)
         except BlockingIOError:
@@ -82,6 +84,7 @@ class SharedServers:
         return True
 
 
+@lru_cache(maxsize=10_000)
 def _place(server: str) -> int:
     number = int.from_bytes(blake2b(server.encode(), digest_size=4).digest(), "big") % SLOTS
     return _HEAD_BYTES + number * _TIME.size

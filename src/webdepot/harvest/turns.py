@@ -47,7 +47,12 @@ class Turns:
 
     async def wait_until_s(self, origin: str) -> float | None:
         """When a host should come again because its server is busy or resting; None when it can be asked now."""
-        server = self._get(await self._find(origin))
+        name = self._fetcher.known_server(origin)
+        if name:
+            self._names[origin] = name
+        else:
+            name = await self._find(origin)
+        server = self._get(name)
         now_s = time.monotonic()
         if not server.lock.locked() and server.free_at_s <= now_s:
             return None
@@ -57,7 +62,9 @@ class Turns:
 
     async def ask(self, candidate: Candidate, *, crawl_delay_s: float | None, manners: Manners | None = None) -> Visit:
         """Fetch when the server is free; afterwards `free_at_s` says when it will be again."""
-        name = await self._find(origin_of(candidate.url))
+        origin = origin_of(candidate.url)
+        # Whoever asks has mostly just been at `wait_until_s`.
+        name = self._names.get(origin) or await self._find(origin)
         server = self._get(name)
         async with server.lock:
             await self._rested(name, server)

@@ -68,6 +68,7 @@ FROM {order}
 _OF_KEY = _SELECT.format(order="keys CROSS JOIN captures ON captures.key = keys.id")
 _OF_KEY_IN_COLLECTION = _SELECT.format(order="keys CROSS JOIN captures INDEXED BY by_collection ON captures.key = keys.id")
 _OF_DIGEST = _SELECT.format(order="captures INDEXED BY by_digest CROSS JOIN keys ON keys.id = captures.key")
+_HAS_DIGEST = "SELECT 1 FROM captures INDEXED BY by_digest WHERE kind = 0 AND substr(digest, 1, 8) = ? AND digest = ? LIMIT 1"
 _LATEST = _SELECT.format(order="captures INDEXED BY by_time CROSS JOIN keys ON keys.id = captures.key")
 _INSERT_KEY = "INSERT INTO keys (key, url) VALUES (?, ?) ON CONFLICT DO NOTHING"
 _INSERT_MIME = "INSERT INTO mimes (name) VALUES (?) ON CONFLICT DO NOTHING"
@@ -214,14 +215,14 @@ class SqliteCaptureIndex:
         if wanted is None:
             return None
         same = f"{_OF_DIGEST} WHERE captures.kind = 0 AND substr(captures.digest, 1, 8) = :start AND captures.digest = :whole"
-        values = {"start": wanted.value[:8], "whole": wanted.value, "key": ""}
-        rows = self._rows(f"{same} LIMIT 1", values)
-        if not rows:  # so for nearly every page of a first harvest, hence first
+        if not self._file.has_rows(_HAS_DIGEST, (wanted.value[:8], wanted.value)):  # so for most pages of a harvest, hence first
             return None
-        values["key"] = key_of(url)
+        values = {"start": wanted.value[:8], "whole": wanted.value, "key": key_of(url)}
+        rows = self._rows(f"{same} LIMIT 1", values)
         # The index is ordered by digest, then key: the URL's own captures are one seek away, however many others share the bytes.
         own = f"{same} AND captures.key = (SELECT id FROM keys WHERE key = :key) ORDER BY captures.timestamp LIMIT 1"  # noqa: S608
-        return _capture((self._rows(own, values) or rows)[0])
+        found = self._rows(own, values) or rows
+        return _capture(found[0]) if found else None
 
     # --- many captures ---
 
