@@ -189,6 +189,8 @@ class _Crawl:
         self.lately_added: set[Url] = set()
         """Addresses the frontier has already: most links of a page were on the last one, too."""
         self.lately_refused: set[Url] = set()
+        self.lately_outside: set[Url] = set()
+        """Links that belong to no seed, whoever has them."""
         self.host = ""
         self.recent: deque[tuple[float, int]] = deque()
         self.began_s = time.monotonic()
@@ -521,14 +523,18 @@ class _Crawl:
 
     def _build_rules(self) -> None:
         self.judge.follow(self.settings, self.seeds.addresses)
+        self.lately_outside.clear()
 
     def _take_in(self, source: Candidate, found: Extracted) -> Sequence[tuple[Url, Hop]]:
         """Put what belongs into the frontier; all that was found is returned."""
         accepted = []
         page_says_no = "nofollow" in found.directives
         lately_added, lately_refused = self.lately_added, self.lately_refused
+        lately_outside = self.lately_outside
+        stays_outside = self.settings.host_rules is None and not self.settings.scope_limits.hops_outside and source.path != ""
         for url, hop in found.links:
-            if url in lately_added:  # as most links of a page are: nothing is made of them
+            # As most links of a page are: nothing is made of them.
+            if url in lately_added or (hop is Hop.LINK and url in lately_outside):
                 continue
             outlink = self._candidate(source, url, hop)
             verdict = self.judge.of_link(outlink, page_says_no=page_says_no, link_says_no=url in found.nofollow)
@@ -541,8 +547,11 @@ class _Crawl:
                 accepted.append(outlink)
             elif url not in lately_refused:
                 self._turn_away(outlink, verdict)
-        if len(lately_added) > MOST_REMEMBERED:
+            if stays_outside and hop is Hop.LINK and verdict.rule == "outside" and not verdict:
+                lately_outside.add(url)
+        if len(lately_added) + len(lately_outside) > MOST_REMEMBERED:
             lately_added.clear()
+            lately_outside.clear()
         lately_added.update([outlink.url for outlink in accepted])
         self.uncommitted += self.frontier.add(accepted if self.peers is None else self.peers.keep_mine(accepted))
         return found.links

@@ -13,6 +13,7 @@ them back to the last checkpoint: nothing acknowledged is lost, nothing is store
 
 import asyncio
 import fcntl
+import gc
 import signal
 import socket
 import threading
@@ -243,7 +244,9 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: Part | None =
     frontier = LmdbFrontier(folder / "frontier", identity=identity_without(parameters))
     crawl_log = CrawlLog(folder)
     try:
-        keeper = ContainerKeeper(writer, archive.captures, frontier)
+        # The first harvest of an archive has nothing to compare with.
+        has_captures = next(iter(archive.captures.containers()), None) is not None
+        keeper = ContainerKeeper(writer, archive.captures if has_captures else None, frontier)
         result = _in_event_loop(_run_crawl(archive, harvest, frontier, keeper, crawl_log, watch, part))
         writer.close()
         return result
@@ -372,8 +375,14 @@ def _warcinfo(archive: Archive, harvest: Harvest) -> dict[str, str]:
 
 
 def _in_event_loop(work: Coroutine[None, None, CrawlResult]) -> CrawlResult:
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(work)
+    # A page makes some hundred objects and hardly a cycle: the collector need not look at all of them every third page.
+    before = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 20)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(work)
+    finally:
+        gc.set_threshold(*before)
 
 
 def _stop_on_signals() -> asyncio.Event:

@@ -18,7 +18,8 @@ from webdepot.times import to_timestamp
 
 
 class ContainerKeeper:
-    def __init__(self, writer: ContainerWriter, captures: CaptureIndex, frontier: Frontier) -> None:
+    def __init__(self, writer: ContainerWriter, captures: CaptureIndex | None, frontier: Frontier) -> None:
+        """Without `captures` nothing is known of earlier harvests."""
         self._writer = writer
         self._captures = captures
         self._frontier = frontier
@@ -28,7 +29,9 @@ class ContainerKeeper:
 
     def keep(self, visit: Visit) -> Kept:
         payload = payload_digest(visit)
-        earlier = revisit.find_in_harvest(visit, payload, self._frontier.recall) or revisit.find(visit, payload, self._captures)
+        earlier = revisit.find_in_harvest(visit, payload, self._frontier.recall)
+        if earlier is None and self._captures is not None:
+            earlier = revisit.find(visit, payload, self._captures)
         self._held = from_visit(visit, payload_digest=payload, revisit_of=earlier)
         if earlier is None:
             revisit.remember_in_harvest(visit, payload, self._frontier.remember)
@@ -36,9 +39,12 @@ class ContainerKeeper:
 
     def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
         answer = self._held[-1].id if self._held else ""
-        group = [*self._look_ups.values(), *self._held, about_visit(visit, outlinks, concurrent_to=answer)]
-        self._held, self._look_ups = [], {}
-        self._writer.write(group)
+        group = [*self._held, about_visit(visit, outlinks, concurrent_to=answer)]
+        if self._look_ups:
+            group = [*self._look_ups.values(), *group]
+            self._look_ups = {}
+        self._held = []
+        self._writer.append(group)
 
     def note_look_up(self, host: str, addresses: Sequence[str], at: datetime) -> None:
         """What a name was found to mean; written with the next visit (ISO 28500, 6.4.4; RFC 4027)."""
