@@ -54,6 +54,7 @@ def main() -> None:
     site.write(plan, folder / "site")
     work = folder / "nginx"
     work.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o755)  # its workers are not us
     (work / "nginx.conf").write_text(site.nginx_config(plan, folder / "site", work, PORT))
     server = subprocess.Popen(["nginx", "-c", str(work / "nginx.conf"), "-p", str(work)])
     try:

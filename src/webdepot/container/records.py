@@ -192,7 +192,14 @@ def _server_fields(stated: str, protocol: str) -> Fields:
     return (*address, ("WARC-Protocol", protocol)) if protocol else address
 
 
-_iso = lru_cache(maxsize=16)(times.to_iso)
+def _iso(moment: datetime) -> str:
+    global _last_iso
+    if _last_iso[0] is not moment:
+        _last_iso = (moment, times.to_iso(moment))
+    return _last_iso[1]
+
+
+_last_iso: tuple[datetime, str] = (times.EARLIEST, times.to_iso(times.EARLIEST))
 
 
 def _payload(visit: Visit) -> BinaryIO:

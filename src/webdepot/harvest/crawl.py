@@ -491,7 +491,9 @@ class _Crawl:
         self.keeper.annotate(visit, self._take_in(candidate, found))
         self._count(visit, kept)
         self.judge.learn(candidate, visit.status, lambda: _body_of(visit))
-        note = ",".join(filter(None, (found.note, *(f"says:{word}" for word in sorted(found.directives & _TOLD)))))
+        note = found.note
+        if found.directives:
+            note = ",".join(filter(None, (note, *(f"says:{word}" for word in sorted(found.directives & _TOLD)))))
         self.log.write(of_visit(visit, verdict=asked_by, mime=mime, digest=kept.digest, duplicate=kept.duplicate, note=note))
         self.frontier.finish(candidate, host_free_at_s=free_at_s)
 

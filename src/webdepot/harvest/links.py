@@ -140,13 +140,13 @@ class _Joined:
                 links[address] = hop
 
 
-class _Folder(dict[str, Url | str]):
+class _Folder(dict[str, Url]):
     """What references of a folder's pages mean, empty for one that leads nowhere: pages of a site repeat their links, and a reference
     depends on the folder alone, but for one that begins with `?`. Letters outside ASCII depend on the encoding, too."""
 
     __slots__ = ()
 
-    def __setitem__(self, raw: str, address: Url | str) -> None:
+    def __setitem__(self, raw: str, address: Url) -> None:
         if raw[:1] not in ("?", "") and len(raw) <= _LONGEST_KEPT and raw.isascii():
             super().__setitem__(raw, address)
 
@@ -189,11 +189,14 @@ def _in_data_address(raw: str) -> Iterator[Reference]:
 _LONGEST_DATA = 256 << 10
 
 
-def _joined(raw: str, base: str, encoding: str) -> Url | str:
+def _joined(raw: str, base: str, encoding: str) -> Url:
     """The address a reference means; empty for none."""
     if not raw or raw[0] == "#":
-        return ""
-    return find_canonical(raw if raw.isascii() else _query_in(raw, encoding), base) or ""
+        return _NOWHERE
+    return find_canonical(raw if raw.isascii() else _query_in(raw, encoding), base) or _NOWHERE
+
+
+_NOWHERE = Url("")
 
 
 _RANK = {hop: rank for rank, hop in enumerate((Hop.REDIRECT, Hop.EMBED, Hop.LINK, Hop.MANIFEST, Hop.PREREQUISITE, Hop.SPECULATIVE))}

@@ -31,12 +31,11 @@ _PART_RELS = _words(
 )
 _NO_RELS = _words("dns-prefetch edituri pingback preconnect profile webmention wlwmanifest")
 _CITING = frozenset({"blockquote", "q", "ins", "del"})
-_HOPS: dict[tuple[str, str | None], Hop | None] = {
+_HOPS: dict[tuple[str, str | None], Hop] = {
     **dict.fromkeys((("a", "href"), ("area", "href"), ("img", "longdesc"), ("frame", "longdesc"), ("iframe", "longdesc")), Hop.LINK),
     **dict.fromkeys((("img", "src"), ("script", "src"), ("img", "srcset"), ("source", "srcset"), ("iframe", "src")), Hop.EMBED),
-    **dict.fromkeys((("form", "action"), ("button", "formaction"), ("input", "formaction"), ("a", "ping"), ("area", "ping"))),
 }
-_UNKNOWN = object()
+_IGNORED = {("form", "action"), ("button", "formaction"), ("input", "formaction"), ("a", "ping"), ("area", "ping"), ("base", "href")}
 
 _LAZY = _words(
     "data-src data-original data-lazy data-lazy-src data-lazyload data-hi-res-src data-image data-img data-img-src data-img-url "
@@ -87,13 +86,12 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
     found = page.found
     has_rel = "rel" in attributes
     for element, attribute, url in document.links():
-        tag = element.tag
-        hop = _HOPS.get((tag, attribute), _UNKNOWN)
-        if hop is _UNKNOWN:
-            hop = _hop(element, tag, attribute)
+        hop = _HOPS.get((element.tag, attribute)) or _hop(element, element.tag, attribute)
         if hop is not None:
-            is_against = has_rel and hop is Hop.LINK and "nofollow" in (element.attr("rel") or "").lower().split()
-            (page.nofollow if is_against else found).append((url, hop))
+            if has_rel and hop is Hop.LINK and (rel := element.attr("rel")) and "nofollow" in rel.lower().split():
+                page.nofollow.append((url, hop))
+            else:
+                found.append((url, hop))
     for element in document.select(_selector(frozenset(attributes & _WATCHED)) if not attributes.isdisjoint(_WATCHED) else _MORE):
         if element.tag == "base":
             page.base = page.base or element.attr("href") or ""
@@ -133,7 +131,9 @@ def _hop(element: turbohtml.Element, tag: str, attribute: str | None) -> Hop | N
     """How a link of the standard's attributes leads on, where tag and attribute alone do not say; None when it is not followed."""
     if tag == "link" and attribute == "href":
         return _rel_hop((element.attr("rel") or "").lower().split(), has_item=element.attr("itemprop") is not None)
-    if tag in ("meta", "base"):
+    if (tag, attribute) in _IGNORED:
+        return None
+    if tag == "meta":
         return None  # `_of_meta` knows more ways to write a refresh
     if attribute == "cite" and tag in _CITING:
         return Hop.LINK
