@@ -113,7 +113,7 @@ def check_html(stream: BinaryIO) -> Checked:
         findings = [finding("html-cut-off", place=f"line {line}", detail=code) for code, line in cut[:MOST_FINDINGS]]
         return Checked(validity=Validity.NOT_VALID, findings=findings, properties=properties)
     page = data.decode("latin-1")
-    errors += [(words, page.count("\n", 0, at) + 1) for words, at in html_tags.iter_errors(page)]
+    errors += [(words, page.count("\n", 0, at) + 1) for words, at in html_tags.errors_of(page)]
     findings = _told("html-error", errors)
     messages = [(each.code, each.line) for each in conformance.check(document).messages if each.severity == "error"]
     findings += _told("html-unfit", [each for each in messages if each[0] in _GRAVE])
