@@ -163,6 +163,9 @@ class DepotConfig:
     migration_tools: Mapping[str, str] = _key(
         {}, 'Tools that convert a format: {"name" = "SOURCE-TYPE TARGET-TYPE command {input} {output}"}.'
     )
+    alarm_mail: tuple[str, ...] = _key(
+        (), "Addresses that get a letter, over the server of [mail], when something cannot be repaired or a place stays away."
+    )
     alarm_command: str = _key(
         "", "Command that is run when something cannot be repaired or a place stays away; it gets the words on its standard input."
     )

@@ -9,7 +9,6 @@ A place that is away is told and passed over; its copies keep their state and ar
 """
 
 import fcntl
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +29,7 @@ from webdepot.errors import Conflict, InputError, NoSpace, NotPermitted, RemoteE
 from webdepot.model import Finding, PackageId
 from webdepot.ports import ObjectStore
 from webdepot.provenance import Event, Outcome, append
+from webdepot.services import alarming
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 BATCH = 64
@@ -329,7 +329,7 @@ class _Run:
             left=left,
         )
         if alarms:
-            sound_alarm(self._archive, alarms)
+            alarming.sound(self._archive, alarms)
         return report
 
     def _look(self, copy: Copy) -> CopyAudit:
@@ -415,23 +415,6 @@ def _note_away(archive: Archive, name: str, words: str) -> None:
         if place is None or place.away_since is None:
             places.note_away(connection, name, now, words)
             append(connection, _event(archive, "missed", "place", name, outcome=Outcome.FAILURE, message=words))
-
-
-def sound_alarm(archive: Archive, alarms: Sequence[str]) -> None:
-    """Tell whoever is to be told, by the command of the configuration; that it fails is an event, and stops nothing."""
-    command = archive.config.depot.alarm_command
-    if not command:
-        return
-    words = "\n".join([f"{archive.config.archive.name}: the depot needs a person.", *alarms, "See: webdepot depot copy status"])
-    try:
-        shell = ["/bin/sh", "-c", command]  # the operator's own words, out of the configuration
-        done = subprocess.run(shell, input=words.encode(), capture_output=True, timeout=60, check=False)  # noqa: S603
-        trouble = "" if done.returncode == 0 else f"exit {done.returncode}: {done.stderr[:300].decode(errors='replace')}"
-    except (OSError, subprocess.TimeoutExpired) as error:
-        trouble = str(error)
-    outcome = Outcome.FAILURE if trouble else Outcome.SUCCESS
-    with archive.database.transaction() as connection:
-        append(connection, _event(archive, "alarmed", "archive", "depot", outcome=outcome, message=trouble or f"{len(alarms)} alarms"))
 
 
 # --- from a place alone ------------------------------------------------------------------------------------------------------
