@@ -16,6 +16,7 @@ Times are of CPU, of the thread that asks: other programs on the machine disturb
 
 import argparse
 import gzip
+import hashlib
 import json
 import os
 import platform
@@ -24,6 +25,7 @@ import resource
 import sys
 import tempfile
 import time
+from base64 import b32encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -76,6 +78,7 @@ def write_warc(path: Path, states: Sequence[State]) -> tuple[int, int]:
                 (
                     f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: {state.url}\r\nWARC-Date: {stamp:%Y-%m-%dT%H:%M:%SZ}\r\n"
                     f"WARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{of_html:012d}>\r\n"
+                    f"WARC-Payload-Digest: sha1:{b32encode(hashlib.sha1(body).digest()).decode()}\r\n"
                     f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(head) + len(body)}\r\n\r\n"
                 ).encode()
                 + head

@@ -42,11 +42,12 @@ def pages() -> dict[str, str]:
 def states() -> Iterator[str]:
     from webdepot.harvest.runs import HARVEST
     from webdepot.selection.cases import CASE
+    from webdepot.selection.schedules import TURN
     from webdepot.selection.states import LETTER, TARGET
     from webdepot.states import drawn
 
     yield from ("# States", "", "Every change of state is a row of a table in the code. What is in no row is refused, with the reason.", "")
-    for title, machine in (("A target", TARGET), ("A letter", LETTER), ("A harvest", HARVEST), ("A case", CASE)):
+    for title, machine in (("A target", TARGET), ("A letter", LETTER), ("A turn", TURN), ("A harvest", HARVEST), ("A case", CASE)):
         yield from (f"## {title}", "")
         yield from drawn(machine)
 

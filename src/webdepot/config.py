@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
+from webdepot import times
 from webdepot.errors import ConfigError
 
 FILE_NAME = "webdepot.toml"
@@ -41,6 +42,14 @@ def _port(value: int) -> str | None:
 
 def _share(value: float) -> str | None:
     return None if 0 <= value <= 1 else "must lie between 0 and 1"
+
+
+def _moment(value: str) -> str | None:
+    try:
+        times.from_timestamp(value or "2000")
+    except ValueError:
+        return "must be a timestamp of 4 to 14 digits, as 2012 or 20120601"
+    return None
 
 
 def _one_of(*known: str) -> _Check:
@@ -191,6 +200,9 @@ class ExchangeConfig:
         "What partners fetch: containers (the WARC files of a slice) or tree (an unpacked tree with an entry file).",
         _one_of("containers", "tree"),
     )
+    provenance: bool = _key(
+        False, "Say in OAI answers where records of partners came from (an `about` block, as the DINI certificate recommends)."
+    )
     largest_transfer_bytes: int = _key(1 << 40, "A partner's object that is larger is refused.", _at_least(1024))
 
 
@@ -210,6 +222,9 @@ class WebConfig:
     host: str = _key("127.0.0.1", "Address the portal listens on.")
     port: int = _key(8080, "Port of the portal; 0 means any free one.", _port)
     replay_port: int = _key(8081, "Port of the replay server; 0 means any free one.", _port)
+    proxy_port: int = _key(0, "Port on which reading-room terminals use the archive as their HTTP proxy; 0 means off.", _port)
+    proxy_date: str = _key("", "The time that terminals of proxy mode look at first, as 2012 or 20120601; empty means now.", _moment)
+    proxy_collection: str = _key("all", "The collection that terminals of proxy mode look into first.")
     portal_url: str = _key("", "Address of the portal as readers see it, when it stands behind another web server.")
     replay_url: str = _key(
         "", "Address of the replay server as readers see it. It must be another host name than the portal's: archived pages run there."
@@ -218,6 +233,42 @@ class WebConfig:
     session_hours: int = _key(12, "A staff session ends after so many hours.", _at_least(1))
     reading_room_networks: tuple[str, ...] = _key((), "Networks of reading rooms, as 192.0.2.0/24: readers there are at that access point.")
     partner_networks: tuple[str, ...] = _key((), "Networks of partner institutions; readers there are at the access point partner.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleConfig:
+    """Harvests by plan."""
+
+    in_server: bool = _key(True, "`webdepot serve` runs the scheduler, too. Off where `webdepot scheduler` runs by itself.")
+    at_once: int = _key(2, "So many planned harvests run at once, over all schedulers of this archive.", _at_least(1))
+    timezone: str = _key("UTC", "Time zone of dates, times and windows, like Europe/Amsterdam.")
+    look_every_s: float = _key(15.0, "Seconds between two looks at what is due.", _at_least(0.1))
+    lease_s: float = _key(
+        120.0, "A scheduler that gave no sign of life for so long was killed; its harvests are resumed by another.", _at_least(1)
+    )
+    late_s: float = _key(900.0, "What is later than this was missed during a stop; it is made up for once, and spread.", _at_least(1))
+    spread_s: float = _key(3600.0, "Missed harvests start within so many seconds, each at a time of its own.", _at_least(0))
+    tries: int = _key(3, "So many tries for a date of which nothing came.", _at_least(1))
+    retry_s: float = _key(3600.0, "Seconds before the next try.", _at_least(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewConfig:
+    """Who accepts planned harvests into the depot: a person, or rules within these limits."""
+
+    accept: str = _key(
+        "person",
+        "person: everything waits for a reviewer. rules: what is within the limits of [quality] and of this section is accepted. "
+        "always: everything that brought something.",
+        _one_of("person", "rules", "always"),
+    )
+    after_accepted: int = _key(1, "Rules accept a site only when so many of its harvests have been accepted before.", _at_least(0))
+    documents_differ: float = _key(
+        0.5, "Rules accept up to this share of documents more or less than in the last accepted harvest.", _at_least(0)
+    )
+    bytes_differ: float = _key(0.5, "Rules accept up to this share of bytes more or less than in the last accepted harvest.", _at_least(0))
+    not_valid: float = _key(0.1, "Rules accept up to this share of files that are not valid by their format.", _at_least(0))
+    four_eyes: bool = _key(False, "Whoever planned or started a harvest may not accept it.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +355,8 @@ class Config:
     harvest: HarvestConfig = field(default_factory=HarvestConfig)
     container: ContainerConfig = field(default_factory=ContainerConfig)
     quality: QualityConfig = field(default_factory=QualityConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    review: ReviewConfig = field(default_factory=ReviewConfig)
     depot: DepotConfig = field(default_factory=DepotConfig)
     exchange: ExchangeConfig = field(default_factory=ExchangeConfig)
     index: IndexConfig = field(default_factory=IndexConfig)

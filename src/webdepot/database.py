@@ -4,6 +4,7 @@ Tables stand in the `tables.py` of the room that owns them and register with `me
 the Alembic migrations in `migrations/` alone; `upgrade` runs them and refuses a home that a newer version has written.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -60,6 +61,8 @@ class Database:
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_immediate)
         self._remembered: dict[str, tuple[object, Any]] = {}
+        file = self.engine.url.database if self.engine.dialect.name == "sqlite" else None
+        self._files = (file, f"{file}-wal") if file else ()
 
     @classmethod
     def in_file(cls, path: Path) -> "Database":
@@ -97,16 +100,14 @@ class Database:
 
         File times have ticks of some milliseconds, so a state that is younger than a second may still change unseen.
         """
-        if self.engine.dialect.name != "sqlite" or not self.engine.url.database:
-            return None
-        path = Path(self.engine.url.database)
         seen: list[tuple[int, int, int]] = []
-        for file in (path, path.with_name(path.name + "-wal")):
+        settled_at = time.time() - _SETTLED_S
+        for file in self._files:
             try:
-                stat = file.stat()
+                stat = os.stat(file)  # noqa: PTH116 - asked for on every request; a Path costs more than the question
             except OSError:
                 continue
-            if time.time() - stat.st_mtime < _SETTLED_S:
+            if stat.st_mtime > settled_at:
                 return None
             seen.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
         return tuple(seen) or None

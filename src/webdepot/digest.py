@@ -14,6 +14,7 @@ from typing import BinaryIO
 CHUNK_BYTES = 1 << 20
 _SIZES = {"md5": 16, "sha1": 20, "sha256": 32, "sha512": 64}
 _HEX = re.compile(r"[0-9a-fA-F]+")
+_USUAL = re.compile(r"sha1:[A-Z2-7]{32}")
 _BASE32 = re.compile(r"[a-zA-Z2-7]+")
 # From RFC 4648's digits (A-Z, 2-7) to those of Python's int (0-9, a-v).
 _TO_PYTHON = str.maketrans(
@@ -50,6 +51,8 @@ def sha1_label(value: bytes) -> str:
 
 def parse(text: str) -> Digest | None:
     """Read `sha1:…`, `sha-256:…` or a bare SHA-1, in base32 or hexadecimal of either case; None for anything else."""
+    if _USUAL.fullmatch(text):  # nearly all of them, without looking at every other way to spell one
+        return Digest("sha1", int(text[5:].translate(_TO_PYTHON), 32).to_bytes(20, "big"))
     label, colon, spelled = text.strip().partition(":")
     if not colon:
         label, spelled = "sha1", label

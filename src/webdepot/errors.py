@@ -4,6 +4,7 @@
     ├── ConfigError               2     500   the configuration file or an option is wrong
     ├── InputError                2     400   something given to us (URL, file, form, query) is wrong
     ├── NotFound                  1     404   the named thing does not exist
+    ├── Withdrawn                 1     410   it was here and was withdrawn; it will not come back
     ├── NotPermitted              3     403   a rule, a role or an owner's answer forbids it
     ├── Conflict                  4     409   somebody else holds it, or it exists already in another form
     ├── RemoteError               5     502   another machine failed; `retry` says whether to try again
@@ -40,6 +41,12 @@ class NotFound(WebdepotError):
     code = "not-found"
     exit_status = 1
     http_status = 404
+
+
+class Withdrawn(WebdepotError):
+    code = "withdrawn"
+    exit_status = 1
+    http_status = 410
 
 
 class NotPermitted(WebdepotError):

@@ -148,6 +148,12 @@ class CaptureIndex(Protocol):
     def containers(self) -> Iterator[tuple[str, int]]:
         """Every indexed container and its number of captures."""
 
+    def of_container(self, container: str) -> Iterator[tuple[str, Capture]]:
+        """Every capture of a container, with its collection."""
+
+    def only_in(self, container: str) -> Sequence[str]:
+        """Digests of payloads that this container has and no other."""
+
     def closest(self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None:
         """The capture nearest in time (the earlier on a tie), whatever its status."""
 
@@ -314,6 +320,8 @@ class TextQuery:
     collection: str = EVERYTHING
     closed: tuple[Closed, ...] = ()
     """What must not appear, nor be counted."""
+    anchors: bool = True
+    """Whether words of links to a page count. They stand on other pages, which may have been closed since."""
     sort: Sort = Sort.RELEVANCE
     offset: int = 0
     limit: int = 10
@@ -405,6 +413,13 @@ class TextIndex(Protocol):
 
     def add(self, container: str, pages: Iterable[PageText]) -> int:
         """Put a container's pages in and commit, all or nothing; how many. A container already there changes nothing (0)."""
+
+    def remove(self, container: str, captures: Iterable[tuple[str, Capture]], *, payloads: Sequence[str] = ()) -> int:
+        """Take a container out in one commit: its captures, each with its collection, leave their states; how many were there.
+
+        `payloads` are digests whose bytes are nowhere any more: a state that has no other payload goes with all its captures, since what
+        repeats those bytes has no words either. A container that is not there changes nothing (0).
+        """
 
     def clear(self) -> None:
         """Forget everything, for a rebuild."""

@@ -38,6 +38,17 @@ def capture(url="http://example.org/", timestamp="20200101000000", *, container=
     return Capture(**{**values, **changed})
 
 
+def test_captures_of_a_container_and_what_it_alone_has(index):
+    both = [capture(body=b"both"), capture("http://b.org/", body=b"alone", offset=1)]
+    index.add("a.warc.gz", both, collection="one")
+    again = capture(timestamp="20210101000000", container="b.warc.gz", body=b"both")
+    repeated = capture("http://b.org/", "20220101000000", container="b.warc.gz", offset=1, body=b"alone", kind=RecordKind.REVISIT)
+    index.add("b.warc.gz", [again, repeated], collection="two")
+    assert list(index.of_container("a.warc.gz")) == [("one", found) for found in both]
+    assert list(index.of_container("unknown")) == []
+    assert (index.only_in("a.warc.gz"), index.only_in("b.warc.gz")) == ([str(sha1(b"alone"))], [])
+
+
 def test_a_capture_comes_back_as_it_went_in(index):
     went_in = [
         capture(),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from webdepot import times
 from webdepot.index.fulltext import TantivyTextIndex
 from webdepot.index.fulltext_sqlite import SqliteTextIndex
-from webdepot.model import EVERYTHING
+from webdepot.model import EVERYTHING, Capture, Location, RecordKind
 from webdepot.ports import Closed, Facet, PageText, Part, Sort, TextQuery
 from webdepot.times import Period, from_timestamp, period_of
 from webdepot.url import key as key_of
@@ -499,8 +499,54 @@ def test_words_of_links_find_a_page_and_stay_with_it(index):
     assert [hit.timestamp for hit in index.find(TextQuery(parts=((Part.ANCHOR, "lighthouse"),), sort=Sort.NEWEST)).hits] == [
         "20210101000000"
     ]
+    own = {"anchors": False}
+    assert urls(index, "lighthouse", **own) == urls(index, "start", **own) == []
+    assert index.find(TextQuery(parts=((Part.ANCHOR, "lighthouse"),), **own)).pages == 0
+    assert sorted(urls(index, "nothing", excluded=("lighthouse",), **own)) == ["http://a.org/", "http://b.org/"]
+    assert {state.anchors for state in index.scan(TextQuery(words=("nothing",), **own))} == {""}
     assert index.anchor([("org,a)/", "", "")]) == 1
     assert urls(index, "lighthouse") == []
+
+
+# --- taking out --------------------------------------------------------------------------------------------------------------
+
+
+def gone(url, timestamp, text, **changed):
+    """A capture as the index of addresses has it, with its collection."""
+    values = {"kind": RecordKind.RESPONSE, "status": 200, "mime": "text/html", "location": Location(container="b", offset=0, length=1)}
+    return "c", Capture(key=key_of(url), url=url, timestamp=timestamp, digest=f"digest of {text}", **values | changed)
+
+
+def test_captures_that_are_taken_out_leave_no_trace(index):
+    url = "http://example.org/"
+    index.add("a", [page(url, "20200101000000", "first"), page(url, "20220101000000", "first")])
+    index.add("b", [page(url, "20210101000000", "secret"), page("http://b.org/", "20210101000000", "secret too")])
+    assert index.remove("unknown", [gone(url, "20200101000000", "first")]) == 0
+    assert index.remove("b", [gone(url, "20210101000000", "secret"), gone("http://b.org/", "20210101000000", "secret too")]) == 2
+    assert urls(index, "secret") == []
+    found = index.find(TextQuery(words=("first",)))
+    assert (found.hits[0].versions, dict(found.years), index.total()) == (2, {2020: 1, 2022: 1}, 1)
+    assert urls(index, "first", as_of=from_timestamp("20210601000000")) == [url]
+    assert index.containers() == {"a"}
+    assert index.add("b", [page(url, "20210101000000", "secret")]) == 1
+    assert urls(index, "secret") == [url]
+
+
+def test_what_repeats_bytes_that_are_nowhere_any_more_loses_its_words(index):
+    index.add("a", [page("http://a.org/", text="secret"), page("http://c.org/", text="open")])
+    index.add("b", [page("http://b.org/", "20210101000000", "", digest="digest of secret", repeats=True)])
+    index.add("d", [page("http://d.org/", text="secret", digest="other bytes with the same words")])
+    assert sorted(urls(index, "secret")) == ["http://a.org/", "http://b.org/", "http://d.org/"]
+    assert index.remove("a", [gone("http://a.org/", "20200101000000", "secret")], payloads=["digest of secret"]) == 2
+    assert urls(index, "secret") == ["http://d.org/"]
+    assert urls(index, "open") == ["http://c.org/"]
+
+
+def test_a_revisit_that_waits_is_taken_out_too(index):
+    index.add("a", [page("http://a.org/", text="", digest="digest of words", repeats=True)])
+    assert index.remove("a", [gone("http://a.org/", "20200101000000", "words")]) == 1
+    index.add("b", [page("http://b.org/", text="words")])
+    assert urls(index, "words") == ["http://b.org/"]
 
 
 def test_pages_that_are_nearly_the_same_are_folded(index):

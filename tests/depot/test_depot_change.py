@@ -151,7 +151,7 @@ def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
     capture = replaying.find_closest(archive, "https://x.example/a.xbm", "2024", collection="all", reader=ANYONE)
     assert capture.mime == "image/x-xbitmap", "a conversion is no other version of the address"
     assert archive.captures.count(capture.key) == 1
-    opened = migrating.open_conversion(archive, "https://x.example/a.xbm", capture.timestamp, collection="all", reader=ANYONE)
+    opened = replaying.open_conversion(archive, "https://x.example/a.xbm", capture.timestamp, collection="all", reader=ANYONE)
     assert opened.payload.read().startswith(b"\x89PNG")
     opened.close()
     answer = ask(
@@ -169,7 +169,7 @@ def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
     assert (again.converted, again.known, again.package.version) == (0, 1, 2)
     rebuilding.rebuild(tmp_path / "new", str(tmp_path / "second"))
     with Archive.open(tmp_path / "new") as new:
-        opened = migrating.open_conversion(new, "https://x.example/a.xbm", capture.timestamp, collection="all", reader=ANYONE)
+        opened = replaying.open_conversion(new, "https://x.example/a.xbm", capture.timestamp, collection="all", reader=ANYONE)
         assert opened.payload.read().startswith(b"\x89PNG")
         opened.close()
 

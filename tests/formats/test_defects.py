@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from webdepot.model import Severity
 
 SAMPLES = {name: make() for name, make in FAMILIES.items()}
-ONLY_NOTED = {("a.html", "id twice"), ("a.html", "no title"), ("a.html", "no document type")}
+ONLY_NOTED = {("a.html", "id twice"), ("a.html", "no title"), ("a.html", "no document type"), ("a.svg", "no namespace")}
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -41,6 +41,28 @@ def test_good_files_raise_no_alarm(identifier, examiner, name):
     )
 
 
+MANIFEST = (
+    b'<?xml version="1.0"?><!DOCTYPE manifest:manifest PUBLIC "-//OpenOffice.org//DTD Manifest 1.0//EN" "Manifest.dtd">'
+    b'<manifest:manifest><manifest:file-entry manifest:full-path="/"/></manifest:manifest>'
+)
+ODD_BUT_GOOD = {
+    "page.html": b'<?xml version="1.0"?><html><head><title>a</title></head><body><br/><p>written as XML</p></body></html>',
+    "by-type.svg": b'<?xml version="1.0"?><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.0//EN" "svg10.dtd"><svg width="1" height="1"><g/></svg>',
+    "manifest.xml": MANIFEST,
+    "fragments.txt": b"<a>one</a>\n<b>two</b>\n",
+    "readme.md": b"<p align='center'>A picture\n\n# Title\n",
+    "japanese.txt": "日本語のテキストです。これは古い符号化方式で書かれています。".encode("shift_jis"),
+    "chinese.txt": "这是用旧编码写成的中文文本，不是损坏的文件。".encode("gb18030"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_BUT_GOOD)
+def test_odd_files_that_are_right_raise_no_alarm(examiner, name):
+    found = examiner.examine(ODD_BUT_GOOD[name], name=name, mime="", subject=name)
+    assert found.validity.value in ("valid", "well-formed"), found
+    assert [each for each in found.findings if each.severity is not Severity.NOTE] == []
+
+
 def codes(done):
     return [each.code for each in done.findings]
 

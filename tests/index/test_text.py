@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from webdepot.digest import sha1
 from webdepot.index import folding, html, text
+from webdepot.index.language import language_of
 from webdepot.index.pdf import PdfReader
 
 LANGUAGES = ("nl", "de", "en")
@@ -167,11 +168,13 @@ def test_languages_are_told_apart_among_those_given():
         "en": "The library is closed to the public today",
     }
     for language, sentence in sentences.items():
-        assert text.language_of(sentence, LANGUAGES) == language
-    assert text.language_of("", LANGUAGES) == text.language_of("123 --", LANGUAGES) == ""
-    assert text.language_of(sentences["nl"], ("de", "en")) in ("de", "en")
-    assert text.language_of(sentences["nl"], ("nl", "no-such-language")) == "nl"
-    assert text.language_of(sentences["nl"], ("no-such-language",)) == ""
+        assert language_of(sentence, LANGUAGES) == language
+    long = "De raad van de gemeente heeft het voorstel voor een nieuwe brug over het water niet aangenomen, maar zal er nog naar kijken."
+    assert language_of(long, LANGUAGES) == language_of(long, ("sv", "nl", "pl")) == "nl"
+    assert language_of("", LANGUAGES) == language_of("123 --", LANGUAGES) == ""
+    assert language_of(sentences["nl"], ("de", "en")) in ("de", "en")
+    assert language_of(sentences["nl"], ("nl", "no-such-language")) == "nl"
+    assert language_of(sentences["nl"], ("no-such-language",)) == ""
 
 
 # --- revisits -----------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from webdepot.container import shelf
 from webdepot.digest import sha1
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound
 from webdepot.ports import Sort
-from webdepot.services import founding, importing, replaying, searching
+from webdepot.services import founding, importing, indexing, replaying, searching
 from webdepot.services.progress import unwatched
 
 STAFF = Reader.staff("test")
@@ -57,7 +57,7 @@ SECOND = (
 
 def taken(archive, path, collection):
     """A container in the archive and its indexes; what else an import does is not needed here."""
-    return searching.index_harvest(archive, importing.take(archive, [path], collection=collection, watch=unwatched).harvest.id)
+    return indexing.index_harvest(archive, importing.take(archive, [path], collection=collection, watch=unwatched).harvest.id)
 
 
 @pytest.fixture(scope="module")
@@ -131,14 +131,14 @@ def test_captures_closed_for_a_time_are_not_counted_as_versions(filled):
 
 def test_indexing_again_changes_nothing(filled):
     before = found(filled, "lighthouse")
-    done = searching.update(filled)
+    done = indexing.update(filled)
     assert (done.captures, done.pages, dict(done.failed)) == (0, 0, {})
     assert found(filled, "lighthouse") == before
 
 
 def test_a_rebuild_gives_the_same_answers(filled):
     before, versions = answer(filled), list(filled.captures.scan("", "~"))
-    done = searching.rebuild(filled)
+    done = indexing.rebuild(filled)
     assert (done.captures, done.pages) == (6, 6)
     assert answer(filled) == before
     assert list(filled.captures.scan("", "~")) == versions
@@ -160,14 +160,14 @@ def test_damaged_indexes_are_refused_until_they_are_rebuilt(filled, damage):
     with Archive.open(home, agent="test") as archive:
         with pytest.raises((Conflict, CorruptData), match="webdepot index rebuild"):
             found(archive, "lighthouse")
-        assert searching.rebuild(archive).captures == 6
+        assert indexing.rebuild(archive).captures == 6
         assert answer(archive) == expected
 
 
 def test_a_container_that_is_gone_is_told_and_stops_no_other(filled, tmp_path):
     name = sorted(name for name, _ in filled.captures.containers())[0]
     filled.container_path(name).unlink()
-    done = searching.rebuild(filled)
+    done = indexing.rebuild(filled)
     assert list(done.failed) == [name]
     assert done.captures in (2, 4)
 
@@ -176,7 +176,7 @@ def test_what_lies_behind_a_killed_run_is_swept_up(filled):
     left = filled.index_folder / "extracting-999999999-abc"
     left.mkdir()
     (left / "x.cdxj").write_text("x")
-    searching.update(filled)
+    indexing.update(filled)
     assert not left.exists()
     assert not list(filled.index_folder.glob("extracting-*"))
 
@@ -184,9 +184,9 @@ def test_what_lies_behind_a_killed_run_is_swept_up(filled):
 def test_one_container_by_name(filled):
     name = sorted(name for name, _ in filled.captures.containers())[0]
     filled.captures.remove(name)
-    assert searching.index_container(filled, name).captures in (2, 4)
+    assert indexing.index_container(filled, name).captures in (2, 4)
     with pytest.raises(NotFound):
-        searching.index_container(filled, "unknown.warc.gz")
+        indexing.index_container(filled, "unknown.warc.gz")
 
 
 def test_damage_in_a_container_is_told(archive, tmp_path):
@@ -196,7 +196,7 @@ def test_damage_in_a_container_is_told(archive, tmp_path):
         (kept,) = shelf.of_harvest(connection, harvest.id)
     inside = archive.container_path(kept.name)
     inside.write_bytes(inside.read_bytes()[:-20])
-    done = searching.index_harvest(archive, harvest.id)
+    done = indexing.index_harvest(archive, harvest.id)
     assert done.captures == 3
     assert len(done.findings) == 1
     assert found(archive, "lighthouse").pages == 1

@@ -13,9 +13,10 @@ from warcio.archiveiterator import ArchiveIterator
 from webdepot.access import saved
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
+from webdepot.container import shelf
 from webdepot.errors import InputError, NotFound
 from webdepot.ports import Facet, Part
-from webdepot.services import exporting, founding, searching
+from webdepot.services import exporting, founding, indexing, searching
 from webdepot.services.exporting import Form
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -80,6 +81,36 @@ def test_words_of_links_lead_to_the_page_they_point_to(archive):
     states = archive.texts.scan(searching.ask(archive, "anchor:windmill", reader=ANYONE))
     assert [state.anchors for state in states] == ["the famous windmill"]
     assert searching.ask(archive, "anchor:x", reader=ANYONE).parts == ((Part.ANCHOR, "x"),)
+
+
+def test_links_on_a_page_that_is_closed_say_nothing_at_once(archive):
+    closing(archive, "org,third)")
+    assert found(archive, "windmill").pages == found(archive, "anchor:windmill").pages == 0
+    with pytest.raises(NotFound):
+        searching.explain(archive, "windmill", "org,other)/", reader=ANYONE)
+    closing(archive, "org,nowhere)")
+    indexing.update(archive)
+    assert found(archive, "windmill").pages == 0
+    assert searching.ask(archive, "windmill", reader=ANYONE).anchors
+
+
+def test_links_on_pages_that_stay_open_are_searched_again_after_the_next_update(archive):
+    closing(archive, "org,example)/page")
+    assert found(archive, "anchor:windmill").pages == 0
+    indexing.update(archive)
+    assert [hit.url for hit in found(archive, "anchor:windmill").hits] == ["http://other.org/"]
+
+
+def test_a_container_that_is_gone_leaves_both_indexes_and_its_links(archive):
+    with archive.database.transaction() as connection:
+        known = {container.name: container.harvest for container in shelf.iter_all(connection)}
+        shelf.remove_of_harvest(connection, next(harvest for name, harvest in known.items() if "second" in name))
+    before = sum(found(archive, "lighthouse").years.values())
+    indexing.update(archive)
+    assert found(archive, "windmill").pages == found(archive, "anchor:windmill").pages == 0
+    assert sum(found(archive, "lighthouse").years.values()) < before
+    status = indexing.status(archive)
+    assert status.containers == status.with_words == status.with_captures == 1
 
 
 def test_sites_of_the_catalogue_are_found_by_name_unless_closed(archive):
@@ -151,6 +182,6 @@ def test_saved_searches_belong_to_a_person(archive):
 
 
 def test_status_tells_how_far_the_indexes_are(archive):
-    done = searching.status(archive)
+    done = indexing.status(archive)
     assert (done.containers, done.with_captures, done.with_words, done.captures) == (2, 2, 2, 7)
     assert done.size_bytes > 1000

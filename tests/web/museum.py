@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from webdepot.archive import Archive
-from webdepot.services import founding, importing, searching
+from webdepot.services import founding, importing, indexing
 from webdepot.services.progress import unwatched
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -117,7 +117,7 @@ def make_home(home: Path, *warcs: Path, collection: str = "museums", settings: s
         for warc in warcs:
             taken = importing.take(archive, [warc], collection=collection, watch=unwatched)
             assert taken.harvest is not None
-            searching.index_harvest(archive, taken.harvest.id)
+            indexing.index_harvest(archive, taken.harvest.id)
     return home
 
 

@@ -24,7 +24,7 @@ from fontTools.pens.ttGlyphPen import TTGlyphPen
 from museum import Warc, iso
 
 from webdepot.archive import Archive
-from webdepot.services import founding, harvesting, importing, searching
+from webdepot.services import founding, harvesting, importing, indexing
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.progress import unwatched
 
@@ -66,6 +66,8 @@ def answer_to(host: str, target: str) -> Answer:
         return status, {**kind, **headers}, body
     if host == OTHER and not path.startswith(("/i/", "/js/far/", "/data/far", "/framed.html", "/css/other")):
         return 404, {"Content-Type": "text/plain"}, b"not here"
+    if host == OTHER:
+        kind |= {"Access-Control-Allow-Origin": "*"}
     if path.startswith(("/i/", "/deep/")) and path.endswith(".png"):
         return 200, kind, png(int(path.rpartition("/")[2].removesuffix(".png")))
     if path in MADE:
@@ -251,8 +253,8 @@ def harvested(home: Path, *, udp_port: int) -> Path:
             options = replace(HarvestOptions.from_config(archive.config), delay_s=0.0, reject=("live[.]example",), limit_pages=1000)
             seeds = [f"http://{HOST}/", *(f"http://{OTHER}{path}" for path in FAR)]
             harvest = harvesting.run(archive, harvesting.start_or_resume(archive, seeds, options))
-            searching.index_harvest(archive, harvest.id)
+            indexing.index_harvest(archive, harvest.id)
             taken = importing.take(archive, [posted(home.parent / "posted.warc.gz")], collection="default", watch=unwatched)
             assert taken.harvest is not None
-            searching.index_harvest(archive, taken.harvest.id)
+            indexing.index_harvest(archive, taken.harvest.id)
     return home

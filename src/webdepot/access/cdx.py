@@ -99,6 +99,12 @@ class CdxQuery:
     after: Position | None = None
     shows_resume_key: bool = False
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is about one address and every capture that is read is part of the answer."""
+        searches = self.filters or self.collapse or self.counts_pages or self.last or self.page is not None
+        return self.match is Match.EXACT and not searches
+
 
 def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
     """Read a query string; InputError names the parameter that is wrong. Unknown parameters are passed over, as both servers do."""

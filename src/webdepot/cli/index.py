@@ -10,7 +10,7 @@ import typer
 from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
-from webdepot.services import listing, searching
+from webdepot.services import indexing, listing
 from webdepot.services.listing import Form
 
 commands = typer.Typer(help="The indexes of addresses and words.", no_args_is_help=True)
@@ -19,19 +19,19 @@ commands = typer.Typer(help="The indexes of addresses and words.", no_args_is_he
 @commands.command(epilog="Example: webdepot index build")
 def build(context: typer.Context, json: Json = False, quiet: Quiet = False) -> None:
     """Make the indexes, or go on where the last run was stopped: containers that are in them are left alone."""
-    _indexed(context, json, quiet, searching.update)
+    _indexed(context, json, quiet, indexing.update)
 
 
 @commands.command(epilog="Example: webdepot index update")
 def update(context: typer.Context, json: Json = False, quiet: Quiet = False) -> None:
     """Index the containers that are not indexed yet."""
-    _indexed(context, json, quiet, searching.update)
+    _indexed(context, json, quiet, indexing.update)
 
 
 @commands.command(epilog="Example: webdepot index rebuild")
 def rebuild(context: typer.Context, json: Json = False, quiet: Quiet = False) -> None:
     """Throw the indexes away and make them anew from the containers."""
-    _indexed(context, json, quiet, searching.rebuild)
+    _indexed(context, json, quiet, indexing.rebuild)
 
 
 @commands.command(epilog="Example: webdepot index status --json")
@@ -39,7 +39,7 @@ def status(context: typer.Context, json: Json = False) -> None:
     """How far the indexes are; exits 1 when a container is missing from one."""
     call = call_of(context)
     with call.archive() as archive:
-        found = searching.status(archive)
+        found = indexing.status(archive)
     call.output(json).result(
         asdict(found),
         f"{found.containers:,} containers: {found.with_captures:,} in the index of addresses ({found.captures:,} captures), "
@@ -50,7 +50,7 @@ def status(context: typer.Context, json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def _indexed(context: typer.Context, json: bool, quiet: bool, work: Callable[..., searching.Indexed]) -> None:
+def _indexed(context: typer.Context, json: bool, quiet: bool, work: Callable[..., indexing.Indexed]) -> None:
     """Every failing container is named, and makes the exit code 1; the others are in."""
     call = call_of(context)
     output = call.output(json, quiet)

@@ -29,7 +29,9 @@ from webdepot.cli import (
     package,
     profile,
     quality,
+    review,
     rule,
+    schedule,
     scope,
     search,
     serve,
@@ -76,12 +78,15 @@ def build_app() -> typer.Typer:
     app.command(name="import", epilog="Example: webdepot import old/*.arc.gz more-warcs/")(archive.import_)
     app.command(epilog="Example: webdepot search '\"town council\" after:2010' --json")(search.search)
     app.command(epilog="Example: webdepot serve --port 8080")(serve.serve)
+    app.command(epilog="Example: webdepot scheduler --once")(schedule.scheduler)
     app.command(epilog="Example: webdepot status --json")(home.status)
     app.command(epilog="Example: webdepot doctor --mend")(home.doctor)
     app.command(epilog="Example: webdepot --home demo-home demo")(demo.demo)
     app.add_typer(organisation.commands, name="organisation")
     app.add_typer(harvest.commands, name="harvest")
     app.add_typer(profile.commands, name="profile")
+    app.add_typer(schedule.commands, name="schedule")
+    app.add_typer(review.commands, name="review")
     app.add_typer(scope.commands, name="scope")
     app.add_typer(quality.commands, name="quality")
     app.add_typer(formats.commands, name="formats")

@@ -25,7 +25,7 @@ IN_MEMORY_BYTES = 4 << 20
 MAGIC = b"\x1f\x8b\x08"
 _START = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
 _GZIP = 31
-_BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 20
 # ISA-L copies what it does not need of the input at the end of a member, so the first pieces are small.
 _INPUT_BYTES = 1 << 14
 _TRIAL_BYTES = 512
@@ -66,10 +66,14 @@ def _until_damage(unpacker: "zlib._Decompress", piece: bytes) -> bytes:
 
 
 class MemberReader:
-    """Reads members of a seekable stream at given places. Moves the stream's position."""
+    """Reads members of a seekable stream at given places. Moves the stream's position.
 
-    def __init__(self, stream: BinaryIO) -> None:
+    So many bytes are fetched at a time; who wants one record knows how few it needs.
+    """
+
+    def __init__(self, stream: BinaryIO, block_bytes: int = BLOCK_BYTES) -> None:
         self._stream = stream
+        self._block_bytes = block_bytes
         self._block = memoryview(b"")
         self._block_at = 0
 
@@ -103,7 +107,7 @@ class MemberReader:
     def _read_on(self, at: int, data: bytes, unpacker: isal_zlib.Decompress) -> Member:
         parts, size = [data], len(data)
         while size < IN_MEMORY_BYTES:
-            piece = self._input(at, _BLOCK_BYTES // 8)
+            piece = self._input(at, BLOCK_BYTES // 8)
             data = unpacker.decompress(piece, IN_MEMORY_BYTES)
             at += len(piece) - len(unpacker.unconsumed_tail)
             parts.append(data)
@@ -121,7 +125,7 @@ class MemberReader:
         while not unpacker.eof:
             piece = self._input(at, _INPUT_BYTES)
             try:
-                data = unpacker.decompress(piece, _BLOCK_BYTES)
+                data = unpacker.decompress(piece, BLOCK_BYTES)
             except isal_zlib.error as error:  # type: ignore[misc]
                 raise CorruptData(f"The gzip data behind byte {offset} is damaged: {error}.", where=f"byte {offset}") from error
             if not piece and not data:
@@ -140,7 +144,7 @@ class MemberReader:
             piece = bytes(self._input(at, _INPUT_BYTES))
             before = unpacker.copy()
             try:
-                data = unpacker.decompress(piece, _BLOCK_BYTES)
+                data = unpacker.decompress(piece, BLOCK_BYTES)
             except zlib.error as error:
                 yield _until_damage(before, piece)
                 raise CorruptData(f"The gzip data behind byte {offset} is damaged: {error}.", where=f"byte {offset}") from error
@@ -163,11 +167,11 @@ class MemberReader:
 
     def find_member(self, offset: int, starts: re.Pattern[bytes], *, until: int | None = None) -> int | None:
         """The next member from that byte on (and before `until`) whose content begins with the pattern."""
-        while (until is None or offset < until) and (block := self.bytes_at(offset, _BLOCK_BYTES)):
+        while (until is None or offset < until) and (block := self.bytes_at(offset, BLOCK_BYTES)):
             for found in _START.finditer(block):
                 if self._begins_with(offset + found.start(), starts):
                     return offset + found.start()
-            if len(block) < _BLOCK_BYTES:
+            if len(block) < BLOCK_BYTES:
                 return None
             offset += len(block) - len(MAGIC)
         return None
@@ -184,5 +188,5 @@ class MemberReader:
         at = offset - self._block_at
         if not 0 <= at < len(self._block):
             self._stream.seek(offset)
-            self._block, self._block_at, at = memoryview(self._stream.read(_BLOCK_BYTES)), offset, 0
+            self._block, self._block_at, at = memoryview(self._stream.read(self._block_bytes)), offset, 0
         return self._block[at : at + size_bytes]

@@ -21,7 +21,7 @@ from webdepot.container.damage import BAD_HEADER, TORN, OnFinding, Reporter
 from webdepot.container.detect import GRAMMARS, Compression, ContainerForm, detect, grammar_of
 from webdepot.container.flat import Window, file_pieces, iter_flat
 from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Header, Kind, behind_line_ends
-from webdepot.container.members import IN_MEMORY_BYTES, Member, MemberReader
+from webdepot.container.members import BLOCK_BYTES, IN_MEMORY_BYTES, Member, MemberReader
 from webdepot.container.pieces import limited, skipped, stream_of
 from webdepot.container.record import Fields, Record
 from webdepot.errors import CorruptData
@@ -54,7 +54,7 @@ def read_record(stream: BinaryIO, location: Location) -> Record:
     """The record at a place; CorruptData when no whole record is there."""
     if location.length <= 0:
         raise _not_there(location, "it shares a gzip member with others and cannot be read alone; rewrite the container record by record")
-    reader = MemberReader(stream)
+    reader = MemberReader(stream, block_bytes=min(location.length, BLOCK_BYTES))
     if reader.is_member(location.offset):
         return _read_member(reader, location)
     return _read_plain(stream, reader, location)

@@ -118,6 +118,11 @@ class Record:
         """Of a block that is not held: its body."""
 
     @property
+    def is_held(self) -> bool:
+        """Whether the block is in memory, so that it can be read when its container is closed."""
+        return self._data is not None
+
+    @property
     def head(self) -> HttpHead | None:
         """Status line (or request line) and headers; None where the block is no HTTP message."""
         if self._body_start < 0:

@@ -38,37 +38,40 @@ def parse(data: bytes) -> Header:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-    fields = Fields(lambda: _pairs(text))
-    length = _length(_value(text, "\nContent-Length: ") or fields.get("Content-Length"))
+    pairs = _plain_pairs(text) or _pairs(text)
+    fields = Fields(lambda: pairs)
+    length = _length(fields.get("Content-Length"))
     if length < 0:
         return Header(problem="its header has no valid Content-Length")
-    stated = _value(text, "\nWARC-Type: ") or fields.get("WARC-Type")
+    stated = fields.get("WARC-Type")
     if not stated:
         return Header(length=length, problem="its header has no WARC-Type")
     kind = _KINDS.get(stated) or _KINDS.get(stated.lower(), RecordKind.UNKNOWN)
-    date = _date(_value(text, "\nWARC-Date: ") or fields.get("WARC-Date"))
+    date = _date(fields.get("WARC-Date"))
     if date is None:
         return Header(length=length, problem="its header has no valid WARC-Date")
     if kind is RecordKind.WARCINFO:
         return Header(kind, "", date, fields, length)
-    url = bare(_value(text, "\nWARC-Target-URI: ") or fields.get("WARC-Target-URI") or "")
+    url = bare(fields.get("WARC-Target-URI") or "")
     if not url and kind not in _WITHOUT_ADDRESS:
         return Header(length=length, problem=f"it is a {kind} record without WARC-Target-URI")
     return Header(kind, url, date, fields, length)
 
 
-def _value(text: str, name: str) -> str:
-    """The value of a field that is spelled as in the standard and stands on one line; empty: read all fields to be sure.
-
-    Nearly every header gives its four facts this way in a third of the time that reading all its fields takes.
-    """
-    value, _, following = text.partition(name)[2].partition("\r\n")
-    return "" if following[:1] in _FOLDS or "\n" in value else value.strip()
-
-
 def bare(address: str) -> str:
     """An address without wget's angle brackets."""
     return address[1:-1] if address[:1] == "<" and address[-1:] == ">" else address
+
+
+def _plain_pairs(text: str) -> list[tuple[str, str]]:
+    """The fields of a header that is written as nearly all are, in a fifth of the time; nothing where it is not."""
+    lines = text.split("\r\n")
+    if "\n " in text or "\n\t" in text or " : " in text or text.count("\n") != len(lines) - 1 or lines[-1] or lines[-2]:
+        return []
+    try:
+        return [(name, value.strip()) for name, value in [line.split(": ", 1) for line in lines[1:-2]]]
+    except ValueError:
+        return []
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from webdepot.demo.resource import Edition
 from webdepot.demo.server import DemoSite
 from webdepot.errors import Conflict
 from webdepot.model import Harvest, HarvestKind, HarvestState
-from webdepot.services import archiving, founding, harvesting, searching
+from webdepot.services import archiving, founding, harvesting, indexing
 from webdepot.services.archiving import ArchiveReport
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.times import utc_now
@@ -62,7 +62,7 @@ def run(home: Path, report: Callable[[str], None], *, editions: Sequence[Edition
                 clock.set(edition.date)
                 report(_summary(_take(archive, found)))
             # A run that was killed between keeping and indexing left containers that no index knows.
-            searching.update(archive)
+            indexing.update(archive)
     report(_farewell())
 
 

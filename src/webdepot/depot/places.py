@@ -14,16 +14,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from webdepot.depot import layout
 from webdepot.depot.folder import FolderStore
-from webdepot.depot.s3 import BucketAddress, S3Store
 from webdepot.depot.tables import places
 from webdepot.errors import Conflict, InputError, NotFound, RemoteError
 from webdepot.ports import ObjectStore
+
+if TYPE_CHECKING:
+    from webdepot.depot.s3 import BucketAddress
 
 MAIN = "main"
 """The place that packages are written to first and read from; the configuration names it."""
@@ -66,6 +69,9 @@ def normal_address(address: str) -> str:
 def open_store(name: str, address: str, environment: Mapping[str, str] = os.environ) -> ObjectStore:
     if not address.startswith("s3:"):
         return FolderStore(Path(address))
+    # Its library is large; archives on disks do without.
+    from webdepot.depot.s3 import S3Store
+
     prefix = f"WEBDEPOT_PLACE_{name.upper().replace('-', '_')}_"
     return S3Store(
         _bucket(address),
@@ -129,7 +135,9 @@ def get(connection: Connection, name: str) -> Place:
     return found
 
 
-def _bucket(address: str) -> BucketAddress:
+def _bucket(address: str) -> "BucketAddress":
+    from webdepot.depot.s3 import BucketAddress
+
     parts = urlsplit(address)
     options = parse_qs(parts.query, strict_parsing=bool(parts.query))
     if parts.username or parts.password or not options.keys() <= _OPTIONS or parts.fragment:

@@ -82,11 +82,11 @@ class ProcessEngine:
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("forkserver"), initializer=_die_with_the_parent)
+    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("forkserver"), initializer=die_with_the_parent)
 
 
-def _die_with_the_parent() -> None:
-    """In a worker: a killed parent cannot tell it to end, and it would wait for work for ever."""
+def die_with_the_parent() -> None:
+    """In a worker: a killed parent cannot tell it to end, and it would go on, or wait for work for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_wait_and_exit, args=(parent.sentinel,), daemon=True).start()

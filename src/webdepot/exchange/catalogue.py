@@ -325,6 +325,13 @@ def stamp(now: datetime, *, size_bytes: int = 0) -> datetime:
     return ahead.replace(microsecond=0)
 
 
+def restore_sets(connection: Connection) -> None:
+    """The sets of every record again, from the records."""
+    connection.execute(delete(catalogue_sets))
+    for record in list(iter_all(connection)):
+        _put_sets(connection, record)
+
+
 def _put_sets(connection: Connection, record: Record) -> None:
     connection.execute(delete(catalogue_sets).where(catalogue_sets.c.key == record.key))
     rows = [{"spec": spec, "changed_at": record.changed_at, "key": record.key} for spec in sets_of(record)]

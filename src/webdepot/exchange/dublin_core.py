@@ -55,7 +55,7 @@ def of_levels(levels: Sequence[Record], *, identifiers: Sequence[str] = ()) -> D
     is_web = own.level in (Level.SITE, Level.SLICE)
     kinds = [spec for spec in sets_of(own) if spec.startswith("doc-type:")]
     return DublinCore(
-        title=_given(f"{own.title}, {own.part}" if own.level is Level.SLICE and own.part else own.title) + _given(own.subtitle),
+        title=_given(own.title) + _given(own.subtitle),
         creator=gathered("creators"),
         subject=tuple(dict.fromkeys((*gathered("keywords"), *(f"ddc:{notation}" for notation in gathered("ddc"))))),
         description=_given(own.abstract or inherited("abstract")),
@@ -75,14 +75,18 @@ def of_levels(levels: Sequence[Record], *, identifiers: Sequence[str] = ()) -> D
 
 def to_xml(record: DublinCore) -> bytes:
     """An `oai_dc:dc` document in UTF-8; empty values are left out."""
+    data: bytes = etree.tostring(to_element(record), xml_declaration=True, encoding="UTF-8", pretty_print=True)
+    return data
+
+
+def to_element(record: DublinCore) -> etree._Element:
     root = etree.Element(f"{{{OAI_DC}}}dc", nsmap={"oai_dc": OAI_DC, "dc": DC, "xsi": XSI})
     root.set(f"{{{XSI}}}schemaLocation", LOCATION)
     for item in fields(record):
         for value in getattr(record, item.name):
             if text := without_forbidden(value).strip():
                 etree.SubElement(root, f"{{{DC}}}{item.name}").text = text
-    data: bytes = etree.tostring(root, xml_declaration=True, encoding="UTF-8", pretty_print=True)
-    return data
+    return root
 
 
 def from_xml(data: bytes) -> DublinCore:

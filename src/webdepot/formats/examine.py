@@ -3,22 +3,23 @@
 Two children share the work, since they differ: the one with the signatures takes a second to start and large memory, the one with the
 checks dies more often. When the signatures do not come to an end with a file, its first bytes are looked at without them.
 
-    identifying child    {"name", "mime"} + descriptor  ->  {"format"}
-    checking child       {"format"} + descriptor        ->  {"validity", "findings", "properties"}
+    identifying child    {"place", "extension", "mime"}  ->  {"format"}
+    checking child       {"place", "format"}             ->  {"validity", "findings", "properties"}
+
+Many files are asked about at a time (`examine_many`): a message to a child and back costs more than most files do.
 """
 
-import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from webdepot.formats import guard, media, validate
-from webdepot.formats.guard import GaveUp, Guard, Limits, Message
-from webdepot.formats.identify import RESOLVER_VERSION, SiegfriedIdentifier, evidence_of
-from webdepot.formats.resolve import resolve
+from webdepot.formats.batch import Batch, Piece
+from webdepot.formats.guard import Guard, Limits, Message
+from webdepot.formats.identify import RESOLVER_VERSION, SiegfriedIdentifier, extension_of, quick_look
 from webdepot.formats.texts import finding
 from webdepot.formats.validity import Checked, Property, Validity
 from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity
@@ -35,6 +36,16 @@ class Examined:
     validity: Validity
     findings: Sequence[Finding]
     properties: Mapping[str, Property] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exhibit:
+    """A file to look at, and what is said of it."""
+
+    payload: bytes | Path
+    name: str
+    mime: str
+    subject: str = ""
 
 
 class Examiner:
@@ -54,22 +65,27 @@ class Examiner:
 
     def examine(self, payload: bytes | Path, *, name: str, mime: str, subject: str = "", checked: bool = True) -> Examined:
         """`subject` is what findings are about. Nothing that stands in a file makes this fail."""
-        descriptor = guard.opened(payload)
-        try:
-            format, findings = self._identified(payload, descriptor, name, mime)
-            done = self._checked(descriptor, format) if checked else Checked(validity=Validity.NOT_CHECKED)
-        finally:
-            os.close(descriptor)
-        about = [replace(each, subject=subject) for each in (*findings, *done.findings)]
-        return Examined(format=format, validity=done.validity, findings=about, properties=done.properties)
+        return self.examine_many([Exhibit(payload=payload, name=name, mime=mime, subject=subject)], checked=checked)[0]
+
+    def examine_many(self, exhibits: Sequence[Exhibit], *, checked: bool = True) -> list[Examined]:
+        """Each of them, in order. All are held in memory at once, unless it is a single one on disk."""
+        with Batch([each.payload for each in exhibits]) as batch:
+            identified = self._identified(exhibits, batch)
+            done = self._checked([format for format, _ in identified], batch) if checked else [_NOT_CHECKED] * len(exhibits)
+        return [
+            Examined(
+                format=format,
+                validity=one.validity,
+                findings=[replace(found, subject=exhibit.subject) for found in (*findings, *one.findings)],
+                properties=one.properties,
+            )
+            for exhibit, (format, findings), one in zip(exhibits, identified, done, strict=True)
+        ]
 
     def check(self, payload: bytes | Path, format: Format, *, subject: str = "") -> Checked:
         """Only the check of a format that is known already."""
-        descriptor = guard.opened(payload)
-        try:
-            done = self._checked(descriptor, format)
-        finally:
-            os.close(descriptor)
+        with Batch([payload]) as batch:
+            done = self._checked([format], batch)[0]
         return replace(done, findings=[replace(each, subject=subject) for each in done.findings])
 
     def start(self) -> None:
@@ -88,23 +104,42 @@ class Examiner:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _identified(self, payload: bytes | Path, descriptor: int, name: str, mime: str) -> tuple[Format, list[Finding]]:
-        try:
-            answer = self._identifying.ask({"name": name[-4096:], "mime": mime[:200]}, descriptor)
-        except GaveUp as error:
-            seen = resolve(evidence_of(payload, [], name=name, mime=media.essence(mime), quick=True))
-            return seen, [finding("identify-gave-up", detail=error.finding.message)]
-        return _format(answer["format"]), []
+    def _identified(self, exhibits: Sequence[Exhibit], batch: Batch) -> list[tuple[Format, list[Finding]]]:
+        questions = [
+            {"place": place, "extension": extension_of(each.name), "mime": media.essence(each.mime)}
+            for each, place in zip(exhibits, batch.places, strict=True)
+        ]
+        answers = self._identifying.ask_many(questions, batch.descriptor)
+        return [_identity(each, answer) for each, answer in zip(exhibits, answers, strict=True)]
 
-    def _checked(self, descriptor: int, format: Format) -> Checked:
-        if not validate.has_check(format):
-            return Checked(validity=Validity.NOT_CHECKED)
-        try:
-            answer = self._checking.ask({"format": asdict(format)}, descriptor)
-        except GaveUp as error:
-            return Checked(validity=Validity.NOT_CHECKED, findings=[error.finding])
-        findings = [Finding(**each | {"severity": Severity(each["severity"])}) for each in answer["findings"]]
-        return Checked(validity=Validity(answer["validity"]), findings=findings, properties=answer["properties"])
+    def _checked(self, formats: Sequence[Format], batch: Batch) -> list[Checked]:
+        asked = [number for number, format in enumerate(formats) if validate.has_check(format)]
+        questions = [{"place": batch.places[number], "format": _facts(formats[number])} for number in asked]
+        answers = self._checking.ask_many(questions, batch.descriptor) if questions else []
+        done = dict(zip(asked, answers, strict=True))
+        return [_check(done[number]) if number in done else _NOT_CHECKED for number in range(len(formats))]
+
+
+_NOT_CHECKED = Checked(validity=Validity.NOT_CHECKED)
+
+
+def _identity(exhibit: Exhibit, answer: Message | Finding) -> tuple[Format, list[Finding]]:
+    if isinstance(answer, Finding):
+        seen = quick_look(exhibit.payload, name=exhibit.name, mime=exhibit.mime)
+        return seen, [finding("identify-gave-up", detail=answer.message)]
+    return _format(answer["format"]), []
+
+
+def _check(answer: Message | Finding) -> Checked:
+    if isinstance(answer, Finding):
+        return Checked(validity=Validity.NOT_CHECKED, findings=[answer])
+    findings = [Finding(**each | {"severity": Severity(each["severity"])}) for each in answer["findings"]]
+    return Checked(validity=Validity(answer["validity"]), findings=findings, properties=answer["properties"])
+
+
+def _facts(format: Format) -> Message:
+    """As `asdict`, which copies deeply and takes ten times as long."""
+    return {name: getattr(format, name) for name in Format.__slots__}
 
 
 def _format(facts: dict[str, Any]) -> Format:
@@ -117,10 +152,10 @@ def _format(facts: dict[str, Any]) -> Format:
 def _begin_identifying(arguments: list[str]) -> tuple[guard.Work, Message]:
     identifier = SiegfriedIdentifier(Path(arguments[2]) if len(arguments) > 2 else None)
 
-    def work(question: Message, descriptor: int) -> Message:
-        # The link that carries the extension must name this process's descriptor.
-        found = identifier.identify(Path(f"/proc/self/fd/{descriptor}"), name=question["name"], mime=question["mime"])
-        return {"format": asdict(found)}
+    def work(questions: list[Message], descriptor: int) -> Iterator[Message]:
+        for each in questions:
+            found = identifier.identify_piece(_piece(each, descriptor), extension=each["extension"], mime=each["mime"])
+            yield {"format": _facts(found)}
 
     return work, {"engine": identifier.engine, "resolver": RESOLVER_VERSION}
 
@@ -128,23 +163,31 @@ def _begin_identifying(arguments: list[str]) -> tuple[guard.Work, Message]:
 def _begin_checking(arguments: list[str]) -> tuple[guard.Work, Message]:
     memory_bytes = int(arguments[0])
 
-    def work(question: Message, descriptor: int) -> Message:
-        format = _format(question["format"])
-        validate.find_check(format)  # imports its library before the limit, which is meant for the file alone
+    def work(questions: list[Message], descriptor: int) -> Iterator[Message]:
+        formats = [_format(each["format"]) for each in questions]
+        for format in formats:
+            validate.find_check(format)  # imports its library before the limit, which is meant for the files alone
         guard.limit_memory(memory_bytes)
         try:
-            done = _checked_within(Path(f"/proc/self/fd/{descriptor}"), format)
+            for each, format in zip(questions, formats, strict=True):
+                done = _checked_within(_piece(each, descriptor), format)
+                findings = [asdict(found) for found in list(done.findings)[:MOST_FINDINGS]]
+                yield {"validity": done.validity.value, "findings": findings, "properties": dict(done.properties)}
         finally:
             guard.limit_memory(None)
-        findings = [asdict(each) for each in list(done.findings)[:MOST_FINDINGS]]
-        return {"validity": done.validity.value, "findings": findings, "properties": dict(done.properties)}
 
     return work, {}
 
 
-def _checked_within(path: Path, format: Format) -> Checked:
+def _piece(question: Message, descriptor: int) -> Piece:
+    offset, size_bytes = question["place"]
+    return Piece(descriptor=descriptor, offset=offset, size_bytes=size_bytes)
+
+
+def _checked_within(piece: Piece, format: Format) -> Checked:
     try:
-        return validate.check(path, format)
+        with piece.opened() as stream:
+            return validate.check(stream, format)
     except MemoryError:
         found = finding("gave-up-memory")
     except RecursionError:
@@ -156,7 +199,7 @@ def _checked_within(path: Path, format: Format) -> Checked:
 
 
 def main(arguments: list[str]) -> None:
-    begin = {"identify": _begin_identifying, "check": _begin_checking}[arguments[3]]
+    begin = {"identify": _begin_identifying, "check": _begin_checking}[arguments[4]]
     guard.serve(arguments, begin)
 
 

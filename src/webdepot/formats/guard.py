@@ -1,18 +1,25 @@
 """Work on hostile bytes behind a wall: a child process with limits on time and memory.
 
-The child is started once and asked again and again; a file that hangs or kills it costs one answer and a new child. A file goes to the
-child as an open descriptor over a socket, so that its bytes are not copied.
+The child is started once and asked again and again, about many files at a time, since a message for each would cost more than most
+files do. Their bytes go to the child as one open descriptor over a socket (`batch`), so that they are not copied. A file that hangs or
+kills the child costs one answer and a new child: the child notes on a shared page which file it is at, and the new one is asked about
+the others.
 
-    parent -> child   a JSON object and the descriptor
-    child -> parent   a JSON object
+    parent -> child   a JSON list with a question for each file, and the descriptor
+    child -> parent   JSON lists with the answers, in order, until there is one for each
+    shared page       how many of the questions the child has finished
 
 Limits are watched from outside, since a library in a loop hears nobody: the parent looks at the child's processor time, its elapsed time
 and its memory, and kills it. Processor time is what a loop burns; counting it instead of the clock lets a good file have its time on a
 busy machine. The child bounds its own address space too (RLIMIT_AS), which turns most hunger for memory into a plain `MemoryError`, and
 has a timer that ends it should the parent be gone.
+
+Whatever the child puts into temporary files lies in one folder that the parent removes behind it, or the child itself should the parent
+be gone first.
 """
 
 import json
+import mmap
 import os
 import resource
 import select
@@ -21,12 +28,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from webdepot.formats.scratch import Scratch, forget
 from webdepot.formats.texts import finding
 from webdepot.model import Finding
 
@@ -38,12 +46,16 @@ MEMORY_BYTES = 128 << 20
 _FIRST_LOOK_S = 0.1
 _LOOK_S = 0.05
 _MESSAGE_BYTES = 1 << 17
+_ANSWERS_BYTES = 1 << 15
+_ANSWERS_S = 0.1
+"""Answers are sent when there are so many, or when they are so old: what a child has not sent is lost with it and done again."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = resource.getpagesize()
 _START_S = 60.0
 
 Message = dict[str, Any]
-Work = Callable[[Message, int], Message]
+Work = Callable[[list[Message], int], Iterator[Message]]
+"""From the questions and the descriptor to an answer for each question, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +67,6 @@ class Limits:
     memory_bytes: int = MEMORY_BYTES
 
 
-class GaveUp(Exception):
-    """The child did not come to an end with a file; the finding says why."""
-
-    def __init__(self, found: Finding) -> None:
-        super().__init__(found.message)
-        self.finding = found
-
-
 class Guard:
     """One child running a module of this room. One thread at a time; close it, or use it in a `with`."""
 
@@ -72,6 +76,8 @@ class Guard:
         self._arguments = arguments
         self._child: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
+        self._scratch: Scratch | None = None
+        self._page: mmap.mmap | None = None
         self._is_ready = False
         self._base_bytes = 0
 
@@ -82,35 +88,46 @@ class Guard:
 
     def start(self) -> None:
         """Begin to start the child without waiting for it."""
-        if self._child is None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
-                for end in (ours, theirs):
-                    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _MESSAGE_BYTES)
-                said = (str(theirs.fileno()), str(self.limits.longest_s), str(self.limits.memory_bytes), *self._arguments)
-                self._child = subprocess.Popen(  # noqa: S603 - our own program
-                    [*self._command, *said],
-                    pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                )
-            self._socket = ours
-            self._is_ready = False
-
-    def ask(self, question: Message, descriptor: int) -> Message:
-        """The child's answer about the open file; GaveUp when it went over a limit or died."""
-        connection = self._connection()
+        if self._child is not None:
+            return
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        page = os.memfd_create("finished", os.MFD_CLOEXEC)
         try:
-            socket.send_fds(connection, [json.dumps(question).encode()], [descriptor])
-            self._wait(connection)
-            answer = connection.recv(_MESSAGE_BYTES)
-        except OSError as error:
-            raise GaveUp(self._died(error.strerror or "no answer")) from error
-        if not answer:
-            raise GaveUp(self._died("no answer"))
-        found: Message = json.loads(answer)
-        return found
+            os.ftruncate(page, _PAGE_BYTES)
+            self._page = mmap.mmap(page, _PAGE_BYTES)
+            for end in (ours, theirs):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _MESSAGE_BYTES)
+            self._scratch = Scratch()
+            said = (str(theirs.fileno()), str(page), str(self.limits.longest_s), str(self.limits.memory_bytes), *self._arguments)
+            self._child = subprocess.Popen(  # noqa: S603 - our own program
+                [*self._command, *said],
+                pass_fds=[theirs.fileno(), page],
+                env={**os.environ, "TMPDIR": str(self._scratch.path)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        finally:
+            theirs.close()
+            os.close(page)
+        self._socket = ours
+        self._is_ready = False
+
+    def ask_many(self, questions: Sequence[Message], descriptor: int) -> list[Message | Finding]:
+        """An answer to each question about the open descriptor; a finding in its place where the child did not come to an end."""
+        answers: list[Message | Finding | None] = [None] * len(questions)
+        waiting = list(range(len(questions)))
+        while waiting:
+            came, failed = self._ask([questions[number] for number in waiting], descriptor)
+            for number, answer in zip(waiting, came, strict=False):
+                answers[number] = answer
+            left = waiting[len(came) :]
+            if failed is not None:
+                culprit = waiting[min(max(failed[0], len(came)), len(waiting) - 1)]
+                answers[culprit] = failed[1]
+                left = [number for number in left if number != culprit]
+            waiting = left
+        return [answer for answer in answers if answer is not None]
 
     def greeting(self) -> Message:
         """What the child said of itself when it was ready."""
@@ -123,13 +140,36 @@ class Guard:
         if self._child is not None:
             self._child.kill()
             self._child.wait()
-        self._child = self._socket = None
+        if self._page is not None:
+            self._page.close()
+        if self._scratch is not None:
+            self._scratch.close()
+        self._child = self._socket = self._page = self._scratch = None
 
     def __enter__(self) -> "Guard":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def _ask(self, questions: list[Message], descriptor: int) -> tuple[list[Message], tuple[int, Finding] | None]:
+        """The answers that came, and if not all did, which question it ended at and why."""
+        connection = self._connection()
+        self._note_finished(0)
+        came: list[Message] = []
+        try:
+            socket.send_fds(connection, [json.dumps(questions).encode()], [descriptor])
+            while len(came) < len(questions):
+                self._wait(connection)
+                answers = connection.recv(_MESSAGE_BYTES)
+                if not answers:
+                    return came, (self._count_finished(), self._died("no answer"))
+                came += json.loads(answers)
+        except _Over as error:
+            return came, (error.finished, error.finding)
+        except OSError as error:
+            return came, (self._count_finished(), self._died(error.strerror or "no answer"))
+        return came, None
 
     def _connection(self) -> socket.socket:
         self.start()
@@ -151,17 +191,27 @@ class Guard:
         return self._socket
 
     def _wait(self, connection: socket.socket) -> None:
-        """Until there is an answer; GaveUp at the first limit."""
+        """Until there are answers; `_Over` at the first limit of one file."""
         if select.select([connection], [], [], min(_FIRST_LOOK_S, self.limits.longest_s))[0]:
             return
-        begun_s, spent_s = time.monotonic() - _FIRST_LOOK_S, _processor_s(self.pid) - _FIRST_LOOK_S
+        finished = -1
+        begun_s = spent_s = 0.0
         while not select.select([connection], [], [], _LOOK_S)[0]:
+            if (now := self._count_finished()) != finished:
+                finished, begun_s, spent_s = now, time.monotonic() - _LOOK_S, _processor_s(self.pid) - _LOOK_S
             if _processor_s(self.pid) - spent_s > self.limits.time_s or time.monotonic() - begun_s > self.limits.longest_s:
                 self.close()
-                raise GaveUp(finding("gave-up-time", limit=f"{self.limits.time_s:g}"))
+                raise _Over(finished, finding("gave-up-time", limit=f"{self.limits.time_s:g}"))
             if _memory_bytes(self.pid) - self._base_bytes > self.limits.memory_bytes:
                 self.close()
-                raise GaveUp(finding("gave-up-memory"))
+                raise _Over(finished, finding("gave-up-memory"))
+
+    def _note_finished(self, count: int) -> None:
+        if self._page is not None:
+            self._page[:4] = count.to_bytes(4, "little")
+
+    def _count_finished(self) -> int:
+        return int.from_bytes(self._page[:4], "little") if self._page is not None else 0
 
     def _died(self, reason: str) -> Finding:
         """Why the child is gone; the next question starts a new one."""
@@ -173,24 +223,52 @@ class Guard:
         return finding("checker-died", detail=detail)
 
 
+class _Over(Exception):
+    """A file went over a limit, and the child was ended."""
+
+    def __init__(self, finished: int, found: Finding) -> None:
+        super().__init__(found.message)
+        self.finished = finished
+        self.finding = found
+
+
 def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message]]) -> None:
     """The child: get ready, say so, answer until the parent closes the connection. `begin` gives the work and the greeting."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
-    longest_s = float(arguments[1])
-    with socket.socket(fileno=int(arguments[0])) as connection:
-        work, greeting = begin(arguments[2:])
-        connection.send(json.dumps(greeting).encode())
-        while True:
-            question, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 1)
-            if not question:
-                return
-            signal.setitimer(signal.ITIMER_REAL, longest_s + 1)
-            try:
-                answer = work(json.loads(question), descriptors[0])
-            finally:
-                os.close(descriptors[0])
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            connection.send(_packed(answer))
+    page = mmap.mmap(int(arguments[1]), _PAGE_BYTES)
+    longest_s = float(arguments[2])
+    try:
+        with socket.socket(fileno=int(arguments[0])) as connection:
+            work, greeting = begin(arguments[3:])
+            connection.send(json.dumps(greeting).encode())
+            while True:
+                questions, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 1)
+                if not questions:
+                    return
+                try:
+                    _answer(connection, work(json.loads(questions), descriptors[0]), page, longest_s + 1)
+                finally:
+                    os.close(descriptors[0])
+    finally:
+        forget(os.environ.get("TMPDIR", ""))
+
+
+def _answer(connection: socket.socket, answers: Iterator[Message], page: mmap.mmap, longest_s: float) -> None:
+    """Send the answers, several in one message. The timer is for the case that nobody watches."""
+    ready: list[bytes] = []
+    size_bytes, sent_s = 0, time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, longest_s)
+    for finished, answer in enumerate(answers, 1):
+        packed = _packed(answer)
+        if ready and (size_bytes + len(packed) > _ANSWERS_BYTES or time.monotonic() - sent_s > _ANSWERS_S):
+            connection.send(b"[" + b",".join(ready) + b"]")
+            ready, size_bytes, sent_s = [], 0, time.monotonic()
+        ready.append(packed)
+        size_bytes += len(packed)
+        page[:4] = finished.to_bytes(4, "little")
+        signal.setitimer(signal.ITIMER_REAL, longest_s)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    connection.send(b"[" + b",".join(ready) + b"]")
 
 
 def limit_memory(memory_bytes: int | None) -> None:
@@ -204,20 +282,10 @@ def limit_memory(memory_bytes: int | None) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
 
 
-def opened(payload: bytes | Path) -> int:
-    """A descriptor to hand to a child; the caller closes it."""
-    if isinstance(payload, Path):
-        return os.open(payload, os.O_RDONLY | os.O_CLOEXEC)
-    descriptor = os.memfd_create("payload", os.MFD_CLOEXEC)
-    with os.fdopen(descriptor, "wb", closefd=False) as file:
-        file.write(payload)
-    return descriptor
-
-
 def _packed(answer: Message) -> bytes:
-    """One message; what is too long for it loses its findings first."""
+    """One answer; what is too long for a message loses its findings first."""
     packed = json.dumps(answer).encode()
-    while len(packed) > _MESSAGE_BYTES and answer.get("findings"):
+    while len(packed) > _MESSAGE_BYTES - 2 and answer.get("findings"):
         answer = {**answer, "findings": answer["findings"][: len(answer["findings"]) // 2]}
         packed = json.dumps(answer).encode()
     return packed

@@ -3,6 +3,9 @@
 Registered names: https://www.iana.org/assignments/media-types. Servers use many unregistered ones.
 """
 
+import re
+
+_ESSENCE = re.compile(r"(?=.{3,127}\Z)[^\s/]*/[^\s/]*\Z", re.S)
 _SAME = (
     ("text/html", "application/xhtml+xml"),
     (
@@ -40,6 +43,8 @@ _SAME = (
     ("text/csv", "application/csv", "text/comma-separated-values"),
     ("text/markdown", "text/x-markdown"),
 )
+_CANONICAL = {name: names[0] for names in reversed(_SAME) for name in names}
+_SAME_AS = {name: frozenset(other for names in _SAME if name in names for other in names) for names in _SAME for name in names}
 _SAYS_NOTHING = frozenset(
     ("", "unk", "*/*", "application/octet-stream", "binary/octet-stream", "application/unknown", "application/x-unknown", "unknown/unknown",
      "content/unknown", "application/force-download", "application/download", "application/x-download")
@@ -51,7 +56,7 @@ _NEEDS_ITS_OWN = frozenset(("text/html", "text/css", "application/javascript", "
 def essence(content_type: str) -> str:
     """`text/html` of `Text/HTML; charset=utf-8`; empty where there is none or it is no media type."""
     found = content_type.partition(";")[0].partition(",")[0].strip().lower()
-    return found if found.count("/") == 1 and len(found) <= 127 and not any(char.isspace() for char in found) else ""
+    return found if _ESSENCE.match(found) else ""
 
 
 def says_nothing(mime: str) -> bool:
@@ -64,14 +69,14 @@ def agree(said: str, found: str) -> bool:
         return True
     if said == "text/plain" and is_text(found) and canonical(found) not in _NEEDS_ITS_OWN:
         return True
-    if any(said in names and found in names for names in _SAME):
+    if found in _SAME_AS.get(said, ()):
         return True
     return _family(said) is not None and _family(said) == _family(found)
 
 
 def canonical(mime: str) -> str:
     """The first of the names that mean the same."""
-    return next((names[0] for names in _SAME if mime in names), mime)
+    return _CANONICAL.get(mime, mime)
 
 
 def is_text(mime: str) -> bool:

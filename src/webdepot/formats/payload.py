@@ -71,9 +71,9 @@ class Payload:
         pieces: list[bytes] = []
         size_bytes = 0
         while size_bytes <= self.limits.memory_bytes:
-            piece = stream.read(_CHUNK_BYTES)
+            piece = stream.read(self.limits.memory_bytes + 1)
             if not piece:
-                return b"".join(pieces)
+                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
             seen(piece)
             pieces.append(piece)
             size_bytes += len(piece)

@@ -78,8 +78,9 @@ def _resolve(evidence: Evidence) -> Format:
         return _of_looks(looks, Basis.EXTENSION, FormatVerdict.UNCERTAIN)
     if text is not None:
         return _of_text(text, evidence)
-    if evidence.matches and evidence.matches[0].puid != TEXT_PUID:
-        return _of_match(evidence.matches[0], FormatVerdict.UNCERTAIN, "known by its extension only")
+    if evidence.matches:
+        because = "some of it is text" if evidence.matches[0].basis is Basis.TEXT else "known by its extension only"
+        return _of_match(evidence.matches[0], FormatVerdict.UNCERTAIN, because)
     return _of_server(evidence) or _nothing("no signature, name or server tells what it is")
 
 
@@ -96,12 +97,17 @@ def _of_signatures(strong: list[Match], evidence: Evidence) -> Format:
         and (seen := sniff.markup(text))
         and seen.mime != "application/xml"
     ):
-        return _of_looks(seen, Basis.SIGNATURE, FormatVerdict.RECOGNISED)
+        if seen.mime == "image/svg+xml":
+            return _of_looks(seen, Basis.SIGNATURE, FormatVerdict.RECOGNISED)
+        # What kind of XML it is decides how it is checked and shown; PRONOM's answer stands.
+        return replace(_of_match(first, FormatVerdict.RECOGNISED, ""), mime=seen.mime)
     return _of_match(first, FormatVerdict.RECOGNISED, "")
 
 
 def _of_text(text: str, evidence: Evidence) -> Format:
     seen = None if _is_code(evidence, text) else sniff.markup(text, expects_xml=_expects_xml(evidence))
+    if seen and seen.loose and evidence.extension in _MIXED:
+        seen = None
     seen = seen or sniff.json_text(text, is_all=evidence.size_bytes <= len(evidence.head))
     if seen:
         return _of_looks(seen, Basis.TEXT, FormatVerdict.RECOGNISED)
@@ -141,6 +147,8 @@ def _server_says(evidence: Evidence, mime: str) -> bool:
     return bool(evidence.mime) and media.canonical(evidence.mime) == media.canonical(mime)
 
 
+_MIXED = frozenset(("md", "markdown", "mdown", "rst", "txt", "adoc", "textile", "wiki"))
+"""Text in which pieces of HTML may stand, at its beginning too."""
 _EXTENSIONS = {
     "text/css": ("css",),
     "application/javascript": ("js", "mjs", "cjs"),

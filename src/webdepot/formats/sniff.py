@@ -8,7 +8,7 @@ markup follows the MIME Sniffing standard (https://mimesniff.spec.whatwg.org) wh
 import codecs
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 HEAD_BYTES = 65_536
 LONGEST_JSON_BYTES = 4 << 20
@@ -27,6 +27,8 @@ class Looks:
     because: str
     whole: bool = True
     """False where the beginning is that of the format but its end is missing."""
+    loose: bool = False
+    """True for a piece of HTML without the frame of a page, or elements without a declaration."""
 
 
 _PDF = {
@@ -48,10 +50,6 @@ _MAGIC = (
     (re.compile(rb"\xff\xd8\xff\xe0..JFIF\0\x01\x01", re.S), "fmt/43", "JPEG File Interchange Format", "1.01", "image/jpeg", False),
     (re.compile(rb"\xff\xd8\xff\xe0..JFIF\0\x01\x02", re.S), "fmt/44", "JPEG File Interchange Format", "1.02", "image/jpeg", False),
     (re.compile(rb"\xff\xd8\xff", re.S), "fmt/41", "Raw JPEG Stream", "", "image/jpeg", False),
-    *(
-        (re.compile(rb".{0,1024}?%PDF-" + number.encode(), re.S), puid, "Acrobat PDF", number, "application/pdf", False)
-        for number, puid in _PDF.items()
-    ),
     (re.compile(rb"\0\0\x01\0[\x01-\x40]\0.{4}[\0-\x04]\0", re.S), "x-fmt/418", "Icon file format", "", "image/vnd.microsoft.icon", True),
     (re.compile(rb"ID3[\x02-\x04]|\xff[\xfa\xfb\xf2\xf3][\x10-\xeb]", re.S), "fmt/134", "MPEG 1/2 Audio Layer 3", "", "audio/mpeg", True),
     (re.compile(rb".{8}[\0\x01]\0[\x01\x02]\0.{22}LP", re.S), "", "Embedded OpenType", "", "application/vnd.ms-fontobject", True),
@@ -98,6 +96,9 @@ _JS = re.compile(
 
 def binary(head: bytes) -> Looks | None:
     """A binary format by its first bytes, for files that PRONOM's signatures did not take."""
+    at = head.find(b"%PDF-", 0, 1032)
+    if at >= 0 and (number := head[at + 5 : at + 8].decode("latin-1")) in _PDF:
+        return _pdf(number)
     for pattern, puid, name, version, mime, whole in _MAGIC:
         if pattern.match(head):
             because = f"it begins like {name}" if whole else f"it begins like {name}, but its end is missing or not as it should be"
@@ -105,14 +106,22 @@ def binary(head: bytes) -> Looks | None:
     return None
 
 
+def _pdf(number: str) -> Looks:
+    because = "it begins like Acrobat PDF, but its end is missing or not as it should be"
+    return Looks(puid=_PDF[number], name="Acrobat PDF", version=number, mime="application/pdf", because=because, whole=False)
+
+
 def text_of(head: bytes) -> str | None:
     """The bytes as text if they are text at all: UTF-8, UTF-16 with a mark, or an 8-bit encoding without control characters."""
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return head[len(mark) :].decode(encoding, "replace")
-    text = head.decode("utf-8", "surrogateescape")
-    # The head may end within a character; that alone makes it no other encoding.
-    stray = len(_STRAY.findall(text[:-3]))
+    try:
+        text, stray = head.decode("utf-8"), 0
+    except UnicodeDecodeError:
+        text = head.decode("utf-8", "surrogateescape")
+        # The head may end within a character; that alone makes it no other encoding.
+        stray = len(_STRAY.findall(text[:-3]))
     # As browsers do, control characters are looked for at the beginning; scripts have some in their strings further on.
     if _BINARY.search(text[:CONTROL_CHARACTERS]) or "\0" in text or stray > max(8, len(head) * 0.3):
         return None
@@ -148,9 +157,10 @@ def markup(text: str, *, expects_xml: bool = False) -> Looks | None:
         )
     is_root = local.lower() == "html"
     if local.lower() in _HTML_TAGS and ":" not in name and (not expects_xml or is_root) and (not declared or (is_root and not expects_xml)):
-        return _looks("fmt/96", "Hypertext Markup Language", "", "text/html", f"its first element is {local.lower()}")
+        seen = _looks("fmt/96", "Hypertext Markup Language", "", "text/html", f"its first element is {local.lower()}")
+        return replace(seen, loose=local.lower() not in ("html", "head", "body", "title", "frameset"))
     if declared or doctype or expects_xml or "xmlns" in attributes or text.rstrip().endswith(">"):
-        return _xml(local)
+        return replace(_xml(local), loose=not (declared or doctype or expects_xml))
     return None
 
 

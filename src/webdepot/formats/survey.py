@@ -2,8 +2,8 @@
 
 Order for each record with a payload (responses, resources, conversions): read it and take its digest; the same bytes again only
 count; bytes that an earlier survey knows take their answer from there; the rest has its content coding undone (within a limit), is
-identified and validated behind guards. Large payloads go through temporary files, small ones stay in memory. While guards work on
-some payloads the next are read; a few wait at most.
+identified and validated behind guards, many at a time. Large payloads go through temporary files, small ones stay in memory. While
+guards work on some payloads the next are read; a few bundles wait at most.
 
     row   container, digest, url, size_bytes, server_mime, puid, name, version, mime, basis, verdict, warning, validity, engine,
           findings, properties, uris
@@ -30,7 +30,7 @@ from typing import Any, cast
 from webdepot import digest
 from webdepot.container.reader import Record, iter_records
 from webdepot.formats import guard, media
-from webdepot.formats.examine import Examiner
+from webdepot.formats.examine import Examined, Examiner, Exhibit
 from webdepot.formats.payload import Payload, SurveyLimits
 from webdepot.formats.texts import finding
 from webdepot.model import Finding, FormatVerdict, RecordKind, Severity
@@ -40,6 +40,9 @@ Already = Callable[[str, str], Row | None]
 """From payload digest and engine to the row of an earlier survey, or None."""
 
 MOST_FINDINGS = 1000
+BUNDLE_FILES = 48
+BUNDLE_BYTES = 4 << 20
+"""So much goes to a guard at once."""
 _WITH_PAYLOAD = frozenset((RecordKind.RESPONSE, RecordKind.RESOURCE, RecordKind.CONVERSION))
 
 
@@ -178,7 +181,8 @@ class _Task:
 
 
 class _Desk:
-    """Guards at work: each thread waits for one of them, so that reading goes on meanwhile. Rows are put in the order of reading."""
+    """Guards at work on bundles of payloads: each thread waits for one of them, so that reading goes on meanwhile. Rows are put in the
+    order of reading."""
 
     def __init__(
         self, shelf: "_Shelf", observed: "_Observed", signatures: Path | None, limits: SurveyLimits, workers: int, checked: bool
@@ -191,8 +195,10 @@ class _Desk:
         self._examiners = [Examiner(signatures, limits=guarded) for _ in range(workers)]
         self._free: SimpleQueue[Examiner] = SimpleQueue()
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="survey")
-        self._waiting: deque[tuple[_Task, Future[Row]]] = deque()
-        self._most_waiting = 2 * workers + 2
+        self._bundle: list[_Task] = []
+        self._bundle_bytes = 0
+        self._waiting: deque[tuple[list[_Task], Future[list[Examined]]]] = deque()
+        self._most_waiting = workers + 2
 
     def __enter__(self) -> "_Desk":
         for examiner in self._examiners:
@@ -202,7 +208,7 @@ class _Desk:
 
     def __exit__(self, *_: object) -> None:
         self._threads.shutdown(cancel_futures=True)
-        for task, _future in self._waiting:
+        for task in (*self._bundle, *(task for tasks, _ in self._waiting for task in tasks)):
             task.payload.__exit__()
         for examiner in self._examiners:
             examiner.close()
@@ -216,12 +222,24 @@ class _Desk:
             _ = examiner.engine
 
     def give(self, task: _Task) -> None:
-        self._waiting.append((task, self._threads.submit(self._row, task)))
-        if len(self._waiting) >= self._most_waiting:
-            self._put_next()
+        if isinstance(task.content, Path):  # goes alone, as it lies on disk
+            self._hand_over()
+        self._bundle.append(task)
+        self._bundle_bytes += BUNDLE_BYTES if isinstance(task.content, Path) else len(task.content)
+        if len(self._bundle) >= BUNDLE_FILES or self._bundle_bytes >= BUNDLE_BYTES:
+            self._hand_over()
 
     def finish(self) -> None:
+        self._hand_over()
         while self._waiting:
+            self._put_next()
+
+    def _hand_over(self) -> None:
+        if not self._bundle:
+            return
+        self._waiting.append((self._bundle, self._threads.submit(self._examine, self._bundle)))
+        self._bundle, self._bundle_bytes = [], 0
+        if len(self._waiting) >= self._most_waiting:
             self._put_next()
 
     def put(self, row: Row) -> None:
@@ -230,19 +248,24 @@ class _Desk:
         self.shelf.put(row)
 
     def _put_next(self) -> None:
-        task, future = self._waiting[0]
+        tasks, future = self._waiting[0]
         try:
-            self.put(future.result())
+            for task, found in zip(tasks, future.result(), strict=True):
+                self.put(self._row(task, found))
         finally:
             self._waiting.popleft()
-            task.payload.__exit__()
+            for task in tasks:
+                task.payload.__exit__()
 
-    def _row(self, task: _Task) -> Row:
+    def _examine(self, tasks: list[_Task]) -> list[Examined]:
+        exhibits = [Exhibit(payload=task.content, name=task.url, mime=task.mime, subject=task.url) for task in tasks]
         examiner = self._free.get()
         try:
-            found = examiner.examine(task.content, name=task.url, mime=task.mime, subject=task.url, checked=self._checked)
+            return examiner.examine_many(exhibits, checked=self._checked)
         finally:
             self._free.put(examiner)
+
+    def _row(self, task: _Task, found: Examined) -> Row:
         findings = list(found.findings)
         if task.cut:
             findings.insert(0, finding("content-cut", subject=task.url, limit=self._limits.content_bytes))
@@ -299,10 +322,10 @@ class _Shelf:
 
     def seen_first(self, key: str) -> bool:
         """Count a payload; whether it is the first time, so that its row is to be put."""
-        if self._database.execute("UPDATE rows SET uris = uris + 1 WHERE digest = ?", (key,)).rowcount > 0:
-            return False
-        self._database.execute("INSERT INTO rows (digest, uris) VALUES (?, 1)", (key,))
-        return True
+        counted = self._database.execute(
+            "INSERT INTO rows (digest, uris) VALUES (?, 1) ON CONFLICT (digest) DO UPDATE SET uris = uris + 1 RETURNING uris", (key,)
+        )
+        return bool(counted.fetchone()[0] == 1)
 
     def put(self, row: Row) -> None:
         facts = {name: value for name, value in row.items() if name != "uris"}
@@ -313,7 +336,7 @@ class _Shelf:
         """All rows in the order of their first sight; whole or not at all."""
         unfinished = path.with_name(f"{path.name}.part")
         with unfinished.open("wb") as file:
-            with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed:
+            with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=4, mtime=0) as packed:
                 for row, uris in self._database.execute("SELECT row, uris FROM rows ORDER BY number"):
                     packed.write(f'{row[:-1]}, "uris": {uris}}}\n'.encode(errors="replace"))
             file.flush()

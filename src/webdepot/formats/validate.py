@@ -7,6 +7,7 @@ them in a child process with limits; calling `check` directly is for files that 
 
 import io
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -21,17 +22,23 @@ from webdepot.model import Format, FormatVerdict
 Check = Callable[[BinaryIO], Checked]
 
 
-def check(payload: bytes | Path, format: Format, *, subject: str = "") -> Checked:
+def check(payload: bytes | Path | BinaryIO, format: Format, *, subject: str = "") -> Checked:
     """Whether the payload is what its format demands, with findings about `subject`; not checked where no check exists."""
     chosen = find_check(format)
     if chosen is None:
         return Checked(validity=Validity.NOT_CHECKED)
-    with io.BytesIO(payload) if isinstance(payload, bytes) else payload.open("rb") as stream:
+    with _opened(payload) as stream:
         if not stream.read(1):
             return Checked(validity=Validity.NOT_CHECKED, findings=[finding("empty", subject=subject)])
         stream.seek(0)
         done = chosen(stream)
     return replace(done, findings=[replace(each, subject=subject) for each in done.findings])
+
+
+def _opened(payload: bytes | Path | BinaryIO) -> AbstractContextManager[BinaryIO]:
+    if isinstance(payload, bytes):
+        return io.BytesIO(payload)
+    return payload.open("rb") if isinstance(payload, Path) else nullcontext(payload)
 
 
 def has_check(format: Format) -> bool:

@@ -8,6 +8,7 @@ running ──> finished ──> kept                a harvest that ended by its
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
@@ -19,6 +20,7 @@ from webdepot.states import Machine, Step
 from webdepot.times import to_timestamp
 from webdepot.url import Url
 
+ROWS = 50
 _H = HarvestState
 HARVEST = Machine(
     noun="harvest",
@@ -150,6 +152,58 @@ def newest_of(connection: Connection, target: TargetId) -> Harvest | None:
     chosen = select(harvests).where(harvests.c.target == target, harvests.c.kind == HarvestKind.HARVEST.value)
     row = connection.execute(chosen.order_by(harvests.c.started_at.desc()).limit(1)).mappings().one_or_none()
     return _harvest(row) if row else None
+
+
+def of_target_any(connection: Connection, target: TargetId, kind: HarvestKind) -> list[Harvest]:
+    """Harvests of a target in whatever state, the newest first."""
+    wanted = (harvests.c.target == target, harvests.c.kind == kind.value)
+    return [_harvest(row) for row in connection.execute(select(harvests).where(*wanted).order_by(harvests.c.started_at.desc())).mappings()]
+
+
+def oldest_in(connection: Connection, state: HarvestState) -> datetime | None:
+    """When the oldest harvest in a state began."""
+    chosen = select(harvests.c.started_at).where(harvests.c.state == state.value).order_by(harvests.c.started_at).limit(1)
+    return connection.execute(chosen).scalar_one_or_none()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListFilter:
+    """What a list of harvests shows. Empty fields take in everything."""
+
+    state: HarvestState | None = None
+    target: int = 0
+    collection: str = ""
+    kind: HarvestKind | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    oldest_first: bool = False
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    rows: Sequence[Harvest]
+    has_more: bool
+    page: int
+
+
+def listing(connection: Connection, asked: ListFilter) -> Listed:
+    """A page of the list. Whether there is more is known from one row too many: counting a million rows takes longer than showing fifty."""
+    kept = harvests.c
+    where = [
+        *([kept.state == asked.state.value] if asked.state else []),
+        *([kept.target == asked.target] if asked.target else []),
+        *([kept.collection == asked.collection] if asked.collection else []),
+        *([kept.kind == asked.kind.value] if asked.kind else []),
+        *([kept.started_at >= asked.since] if asked.since else []),
+        *([kept.started_at < asked.until] if asked.until else []),
+    ]
+    order = (kept.started_at, kept.id) if asked.oldest_first else (kept.started_at.desc(), kept.id.desc())
+    page = max(asked.page, 1)
+    numbers = select(kept.id).where(*where).order_by(*order).limit(ROWS + 1).offset((page - 1) * ROWS)
+    found = list(connection.execute(numbers).scalars())
+    rows = connection.execute(select(harvests).where(kept.id.in_(found[:ROWS])).order_by(*order)).mappings()
+    return Listed(rows=[_harvest(row) for row in rows], has_more=len(found) > ROWS, page=page)
 
 
 def collections(connection: Connection) -> Sequence[str]:

@@ -18,9 +18,12 @@ give the one written last: a redirect from http to https comes before its page.
 Any number of threads read; one writes at a time. https://sqlite.org/withoutrowid.html
 """
 
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -69,15 +72,17 @@ _OF_KEY = _SELECT.format(order="keys CROSS JOIN captures ON captures.key = keys.
 _OF_KEY_IN_COLLECTION = _SELECT.format(order="keys CROSS JOIN captures INDEXED BY by_collection ON captures.key = keys.id")
 _OF_DIGEST = _SELECT.format(order="captures INDEXED BY by_digest CROSS JOIN keys ON keys.id = captures.key")
 _HAS_DIGEST = "SELECT 1 FROM captures INDEXED BY by_digest WHERE kind = 0 AND substr(digest, 1, 8) = ? AND digest = ? LIMIT 1"
-_LATEST = _SELECT.format(order="captures INDEXED BY by_time CROSS JOIN keys ON keys.id = captures.key")
-_INSERT_KEY = "INSERT INTO keys (key, url) VALUES (?, ?) ON CONFLICT DO NOTHING"
-_INSERT_MIME = "INSERT INTO mimes (name) VALUES (?) ON CONFLICT DO NOTHING"
-_INSERT = """
-INSERT OR REPLACE INTO captures
-SELECT keys.id, :timestamp, :container, :offset, :length, :collection, :kind, :status, (SELECT id FROM mimes WHERE name = :mime), :digest,
-       nullif(:url, keys.url), nullif(:redirect, ''), nullif(:refers_to_url, ''), nullif(:refers_to_timestamp, ''), :loops
-FROM keys WHERE keys.key = :key
+_OF_CONTAINER = _SELECT.format(order="captures INDEXED BY by_container CROSS JOIN keys ON keys.id = captures.key")
+_ONLY_IN = """
+SELECT DISTINCT one.digest FROM captures AS one INDEXED BY by_container
+WHERE one.container = (SELECT id FROM containers WHERE name = :name) AND one.kind IN (0, 2) AND one.digest IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM captures AS other INDEXED BY by_digest
+    WHERE other.kind = 0 AND substr(other.digest, 1, 8) = substr(one.digest, 1, 8) AND other.digest = one.digest
+    AND other.container <> one.container)
 """
+_LATEST = _SELECT.format(order="captures INDEXED BY by_time CROSS JOIN keys ON keys.id = captures.key")
+_KNOWN_KEYS = "SELECT keys.key, keys.id, keys.url FROM json_each(?) AS asked CROSS JOIN keys ON keys.key = asked.value"
+_INSERT = "INSERT OR REPLACE INTO captures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _COUNT_KEYS = "SELECT count(*) FROM keys CROSS JOIN captures INDEXED BY by_collection ON captures.key = keys.id"
 _TALLY = """
 SELECT captures.timestamp / :width, count(*), min(captures.timestamp), max(captures.timestamp), 0
@@ -126,9 +131,8 @@ class SqliteCaptureIndex:
             collection_number = connection.execute("SELECT collection FROM containers WHERE id = ?", (number,)).fetchone()[0]
             waiting = iter(captures)
             while batch := sorted(islice(waiting, _BATCH), key=_order):
-                connection.executemany(_INSERT_KEY, ((capture.key, capture.url) for capture in batch))
-                connection.executemany(_INSERT_MIME, [(mime,) for mime in {capture.mime for capture in batch}])
-                connection.executemany(_INSERT, (_row(capture, number, collection_number) for capture in batch))
+                keys, mimes = _numbers_of_keys(connection, batch), _numbers_of_mimes(connection, batch)
+                connection.executemany(_INSERT, [_row(capture, number, collection_number, keys, mimes) for capture in batch])
             added: int = connection.execute("SELECT count(*) FROM captures WHERE container = ?", (number,)).fetchone()[0]
             connection.execute("UPDATE containers SET captures = ? WHERE id = ?", (added, number))
         return added
@@ -237,7 +241,7 @@ class SqliteCaptureIndex:
         newest_first: bool = False,
         limit: int | None = None,
     ) -> Iterator[Capture]:
-        start, end = (_number(times.to_timestamp(edge)) for edge in (period.start, period.end))
+        start, end = _edges(period)
         open_ = [(max(first, start), min(last, end)) for first, last in _from(spans, 0)]
         return islice(self._pages_of_key(key, open_, collection, after, newest_first), limit)
 
@@ -322,7 +326,7 @@ class SqliteCaptureIndex:
         loops: bool = False,
         changes: bool = False,
     ) -> Sequence[Tally]:
-        start, end = (_number(times.to_timestamp(edge)) for edge in (period.start, period.end))
+        start, end = _edges(period)
         stretches = [(max(first, start), min(last, end)) for first, last in _from(spans, 0)]
         if not stretches:
             return ()
@@ -370,6 +374,19 @@ class SqliteCaptureIndex:
     def containers(self) -> Iterator[tuple[str, int]]:
         return iter(self._rows("SELECT name, captures FROM containers ORDER BY name", {}))
 
+    def of_container(self, container: str) -> Iterator[tuple[str, Capture]]:
+        known = self._rows(
+            "SELECT containers.id, collections.name FROM containers JOIN collections ON collections.id = containers.collection "
+            "WHERE containers.name = :name",
+            {"name": container},
+        )
+        for number, collection in known:
+            rows = self._rows(f"{_OF_CONTAINER} WHERE captures.container = :number ORDER BY captures.offset", {"number": number})
+            yield from ((collection, _capture(row)) for row in rows)
+
+    def only_in(self, container: str) -> Sequence[str]:
+        return [_digest(digest) for (digest,) in self._rows(_ONLY_IN, {"name": container})]
+
     def total(self) -> int:
         return int(self._rows("SELECT coalesce(sum(captures), 0) FROM containers", {})[0][0])
 
@@ -397,6 +414,11 @@ def _number(timestamp: str) -> int:
     return int(timestamp.ljust(14, "0")) if timestamp.isascii() and timestamp.isdigit() else 0
 
 
+@lru_cache(maxsize=64)
+def _edges(period: Period) -> _Stretch:
+    return _number(times.to_timestamp(period.start)), _number(times.to_timestamp(period.end))
+
+
 def _from(spans: Sequence[Span], start: int) -> Iterator[_Stretch]:
     """The spans that reach to `start` or beyond, cut there, in order."""
     return ((max(_number(first), start), _number(last)) for first, last in spans if _number(last) >= start)
@@ -416,32 +438,53 @@ def _timed(stretches: Sequence[_Stretch]) -> tuple[str, dict[str, int]]:
     return f"AND ({either})", bounds
 
 
-def _row(capture: Capture, container: int, collection: int) -> dict[str, Any]:
+_Numbers = dict[str, tuple[int, str]]
+"""Of keys: their number, and the URL that stands with them."""
+
+
+def _numbers_of_keys(connection: sqlite3.Connection, captures: Sequence[Capture]) -> _Numbers:
+    """Keys that are new get the next numbers: inside a transaction nobody else gives any. One question for all instead of one for each."""
+    urls = {capture.key: capture.url for capture in reversed(captures)}  # the first of a key counts
+    numbers: _Numbers = {key: (number, url) for key, number, url in connection.execute(_KNOWN_KEYS, (json.dumps(list(urls)),))}
+    following = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM keys").fetchone()[0]
+    fresh = [(number, key, urls[key]) for number, key in enumerate((key for key in urls if key not in numbers), start=following)]
+    connection.executemany("INSERT INTO keys VALUES (?, ?, ?)", sorted(fresh, key=itemgetter(1)))
+    numbers |= {key: (number, url) for number, key, url in fresh}
+    return numbers
+
+
+def _numbers_of_mimes(connection: sqlite3.Connection, captures: Sequence[Capture]) -> dict[str, int]:
+    names = {capture.mime for capture in captures}
+    connection.executemany("INSERT INTO mimes (name) VALUES (?) ON CONFLICT DO NOTHING", [(name,) for name in sorted(names)])
+    return {name: connection.execute("SELECT id FROM mimes WHERE name = ?", (name,)).fetchone()[0] for name in names}
+
+
+def _row(capture: Capture, container: int, collection: int, keys: _Numbers, mimes: Mapping[str, int]) -> tuple[Any, ...]:
     known = digests.parse(capture.digest)
-    return {
-        "key": capture.key,
-        "timestamp": _number(capture.timestamp),
-        "container": container,
-        "offset": capture.location.offset,
-        "length": capture.location.length,
-        "collection": collection,
-        "kind": _KIND_NUMBERS[capture.kind],
-        "status": capture.status,
-        "mime": capture.mime,
+    key, url = keys[capture.key]
+    place, redirect = capture.location, capture.redirect
+    return (
+        key,
+        _number(capture.timestamp),
+        container,
+        place.offset,
+        place.length,
+        collection,
+        _KIND_NUMBERS[capture.kind],
+        capture.status,
+        mimes[capture.mime],
         # Bytes where we know the algorithm (their length tells which), the text itself where we do not.
-        "digest": known.value if known else capture.digest or None,
-        "url": capture.url,
-        "redirect": capture.redirect,
-        "refers_to_url": capture.refers_to_url,
-        "refers_to_timestamp": capture.refers_to_timestamp,
-        "loops": int(300 <= capture.status < 400 and bool(capture.redirect) and key_of(capture.redirect) == capture.key),
-    }
+        known.value if known else capture.digest or None,
+        None if capture.url == url else capture.url,
+        redirect or None,
+        capture.refers_to_url or None,
+        capture.refers_to_timestamp or None,
+        int(300 <= capture.status < 400 and bool(redirect) and key_of(redirect) == capture.key),
+    )
 
 
 def _capture(row: Any) -> Capture:
     key, timestamp, url, kind, status, mime, digest, container, offset, length, redirect, refers_to_url, refers_to_timestamp, _, _ = row
-    if isinstance(digest, bytes):
-        digest = str(digests.Digest(_ALGORITHMS[len(digest)], digest))
     return Capture(
         key=key,
         timestamp=f"{timestamp:014d}",
@@ -449,12 +492,16 @@ def _capture(row: Any) -> Capture:
         kind=_KINDS[kind],
         status=status,
         mime=mime,
-        digest=digest or "",
+        digest=_digest(digest),
         location=Location(container=container, offset=offset, length=length),
         redirect=redirect or "",
         refers_to_url=refers_to_url or "",
         refers_to_timestamp=refers_to_timestamp or "",
     )
+
+
+def _digest(kept: Any) -> str:
+    return str(digests.Digest(_ALGORITHMS[len(kept)], kept)) if isinstance(kept, bytes) else kept or ""
 
 
 def _position(row: Any) -> tuple[int, int, int]:

@@ -6,6 +6,7 @@ where it states one that can be read, else it is computed.
 """
 
 import contextlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from urllib.parse import urljoin
 from webdepot import digest, times
 from webdepot.container.damage import OnFinding
 from webdepot.container.http import parse_head
-from webdepot.container.reader import Record, iter_records
+from webdepot.container.reader import Fields, Record, iter_records
 from webdepot.index import post
 from webdepot.model import Capture, Finding, RecordKind, Severity
 from webdepot.url import find_canonical
@@ -26,6 +27,7 @@ REVISIT_MIME = "warc/revisit"
 """What the field's indexes write for a revisit; ours too where the record does not tell the type of the page."""
 UNKNOWN_MIME = "unk"
 _LONGEST_MIME = 100
+_USUAL_DIGEST = re.compile(r"sha1:[A-Z2-7]{32}")
 Thing = TypeVar("Thing")
 
 
@@ -46,25 +48,28 @@ def paired(
     """
     asked: _Asked | None = None
     waiting: tuple[Capture, Thing | None] | None = None
-    waiting_id = ""
+    fields: Fields | None = None
     for record in records:
         if record.kind is RecordKind.REQUEST:
             request = _asked(record)
-            if request is not None and waiting is not None and request.is_for(waiting_id, waiting[0].url):
+            if request is not None and waiting is not None and request.is_for(_id_of(fields), waiting[0].url):
                 waiting = (replace(waiting[0], key=request.key), None)
             elif request is not None:
                 asked = request
         elif is_indexed(record, on_finding):
             if waiting is not None:
                 yield waiting
-            waiting = read(record)
-            waiting_id = record.fields.get("WARC-Record-ID") or ""
+            waiting, fields = read(record), record.fields
             if asked is not None:
-                if asked.is_for(waiting_id, record.url) or asked.id in record.fields.get_all("WARC-Concurrent-To"):
+                if asked.is_for(_id_of(fields), record.url) or asked.id in record.fields.get_all("WARC-Concurrent-To"):
                     waiting = (replace(waiting[0], key=asked.key), None)
                 asked = None
     if waiting is not None:
         yield waiting
+
+
+def _id_of(fields: Fields | None) -> str:
+    return (fields.get("WARC-Record-ID") or "") if fields else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +137,10 @@ def of_record(record: Record, *, payload_digest: str | None = None) -> Capture:
 
 def stated_digest(record: Record) -> str:
     """The payload digest in its normal spelling as the record states it; empty where it states none that can be read."""
-    known = digest.parse(record.payload_digest) if record.payload_digest else None
+    stated = record.payload_digest
+    if not stated or _USUAL_DIGEST.fullmatch(stated):
+        return stated
+    known = digest.parse(stated)
     return str(known) if known else ""
 
 

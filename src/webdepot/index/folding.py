@@ -4,8 +4,6 @@ The likeness is Charikar's simhash over the words of a text: each word votes for
 words get numbers that differ in few bits (Manku and others, Detecting near-duplicates for web crawling, WWW 2007: at most 3 of 64).
 """
 
-import hashlib
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,7 +12,7 @@ from typing import Any
 FARTHEST_BITS = 3
 FEWEST_WORDS = 30
 """Shorter texts say too little to be called alike."""
-_MOST_CHARS = 8000
+_MOST_CHARS, _MOST_VOTES = 8000, 4
 _MOST_FOLDED = 1000
 
 
@@ -31,14 +29,39 @@ def likeness(text: str) -> int:
     """The simhash of a text; 0 where it is too short."""
     import numpy  # brings half a second of start-up that only indexing needs
 
-    words = Counter(text[:_MOST_CHARS].lower().split())
-    if words.total() < FEWEST_WORDS:
+    letters, pairs = _tables()
+    data = letters[numpy.frombuffer(text[:_MOST_CHARS].encode("utf-8", "replace") + b" ", dtype=numpy.uint8)]
+    if len(data) < FEWEST_WORDS:
         return 0
-    hashes = numpy.frombuffer(b"".join(map(_hashed, words)), dtype=numpy.uint8).reshape(-1, 8)
+    # The hash of a word is the sum of those of its pairs of letters, the spaces before and behind it included.
+    starts = numpy.flatnonzero((data[1:] != 0) & (data[:-1] == 0))
+    if len(starts) + (data[0] != 0) < FEWEST_WORDS:
+        return 0
+    sums = numpy.add.reduceat(pairs[(data[:-1].astype(numpy.uint16) << 8) | data[1:]], starts)
+    hashes, counts = numpy.unique(sums, return_counts=True)
     # A word that stands there a hundred times does not say a hundred times as much.
-    weights = numpy.minimum(numpy.fromiter(words.values(), dtype=numpy.int32, count=len(words)), 4)
-    votes = weights @ (numpy.unpackbits(hashes, axis=1).astype(numpy.int32) * 2 - 1)
-    return int.from_bytes(numpy.packbits(votes > 0).tobytes(), "big") or 1
+    weights = numpy.minimum(counts, _MOST_VOTES).astype(numpy.float32)
+    bits = numpy.unpackbits(hashes.view(numpy.uint8).reshape(-1, 8), axis=1).astype(numpy.float32)
+    return int.from_bytes(numpy.packbits(weights @ bits > weights.sum() / 2).tobytes(), "big") or 1
+
+
+@lru_cache(maxsize=1)
+def _tables() -> tuple[Any, Any]:
+    """Bytes as letters in lower case, zero for what ends a word; and a number of 64 bits for each pair of letters, the same for ever."""
+    import numpy
+
+    letters = numpy.zeros(256, dtype=numpy.uint8)
+    for code in range(256):
+        char = chr(code)
+        letters[code] = code if code >= 0x80 else ord(char.lower()) if char.isalnum() else 0
+    # SplitMix64, https://prng.di.unimi.it/splitmix64.c
+    with numpy.errstate(over="ignore"):
+        mixed = numpy.arange(1, 1 << 16 | 1, dtype=numpy.uint64) * numpy.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> numpy.uint64(31)
+    mixed[0] = 0
+    return letters, mixed
 
 
 def folded_groups(ranked: Sequence[tuple[float, Any, int]]) -> list[Leader]:
@@ -57,8 +80,3 @@ def folded_groups(ranked: Sequence[tuple[float, Any, int]]) -> list[Leader]:
 
 def _near(like: int, likenesses: Sequence[int]) -> int:
     return next((at for at, other in enumerate(likenesses) if other and (like ^ other).bit_count() <= FARTHEST_BITS), -1)
-
-
-@lru_cache(maxsize=200_000)
-def _hashed(word: str) -> bytes:
-    return hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=8).digest()

@@ -54,7 +54,7 @@ class Adding:
         for start in starts[part]:
             self._writer.delete_documents_by_term("run", schema.run_name(number, start))
         anchors = next((found for document in kept if any(found := schema.anchors_of(document))), ("", ""))
-        for run in states.merged([seen for document in kept for seen in _seen(document)], new, until=until):
+        for run in states.merged([seen for document in kept for seen in seen_in(document)], new, until=until):
             for document in schema.documents_of(key, run, anchors):
                 self.document(document)
 
@@ -102,14 +102,15 @@ class Adding:
         return Query.boolean_query([(Occur.Must, self._make.term("kind", "waiting")), (Occur.Must, self._make.term("name", payload))])
 
 
-def _seen(document: dict[str, list[Any]]) -> Iterator[Seen]:
+def seen_in(document: dict[str, list[Any]]) -> Iterator[Seen]:
+    """The captures of a stored state."""
     content, collection = schema.content_of(document), document["collection"][0]
     return (Seen(stamp, collection, content) for stamp in schema.stamps_of(document))
 
 
 def again(document: dict[str, list[Any]], anchors: tuple[str, str] | None = None) -> dict[str, Any]:
     """A stored state as it was written, to be written once more; with other words of links to it where they are given."""
-    seen = list(_seen(document))
+    seen = list(seen_in(document))
     run = Run(valid_from=document["valid_from"][0], valid_to=document["valid_to"][0], seen=seen)
     found = schema.documents_of(document["key"][0], run, schema.anchors_of(document) if anchors is None else anchors)
     return next(found)

@@ -28,9 +28,14 @@ _PARTS = {
     Part.IMAGE: ("images",),
     Part.ANCHOR: ("anchor", "anchor_own"),
 }
-
+_EVERY_FIELD = tuple(WEIGHTS)
+_OWN_FIELDS = tuple(name for name in WEIGHTS if not name.startswith("anchor"))
 
 Areas = Sequence[tuple[Closed, Query]]
+
+
+def _fields(query: TextQuery) -> Sequence[str]:
+    return _EVERY_FIELD if query.anchors else _OWN_FIELDS
 
 
 def _is_timed(closed: Closed) -> bool:
@@ -51,7 +56,7 @@ class QueryMaker:
         """States that match everything the query says and of which not all captures are closed."""
         wanted = list(self._wanted(query))
         filters = [(Occur.Must, Query.const_score_query(part, 0.0)) for part in self._filters(query)]
-        unwanted = [(Occur.MustNot, self._exactly(text)) for text in query.excluded if self.tokens(text)]
+        unwanted = [(Occur.MustNot, self._exactly(text, _fields(query))) for text in query.excluded if self.tokens(text)]
         hidden = [(Occur.MustNot, self._wholly(closed, below)) for closed, below in areas]
         if len(wanted) == 1 and not (filters or unwanted or hidden):
             return wanted[0]
@@ -64,7 +69,7 @@ class QueryMaker:
         together = [token for word in query.words for token in self.tokens(word)]
         if not 2 <= len(together) <= 10 or not pages:
             return None
-        rows = [Query.boost_query(Query.phrase_query(self._schema, name, list(together)), 2 * weight) for name, weight in WEIGHTS.items()]
+        rows = [Query.boost_query(Query.phrase_query(self._schema, name, list(together)), 2 * WEIGHTS[name]) for name in _fields(query)]
         among = Query.const_score_query(Query.term_set_query(self._schema, "page", list(pages)), 0.0)
         return self._all_of([among, self._any_of(rows)])
 
@@ -127,27 +132,27 @@ class QueryMaker:
     def _wanted(self, query: TextQuery) -> Iterator[Query]:
         for word in query.words:
             if self.tokens(word):
-                yield self._any_of(self._loosely(word))
+                yield self._any_of(self._loosely(word, _fields(query)))
         for phrase in query.phrases:
             if self.tokens(phrase):
-                yield self._exactly(phrase, factor=2.0)
+                yield self._exactly(phrase, _fields(query), factor=2.0)
         for group in query.alternatives:
-            parts = [part for text in group if self.tokens(text) for part in self._loosely(text)]
+            parts = [part for text in group if self.tokens(text) for part in self._loosely(text, _fields(query))]
             if parts:
                 yield self._any_of(parts)
         for part, text in query.parts:
             if self.tokens(text):
-                yield self._exactly(text, _PARTS[part])
+                yield self._exactly(text, _PARTS[part]) if query.anchors or part is not Part.ANCHOR else Query.empty_query()
 
-    def _loosely(self, text: str) -> list[Query]:
+    def _loosely(self, text: str, names: Sequence[str]) -> list[Query]:
         """A word in any field, or a word with the same stem; what is several words to the index stays a phrase."""
-        parts = self._exact_parts(text, tuple(WEIGHTS), 1.0)
+        parts = self._exact_parts(text, names, 1.0)
         if len(self.tokens(text)) == 1 and " " not in text.strip():
             stems = [(f"stem_{language}", stem) for language in STEMMERS for stem in self.stem(text, language)[:1]]
             parts += [Query.boost_query(Query.term_query(self._schema, name, stem, "freq"), STEM_WEIGHT) for name, stem in stems]
         return parts
 
-    def _exactly(self, text: str, names: Sequence[str] = tuple(WEIGHTS), factor: float = 1.0) -> Query:
+    def _exactly(self, text: str, names: Sequence[str], factor: float = 1.0) -> Query:
         return self._any_of(self._exact_parts(text, names, factor))
 
     def _exact_parts(self, text: str, names: Sequence[str], factor: float) -> list[Query]:

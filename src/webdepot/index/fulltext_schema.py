@@ -38,6 +38,7 @@ excluded words are never stemmed.
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -65,6 +66,7 @@ STEM_WEIGHT = 0.5
 STAMP = 100
 MONTH = 10**6
 _LONGEST_TOKEN = 100
+_MOST_STEMS = 200_000
 
 
 def make() -> tantivy.Schema:
@@ -80,7 +82,7 @@ def make() -> tantivy.Schema:
     for name in ("words", "home"):
         builder.add_text_field(name, tokenizer_name="exact", index_option="position")
     for language in STEMMERS:
-        builder.add_text_field(f"stem_{language}", tokenizer_name=f"stem_{language}", index_option="freq")
+        builder.add_text_field(f"stem_{language}", tokenizer_name="stemmed", index_option="freq")
     for name in ("url", "digest"):
         builder.add_bytes_field(name, stored=True)
     builder.add_unsigned_field("size", stored=True)
@@ -93,13 +95,39 @@ def make() -> tantivy.Schema:
 
 
 def analysers() -> dict[str, tantivy.TextAnalyzer]:
-    """By the names the schema uses: `exact`, `stem_nl`, …"""
+    """By the names the schema uses, and those that find the stems of a word: `exact`, `stemmed`, `stem_nl`, …"""
 
     def plain() -> tantivy.TextAnalyzerBuilder:
         return tantivy.TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(_LONGEST_TOKEN)).filter(Filter.lowercase())
 
     made = {f"stem_{language}": plain().filter(Filter.stemmer(name)).build() for language, name in STEMMERS.items()}
-    return {"exact": plain().filter(Filter.ascii_fold()).build(), **made}
+    done = tantivy.TextAnalyzerBuilder(Tokenizer.whitespace()).build()
+    return {"exact": plain().filter(Filter.ascii_fold()).build(), "stemmed": done, **made}
+
+
+class Stems(dict[str, str]):
+    """The stems of what stands between two spaces, each worked out once: stemming a text anew takes twice as long as indexing it."""
+
+    def __init__(self, analyser: tantivy.TextAnalyzer) -> None:
+        super().__init__()
+        self._analyser = analyser
+
+    def of(self, text: str) -> str:
+        """The stems of a text with spaces between them."""
+        if len(self) > _MOST_STEMS:
+            self.clear()
+        return " ".join(filter(None, map(self.__getitem__, text.lower().split())))
+
+    def __missing__(self, word: str) -> str:
+        found = " ".join(self._analyser.analyze(word))
+        if len(word) <= _LONGEST_TOKEN:
+            self[word] = found
+        return found
+
+
+@lru_cache(maxsize=len(STEMMERS))
+def stems(language: str) -> Stems:
+    return Stems(analysers()[f"stem_{language}"])
 
 
 # --- documents ---------------------------------------------------------------------------------------------------------------
@@ -138,12 +166,12 @@ def documents_of(key: str, run: Run, anchors: tuple[str, str] = ("", "")) -> Ite
 
 def _words_of(key: str, content: Content, anchors: tuple[str, str]) -> dict[str, Any]:
     title, headings, address = prepared(content.title), prepared(content.headings), address_words(content.url)
-    host = next(sites_of(content.url))
+    sites, domain = _places_of(host_of(content.url))
     fields: dict[str, Any] = {
         "words": address,
-        "site": list(sites_of(content.url)),
-        "host": host,
-        "domain": domain_of(content.url) or host,
+        "site": sites,
+        "host": sites[0],
+        "domain": domain,
         "title": title,
         "headings": headings,
         "text": prepared(content.text),
@@ -157,7 +185,7 @@ def _words_of(key: str, content: Content, anchors: tuple[str, str]) -> dict[str,
         fields["images"] = prepared(content.images)
     fields |= {name: prepared(words) for name, words in zip(("anchor", "anchor_own"), anchors, strict=True) if words}
     if content.language in STEMMERS:
-        fields[f"stem_{content.language}"] = f"{content.title}\n{content.headings}\n{content.text}"
+        fields[f"stem_{content.language}"] = stems(content.language).of(f"{content.title}\n{content.headings}\n{content.text}")
     return fields
 
 
@@ -194,6 +222,8 @@ def _stored(document: dict[str, list[Any]], name: str) -> str:
 
 
 def _numbered(stamps: Sequence[int]) -> list[int]:
+    if len(stamps) == 1:
+        return [stamps[0] * STAMP]
     seen: Counter[int] = Counter()
     made = []
     for stamp in stamps:
@@ -203,6 +233,8 @@ def _numbered(stamps: Sequence[int]) -> list[int]:
 
 
 def _months(stamps: Sequence[int]) -> list[int]:
+    if len(stamps) == 1:
+        return [stamps[0] // 10**8]
     seen: Counter[int] = Counter()
     made = []
     for stamp in stamps:
@@ -214,6 +246,13 @@ def _months(stamps: Sequence[int]) -> list[int]:
 
 def address_words(url: str) -> str:
     return prepared(unquote(url.partition("://")[2] or url, errors="replace"))
+
+
+@lru_cache(maxsize=10_000)
+def _places_of(host: str) -> tuple[list[str], str]:
+    url = f"http://{host}/"
+    sites = list(sites_of(url))
+    return sites, domain_of(url) or sites[0]
 
 
 def sites_of(url: str) -> Iterator[str]:

@@ -15,6 +15,7 @@ FTS5 ranks all matches. Dead rows are reused by SQLite itself. Everything about 
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -24,9 +25,9 @@ from webdepot.index import states
 from webdepot.index.folding import Leader, folded_groups
 from webdepot.index.fulltext_schema import address_words, asked_stamps, sites_of
 from webdepot.index.sqlite_file import SqliteFile
-from webdepot.index.states import FOREVER, Content, Run, Seen
+from webdepot.index.states import FOREVER, Content, Gone, Run, Seen, remaining
 from webdepot.index.words import folded, prepared, snippet, tokens
-from webdepot.model import EVERYTHING
+from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import MOST_VALUES, Facet, Hit, Hits, PageText, Part, Sort, State, TextQuery
 from webdepot.times import to_timestamp
 from webdepot.url import domain_of
@@ -112,6 +113,26 @@ class SqliteTextIndex:
         with self._file.transaction() as connection:
             for table in ("containers", "states", "seen", "sites", "payloads", "waiting", "anchors", "words"):
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names from the line above
+
+    def remove(self, container: str, captures: Iterable[tuple[str, Capture]], *, payloads: Sequence[str] = ()) -> int:
+        with self._file.transaction() as connection:
+            if not connection.execute("DELETE FROM containers WHERE name = ?", (container,)).rowcount:
+                return 0
+            leaving: dict[str, Gone] = {}
+            removed = 0
+            for collection, capture in captures:
+                leaving.setdefault(capture.key, Counter())[int(capture.timestamp), collection] += 1
+                removed += connection.execute(
+                    "DELETE FROM waiting WHERE payload = ? AND page ->> '$.key' = ? AND page ->> '$.timestamp' = ?",
+                    (capture.digest, capture.key, capture.timestamp),
+                ).rowcount
+            for payload in payloads:
+                found = connection.execute(
+                    "SELECT page FROM states JOIN payloads ON payloads.state = states.id WHERE payload = ?", (payload,)
+                )
+                for (page,) in found.fetchall():
+                    leaving.setdefault(page, Counter())
+            return removed + sum(_without(connection, page, gone, frozenset(payloads)) for page, gone in leaving.items())
 
     def anchor(self, anchors: Iterable[tuple[str, str, str]]) -> int:
         with self._file.transaction() as connection:
@@ -209,6 +230,16 @@ def _taken_out(connection: sqlite3.Connection, page: str, start: int) -> Iterato
         for statement in ("states WHERE id", "seen WHERE state", "sites WHERE state", "payloads WHERE state", "words WHERE rowid"):
             connection.execute(f"DELETE FROM {statement} = ?", (state,))  # noqa: S608 - from the line above
         yield from (Seen(stamp, collection, content) for stamp in stamps)
+
+
+def _without(connection: sqlite3.Connection, page: str, gone: Gone, payloads: frozenset[str]) -> int:
+    """Write a page again without some of its captures; how many left."""
+    starts = connection.execute("SELECT DISTINCT valid_from FROM states WHERE page = ? ORDER BY 1", (page,)).fetchall()
+    known = [seen for (start,) in starts for seen in _taken_out(connection, page, start)]
+    staying = list(remaining(known, gone, payloads))
+    for run in states.merged(staying, (), until=FOREVER):
+        _put(connection, page, run)
+    return len(known) - len(staying)
 
 
 def _put(connection: sqlite3.Connection, page: str, run: Run) -> None:
@@ -315,7 +346,7 @@ def _match(connection: sqlite3.Connection, query: TextQuery) -> None:
         times = (int(closed.first), int(closed.last))
         connection.execute("INSERT INTO closed VALUES (?, ?, ?, ?, ?)", (number, *_bounds(closed.prefix), *times))
         connection.executemany("INSERT INTO but VALUES (?, ?, ?)", [(number, *_bounds(prefix)) for prefix in closed.but])
-    wanted, unwanted = _expression(query), _any_of(query.excluded)
+    wanted, unwanted = (_without_anchors(query, text) for text in (_expression(query), _any_of(query.excluded)))
     conditions, values = _conditions(query)
     source, score = "states", "0"
     if wanted:
@@ -374,6 +405,10 @@ def _expression(query: TextQuery) -> str:
     return " AND ".join(part for part in parts if part)
 
 
+def _without_anchors(query: TextQuery, expression: str) -> str:
+    return expression if query.anchors or not expression else f"- {{external internal}} : ({expression})"
+
+
 def _any_of(texts: Iterable[str]) -> str:
     return " OR ".join(part for part in map(_quoted, texts) if part)
 
@@ -429,7 +464,7 @@ def _state(connection: sqlite3.Connection, query: TextQuery, state: int) -> Stat
         title=content.title,
         headings=content.headings,
         text=content.text,
-        anchors="\n".join(filter(None, anchors)),
+        anchors="\n".join(filter(None, anchors)) if query.anchors else "",
         images=content.images,
         mime=content.mime,
         format=content.format,

@@ -1,7 +1,7 @@
 """The words of an HTML page: title, headings, main text, pictures, and the words of links that lead away.
 
 Resiliparse's main content without menus and footers; where that leaves nothing, the whole text. Mark-up made to be slow (nested a thousand
-deep, a tag of a hundred thousand attributes) is read without a tree, by patterns: Resiliparse is quadratic there.
+deep, a tag of a hundred thousand attributes) is read without a tree, by patterns, and gives text only: Resiliparse is quadratic there.
 
 Of links only those to other sites count, and those of the own site to documents that are no pages: the words of a site's own menus stand on
 every page and say little, and working out the key of every link would take longer than all the rest.
@@ -11,10 +11,11 @@ import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import unquote
 
 from resiliparse.extract.html2text import extract_plain_text
-from resiliparse.parse.html import HTMLTree
+from resiliparse.parse.html import DOMNode, HTMLTree
 
 from webdepot.url import find_canonical, host_of, key
 
@@ -28,18 +29,18 @@ _SHALLOW = frozenset(
 _UNSEEN = re.compile(r"<(script|style|template|noframes)\b|<!--", re.IGNORECASE)
 _ANY_TAG = re.compile(r"<[^<>]*>")
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
-_ENDINGS = r"\.(?:pdf|docx?|odt|pptx?|xlsx?|jpe?g|png|gif|zip|mp[34])"
-_DOCUMENT = re.compile(_ENDINGS + r"\Z", re.IGNORECASE)
-_LINK = re.compile(
-    r"<a\s[^<>]{0,500}?href\s*=\s*[\"']?((?:https?:)?//[^\s\"'<>]{4,2000}|[^\s\"'<>]{1,2000}"
-    + _ENDINGS
-    + r")[\"']?(?=[\s>])[^<>]{0,500}>(.{1,1000}?)</a",
-    re.IGNORECASE | re.DOTALL,
-)
-_PICTURE = re.compile(r"<img\s[^<>]{1,3000}>", re.IGNORECASE)
-_ATTRIBUTE = re.compile(r"\b(alt|title|src)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
+_DOCUMENT = re.compile(r"\.(?:pdf|docx?|odt|pptx?|xlsx?|jpe?g|png|gif|zip|mp[34])\Z", re.IGNORECASE)
+_AWAY = re.compile(r"\s*(?:https?:)?//(.+)", re.IGNORECASE)
 _MOST_LINKS, _MOST_PICTURES = 100, 100
-_LONGEST_LINK, _LONGEST_PICTURE = 200, 300
+_LONGEST_LINK, _LONGEST_PICTURE, _LONGEST_TARGET = 200, 300, 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    source: str
+    """As the page says it: relative to the page, mostly."""
+    words: str
+    """Description, title and file name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,26 +54,38 @@ class HtmlWords:
 
 def words_of_html(text: str, url: str = "") -> HtmlWords:
     """Everything that is searched in a page. `url` is its own address, to tell links to other sites."""
-    images, links = "\n".join(_pictures(text)), tuple(_links(text, url)) if url else ()
     if is_slow(text):
-        title = _TITLE.search(text)
+        said = _TITLE.search(text)
         plain = html.unescape(_ANY_TAG.sub(" ", " ".join(_seen(text))))
-        return HtmlWords(title=html.unescape(title[1]) if title else "", headings="", text=plain, images=images, links=links)
+        return HtmlWords(title=html.unescape(said[1]) if said else "", headings="", text=plain)
     tree = HTMLTree.parse(text)
-    body = tree.body
-    headings = [node.text for node in body.query_selector_all("h1, h2, h3")] if body is not None else []
     main: str = extract_plain_text(tree, main_content=True, links=False, list_bullets=False)
     if not main.strip():
         main = extract_plain_text(tree, main_content=False, links=False, list_bullets=False, noscript=True)
-    return HtmlWords(title=html.unescape(tree.title or ""), headings="\n".join(headings), text=main, images=images, links=links)
+    title, body = html.unescape(tree.title or ""), tree.body
+    if body is None:
+        return HtmlWords(title=title, headings="", text=main)
+    return HtmlWords(
+        title=title,
+        headings="\n".join([node.text for node in body.query_selector_all("h1, h2, h3")]),
+        text=main,
+        images="\n".join(picture.words for picture in _pictures(body)),
+        links=tuple(_links(body, url)) if url else (),
+    )
+
+
+def pictures_of_html(text: str) -> list[Picture]:
+    """The pictures of a page, each once, with the words that are said about it."""
+    body = None if is_slow(text) else HTMLTree.parse(text).body
+    return list(_pictures(body)) if body is not None else []
 
 
 def is_slow(text: str) -> bool:
     """Whether a tree of this mark-up would take time out of proportion to its size."""
     tags = text.count("<")
-    if tags > _MOST_TAGS or (len(text) > 20_000 and _LONG_TAG.search(text)):
+    if tags > _MOST_TAGS or (max(map(len, text.split("<"))) > 20_000 and _LONG_TAG.search(text)):
         return True
-    if tags < _DEEPEST:
+    if tags < _DEEPEST or _most_open(text) <= _DEEPEST:
         return False
     depth = 0
     for found in _TAG.finditer(text):
@@ -83,6 +96,18 @@ def is_slow(text: str) -> bool:
         if depth > _DEEPEST:
             return True
     return False
+
+
+def _most_open(text: str) -> int:
+    """How deep the tags nest at most if every one of them did: quickly, since most pages are far from it."""
+    import numpy  # brings half a second of start-up that only indexing needs
+
+    data = numpy.frombuffer(text.encode("latin-1", "replace") + b" ", dtype=numpy.uint8)
+    after = data[numpy.flatnonzero(data == ord("<")) + 1]
+    steps = numpy.where(after == ord("/"), -1, (after | 0x20) - ord("a") < 26).astype(numpy.int32)
+    depths = numpy.cumsum(steps)
+    # From the lowest point before: what is closed too often does not make room for more.
+    return int((depths - numpy.minimum(numpy.minimum.accumulate(depths), 0)).max(initial=0))
 
 
 def _seen(text: str) -> Iterator[str]:
@@ -98,36 +123,46 @@ def _seen(text: str) -> Iterator[str]:
     yield text[at:]
 
 
-def _pictures(text: str) -> Iterator[str]:
+def _pictures(body: DOMNode) -> Iterator[Picture]:
     """For each picture its description and the words of its file name."""
-    if "<img" not in text and "<IMG" not in text:
-        return
     seen: set[str] = set()
-    for found in _PICTURE.finditer(text):
-        said = {name.lower(): html.unescape(one or two or three) for name, one, two, three in _ATTRIBUTE.findall(found[0])}
-        source = said.get("src", "")
+    for node in body.get_elements_by_tag_name("img"):
+        source = node.getattr("src") or ""
         name = "" if source.startswith("data:") else unquote(source.partition("?")[0].rpartition("/")[2])
-        words = " ".join(filter(None, (said.get("alt", ""), said.get("title", ""), name)))[:_LONGEST_PICTURE]
+        said = " ".join(f"{node.getattr('alt') or ''} {node.getattr('title') or ''} {name}"[: 4 * _LONGEST_PICTURE].split())
+        words = said[:_LONGEST_PICTURE]
         if words and words not in seen:
             seen.add(words)
-            yield " ".join(words.split())
+            yield Picture(source=source, words=words)
         if len(seen) >= _MOST_PICTURES:
             return
 
 
-def _links(text: str, url: str) -> Iterator[tuple[str, str]]:
+def _links(body: DOMNode, url: str) -> Iterator[tuple[str, str]]:
     """(key of the target, words) of links to other sites, and to documents of the own."""
     own, seen = host_of(url).lower().removeprefix("www."), set()
-    for found in _LINK.finditer(text):
-        place, _, rest = found[1].partition("//")
-        is_absolute = bool(rest) and place.lower() in ("", "http:", "https:")
-        if is_absolute and not _DOCUMENT.search(found[1]) and host_of(f"http://{rest}").lower().removeprefix("www.") == own:
+    for node in body.get_elements_by_tag_name("a"):
+        href = (node.getattr("href") or "")[:_LONGEST_TARGET]
+        away = _AWAY.match(href)
+        is_other = away is not None and host_of(f"http://{away[1]}").lower().removeprefix("www.") != own
+        if not is_other and not _DOCUMENT.search(href[-6:]):
             continue
-        words = " ".join(html.unescape(_ANY_TAG.sub(" ", found[2])).split())[:_LONGEST_LINK]
-        target = find_canonical(html.unescape(found[1]), url) if words else None
-        if target is None or (target, words) in seen:
+        words = " ".join(node.text[: 4 * _LONGEST_LINK].split())[:_LONGEST_LINK]
+        target = (_elsewhere(href) if away else _key_of(href, url)) if words else ""
+        if not target or (target, words) in seen:
             continue
         seen.add((target, words))
-        yield key(target), words
+        yield target, words
         if len(seen) >= _MOST_LINKS:
             return
+
+
+@lru_cache(maxsize=10_000)
+def _elsewhere(href: str) -> str:
+    """The key of a link that says its host: many pages of a site link to the same places."""
+    return _key_of(href, "http://x/")
+
+
+def _key_of(href: str, url: str) -> str:
+    target = find_canonical(href, url)
+    return key(target) if target is not None else ""

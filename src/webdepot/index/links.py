@@ -18,6 +18,7 @@ _TABLES = """
 CREATE TABLE links (container TEXT NOT NULL, target TEXT NOT NULL, source TEXT NOT NULL, timestamp TEXT NOT NULL, words TEXT NOT NULL);
 CREATE INDEX links_of_container ON links (container);
 CREATE INDEX links_to ON links (target, source);
+CREATE INDEX links_from ON links (source);
 CREATE TABLE changed (target TEXT PRIMARY KEY) WITHOUT ROWID
 """
 _MOST_TEXTS, _LONGEST_CHARS, _MOST_READ = 50, 2000, 2000
@@ -45,6 +46,14 @@ class LinkBook:
             rows = ((container, link.target, link.source, link.timestamp, link.words) for link in links)
             connection.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?)", rows)
             connection.execute("INSERT OR IGNORE INTO changed SELECT DISTINCT target FROM links WHERE container = ?", (container,))
+
+    def reconsider(self, prefix: str) -> None:
+        """Links on the pages below a prefix may be open now, or not any more."""
+        with self._file.transaction() as connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO changed SELECT DISTINCT target FROM links WHERE source >= ? AND source < ?",
+                (prefix, prefix + "\U0010ffff"),
+            )
 
     def changed(self) -> Iterator[str]:
         """Targets whose links are others than when `settle` was last told."""

@@ -14,7 +14,8 @@ and joins them again; runs farther away are not touched.
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -22,6 +23,10 @@ from webdepot.ports import PageText
 
 FOREVER = 99_999_999_999_999
 """`valid_to` of the run that still stands."""
+
+
+Gone = Counter[tuple[int, str]]
+"""How many captures of a second and a collection leave a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,5 +105,18 @@ def merged(known: Iterable[Seen], new: Iterable[Seen], *, until: int) -> list[Ru
     """The runs of known and new captures together; `until` is where the run behind them begins. Ties: known first."""
     ordered = sorted([*known, *new], key=lambda one: one.stamp)
     groups = [list(group) for _, group in groupby(ordered, key=lambda one: one.content.words)]
-    ends = [group[0].stamp for group in groups[1:]] + [until]
+    ends = ([group[0].stamp for group in groups] + [until])[1:]
     return [Run(valid_from=group[0].stamp, valid_to=end, seen=group) for group, end in zip(groups, ends, strict=True)]
+
+
+def remaining(known: Iterable[Seen], gone: Gone, payloads: frozenset[str]) -> Iterator[Seen]:
+    """The captures of a page that stay."""
+    left = Counter(gone)
+    for seen in known:
+        place = seen.stamp, seen.collection
+        if left[place] > 0:
+            left[place] -= 1
+            continue
+        still = seen.content.payloads - payloads
+        if still or not seen.content.payloads:
+            yield seen if still == seen.content.payloads else replace(seen, content=replace(seen.content, payloads=still))

@@ -4,7 +4,7 @@
    where it says one of these; where it says nothing useful, the first bytes do. An answer 404 or 410 has no words, but it ends what stood.
 2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then what Resiliparse detects.
 3. Words: `html.py`, `pdf.py`, `office.py`.
-4. Language: py3langid among the archive's languages, on the first 200 characters (99.9 % right at 100). Likeness: `folding.py`.
+4. Language: `language.py`. Likeness: `folding.py`.
 
 A revisit has no words of its own. Where its original stands earlier in the same container its words are read there; else the page
 `repeats`, and the text index takes the words of the capture with that digest. Reading is bounded by `limit_bytes` of a document.
@@ -13,10 +13,9 @@ A revisit has no words of its own. Where its original stands earlier in the same
 import codecs
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 
@@ -28,6 +27,7 @@ from webdepot.errors import CorruptData
 from webdepot.index import entry
 from webdepot.index.folding import likeness
 from webdepot.index.html import HtmlWords, words_of_html
+from webdepot.index.language import SAMPLE_CHARS, language_of
 from webdepot.index.office import OFFICE_MIMES, Unread, words_of_office
 from webdepot.index.pdf import PdfReader
 from webdepot.model import Capture, Finding, Location, RecordKind, Severity
@@ -40,7 +40,6 @@ _UNTOLD_MIMES = frozenset({entry.UNKNOWN_MIME, "application/octet-stream", "appl
 # A document cut in two is mostly none, so more of it is read than of a page.
 _DOCUMENT_FACTOR = 8
 _GONE = (404, 410)
-_LANGUAGE_CHARS = 200
 _LONGEST_TITLE, _LONGEST_HEADINGS = 500, 5000
 _MOST_REMEMBERED = 200_000
 
@@ -162,7 +161,7 @@ class _Reader:
             title=tidy(words.title).replace("\n", " ")[:_LONGEST_TITLE],
             headings=tidy(words.headings)[:_LONGEST_HEADINGS],
             text=text,
-            language=language_of(f"{words.title} {text[:_LANGUAGE_CHARS]}", self._languages) if has_words else "",
+            language=language_of(f"{words.title} {text[:SAMPLE_CHARS]}", self._languages) if has_words else "",
             digest=capture.digest,
             repeats=repeats,
             gone=gone,
@@ -200,29 +199,10 @@ def decoded(data: bytes, charset: str = "", *, is_html: bool) -> str:
 
 def tidy(text: str) -> str:
     """Spaces single, lines without blank ones between, no control characters: what is stored and shown."""
-    lines = (" ".join(line.split()) for line in _CONTROL.sub(" ", text).split("\n"))
-    return "\n".join(line for line in lines if line)
-
-
-def language_of(text: str, languages: tuple[str, ...]) -> str:
-    """Among the given languages (ISO 639-1); empty where there is no word to judge by or no language to choose from."""
-    if not any(map(str.isalpha, text)):
-        return ""
-    identifier = _identifier(languages)
-    return "" if identifier is None else str(identifier.classify(text)[0])
-
-
-@lru_cache(maxsize=4)
-def _identifier(languages: tuple[str, ...]) -> Any:
-    # Brings NumPy, which a web server that only imports this module does not need.
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE)
-    known = [language for language in languages if language in identifier.labels]
-    if not known:
-        return None
-    identifier.set_languages(known)
-    return identifier
+    if not text.replace("\n", " ").isprintable():
+        text = _CONTROL.sub(" ", text)
+    # Without a line of Python for each line of text: this is done to everything that is indexed.
+    return "\n".join(filter(None, map(" ".join, map(str.split, text.split("\n")))))
 
 
 _NOTHING = HtmlWords(title="", headings="", text="")

@@ -50,6 +50,9 @@ def _compared(code: str, subject: str, now: float, usual: float, count: int) -> 
 
 def _types(now: Profile, earlier: Sequence[Profile], subject: str) -> Iterator[Finding]:
     """Half the sum of differences between two shares is the share that would have to change to make them alike."""
+    # Types are known of what was stored anew. Where most of a site came unchanged, the few new files tell nothing about the mix.
+    if any(sum(each.types.values()) * 2 < each.documents for each in (now, *earlier)):
+        return
     names = set(now.types).union(*(each.types for each in earlier))
     usual = {name: median(_share(each, name) for each in earlier) for name in names}
     differences = {name: _share(now, name) - usual[name] for name in names}

@@ -78,6 +78,13 @@ def by_code(connection: Connection, harvest: HarvestId, *, code: str = "", limit
     return [(row["id"], _finding(row)) for row in connection.execute(chosen).mappings()]
 
 
+def of_codes(connection: Connection, harvest: HarvestId, codes: Iterable[str], *, limit: int, offset: int = 0) -> list[Finding]:
+    """Findings of some codes, the gravest first."""
+    wanted = (findings.c.harvest == harvest, findings.c.code.in_(sorted(codes)))
+    chosen = select(findings).where(*wanted).order_by(_GRAVITY, findings.c.id).limit(limit).offset(offset)
+    return [_finding(row) for row in connection.execute(chosen).mappings()]
+
+
 def ignored(connection: Connection, target: TargetId) -> frozenset[tuple[str, str]]:
     """What staff decided to ignore for a target: code and subject; an empty subject stands for all."""
     rows = connection.execute(select(ignored_findings.c.code, ignored_findings.c.subject).where(ignored_findings.c.target == target))

@@ -1,6 +1,6 @@
-"""The tables of what was observed about a harvest, of the verdict on it, and of what staff decided to ignore for a target."""
+"""The tables of what was observed about a harvest, of the verdict on it, of reviewers' decisions, and of what to ignore."""
 
-from sqlalchemy import Column, ForeignKey, Index, Integer, String, Table, Text
+from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, String, Table, Text
 
 from webdepot.database import Moment, metadata
 
@@ -38,4 +38,16 @@ ignored_findings = Table(
     Column("reason", Text, nullable=False),
     Column("ignored_by", String(200), nullable=False),
     Column("ignored_at", Moment, nullable=False),
+)
+
+reviews = Table(
+    "reviews",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("harvest", String(100), ForeignKey("harvests.id"), nullable=False, index=True),
+    Column("decision", String(10), nullable=False),
+    Column("words", Text, nullable=False),
+    Column("by", String(200), nullable=False),
+    Column("at", Moment, nullable=False),
+    Column("is_automatic", Boolean, nullable=False),
 )

@@ -220,3 +220,49 @@ organisation_hosts = Table(
     Column("judged_at", Moment, nullable=False),
     Index("ix_organisation_hosts_organisation_host", "organisation", "host", unique=True),
 )
+
+schedules = Table(
+    "schedules",
+    metadata,
+    Column("target", Integer, ForeignKey("targets.id"), primary_key=True),
+    Column("frequency", String(20), nullable=False),
+    Column("first_on", String(10), nullable=False),
+    Column("at_time", String(5), nullable=False),
+    Column("cron", String(100), nullable=False),
+    Column("last_on", String(10), nullable=False),
+    Column("window_opens", String(5), nullable=False),
+    Column("window_closes", String(5), nullable=False),
+    Column("profile", String(60), nullable=False),
+    Column("is_active", Boolean, nullable=False),
+    Column("next_at", Moment),
+    Column("last_at", Moment),
+    Column("changed_by", String(200), nullable=False),
+    Column("changed_at", Moment, nullable=False),
+    # The scheduler asks what is due; pages list by next date, all or of one frequency; the calendar counts by day.
+    Index("ix_schedules_next_at", "is_active", "next_at", "target"),
+    Index("ix_schedules_frequency_next_at", "frequency", "is_active", "next_at", "target"),
+    Index("ix_schedules_days", "is_active", "frequency", "cron", "first_on", "last_on"),
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("target", Integer, ForeignKey("targets.id"), nullable=False),
+    Column("due_at", Moment, nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("not_before", Moment, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("holder", String(100), nullable=False),
+    Column("lease_ends_at", Moment),
+    Column("harvest", String(100)),
+    Column("reason", Text, nullable=False),
+    Column("began_at", Moment),
+    Column("ended_at", Moment),
+    # One turn for a date: this is what makes a harvest run once, whoever asks.
+    Index("ix_turns_target_due_at", "target", "due_at", unique=True),
+    Index("ix_turns_state_not_before", "state", "not_before", "id"),
+    Index("ix_turns_state_due_at", "state", "due_at", "id"),
+    Index("ix_turns_due_at", "due_at", "id"),
+    Index("ix_turns_harvest", "harvest"),
+)

@@ -12,7 +12,7 @@ from pathlib import Path
 from webdepot.archive import Archive
 from webdepot.formats.report import HarvestTable
 from webdepot.model import Finding, Harvest, HarvestKind, HarvestState, Package, Verdict
-from webdepot.services import harvesting, importing, ingesting, keeping, searching
+from webdepot.services import harvesting, importing, indexing, ingesting, keeping
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.progress import Watch, unwatched
 
@@ -71,14 +71,17 @@ def import_files(
     return ImportReport(taken=taken, known=intake.known, skipped=intake.skipped)
 
 
-def take_in(archive: Archive, harvest: Harvest, *, deposit: bool, watch: Watch = unwatched) -> ArchiveReport:
-    """Check, identify, keep and index a finished harvest; a stopped one is indexed so far, and kept when it is finished."""
+def take_in(archive: Archive, harvest: Harvest, *, deposit: bool, index: bool = True, watch: Watch = unwatched) -> ArchiveReport:
+    """Check, identify, keep and index a finished harvest; a stopped one is indexed so far, and kept when it is finished.
+
+    Without `index` it stays unseen: it waits for a reviewer.
+    """
     formats = ingesting.identify(archive, harvest, watch=watch)
     checked = ingesting.check(archive, harvest, watch=watch)
     package = keeping.find_package(archive, harvest.id)
     if package is None and deposit and harvest.state is HarvestState.FINISHED:
         package = keeping.keep(archive, harvest, watch=watch)
-    indexed = searching.index_harvest(archive, harvest.id, watch=watch)
+    indexed = indexing.index_harvest(archive, harvest.id, watch=watch) if index else None
     return ArchiveReport(
         harvest=harvesting.get(archive, harvest.id),
         verdict=checked.verdict,
@@ -86,6 +89,6 @@ def take_in(archive: Archive, harvest: Harvest, *, deposit: bool, watch: Watch =
         finding_counts=checked.counts,
         formats=formats,
         package=package,
-        captures=indexed.captures,
-        pages=indexed.pages,
+        captures=indexed.captures if indexed else 0,
+        pages=indexed.pages if indexed else 0,
     )

@@ -16,6 +16,7 @@ from webdepot.depot import holdings, package
 from webdepot.errors import InputError
 from webdepot.exchange import catalogue, dublin_core, transfer, urn
 from webdepot.exchange.catalogue import EDITABLE, Access, Level, Record, Source
+from webdepot.exchange.transfer import Transfer
 from webdepot.model import Package, Target, TargetId
 from webdepot.provenance import Event, append
 from webdepot.selection import targets
@@ -53,6 +54,12 @@ def view(archive: Archive, key: str) -> Described:
             children=catalogue.children(connection, record.key),
             package=holdings.find(connection, record.package) if record.package else None,
         )
+
+
+def find_transfer(archive: Archive, key: str) -> Transfer | None:
+    """What can be fetched for a record."""
+    with archive.database.reading() as connection:
+        return transfer.find(connection, key)
 
 
 def find_of_target(archive: Archive, target: TargetId) -> Record | None:

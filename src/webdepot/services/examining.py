@@ -22,7 +22,7 @@ from webdepot.depot import holdings, package
 from webdepot.errors import WebdepotError
 from webdepot.harvest import runs
 from webdepot.model import HarvestState
-from webdepot.services import harvesting, searching
+from webdepot.services import harvesting, indexing
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 LOW_DISK_BYTES = 2_000_000_000
@@ -211,6 +211,6 @@ def _mended(archive: Archive, watch: Watch) -> Iterator[Check]:
         if not harvesting.is_locked(archive, harvest):
             said = harvesting.recover(archive, harvest)
             yield Check(name="recovery", state="ok", message=f"{harvest.id}: {said}", remedy=f"webdepot harvest resume {harvest.id}")
-    done = searching.update(archive, watch=watch)
+    done = indexing.update(archive, watch=watch)
     if done.captures or done.pages:
         yield Check(name="indexes", state="ok", message=f"{done.captures} captures and {done.pages} pages were added")

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvloop
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from webdepot import digest
@@ -43,14 +44,14 @@ from webdepot.harvest.log import CrawlLog
 from webdepot.harvest.peers import Peers
 from webdepot.harvest.result import CrawlProgress, CrawlResult, CrawlSettings, End, Trouble
 from webdepot.harvest.servers import SharedServers
-from webdepot.model import Container, ContainerState, Harvest, HarvestId, HarvestKind, HarvestState
+from webdepot.model import Container, ContainerState, Harvest, HarvestId, HarvestKind, HarvestState, TargetId
 from webdepot.provenance import Event, Outcome, append
 from webdepot.services import harvest_options, harvest_parts, selecting
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.harvest_parts import Part
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.services.visit_keeper import ContainerKeeper
-from webdepot.url import from_typed, host_of
+from webdepot.url import Url, from_typed, host_of
 
 if TYPE_CHECKING:
     from webdepot.services import belonging
@@ -67,25 +68,29 @@ def start_or_resume(archive: Archive, typed: Sequence[str], options: HarvestOpti
     seeds = tuple(dict.fromkeys(map(from_typed, typed)))
     target = selecting.nominate(archive, seeds, collection=options.collection)
     selecting.admit(archive, target, [selecting.operators_decision(archive)])
-    settings = asdict(options)
     with archive.database.transaction() as connection:
         found = runs.unfinished(connection, target.id, HarvestKind.HARVEST)
         if found is not None:
-            runs.set_settings(connection, found.id, settings)
+            runs.set_settings(connection, found.id, asdict(options))
             return runs.get(connection, found.id)
-        now = archive.clock()
-        harvest = Harvest(
-            id=runs.new_id(now, host_of(seeds[0])),
-            target=target.id,
-            kind=HarvestKind.HARVEST,
-            state=HarvestState.RUNNING,
-            seeds=seeds,
-            collection=options.collection,
-            settings=settings,
-            started_at=now,
-        )
-        runs.begin(connection, harvest)
-        append(connection, _event(archive, harvest, "started", message=", ".join(seeds)))
+        return begin(connection, archive, target.id, seeds, options)
+
+
+def begin(connection: Connection, archive: Archive, target: TargetId, seeds: Sequence[Url], options: HarvestOptions) -> Harvest:
+    """A new harvest in the caller's transaction. Whether it may be is the caller's to ask."""
+    now = archive.clock()
+    harvest = Harvest(
+        id=runs.new_id(now, host_of(seeds[0])),
+        target=target,
+        kind=HarvestKind.HARVEST,
+        state=HarvestState.RUNNING,
+        seeds=tuple(seeds),
+        collection=options.collection,
+        settings=asdict(options),
+        started_at=now,
+    )
+    runs.begin(connection, harvest)
+    append(connection, _event(archive, harvest, "started", message=", ".join(seeds)))
     return harvest
 
 

@@ -63,6 +63,8 @@ def find(archive: Archive, query: CdxQuery, *, reader: Reader, collection: str =
         return Lines(captures=islice(found, start, start + min(query.page_lines, query.limit)), resume=resume)
     if query.last:
         return Lines(captures=reversed(list(islice(found, query.limit))), resume=resume)
+    if not query.shows_resume_key:
+        return Lines(captures=islice(found, query.limit), resume=resume)
     return Lines(captures=_noting(found, query.limit, resume), resume=resume)
 
 

@@ -8,14 +8,11 @@
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from webdepot import digest
-from webdepot.access.policy import Reader
 from webdepot.archive import VERSION, Archive
-from webdepot.container.http import HttpHead
 from webdepot.container.reader import read_record
 from webdepot.container.records import NewRecord
 from webdepot.container.writer import ContainerWriter, Sealed
@@ -26,9 +23,8 @@ from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import Capture, Package, RecordKind
 from webdepot.provenance import Event, Outcome
-from webdepot.services import auditing, keeping, replaying, searching
+from webdepot.services import auditing, indexing, keeping
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
-from webdepot.services.replaying import Replayed
 from webdepot.times import to_iso, to_timestamp
 
 LARGEST_INPUT_BYTES = 1 << 30
@@ -64,29 +60,6 @@ def migrate(archive: Archive, identifier: str, tool_name: str, *, watch: Watch =
     with archive.database.reading() as connection:
         held = holdings.get(connection, held.id)
     return Migrated(package=held, tool=tool.name, converted=len(waiting) - len(failed), known=len(known), failed=failed)
-
-
-def find_conversions(archive: Archive, capture: Capture) -> list[Conversion]:
-    """The other formats in which a capture's payload is kept too, the newest first."""
-    if not capture.digest:
-        return []
-    with archive.database.reading() as connection:
-        return migration.find(connection, capture.digest)
-
-
-def open_conversion(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Replayed:
-    """The migrated form of the version closest to a moment, past the same gate as the original. NotFound when it was never migrated."""
-    capture = replaying.find_closest(archive, url, timestamp, collection=collection, reader=reader)
-    found = find_conversions(archive, capture)
-    if not found:
-        raise NotFound(f"{url} has not been migrated: it is kept in its original format only.")
-    with ExitStack() as stack:
-        stream = stack.enter_context(archive.open_container(found[0].location.container))
-        record = read_record(stream, found[0].location)
-        head = HttpHead(version="HTTP/1.1", status=200, reason="OK", headers=(("Content-Type", found[0].mime),))
-        return Replayed(
-            capture=capture, head=head, status=200, payload=record.payload(), size_bytes=record.payload_bytes, close=stack.pop_all().close
-        )
 
 
 def _chosen(archive: Archive, facts: PackageFacts, tool: Tool) -> dict[str, Capture]:
@@ -218,7 +191,7 @@ def _keep(
     )
     keeping.record_version(archive, new, event)
     auditing.copy_out(archive, new.package.id)
-    searching.index_harvest(archive, new.harvest.id)
+    indexing.index_harvest(archive, new.harvest.id)
     return new
 
 

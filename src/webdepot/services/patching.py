@@ -8,10 +8,9 @@ parent has an error, the answer of the patch is shown in its place, and the pare
 from dataclasses import asdict, dataclass, replace
 
 from webdepot.archive import Archive
-from webdepot.container import shelf
 from webdepot.errors import Conflict, InputError, RemoteError
 from webdepot.harvest import runs
-from webdepot.model import Capture, Harvest, HarvestKind, HarvestState
+from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Event, Outcome, append
 from webdepot.quality import records
 from webdepot.quality.texts import PATCHED
@@ -23,7 +22,6 @@ from webdepot.services.progress import Watch, unwatched
 from webdepot.url import Url, find_canonical, host_of
 
 MOST_ADDRESSES = 100_000
-_FARTHEST_STEPS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +42,11 @@ def missing(archive: Archive, harvest: Harvest) -> list[Url]:
     return [url for each in found if (url := find_canonical(each))]
 
 
-def patch(archive: Archive, harvest: str, *, deposit: bool = True, watch: Watch = unwatched) -> Patched:
-    """Harvest what is missing, then judge the parent again. InputError when nothing is missing."""
+def patch(archive: Archive, harvest: str, *, deposit: bool = True, index: bool = True, watch: Watch = unwatched) -> Patched:
+    """Harvest what is missing, then judge the parent again. InputError when nothing is missing.
+
+    Without `index` nothing of it can be found or replayed yet: its parent waits for a reviewer.
+    """
     parent = harvesting.get(archive, harvest)
     if parent.state not in (HarvestState.FINISHED, HarvestState.KEPT):
         raise Conflict(f"Harvest {parent.id} is {parent.state.value}; finish it first: webdepot harvest resume {parent.id}")
@@ -57,35 +58,12 @@ def patch(archive: Archive, harvest: str, *, deposit: bool = True, watch: Watch 
     begun = _begin(archive, parent, wanted)
     reason = ""
     try:
-        done = archiving.take_in(archive, harvesting.run(archive, begun, watch=watch), deposit=deposit, watch=watch)
+        done = archiving.take_in(archive, harvesting.run(archive, begun, watch=watch), deposit=deposit, index=index, watch=watch)
     except RemoteError as error:
         done, reason = None, str(error)
     checked = ingesting.check(archive, parent, again=True, watch=watch)
     _note(archive, parent, begun, done is not None, len(wanted))
     return Patched(parent=parent, patch=done, asked=len(wanted), checked=checked, reason=reason)
-
-
-def find_replacement(archive: Archive, capture: Capture) -> Capture | None:
-    """What a patch brought for an address that its parent has only as an error; None where there is no such patch."""
-    if 200 <= capture.status < 400:
-        return None
-    with archive.database.reading() as connection:
-        container = shelf.find(connection, capture.location.container)
-        if container is None:
-            return None
-        parent = runs.get(connection, container.harvest)
-        patches = {
-            each.id for each in runs.of_target(connection, parent.target, HarvestKind.PATCH) if each.settings.get("patch_of") == parent.id
-        }
-        later: Capture | None = capture
-        for _ in range(_FARTHEST_STEPS if patches else 0):
-            later = archive.captures.after(later.key, later.timestamp) if later else None
-            if later is None:
-                return None
-            held = shelf.find(connection, later.location.container)
-            if held is not None and held.harvest in patches and 200 <= later.status < 400:
-                return later
-    return None
 
 
 def _begin(archive: Archive, parent: Harvest, wanted: list[Url]) -> Harvest:

@@ -28,7 +28,7 @@ from webdepot.model import PackageId
 from webdepot.ports import ObjectStore
 from webdepot.provenance import Event, Outcome, append
 from webdepot.provenance import iter_all as iter_events
-from webdepot.services import auditing, founding, keeping, searching, titling
+from webdepot.services import auditing, founding, indexing, keeping, titling
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import Clock, from_iso, utc_now
 
@@ -91,6 +91,7 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
         if known is not None:
             count += register.restore_tables(store, known, connection)
             count += _restore_events(store, connection, archive.clock().year)
+            catalogue.restore_sets(connection)
             auditing.expect_copies(connection, PackageId(known.id), version=known.head, size_bytes=0, now=archive.clock())
         event = Event(
             at=archive.clock(),
@@ -102,7 +103,7 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
             message=f"{adopted} packages from {archive.depot_address}",
         )
         append(connection, event)
-    indexed = searching.rebuild(archive, watch=watch)
+    indexed = indexing.rebuild(archive, watch=watch)
     failed += [f"{name}: {words}" for name, words in indexed.failed.items()]
     return Rebuilt(packages=adopted, tombstones=withdrawn, rows=count, captures=indexed.captures, pages=indexed.pages, failed=tuple(failed))
 

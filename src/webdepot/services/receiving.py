@@ -24,7 +24,7 @@ from webdepot.depot.submission import Receipt, Submission, SubmissionKind, Submi
 from webdepot.errors import CorruptData, InputError, NotFound, WebdepotError
 from webdepot.model import Package, PackageId, Severity
 from webdepot.provenance import Event, Outcome, append
-from webdepot.services import archiving, auditing, harvesting, importing, keeping, searching
+from webdepot.services import archiving, auditing, harvesting, importing, indexing, keeping
 from webdepot.services.archiving import ArchiveReport
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
@@ -147,7 +147,7 @@ def _adopted(archive: Archive, found: Submission, watch: Watch) -> Package:
     with archive.database.reading() as connection:
         held = holdings.get(connection, identifier)
     auditing.copy_out(archive, held.id)
-    searching.index_harvest(archive, held.harvest, watch=watch)
+    indexing.index_harvest(archive, held.harvest, watch=watch)
     return held
 
 

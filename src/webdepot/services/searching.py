@@ -1,50 +1,28 @@
-"""Search by words and time; and the indexes it rests on: adding containers, catching up, making anew.
+"""Search by words and time: results, why they were found, words over the years, and help while typing.
 
-Indexing a container: read it once in a worker process (captures and words into two files), then put the captures into the captures
-index, then the pages into the text index. Bytes come first, then the index; each step can be repeated, and a container that is in both
-indexes already is left alone. A container that cannot be read is told and stops no other.
+Rules of access are part of every question, so that no hit, count, suggestion or spelling tells of what this reader must not know.
 """
 
-import gzip
-import os
-import pickle
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import islice
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from rapidfuzz.distance.OSA import distance
 
 from webdepot.access import closed, query, rules
-from webdepot.access.policy import ANYONE, Reader
+from webdepot.access.policy import Reader
 from webdepot.archive import Archive
-from webdepot.container import shelf
-from webdepot.errors import InputError, NotFound, WebdepotError
-from webdepot.formats import results
-from webdepot.harvest import runs
-from webdepot.index import cdxj, sqlite_file
-from webdepot.index import fulltext as text_files
-from webdepot.index import text as page_texts
-from webdepot.index.links import Link, LinkBook
+from webdepot.errors import InputError, NotFound
 from webdepot.index.words import tokens as words_of
-from webdepot.model import EVERYTHING, Capture, Container, Finding, HarvestId, Target
-from webdepot.ports import Closed, Facet, Hit, PageText, Sort, State, TextQuery
+from webdepot.model import EVERYTHING, Target
+from webdepot.ports import Closed, Facet, Hit, Sort, State, TextQuery
 from webdepot.selection import targets
-from webdepot.services.progress import Phase, Progress, Watch, unwatched
+from webdepot.services import anchoring, ruling
 from webdepot.url import key as key_of
 
-MOST_FINDINGS = 200
-"""So many findings of one container are told."""
 EVERY_FACET = tuple(Facet)
 MOST_TREND_WORDS = 6
-MOST_DEAD = 0.2
-"""An index with a larger share of replaced documents is written anew after an update."""
 _SHORTEST_PREFIX, _MOST_SUGGESTED, _MOST_LOOKED_AT = 2, 8, 40
 _FARTHEST_SPELLING, _MOST_SPELLINGS = 2, 20_000
-_EXTRACTING = "extracting-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,39 +81,6 @@ class Trend:
     volume: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Indexed:
-    """What came of indexing."""
-
-    captures: int = 0
-    pages: int = 0
-    failed: Mapping[str, str] = field(default_factory=dict)
-    """Containers that could not be indexed, with the reason."""
-    findings: Sequence[Finding] = ()
-    """Damage seen on the way, not all of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Job:
-    """One container for a worker process."""
-
-    path: Path
-    name: str
-    collection: str
-    languages: tuple[str, ...]
-    limit_bytes: int
-    folder: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Extract:
-    """What a worker made of a container: two files."""
-
-    captures: Path
-    pages: Path
-    findings: tuple[Finding, ...]
-
-
 # --- searching ---------------------------------------------------------------------------------------------------------------
 
 
@@ -179,12 +124,9 @@ def search(
 
 def ask(archive: Archive, text: str, *, reader: Reader, collection: str = EVERYTHING) -> TextQuery:
     """What was typed, as a query that leaves out what this reader must not know."""
-    return replace(query.parse(text), collection=collection, closed=_closed(archive, reader))
-
-
-def _closed(archive: Archive, reader: Reader) -> tuple[Closed, ...]:
-    by_prefix = archive.database.remembered("access rules", rules.by_prefix)
-    return closed.areas(by_prefix.every, reader, archive.clock().date())
+    closed_areas = ruling.closed_to(archive, reader)
+    anchors = anchoring.may_be_searched(archive, closed_areas)
+    return replace(query.parse(text), collection=collection, closed=closed_areas, anchors=anchors)
 
 
 def _versions(archive: Archive, key: str, collection: str, reader: Reader) -> int:
@@ -196,7 +138,7 @@ def _versions(archive: Archive, key: str, collection: str, reader: Reader) -> in
 
 def volume(archive: Archive, *, reader: Reader, collection: str = EVERYTHING) -> Mapping[int, int]:
     """All captures with words by month, as far as this reader may know: what a histogram is set against."""
-    return archive.texts.find(TextQuery(collection=collection, closed=_closed(archive, reader), limit=1)).months
+    return archive.texts.find(TextQuery(collection=collection, closed=ruling.closed_to(archive, reader), limit=1)).months
 
 
 def trend(archive: Archive, words: Sequence[str], *, reader: Reader, collection: str = EVERYTHING) -> Trend:
@@ -204,7 +146,7 @@ def trend(archive: Archive, words: Sequence[str], *, reader: Reader, collection:
     if len(words) > MOST_TREND_WORDS:
         raise InputError(f"A trend compares at most {MOST_TREND_WORDS} words.")
     found = {text: archive.texts.find(replace(ask(archive, text, reader=reader, collection=collection), limit=1)).years for text in words}
-    everything = TextQuery(collection=collection, closed=_closed(archive, reader), limit=1)
+    everything = TextQuery(collection=collection, closed=ruling.closed_to(archive, reader), limit=1)
     return Trend(words=found, volume=archive.texts.find(everything).years)
 
 
@@ -248,7 +190,7 @@ def suggest(archive: Archive, typed: str, *, reader: Reader, collection: str = E
     before, _, prefix = typed[: query.LONGEST_QUERY].rpartition(" ")
     if len(prefix) < _SHORTEST_PREFIX or not prefix.isalnum():
         return []
-    areas, found = _closed(archive, reader), []
+    areas, found = ruling.closed_to(archive, reader), []
     for word, _ in archive.texts.words(prefix, limit=_MOST_LOOKED_AT):
         if _is_known(archive, word, areas, collection):
             found.append(f"{before} {word}".strip())
@@ -296,215 +238,3 @@ def catalogue(archive: Archive, asked: TextQuery, *, reader: Reader, limit: int 
         found = list(targets.named(connection, wanted, limit=10 * limit))
     shown = [target for target in found if any(_versions(archive, key_of(seed), EVERYTHING, reader) for seed in target.seeds)]
     return shown[:limit]
-
-
-# --- indexing ----------------------------------------------------------------------------------------------------------------
-
-
-def update(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
-    """Index what is not in both indexes yet, and forget containers that are gone."""
-    return index_containers(archive, _known(archive), watch=watch)
-
-
-def rebuild(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
-    """Make both indexes anew from the containers. Readers go on with the captures index meanwhile; words come back as they are read."""
-    _open_or_discard(archive)
-    archive.texts.clear()
-    return index_containers(archive, _known(archive), anew=True, watch=watch)
-
-
-def _known(archive: Archive) -> list[Container]:
-    """Every container of the archive; those that are gone are taken out of the captures index."""
-    with archive.database.reading() as connection:
-        known = list(shelf.iter_all(connection))
-    names = {container.name for container in known}
-    for name in [name for name, _ in archive.captures.containers() if name not in names]:
-        archive.captures.remove(name)
-    return known
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexStatus:
-    containers: int
-    """Of the archive, sealed or kept."""
-    with_captures: int
-    with_words: int
-    captures: int
-    states: int
-    dead: float
-    size_bytes: int
-
-
-def status(archive: Archive) -> IndexStatus:
-    """How far the indexes are, and how large."""
-    with archive.database.reading() as connection:
-        names = {container.name for container in shelf.iter_all(connection)}
-    return IndexStatus(
-        containers=len(names),
-        with_captures=len(names & {name for name, _ in archive.captures.containers()}),
-        with_words=len(names & archive.texts.containers()),
-        captures=archive.captures.total(),
-        states=archive.texts.total(),
-        dead=archive.texts.dead(),
-        size_bytes=sum(path.stat().st_size for path in archive.index_folder.rglob("*") if path.is_file()),
-    )
-
-
-def index_harvest(archive: Archive, harvest: str, *, watch: Watch = unwatched) -> Indexed:
-    """Index the sealed containers of one harvest."""
-    with archive.database.reading() as connection:
-        known = shelf.of_harvest(connection, HarvestId(harvest))
-    return index_containers(archive, known, watch=watch)
-
-
-def index_container(archive: Archive, name: str) -> Indexed:
-    """Index one container by its name; NotFound when there is none."""
-    with archive.database.reading() as connection:
-        found = shelf.find(connection, name)
-    if found is None:
-        archive.container_path(name)
-    return index_containers(archive, [found] if found else [])
-
-
-def index_containers(archive: Archive, containers: Iterable[Container], *, anew: bool = False, watch: Watch = unwatched) -> Indexed:
-    """Index these containers in their order, read by many processes; what is in both indexes is left out unless `anew`."""
-    with_captures = set() if anew else {name for name, _ in archive.captures.containers()}
-    with_words = archive.texts.containers()
-    waiting = [container for container in containers if container.name not in with_captures or container.name not in with_words]
-    failed: dict[str, str] = {}
-    findings: list[Finding] = []
-    captures = pages = 0
-    archive.index_folder.mkdir(parents=True, exist_ok=True)
-    _sweep(archive.index_folder)
-    folder_name = f"{_EXTRACTING}{os.getpid()}-"
-    with tempfile.TemporaryDirectory(prefix=folder_name, dir=archive.index_folder) as folder, _links(archive) as links:
-        jobs = _jobs(archive, waiting, Path(folder), failed)
-        for number, done in enumerate(archive.engine.map(_extract, jobs), start=1):
-            job = done.item
-            if done.result is None:
-                failed[job.name] = done.error
-            else:
-                captures += archive.captures.add(job.name, _captures_in(done.result.captures), collection=job.collection)
-                links.add(job.name, _links_in(done.result.pages))
-                pages += archive.texts.add(job.name, _with_formats(archive, _pages_in(done.result.pages)))
-                findings += done.result.findings
-                done.result.captures.unlink()
-                done.result.pages.unlink()
-            watch(Progress(phase=Phase.INDEX, done=number, total=len(waiting), errors=len(failed), note=job.name))
-        if waiting:
-            _anchor(archive, links)
-    if archive.texts.dead() > MOST_DEAD:
-        archive.texts.compact()
-    return Indexed(captures=captures, pages=pages, failed=failed, findings=findings)
-
-
-@contextmanager
-def _links(archive: Archive) -> Iterator[LinkBook]:
-    book = LinkBook(archive.index_folder / "links.db")
-    try:
-        yield book
-    finally:
-        book.close()
-
-
-def _anchor(archive: Archive, links: LinkBook) -> None:
-    """Give pages the words of links to them. Links on pages that the public may not see say nothing."""
-    areas = _closed(archive, ANYONE)
-    changed = list(links.changed())
-    anchors = (links.anchors(target, lambda key, stamp: not any((key, stamp) in area for area in areas)) for target in changed)
-    archive.texts.anchor(anchors)
-    links.settle(changed)
-
-
-def _with_formats(archive: Archive, pages: Iterable[PageText]) -> Iterator[PageText]:
-    """Pages with the PRONOM identifier of their bytes, where these were identified."""
-    for batch in _batches(pages, 500):
-        with archive.database.reading() as connection:
-            known = results.puids(connection, [page.digest for page in batch])
-        yield from (replace(page, format=known[page.digest]) if page.digest in known else page for page in batch)
-
-
-def _batches(pages: Iterable[PageText], size: int) -> Iterator[list[PageText]]:
-    left = iter(pages)
-    while batch := list(islice(left, size)):
-        yield batch
-
-
-def _links_in(path: Path) -> Iterator[Link]:
-    for page in _pages_in(path):
-        for target, words in page.links:
-            yield Link(target=target, source=page.key, timestamp=page.timestamp, words=words)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what processes that were killed in the middle left behind."""
-    for left in folder.glob(f"{_EXTRACTING}*"):
-        pid = left.name.removeprefix(_EXTRACTING).partition("-")[0]
-        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
-            shutil.rmtree(left, ignore_errors=True)
-
-
-def _open_or_discard(archive: Archive) -> None:
-    """Indexes of another version or damaged ones are removed; the rebuild makes them anew."""
-    try:
-        archive.captures.total()
-    except WebdepotError:
-        sqlite_file.discard(archive.index_folder / "captures.db")
-    try:
-        archive.texts.total()
-    except WebdepotError:
-        text_files.discard(archive.index_folder / "text")
-
-
-def _jobs(archive: Archive, containers: Iterable[Container], folder: Path, failed: dict[str, str]) -> Iterator[_Job]:
-    """Jobs as the engine asks for them; a container whose file is gone fails here."""
-    collections: dict[str, str] = {}
-    for container in containers:
-        if container.harvest not in collections:
-            with archive.database.reading() as connection:
-                collections[container.harvest] = runs.get(connection, container.harvest).collection
-        try:
-            path = archive.container_path(container.name)
-        except WebdepotError as error:
-            failed[container.name] = str(error)
-            continue
-        yield _Job(
-            path=path,
-            name=container.name,
-            collection=collections[container.harvest],
-            languages=archive.config.archive.languages,
-            limit_bytes=archive.config.index.limit_text_bytes,
-            folder=folder,
-        )
-
-
-def _extract(job: _Job) -> _Extract:
-    """In a worker: read a container once and write what both indexes need."""
-    findings: list[Finding] = []
-
-    def noted(finding: Finding) -> None:
-        if len(findings) < MOST_FINDINGS:
-            findings.append(finding)
-
-    captures, pages = job.folder / f"{job.name}.cdxj", job.folder / f"{job.name}.pages"
-    read = page_texts.read_container(job.path, job.name, job.collection, job.languages, job.limit_bytes, on_finding=noted)
-    with captures.open("w", encoding="ascii") as lines, gzip.open(pages, "wb", compresslevel=1) as words:
-        for capture, page in read:
-            lines.write(cdxj.line(capture) + "\n")
-            if page is not None:
-                pickle.dump(page, words, protocol=pickle.HIGHEST_PROTOCOL)
-    return _Extract(captures=captures, pages=pages, findings=tuple(findings))
-
-
-def _captures_in(path: Path) -> Iterator[Capture]:
-    with path.open(encoding="ascii") as lines:
-        yield from cdxj.read(lines, name=path.name)
-
-
-def _pages_in(path: Path) -> Iterator[PageText]:
-    with gzip.open(path, "rb") as stream:
-        while True:
-            try:
-                yield pickle.load(stream)  # noqa: S301 - our own file, written by our worker a moment ago
-            except EOFError:
-                return

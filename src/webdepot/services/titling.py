@@ -125,7 +125,7 @@ def restore(archive: Archive, connection: Connection, facts: PackageFacts, targe
         put = catalogue.put(connection, replace(record, target=target if is_ours else None, changed_at=changed_at))
         catalogue.touch_below(connection, put.key, put.changed_at)
     if handed_over:
-        transfer.record(connection, records[-1].key, transfer.from_document(handed_over), now=now)
+        transfer.record(connection, records[-1].key, transfer.from_document(handed_over), now=facts.package.stored_at)
 
 
 def levels_withdrawn(connection: Connection, stone: Tombstone) -> tuple[Record, ...]:

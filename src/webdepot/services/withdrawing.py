@@ -4,7 +4,7 @@
 2. The tombstone is set in the main place: who, why, when, which digests. From here on it can only go forward.
 3. One transaction: package, copies and containers leave the database; the places whose bytes are still to go are noted; event.
    The catalogue keeps key and URN, so that partners learn of it over OAI-PMH and readers get an answer.
-4. The captures leave the index; the index of words is made anew, since its entries join several containers.
+4. The captures leave both indexes, and so do their words, also where captures elsewhere only repeat them.
 5. The bytes are removed place by place. A place that is away is done by the next audit; one that is write-once is left to whoever
    holds its keys, and stays on the list until they are gone.
 """
@@ -27,7 +27,7 @@ from webdepot.harvest import runs
 from webdepot.model import HarvestState, PackageId
 from webdepot.provenance import Event, Outcome, append
 from webdepot.quality import records
-from webdepot.services import auditing, searching, titling
+from webdepot.services import auditing, indexing, titling
 from webdepot.services.progress import Watch, unwatched
 
 
@@ -150,7 +150,7 @@ def _leave_database(archive: Archive, stone: Tombstone, stays: Sequence[Record])
 
 
 def _finished(archive: Archive, stone: Tombstone, watch: Watch) -> Withdrawn:
-    searching.rebuild(archive, watch=watch)
+    indexing.update(archive, watch=watch)
     auditing.copy_out(archive, PackageId(tombstone.id_of(stone.package)))
     waiting = _remove_bytes(archive, stone)
     auditing.write_register(archive)

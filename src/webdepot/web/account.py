@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot import accounts
-from webdepot.web.site import language_of, local_path, person_of, render, session_token, site_of
+from webdepot.web.site import language_of, local_path, of_app, person_of, render, session_token, site_of
 
 LONGEST_FORM_BYTES = 16_384
 WINDOW_S = 60.0
@@ -60,7 +60,7 @@ async def sign_in(request: Request) -> Response:
 
 def _signed_in(request: Request, form: dict[str, str]) -> Response:
     site, spoken = site_of(request), language_of(request)
-    brake: Brake = request.app.state.brake
+    brake = of_app(request, Brake)
     name, to = form.get("name", "")[:100], local_path(form.get("to"))
     keys = (f"name {name}", f"address {request.client.host if request.client else ''}")
     if brake.is_on(*keys):

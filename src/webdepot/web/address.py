@@ -14,6 +14,7 @@ never from the decoded path. Proxies that merge slashes (`http:/host`) are forgi
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from urllib.parse import quote
 
 from webdepot.errors import InputError
@@ -30,6 +31,10 @@ _PATH = re.compile(
     re.DOTALL,
 )
 _STAMP = re.compile(r"([0-9]*)([a-z]{2}_)?\Z")
+_SAFE = re.compile(r"[A-Za-z0-9!$%&'()*+,/:;=?@\[\]~._|^`{}-]*")
+_VISIBLE = re.compile(rb"[!-~]*")
+_VISIBLE_SIGNS = "".join(map(chr, range(33, 127)))
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 _ONE_SLASH = re.compile(r"(https?|ftp):/(?=[^/])", re.IGNORECASE)
 
 
@@ -64,7 +69,9 @@ def find_address(raw_path: bytes, query: bytes) -> Address | None:
     """The archived address that a path names; None when it has not the form of one; BadAddress when a part of it is wrong."""
     if len(raw_path) + len(query) > LONGEST_URL + 200:
         raise TooLong("errors.text_414")
-    path = quote(raw_path, safe="".join(map(chr, range(33, 127)))) + (f"?{query.decode('latin-1')}" if query else "")
+    path = raw_path.decode("ascii") if _VISIBLE.fullmatch(raw_path) else quote(raw_path, safe=_VISIBLE_SIGNS)
+    if query:
+        path = f"{path}?{query.decode('latin-1')}"
     found = _PATH.match(path)
     if not found or found[1] in RESERVED:
         return None
@@ -89,7 +96,7 @@ def archived_url(text: str) -> Url:
     text = _ONE_SLASH.sub(r"\1://", text, count=1)
     if text.startswith("//"):
         text = "http:" + text
-    elif not re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*:", text):
+    elif not _SCHEME.match(text):
         text = "http://" + text
     try:
         return canonicalise(text)
@@ -111,9 +118,10 @@ def path_of(collection: str, step: str, url: str) -> str:
 
 def quote_url(url: str) -> str:
     """Made safe for a path and a header; what a canonical address has is left as it is."""
-    return quote(url, safe="!$%&'()*+,/:;=?@[]~-._|^`{}")
+    return url if _SAFE.fullmatch(url) else quote(url, safe="!$%&'()*+,/:;=?@[]~-._|^`{}")
 
 
+@lru_cache(maxsize=1024)
 def _stamp(step: str) -> tuple[str, str]:
     found = _STAMP.match(step)
     if not found or len(found[1]) > 14:

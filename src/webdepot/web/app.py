@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -25,33 +25,9 @@ from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import STAFF, Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-from webdepot.services import mailing
-from webdepot.web import (
-    account,
-    audit,
-    cases,
-    cdx,
-    criteria,
-    depot,
-    elsewhere,
-    formats,
-    harvests,
-    home,
-    letters,
-    organisations,
-    profiles,
-    public_forms,
-    quality,
-    raw,
-    search,
-    search_api,
-    staff,
-    targets,
-    users,
-    versions,
-)
-from webdepot.web.forms import Gate
+from webdepot.web import cdx, raw
 from webdepot.web.problems import HANDLERS, problem
+from webdepot.web.quick import Quick
 from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
 from webdepot.web.site import (
     ADMINISTRATORS,
@@ -67,6 +43,57 @@ from webdepot.web.site import (
     person_of,
     templates,
 )
+
+# Each page's module is loaded when the page is first asked for: see `later`. A new page stands in both lists.
+if TYPE_CHECKING:
+    from webdepot.web import (
+        account,
+        audit,
+        cases,
+        criteria,
+        depot,
+        elsewhere,
+        formats,
+        harvests,
+        home,
+        letters,
+        oai,
+        organisations,
+        profiles,
+        public_forms,
+        quality,
+        search,
+        search_api,
+        staff,
+        targets,
+        users,
+        versions,
+    )
+    from webdepot.web.authority import Authority
+else:
+    from webdepot.web.later import (
+        account,
+        audit,
+        cases,
+        criteria,
+        depot,
+        elsewhere,
+        formats,
+        harvests,
+        home,
+        letters,
+        oai,
+        organisations,
+        profiles,
+        public_forms,
+        quality,
+        search,
+        search_api,
+        staff,
+        targets,
+        users,
+        versions,
+    )
 
 Endpoint = Callable[[Request], Any]
 
@@ -98,6 +125,10 @@ PORTAL_PAGES = (
     Page(path="/api/openapi.json", endpoint=search_api.openapi),
     Page(path="/opensearch.xml", endpoint=search_api.opensearch),
     Page(path="/versions", endpoint=versions.look_up),
+    Page(path="/oai", endpoint=oai.oai, methods=("GET", "POST")),
+    Page(path="/urn/{urn:path}", endpoint=oai.resolve),
+    Page(path="/title/{key}", endpoint=oai.title),
+    Page(path="/transfer/{key}.zip", endpoint=oai.transferred),
     Page(path="/about", endpoint=home.about),
     Page(path="/help", endpoint=home.help_page),
     Page(path="/sign-in", endpoint=account.sign_in_form),
@@ -208,13 +239,7 @@ REPLAY_PAGES = (
 def build_portal(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
     """The portal. With another `frame_url` it sends readers of archived pages there (see `site.Face`)."""
     site = Site(archive=archive, face=Face.PORTAL, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
-    app = _app(site, PORTAL_PAGES, portal_headers(replay_url))
-    app.state.brake = account.Brake()
-    app.state.surveys = organisations.Surveys()
-    app.state.gate = Gate()
-    app.state.postman = mailing.Postman()
-    app.state.pending = elsewhere.Pending()
-    return app
+    return _app(site, PORTAL_PAGES, portal_headers(replay_url))
 
 
 def build_frame(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str) -> Starlette:
@@ -233,8 +258,22 @@ def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
         Route("/-/{name}", _static),
         *_routes(REPLAY_PAGES),
     ]
-    guards = [Middleware(Headers, headers=replay_headers(site.frame_url))]
+    quick = [(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)]
+    guards = [Middleware(Headers, headers=replay_headers(site.frame_url)), Middleware(Quick, endpoints=quick)]
     return _starlette(site, routes, guards)
+
+
+def build_proxy(archive: Archive, authority: "Authority", *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
+    """The archive as the proxy of terminals: every path of every host."""
+    from webdepot.web import proxy
+
+    site = Site(archive=archive, face=Face.REPLAY, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
+    app = _starlette(site, [Route("/{path:path}", proxy.answer, methods=_EVERY_METHOD)], [])
+    app.state.authority = authority
+    return app
+
+
+_EVERY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 def _app(site: Site, pages: tuple[Page, ...], headers: Mapping[str, str]) -> Starlette:
@@ -243,6 +282,7 @@ def _app(site: Site, pages: tuple[Page, ...], headers: Mapping[str, str]) -> Sta
     guards = [
         Middleware(Headers, headers=headers),
         Middleware(OriginGuard, own_urls=(site.portal_url,), refusal=_refusal),
+        Middleware(Quick, endpoints=[(cdx.QUICK_PATH, cdx.quick)]),
     ]
     templates()
     return _starlette(site, [*_routes(pages[:-1]), static, *_routes(pages[-1:])], guards)

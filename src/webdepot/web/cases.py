@@ -12,7 +12,7 @@ from webdepot.selection.templates import LANGUAGES
 from webdepot.services import answering, mailing
 from webdepot.services.answering import Area, Audience, Ruling
 from webdepot.web.forms import read_form
-from webdepot.web.site import REVIEWERS, person_of, render, site_of
+from webdepot.web.site import REVIEWERS, of_app, person_of, render, site_of
 from webdepot.web.targets import by
 
 
@@ -138,5 +138,5 @@ def _ruling(form: Mapping[str, str]) -> Ruling:
 def _start_postman(request: Request) -> None:
     archive = site_of(request).archive
     if archive.config.mail.host:
-        postman: mailing.Postman = request.app.state.postman
+        postman = of_app(request, mailing.Postman)
         postman.start(archive)

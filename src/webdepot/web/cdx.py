@@ -5,7 +5,9 @@
 """
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain, islice
 
 from starlette.requests import Request
@@ -29,6 +31,7 @@ _TYPES = {
     Output.TEXT: "text/plain",
     Output.LINK: "application/link-format",
 }
+_HEADERS = {"Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
 
 
 def of_collection(request: Request) -> Response:
@@ -39,6 +42,30 @@ def of_collection(request: Request) -> Response:
 def of_everything(request: Request) -> Response:
     """The Internet Archive's dialect, over the whole archive or `&collection=`."""
     return _answer(request, Dialect.INTERNET_ARCHIVE, request.query_params.get("collection", EVERYTHING).lower())
+
+
+QUICK_PATH = re.compile(rb"/(?:[^/]+/cdx|cdx/search/cdx)\Z")
+_QUICK_LINES = 12
+
+
+def quick(request: Request) -> Response | None:
+    """The few captures of one address; None for whatever may be many, has to be searched for, or is wrong."""
+    path: str = request.scope["path"]
+    is_foreign = path == "/cdx/search/cdx"
+    dialect = Dialect.INTERNET_ARCHIVE if is_foreign else Dialect.PYWB
+    collection = request.query_params.get("collection", EVERYTHING) if is_foreign else path.split("/")[1]
+    if "cookie" in request.headers or "authorization" in request.headers or not address.COLLECTION.match(collection):
+        return None
+    query = cdx.parse(request.query_params.multi_items(), dialect)
+    if not query.is_plain:
+        return None
+    site = site_of(request)
+    found = listing.find(site.archive, query, reader=reader_of(request), collection=collection.lower())
+    few = list(islice(found.captures, _QUICK_LINES))
+    if not few or len(few) == _QUICK_LINES:
+        return None
+    lines = "".join(_lines(replace(found, captures=iter(few)), query, f"{site.replay_url}/{collection.lower()}"))
+    return Response(lines, media_type=_media_type(query), headers=_HEADERS)
 
 
 def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
@@ -59,11 +86,14 @@ def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
     first = list(islice(lines, BATCH))
     if not first and dialect is Dialect.PYWB:
         return JSONResponse({"message": f"No Captures found for: {query.url[:2000]}"}, status_code=404)
-    media_type = "application/json" if query.output is Output.JSON and dialect is Dialect.INTERNET_ARCHIVE else _TYPES[query.output]
-    headers = {"Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
     if len(first) < BATCH:
-        return Response("".join(first), media_type=media_type, headers=headers)
-    return StreamingResponse(_batches(chain(first, lines)), media_type=media_type, headers=headers)
+        return Response("".join(first), media_type=_media_type(query), headers=_HEADERS)
+    return StreamingResponse(_batches(chain(first, lines)), media_type=_media_type(query), headers=_HEADERS)
+
+
+def _media_type(query: CdxQuery) -> str:
+    is_one_array = query.output is Output.JSON and query.dialect is Dialect.INTERNET_ARCHIVE
+    return "application/json" if is_one_array else _TYPES[query.output]
 
 
 def _batches(lines: Iterator[str]) -> Iterator[str]:

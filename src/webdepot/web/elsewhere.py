@@ -12,7 +12,7 @@ from webdepot import accounts
 from webdepot.errors import NotFound, WebdepotError
 from webdepot.services.vouching import Begun, Provider
 from webdepot.web.account import page, signed_in
-from webdepot.web.site import language_of, local_path, session_token, site_of
+from webdepot.web.site import language_of, local_path, of_app, session_token, site_of
 
 COOKIE = "elsewhere"
 PATH = "/sign-in/oidc"
@@ -53,7 +53,7 @@ class Pending:
 
 
 def begin(request: Request) -> Response:
-    pending: Pending = request.app.state.pending
+    pending = of_app(request, Pending)
     begun = pending.provider(request).begin(_back_to(request))
     cookie = secrets.token_urlsafe(24)
     pending.leave(begun, cookie, local_path(request.query_params.get("to")))
@@ -65,7 +65,7 @@ def begin(request: Request) -> Response:
 
 def back(request: Request) -> Response:
     site, asked = site_of(request), request.query_params
-    pending: Pending = request.app.state.pending
+    pending = of_app(request, Pending)
     provider = pending.provider(request)
     found = pending.come_back(asked.get("state", "")[:200], request.cookies.get(COOKIE, "")[:200])
     code = asked.get("code", "")[:4000]

@@ -14,7 +14,7 @@ from webdepot.selection.templates import FIELDS, LANGUAGES, LetterKind, Template
 from webdepot.services import asking, mailing, permitting
 from webdepot.services.asking import Asking
 from webdepot.web.forms import read_form
-from webdepot.web.site import render, site_of
+from webdepot.web.site import of_app, render, site_of
 from webdepot.web.targets import MOST_SHOWN, by, filter_of, may_change, number_of
 
 
@@ -24,7 +24,7 @@ def listed(request: Request) -> Response:
     state = LetterState(name) if name in tuple(LetterState) else None
     number = max(int(page), 1) if page.isascii() and page.isdigit() and len(page) < 8 else 1
     letters, total, counts = asking.all_letters(archive, state, number)
-    postman: mailing.Postman = request.app.state.postman
+    postman = of_app(request, mailing.Postman)
     return render(
         request,
         "letters.html",
@@ -52,7 +52,7 @@ def send(request: Request) -> Response:
     """Send what waits, beside the portal."""
     site = site_of(request)
     permitting.tend(site.archive, portal_url=site.portal_url)
-    postman: mailing.Postman = request.app.state.postman
+    postman = of_app(request, mailing.Postman)
     postman.start(site.archive)
     return RedirectResponse("/letters", status_code=303)
 
@@ -92,7 +92,7 @@ def _asked(request: Request, form: Mapping[str, str]) -> Response:
         raise InputError("The list has changed since you looked at it. Look at it again before letters go out.")
     asking.ask(site.archive, [one.id for one in outcome.ready], by=by(request), portal_url=site.portal_url)
     if site.archive.config.mail.host:
-        postman: mailing.Postman = request.app.state.postman
+        postman = of_app(request, mailing.Postman)
         postman.start(site.archive)
     return RedirectResponse("/letters", status_code=303)
 

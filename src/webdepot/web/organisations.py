@@ -12,7 +12,7 @@ from webdepot.errors import InputError, WebdepotError
 from webdepot.services import discovering
 from webdepot.web.account import read_form
 from webdepot.web.domain_picture import picture_of
-from webdepot.web.site import person_of, render, site_of
+from webdepot.web.site import of_app, person_of, render, site_of
 
 KINDS = ("own", "ask", "other", "wait")
 MOST_ROWS = 2000
@@ -55,7 +55,7 @@ class Surveys:
 
 
 def listed(request: Request) -> Response:
-    surveys: Surveys = request.app.state.surveys
+    surveys = of_app(request, Surveys)
     found = discovering.listed(site_of(request).archive)
     return render(request, "organisations.html", organisations=found, running=surveys.running(), errors=surveys.errors)
 
@@ -67,7 +67,7 @@ async def start(request: Request) -> Response:
 
 def _started(request: Request, form: Mapping[str, str]) -> Response:
     domain = discovering.checked_host(form.get("domain", ""))
-    surveys: Surveys = request.app.state.surveys
+    surveys = of_app(request, Surveys)
     surveys.start(site_of(request).archive, domain)
     return RedirectResponse("/organisations", status_code=303)
 
@@ -79,7 +79,7 @@ def shown(request: Request) -> Response:
     kind = kind if kind in KINDS else ""
     everything = discovering.hosts_of(archive, organisation)
     hosts = discovering.hosts_of(archive, organisation, own=kind, limit=MOST_ROWS) if kind else everything[:MOST_ROWS]
-    surveys: Surveys = request.app.state.surveys
+    surveys = of_app(request, Surveys)
     return render(
         request,
         "organisation.html",

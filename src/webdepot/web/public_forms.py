@@ -18,7 +18,7 @@ from webdepot.selection.templates import LetterKind
 from webdepot.services import answering, mailing, permitting, selecting
 from webdepot.services.permitting import Conditions, Reply, Showing
 from webdepot.web.forms import Gate, read_form, sender_of
-from webdepot.web.site import language_of, render, site_of
+from webdepot.web.site import language_of, of_app, render, site_of
 
 LONGEST_FORM_BYTES = 32_768
 TRAP = "website"
@@ -94,7 +94,7 @@ def _complained(request: Request, form: Mapping[str, str]) -> Response:
     except InputError as error:
         return _complaint_page(request, form, status=400, wrong=str(error))
     if site.archive.config.mail.host:
-        postman: mailing.Postman = request.app.state.postman
+        postman = of_app(request, mailing.Postman)
         postman.start(site.archive)
     return RedirectResponse(f"/complain?done={case.reference}", status_code=303)
 
@@ -155,6 +155,6 @@ def _answer_page(request: Request, *, status: int = 200, wrong: str = "") -> Res
 
 
 def _may_send(request: Request) -> bool:
-    gate: Gate = request.app.state.gate
+    gate = of_app(request, Gate)
     config = site_of(request).archive.config.selection
     return gate.lets(sender_of(request), most=config.suggestions_per_hour, most_in_all=config.suggestions_in_all)

@@ -11,6 +11,7 @@
 /{collection}/timemap/link/{url}     TimeMap (RFC 7089, 5), see `web/timemap.py`
 """
 
+import re
 from collections.abc import Callable
 from typing import BinaryIO
 
@@ -21,11 +22,11 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from webdepot.access.replay import headers as replay_headers
-from webdepot.access.replay.body import Body, negotiated, parse_range, part_of, with_ended_embeds
+from webdepot.access.replay.body import negotiated, parse_range, part_of, with_ended_embeds
 from webdepot.errors import WebdepotError
 from webdepot.model import Capture
-from webdepot.services import migrating, replaying
-from webdepot.services.replaying import Replayed
+from webdepot.services import replaying
+from webdepot.services.replaying import NotAtHand, Replayed
 from webdepot.times import from_http, to_timestamp
 from webdepot.url import find_canonical
 from webdepot.web import address, timemap
@@ -61,6 +62,29 @@ def replayed(request: Request) -> Response:
     return _raw(request, found, for_worker=found.modifier != "id_")
 
 
+QUICK_PATH = re.compile(rb"/[^/]+/[0-9]{14}id_/")
+
+
+def quick(request: Request) -> Response | None:
+    """A small raw capture that is at hand; None for everything else, refusals and errors included."""
+    request.state.is_archived = True
+    if "service-worker" in request.headers:
+        return None
+    found = address.find_address(request.scope["raw_path"], request.scope["query_string"])
+    if found is None or found.modifier != "id_" or len(found.timestamp) != 14:
+        return None
+    archive, reader = site_of(request).archive, reader_of(request)
+    try:
+        opened = replaying.open_capture(archive, found.url, found.timestamp, collection=found.collection, reader=reader, at_hand_only=True)
+    except (WebdepotError, NotAtHand):
+        return None
+    try:
+        return _answer(request, found, opened, for_worker=False)
+    except BaseException:
+        opened.close()
+        raise
+
+
 def start(request: Request) -> Response:
     """Where the portal's frame begins: make sure that the worker is there and knows the collection, then go on."""
     request.state.is_archived = True
@@ -81,13 +105,13 @@ def migrated(request: Request) -> Response:
     archive = site_of(request).archive
     stamp = address.nearest_stamp(found.timestamp, archive.clock())
     try:
-        opened = migrating.open_conversion(archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
+        opened = replaying.open_conversion(archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
     except WebdepotError as error:
-        return _not_there(request, found, error)
+        return not_there(request, found, error)
     mime = (opened.head.get("content-type") if opened.head else None) or "application/octet-stream"
     headers = [("Content-Type", mime), ("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-cache")]
     headers.append(("Content-Security-Policy", replay_headers.RAW_POLICY))
-    return _sent(200, headers, opened.payload, opened.close)
+    return sent(200, headers, opened.payload, opened.close)
 
 
 def _start(request: Request, found: Address) -> Response:
@@ -118,7 +142,7 @@ def _to_portal_or_gate(request: Request, found: Address) -> Response:
     except ValueError:
         return PlainTextResponse("Accept-Datetime is no HTTP date.\n", status_code=400)
     capture = replaying.find_closest(site.archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
-    headers = dict(_memento(request, found.collection, capture)[1:])
+    headers = dict(memento_of(request, found.collection, capture)[1:])
     where = address.path_of(found.collection, capture.timestamp + "id_", capture.url)
     return RedirectResponse(site.replay_url + where, status_code=302, headers={**headers, "Vary": "accept-datetime"})
 
@@ -132,7 +156,7 @@ def _raw(request: Request, found: Address, *, for_worker: bool) -> Response:
             return RedirectResponse(address.path_of(found.collection, capture.timestamp + found.modifier, capture.url), status_code=302)
         opened = replaying.open_capture(archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
     except WebdepotError as error:
-        return _not_there(request, found, error)
+        return not_there(request, found, error)
     try:
         return _answer(request, found, opened, for_worker=for_worker)
     except BaseException:
@@ -141,33 +165,39 @@ def _raw(request: Request, found: Address, *, for_worker: bool) -> Response:
 
 
 def _answer(request: Request, found: Address, opened: Replayed, *, for_worker: bool) -> Response:
-    is_page = for_worker and "html" in opened.capture.mime
-    body = negotiated(opened.payload, opened.head, "identity" if is_page else request.headers.get("accept-encoding"))
-    if is_page:
-        body = Body(stream=with_ended_embeds(body.stream), coding="")
+    if for_worker and "html" in opened.capture.mime:
+        whole = negotiated(opened.payload, opened.head, "identity").stream
+        status, stream, about_body = opened.status, with_ended_embeds(whole), list[tuple[str, str]]()
+    else:
+        status, stream, about_body = body_of(request, opened)
     archived = opened.head.headers if opened.head else (("Content-Type", opened.capture.mime),)
     headers = [pair for pair in replay_headers.passed_on(archived) if pair[0].lower() != "content-encoding"]
-    if body.coding:
-        headers.append(("Content-Encoding", body.coding))
-    headers += _memento(request, found.collection, opened.capture)
+    headers += about_body + memento_of(request, found.collection, opened.capture)
     headers += [("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding")]
     headers.append(("Content-Location", address.path_of(found.collection, opened.capture.timestamp + found.modifier, opened.capture.url)))
-    status, stream, size_bytes = opened.status, body.stream, None if body.coding else opened.size_bytes
-    if is_page or (opened.head and opened.head.get("content-encoding")):
-        size_bytes = None
-    if size_bytes is not None and status == 200:
-        headers.append(("Accept-Ranges", "bytes"))
-        part = parse_range(request.headers.get("range"), size_bytes)
-        if part:
-            status, stream = 206, part_of(stream, *part)
-            headers.append(("Content-Range", f"bytes {part[0]}-{part[1]}/{size_bytes}"))
     headers += _location(found, opened, for_worker=for_worker)
     if for_worker:
         headers += [("X-Redirect-Status", str(status)), ("X-Redirect-StatusText", opened.head.reason[:100] if opened.head else "OK")]
         status = 206 if status == 206 else 200
     else:
         headers += _raw_policy(opened.capture)
-    return _sent(status, headers, stream, opened.close)
+    return sent(status, headers, stream, opened.close)
+
+
+def body_of(request: Request, opened: Replayed) -> tuple[int, BinaryIO, list[tuple[str, str]]]:
+    """Status, body and the headers about it: coded as the client takes it, whole or the part that was asked for."""
+    body = negotiated(opened.payload, opened.head, request.headers.get("accept-encoding"))
+    headers = [("Content-Encoding", body.coding)] if body.coding else []
+    is_coded = bool(body.coding) or (opened.head is not None and bool(opened.head.get("content-encoding")))
+    size_bytes = None if is_coded else opened.size_bytes
+    if size_bytes is None or opened.status != 200:
+        return opened.status, body.stream, headers
+    headers.append(("Accept-Ranges", "bytes"))
+    part = parse_range(request.headers.get("range"), size_bytes)
+    if part is None:
+        return opened.status, body.stream, headers
+    headers.append(("Content-Range", f"bytes {part[0]}-{part[1]}/{size_bytes}"))
+    return 206, part_of(body.stream, *part), headers
 
 
 def _raw_policy(capture: Capture) -> list[tuple[str, str]]:
@@ -191,12 +221,12 @@ def _location(found: Address, opened: Replayed, *, for_worker: bool) -> list[tup
     return [("Location", address.path_of(found.collection, opened.capture.timestamp + found.modifier, absolute))]
 
 
-def _memento(request: Request, collection: str, capture: Capture) -> list[tuple[str, str]]:
+def memento_of(request: Request, collection: str, capture: Capture) -> list[tuple[str, str]]:
     site = site_of(request)
     return replay_headers.memento(url=capture.url, timestamp=capture.timestamp, replay_url=site.replay_url, collection=collection, steps={})
 
 
-def _sent(status: int, headers: list[tuple[str, str]], stream: BinaryIO, close: Callable[[], None]) -> Response:
+def sent(status: int, headers: list[tuple[str, str]], stream: BinaryIO, close: Callable[[], None]) -> Response:
     first = stream.read(PIECE_BYTES)
     response: Response
     if len(first) < PIECE_BYTES:
@@ -229,7 +259,7 @@ class Streamed(Response):
             await run_in_threadpool(self._close)
 
 
-def _not_there(request: Request, found: Address, error: WebdepotError) -> Response:
+def not_there(request: Request, found: Address, error: WebdepotError) -> Response:
     """A missing capture: a page for people, one line for everything else."""
     status = status_for(error)
     if "text/html" not in request.headers.get("accept", ""):

@@ -11,8 +11,9 @@ import ipaddress
 import signal
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import anyio.to_thread
@@ -22,12 +23,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, Conflict, InputError
-from webdepot.web.app import build_frame, build_portal, build_replay
+from webdepot.web.app import build_frame, build_portal, build_proxy, build_replay
 from webdepot.web.protocol import BoundedHttp
 from webdepot.web.security import HostGuard
 from webdepot.web.site import Face
 
 Ready = Callable[[str, str], None]
+ProxyReady = Callable[[str, Path], None]
 _BACKLOG = 512
 THREADS = 12
 """Requests answered at once. Each thread costs memory for its connections, and more of them wait for one another, not for disks."""
@@ -43,22 +45,48 @@ class Addresses:
     """Whether each face answers to its own host name alone; a web server in front sees to that otherwise."""
 
 
-def serve(archive: Archive, *, host: str, port: int, replay_port: int, ready: Ready) -> None:
+def serve(
+    archive: Archive,
+    *,
+    host: str,
+    port: int,
+    replay_port: int,
+    ready: Ready,
+    proxy_port: int | None = None,
+    proxy_ready: ProxyReady | None = None,
+) -> None:
     """Serve until SIGINT or SIGTERM, then stop tidily. `ready` gets both addresses when requests are taken.
 
-    Port 0 takes any free one. Conflict when a port is taken, ConfigError when portal and replay would share a host name.
+    Port 0 takes any free one. Conflict when a port is taken, ConfigError when portal and replay would share a host name. With a
+    `proxy_port` terminals can use the archive as their proxy; `proxy_ready` gets its address and the authority's certificate.
     """
-    portal_sockets = _listening(host, port, option="--port", both_families=is_loopback(host))
-    try:
-        replay_sockets = _listening(host, replay_port, option="--replay-port", both_families=is_loopback(host))
-    except BaseException:
-        _close(portal_sockets)
-        raise
-    try:
-        addresses = addresses_of(archive, host, _port_of(portal_sockets), _port_of(replay_sockets))
-        _run(archive, addresses, portal_sockets, replay_sockets, ready)
-    finally:
-        _close([*portal_sockets, *replay_sockets])
+    wanted = [(port, "--port"), (replay_port, "--replay-port"), *([] if proxy_port is None else [(proxy_port, "--proxy")])]
+    with ExitStack() as opened:
+        sockets = []
+        for number, option in wanted:
+            sockets.append(_listening(host, number, option=option, both_families=is_loopback(host)))
+            opened.callback(_close, sockets[-1])
+        addresses = addresses_of(archive, host, *map(_port_of, sockets[:2]))
+        proxied = _Proxied(archive, host, sockets[2], proxy_ready) if len(sockets) > 2 else None
+        _run(archive, addresses, sockets, ready, proxied)
+
+
+class _Proxied:
+    """What proxy mode adds. Its libraries are loaded only where it is used."""
+
+    def __init__(self, archive: Archive, host: str, sockets: Sequence[socket.socket], ready: ProxyReady | None) -> None:
+        from webdepot.web.authority import Authority
+        from webdepot.web.tunnel import protocol_for
+
+        self.port = _port_of(sockets)
+        self.authority = Authority(archive.home / "proxy", name=archive.config.archive.name, clock=archive.clock)
+        self.protocol = protocol_for(self.port, self.authority)
+        self._host, self._ready = host, ready
+
+    def tell(self) -> None:
+        if self._ready is not None:
+            name = f"[{self._host}]" if ":" in self._host else self._host
+            self._ready(f"http://{name}:{self.port}", self.authority.path)
 
 
 def addresses_of(archive: Archive, host: str, port: int, replay_port: int) -> Addresses:
@@ -93,14 +121,24 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _run(archive: Archive, addresses: Addresses, portal: Sequence[socket.socket], replay: Sequence[socket.socket], ready: Ready) -> None:
+def _run(
+    archive: Archive, addresses: Addresses, sockets: Sequence[Sequence[socket.socket]], ready: Ready, proxied: _Proxied | None
+) -> None:
     given = {"portal_url": addresses.portal_url, "frame_url": addresses.frame_url, "replay_url": addresses.replay_url}
     faces = {
         Face.PORTAL: build_portal(archive, **given),
         Face.FRAME: build_frame(archive, **given),
         Face.REPLAY: build_replay(archive, **given),
     }
-    app = _by_address(faces, addresses, replay_port=_port_of(replay), ready=lambda: ready(addresses.portal_url, addresses.replay_url))
+
+    def all_ready() -> None:
+        if proxied is not None:
+            proxied.tell()
+        ready(addresses.portal_url, addresses.replay_url)
+
+    app = _by_address(faces, addresses, replay_port=_port_of(sockets[1]), ready=all_ready)
+    if proxied is not None:
+        app = _with_proxy(app, build_proxy(archive, proxied.authority, **given), proxied.port)
     config = uvicorn.Config(
         app,
         lifespan="on",
@@ -108,7 +146,7 @@ def _run(archive: Archive, addresses: Addresses, portal: Sequence[socket.socket]
         log_level="warning",
         access_log=False,
         server_header=False,
-        http=BoundedHttp,
+        http=proxied.protocol if proxied else BoundedHttp,
         ws="none",
         timeout_graceful_shutdown=5,
         timeout_keep_alive=15,
@@ -116,7 +154,7 @@ def _run(archive: Archive, addresses: Addresses, portal: Sequence[socket.socket]
     )
     # uvloop: half of a small answer's cost is the event loop.
     with _quiet_signals(), asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-        runner.run(uvicorn.Server(config).serve(sockets=[*portal, *replay]))
+        runner.run(uvicorn.Server(config).serve(sockets=[one for several in sockets for one in several]))
 
 
 def _by_address(faces: Mapping[Face, ASGIApp], addresses: Addresses, *, replay_port: int, ready: Callable[[], None]) -> ASGIApp:
@@ -137,6 +175,14 @@ def _by_address(faces: Mapping[Face, ASGIApp], addresses: Addresses, *, replay_p
             await portal(scope, receive, send)
 
     return app
+
+
+def _with_proxy(app: ASGIApp, proxy: ASGIApp, port: int) -> ASGIApp:
+    async def by_port(scope: Scope, receive: Receive, send: Send) -> None:
+        is_proxied = scope["type"] == "http" and (scope.get("server") or ("", 0))[1] == port
+        await (proxy if is_proxied else app)(scope, receive, send)
+
+    return by_port
 
 
 async def _lifespan(receive: Receive, send: Send, ready: Callable[[], None]) -> None:

@@ -4,7 +4,8 @@ import ipaddress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, lru_cache
-from typing import Any
+from threading import Lock
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import jinja2
@@ -30,6 +31,8 @@ PARTNERS = frozenset({Role.PARTNER, *STAFF})
 """Whoever may nominate with a name."""
 ADMINISTRATORS = frozenset({Role.ADMINISTRATOR})
 BEARER = "bearer "
+Thing = TypeVar("Thing")
+_making = Lock()
 
 
 STAFF_LINKS = (
@@ -88,6 +91,14 @@ class Site:
 def site_of(request: Request) -> Site:
     found: Site = request.app.state.site
     return found
+
+
+def of_app(request: Request, kind: type[Thing]) -> Thing:
+    """The one object of a class that all requests to this face share; made when first asked for."""
+    with _making:
+        made: dict[type[Any], Any] = request.app.state._state.setdefault("shared", {})
+        thing: Thing = made.get(kind) or made.setdefault(kind, kind())
+    return thing
 
 
 def language_of(request: Request) -> Language:

@@ -9,8 +9,8 @@ from starlette.responses import RedirectResponse, Response
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
-from webdepot.web.account import read_fields, read_form
-from webdepot.web.site import has_key, language_of, name_of, person_of, render, session_token, site_of
+from webdepot.web.account import Brake, read_fields, read_form
+from webdepot.web.site import has_key, language_of, name_of, of_app, person_of, render, session_token, site_of
 
 
 def listed(request: Request) -> Response:
@@ -142,7 +142,7 @@ def _password_changed(request: Request, form: Mapping[str, str]) -> Response:
     archive, name, spoken = site_of(request).archive, name_of(request), language_of(request)
     if has_key(request):
         raise InputError(spoken.texts["users.not_with_a_key"])
-    brake = request.app.state.brake
+    brake = of_app(request, Brake)
     if brake.is_on(f"name {name}"):
         return _own(request, wrong=spoken.texts["sign_in.too_many"], status=429)
     if not accounts.has_password(archive.database, name, form.get("old", "")):

@@ -12,7 +12,7 @@ from webdepot.access import timeline
 from webdepot.access.timeline import Bar
 from webdepot.errors import InputError, NotFound
 from webdepot.model import EVERYTHING
-from webdepot.services import migrating, replaying
+from webdepot.services import replaying
 from webdepot.services.replaying import Narrowed
 from webdepot.url import Match, split_wildcard
 from webdepot.web import address, charts
@@ -154,7 +154,7 @@ def _frame_values(request: Request, found: Address, place: replaying.Place) -> d
         "raw_url": raw,
         "migrated": [
             (form.mime, site.replay_url + "/-/migrated" + address.path_of(found.collection, capture.timestamp, capture.url))
-            for form in migrating.find_conversions(site.archive, capture)[:1]
+            for form in replaying.find_conversions(site.archive, capture)[:1]
         ],
         "frame_url": raw if is_viewer else start,
         "is_viewer": is_viewer,

@@ -12,11 +12,13 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from urllib.parse import quote
 
 from webdepot.times import from_timestamp, to_http
 
 PREFIX = "X-Archive-Orig-"
+_PREFIX = PREFIX.lower()
 
 DROPPED = frozenset(
     "connection content-length keep-alive proxy-connection te trailer transfer-encoding upgrade content-range accept-ranges".split()  # noqa: SIM905 - reads better than a hundred quotes
@@ -62,31 +64,38 @@ WORKER_POLICY = "default-src 'self'; connect-src 'self' data: blob:"
 
 def passed_on(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Archived headers as they may be sent again, in their order; Content-Encoding is the caller's to keep or drop."""
+    return [
+        (PREFIX + name if (lower := name.lower()) in RENAMED or lower.startswith(_PREFIX) else name, value)
+        for name, value in cleaned(archived)
+    ]
+
+
+def cleaned(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Archived headers that can be sent at all: no transfer headers, no names or signs that are no HTTP, a bounded number and length."""
     kept: list[tuple[str, str]] = []
     for name, value in archived:
-        lower = name.lower()
-        if lower in DROPPED or not _TOKEN.match(name) or len(kept) >= MOST_HEADERS:
+        if name.lower() in DROPPED or not _TOKEN.match(name) or len(kept) >= MOST_HEADERS:
             continue
-        value = _NOT_IN_VALUES.sub(" ", value)[:LONGEST_VALUE]
-        if lower in RENAMED or lower.startswith(PREFIX.lower()):
-            name = PREFIX + name
-        kept.append((name, value))
+        if not (value.isascii() and value.isprintable()):
+            value = _NOT_IN_VALUES.sub(" ", value)
+        kept.append((name, value[:LONGEST_VALUE]))
     return kept
 
 
 def memento(*, url: str, timestamp: str, replay_url: str, collection: str, steps: Mapping[str, str]) -> list[tuple[str, str]]:
     """`Memento-Datetime` and `Link`; `steps` are relations such as `first` with their timestamps."""
-    base = f"{replay_url}/{collection}"
+    base, target = f"{replay_url}/{collection}", _target(url)
     links = [
-        f'<{_target(url)}>; rel="original"',
-        f'<{base}/{_target(url)}>; rel="timegate"',
-        f'<{base}/timemap/link/{_target(url)}>; rel="timemap"; type="application/link-format"',
+        f'<{target}>; rel="original"',
+        f'<{base}/{target}>; rel="timegate"',
+        f'<{base}/timemap/link/{target}>; rel="timemap"; type="application/link-format"',
     ]
     for relation, step in steps.items():
-        links.append(f'<{base}/{step}id_/{_target(url)}>; rel="{relation}"; datetime="{http_date(step)}"')
+        links.append(f'<{base}/{step}id_/{target}>; rel="{relation}"; datetime="{http_date(step)}"')
     return [("Memento-Datetime", http_date(timestamp)), ("Link", ", ".join(links))]
 
 
+@lru_cache(maxsize=4096)
 def http_date(timestamp: str) -> str:
     try:
         return to_http(from_timestamp(timestamp))

@@ -4,8 +4,6 @@ import html
 import re
 from typing import BinaryIO
 
-from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encoding_to_html5
-
 READ_BYTES = 1 << 16
 LONGEST = 300
 _TITLE = re.compile(r"<title(?:\s[^>]{0,500})?>(.{0,5000}?)</title\s*>", re.IGNORECASE | re.DOTALL)
@@ -15,6 +13,9 @@ _SPACES = re.compile(r"\s+")
 
 def of_html(content: BinaryIO, content_type: str) -> str:
     """The first `<title>` in one line of plain text; empty where there is none."""
+    # Four megabytes that a server without a banner does not need.
+    from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encoding_to_html5
+
     data = content.read(READ_BYTES)
     found = _CHARSET.search(content_type) or _CHARSET.search(data[:2048].decode("latin-1"))
     # The names browsers know (https://encoding.spec.whatwg.org); any other name is no help.

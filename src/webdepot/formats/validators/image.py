@@ -31,8 +31,8 @@ def check(stream: BinaryIO, kind: str) -> Checked:
     if any(each.severity is Severity.ERROR for each in findings):
         return judged(findings, properties)
     decoded = [] if any(each.code == "formats.too-large" for each in findings) else _decoded(stream, kind, properties)
-    too_large = any(each.code == "formats.too-large" for each in (*findings, *decoded))
-    return judged([*findings, *decoded], properties, best=Validity.WELL_FORMED if too_large else Validity.VALID)
+    undecoded = any(each.code in ("formats.too-large", "formats.not-supported") for each in (*findings, *decoded))
+    return judged([*findings, *decoded], properties, best=Validity.WELL_FORMED if undecoded else Validity.VALID)
 
 
 def _decoded(stream: BinaryIO, kind: str, properties: dict[str, Property]) -> list[Finding]:
@@ -51,7 +51,8 @@ def _decoded(stream: BinaryIO, kind: str, properties: dict[str, Property]) -> li
         OSError, ValueError, SyntaxError, TypeError, KeyError, IndexError, AttributeError, OverflowError, EOFError, RuntimeError,
         struct.error, zlib.error,
     ) as error:  # fmt: skip
-        return [finding("image-damaged", detail=error)]
+        # Of bitmaps Pillow knows only the usual kinds.
+        return [finding("not-supported" if kind == "BMP" and "Unsupported" in str(error) else "image-damaged", detail=error)]
 
 
 def _frames(image: Image.Image, kind: str, properties: dict[str, Property]) -> list[Finding]:

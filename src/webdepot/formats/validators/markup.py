@@ -7,7 +7,9 @@ cut off; other errors are mended by every browser and told as warnings; what con
 """
 
 import codecs
+import io
 import re
+from dataclasses import replace
 from typing import BinaryIO
 
 from lxml import etree
@@ -24,6 +26,7 @@ SVG_NAMESPACE = "http://www.w3.org/2000/svg"
 _CHUNK_BYTES = 1 << 16
 _LIMITS = ("Excessive depth", "huge text node", "Maximum entity amplification", "xmlSAX2Characters: huge", "Buffer size limit", "too long")
 _OWN_TYPE = re.compile(rb"<!DOCTYPE\s+[^\[>\"']*\[[^\]]*<!ELEMENT", re.S)
+_OUTSIDE_TYPE = re.compile(rb"<!DOCTYPE\s+[^\[>\"']*(?:SYSTEM|PUBLIC)", re.S)
 _CUT_OFF = "eof-in-"
 _GRAVE = frozenset(("duplicate-id", "missing-title"))
 _CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w:.-]{2,40})", re.I)
@@ -48,8 +51,14 @@ def check_svg(stream: BinaryIO) -> Checked:
     if done.validity is Validity.NOT_VALID or done.properties.get("namespace") == SVG_NAMESPACE:
         return done
     root = done.properties.get("root")
-    wrong = "its first element is not svg" if root != "svg" else "its first element is not in the namespace of SVG"
-    return Checked(validity=Validity.NOT_VALID, findings=[finding("svg-not-shown", detail=wrong)], properties=done.properties)
+    stream.seek(0)
+    if root == "svg" and _OUTSIDE_TYPE.search(stream.read(_CHUNK_BYTES)):
+        # The document type of SVG 1.0 and 1.1 gives it its namespace; browsers do not read it, other programs do.
+        return replace(done, findings=[*done.findings, finding("svg-by-type")])
+    if root == "svg":
+        return replace(done, findings=[*done.findings, finding("svg-without-namespace")])
+    wrong = finding("svg-not-shown", detail="its first element is not svg")
+    return Checked(validity=Validity.NOT_VALID, findings=[wrong], properties=done.properties)
 
 
 def check_xml_part(stream: BinaryIO) -> str:
@@ -59,16 +68,19 @@ def check_xml_part(stream: BinaryIO) -> str:
 
 
 def _read(stream: BinaryIO, properties: dict[str, Property]) -> etree.XMLSyntaxError | None:
-    seen = _Seen(properties)
+    seen, head = _Seen(properties), b""
     parser = etree.XMLParser(target=seen, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         while chunk := stream.read(_CHUNK_BYTES):
+            head = head or chunk
             parser.feed(chunk)
         parser.close()
     except etree.XMLSyntaxError as error:
         return error
     finally:
         seen.finish()
+    if _OUTSIDE_TYPE.search(head):
+        return None  # that may say what a prefix stands for, as that of the manifests in old office documents does
     # libxml2 goes on behind a prefix that stands for nothing; other parsers do not (https://www.w3.org/TR/xml-names/).
     wrong = next((each for each in parser.feed_error_log if each.domain_name == "NAMESPACE" and "not defined" in each.message), None)
     return etree.XMLSyntaxError(wrong.message, wrong.type, wrong.line, wrong.column, None) if wrong else None
@@ -106,6 +118,8 @@ def check_html(stream: BinaryIO) -> Checked:
     data = stream.read(LONGEST_HTML_BYTES + 1)
     if len(data) > LONGEST_HTML_BYTES:
         return Checked(validity=Validity.NOT_CHECKED, findings=[finding("too-large", detail=f"more than {LONGEST_HTML_BYTES} bytes")])
+    if data.lstrip()[:5] == b"<?xml" and (done := check_xml(io.BytesIO(data))).validity is not Validity.NOT_VALID:
+        return done  # a page that is written as XML is read as such
     document = turbohtml.parse(data)
     errors = [(error.code, error.line) for error in document.errors]
     properties: dict[str, Property] = {"encoding": _encoding(data), "words": len(document.text.split())}

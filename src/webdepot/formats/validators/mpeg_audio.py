@@ -8,7 +8,9 @@ from typing import BinaryIO
 
 from webdepot.formats.texts import finding
 from webdepot.formats.validity import Checked, Property, Validity, judged
+from webdepot.model import Finding
 
+_MANY = 100
 MOST_BYTES = 64 << 20
 """So much is read; frames of a longer file are counted up to there."""
 _BITRATES = {
@@ -21,7 +23,9 @@ _BITRATES = {
 }
 _RATES = {3: (44100, 48000, 32000), 2: (22050, 24000, 16000), 0: (11025, 12000, 8000)}
 _SYNC = re.compile(rb"\xff[\xe0-\xff]")
-_TAGS = (b"TAG", b"APETAGEX", b"LYRICSBEGIN", b"3DI", b"ID3")
+_TAG = re.compile(rb"TAG|APETAGEX|LYRICSBEGIN|3DI|ID3|LYRICS200")
+"""What may stand behind the sound; a cut frame before it is passed over by players."""
+_LONGEST_FRAME_BYTES = 2881
 
 
 def check(stream: BinaryIO) -> Checked:
@@ -59,12 +63,12 @@ def _first_frame(data: bytes, at: int) -> int:
 
 
 def _frames(data: bytes, at: int, size_bytes: int, properties: dict[str, Property]) -> Checked:
-    count, duration_s = 0, 0.0
-    findings = []
+    start, count, duration_s = at, 0, 0.0
+    findings: list[Finding] = []
     while at + 4 <= len(data):
         frame = _frame(data, at)
         if frame is None:
-            if data.startswith(_TAGS, at) or not data[at : at + 4096].strip(b"\0"):
+            if _TAG.search(data, at, at + _LONGEST_FRAME_BYTES) or not data[at : at + 4096].strip(b"\0"):
                 break
             findings.append(finding("mp3-damaged", place=f"byte {at}", detail=f"no frame follows the first {count}"))
             break
@@ -72,11 +76,28 @@ def _frames(data: bytes, at: int, size_bytes: int, properties: dict[str, Propert
         properties.update(facts if not count else {})
         count, duration_s, at = count + 1, duration_s + seconds, at + length
     if at > size_bytes:
-        findings.append(finding("mp3-damaged", place=f"byte {size_bytes}", detail="its last frame is cut off"))
+        stated = _stated_bytes(data, start)
+        cut = stated > size_bytes - start if stated else count < _MANY
+        place = f"byte {size_bytes}"
+        findings.append(
+            finding("mp3-damaged", place=place, detail="its last frame is cut off") if cut else finding("mp3-cut-off", place=place)
+        )
     if size_bytes > len(data):
         duration_s *= size_bytes / max(1, len(data))
     properties |= {"frames": count, "duration_s": round(duration_s, 3)}
     return judged(findings, properties, best=Validity.VALID)
+
+
+def _stated_bytes(data: bytes, start: int) -> int:
+    """How long the sound is by its first frame, as encoders write it (Xing, Info or VBRI); 0 where it does not say so."""
+    head = data[start : start + 200]
+    if (at := max(head.find(b"Xing"), head.find(b"Info"))) >= 0:
+        flags = int.from_bytes(head[at + 4 : at + 8], "big")
+        place = at + 8 + (4 if flags & 1 else 0)
+        return int.from_bytes(head[place : place + 4], "big") if flags & 2 else 0
+    if (at := head.find(b"VBRI")) >= 0:
+        return int.from_bytes(head[at + 10 : at + 14], "big")
+    return 0
 
 
 def _frame(data: bytes, at: int) -> tuple[int, float, dict[str, Property]] | None:

@@ -18,6 +18,8 @@ _FORBIDDEN = re.compile(
     rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]|\xed[\xa0-\xbf][\x80-\xbf]|\xf0[\x80-\x8f][\x80-\xbf]{2}|[\xf5-\xf7][\x80-\xbf]{3}"
 )
 _CUT = re.compile(rb"(?:[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{1,2})\Z")
+_HIGH = bytes(range(0x80, 0x100))
+_FEW, _MUCH = 16, 0.2
 # Signs that stand between letters in no language's 8-bit encoding: quotation marks, the euro, and y with dots.
 _ODD = re.compile(rb"(?<=[A-Za-z ])[\x80-\x84\x86-\x89\x8b\x8d\x8f-\x91\x93-\x95\x98\x99\x9b\x9d\xfe\xff](?=[A-Za-z])")
 
@@ -48,10 +50,13 @@ def check(stream: BinaryIO) -> Checked:
 def _not_utf_8(stream: BinaryIO, place: int, reason: str, encoding: str) -> Checked:
     stream.seek(0)
     data = stream.read(LOOKED_AT_BYTES)
-    right = len(_MULTIBYTE.findall(data))
-    wrong = sum(1 for byte in _MULTIBYTE.sub(b"", data) if byte > 0x7F)
+    rest, right = _MULTIBYTE.subn(b"", data)
+    wrong = len(rest) - len(rest.translate(None, _HIGH))
+    high = len(data) - len(data.translate(None, _HIGH))
+    # Encodings of East Asia look like broken UTF-8 everywhere; damage is in one place.
+    is_other = encoding == "utf-8" and not data.startswith(codecs.BOM_UTF8) and high > _FEW and wrong > high * _MUCH
     meant = encoding == "utf-16" or data.startswith(codecs.BOM_UTF8) or right > wrong or _FORBIDDEN.search(data) or _CUT.search(data)
-    if meant or (_ODD.search(data) and wrong <= 3):
+    if not is_other and (meant or (_ODD.search(data) and wrong <= 3)):
         return judged([finding("text-damaged", place=f"byte {place}", detail=reason)], {"encoding": encoding.upper()})
     properties: dict[str, Property] = {"encoding": "8-bit", "words": len(data.split()), "lines": data.count(b"\n") + 1}
     return Checked(validity=Validity.WELL_FORMED, findings=[finding("not-utf-8")], properties=properties)

@@ -62,6 +62,8 @@ class KnownHost:
 
     @property
     def evidence(self) -> list[str]:
+        if self.own is None and not self.case and not self.signs:
+            return ["its name leads nowhere now; the next run looks again"]
         return [f"{sign['words']} ({sign['weight']:+.1f})" for sign in self.signs]
 
 

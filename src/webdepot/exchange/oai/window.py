@@ -1,0 +1,69 @@
+"""Lists of records by datestamp, page by page. A page goes on behind the last record of the one before: it costs the same at any depth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, func, literal, select, tuple_
+
+from webdepot.database import Moment
+from webdepot.exchange.catalogue import Record, from_row
+from webdepot.exchange.tables import catalogue, catalogue_sets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Which records: from and until are seconds, both included."""
+
+    set_spec: str = ""
+    since: datetime | None = None
+    until: datetime
+    objects_only: bool = False
+    """Only what can be handed over; formats that tell of files have no other."""
+
+
+def page(connection: Connection, window: Window, *, after: tuple[datetime, str] | None, limit: int) -> list[Record]:
+    """The next records in the order of datestamp and key."""
+    at, key, conditions = _place(window)
+    chosen = select(catalogue)
+    if window.set_spec:
+        chosen = chosen.join(catalogue_sets, catalogue_sets.c.key == catalogue.c.key)
+    chosen = _within(chosen, window, at, conditions)
+    if after is not None:
+        chosen = chosen.where(tuple_(at, key) > tuple_(literal(after[0], Moment), literal(after[1])))
+    rows = connection.execute(chosen.order_by(at, key).limit(limit)).mappings()
+    return [from_row(row) for row in rows]
+
+
+def count(connection: Connection, window: Window) -> int:
+    at, _, conditions = _place(window)
+    chosen = select(func.count()).select_from(catalogue)
+    if window.set_spec:
+        chosen = chosen.join(catalogue_sets, catalogue_sets.c.key == catalogue.c.key)
+    return int(connection.execute(_within(chosen, window, at, conditions)).scalar_one())
+
+
+def earliest(connection: Connection) -> datetime | None:
+    """A moment before which there can be no datestamp; None while there are no records."""
+    found: datetime | None = connection.execute(select(func.min(catalogue.c.created_at))).scalar()
+    return found
+
+
+def specs(connection: Connection) -> list[str]:
+    """Every set that has a record."""
+    return list(connection.execute(select(catalogue_sets.c.spec).distinct().order_by(catalogue_sets.c.spec)).scalars())
+
+
+def _place(window: Window) -> tuple[ColumnElement[datetime], ColumnElement[str], Sequence[ColumnElement[bool]]]:
+    """The columns that order the list: of the sets where one is asked for, so that its own index serves."""
+    if window.set_spec:
+        return catalogue_sets.c.changed_at, catalogue_sets.c.key, (catalogue_sets.c.spec == window.set_spec,)
+    return catalogue.c.changed_at, catalogue.c.key, ()
+
+
+def _within(chosen: Select[Any], window: Window, at: ColumnElement[datetime], conditions: Sequence[ColumnElement[bool]]) -> Select[Any]:
+    chosen = chosen.where(at < literal(window.until.replace(microsecond=0) + timedelta(seconds=1), Moment), *conditions)
+    if window.since is not None:
+        chosen = chosen.where(at >= literal(window.since, Moment))
+    return chosen.where(catalogue.c.is_object) if window.objects_only else chosen

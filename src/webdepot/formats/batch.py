@@ -1,0 +1,68 @@
+"""Files on their way to a guarded child: one open descriptor that holds them one after the other, and the place of each.
+
+Small payloads are joined in a file in memory; a file on disk goes as it is. A child reads a piece of the descriptor by its place and
+never moves its position, which parent and child share.
+"""
+
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+_IN_MEMORY_BYTES = 8 << 20
+
+
+class Batch:
+    """Payloads to hand to a child. Close it, or use it in a `with`."""
+
+    def __init__(self, payloads: Sequence[bytes | Path]) -> None:
+        """Some of bytes, or one on disk."""
+        self.places: list[tuple[int, int]] = []
+        """Offset and size of each payload in the descriptor."""
+        if len(payloads) == 1 and isinstance(payloads[0], Path):
+            self.descriptor = os.open(payloads[0], os.O_RDONLY | os.O_CLOEXEC)
+            self.places.append((0, os.fstat(self.descriptor).st_size))
+            return
+        self.descriptor = os.memfd_create("payloads", os.MFD_CLOEXEC)
+        with os.fdopen(self.descriptor, "wb", closefd=False) as file:
+            for payload in payloads:
+                data = payload if isinstance(payload, bytes) else payload.read_bytes()
+                self.places.append((file.tell(), len(data)))
+                file.write(data)
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def __enter__(self) -> "Batch":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One payload of a batch, in the child."""
+
+    descriptor: int
+    offset: int
+    size_bytes: int
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing else is in the descriptor."""
+        return self.offset == 0 and os.fstat(self.descriptor).st_size == self.size_bytes
+
+    def read(self, size_bytes: int, at: int = 0) -> bytes:
+        return os.pread(self.descriptor, max(0, min(size_bytes, self.size_bytes - at)), self.offset + at)
+
+    def opened(self) -> BinaryIO:
+        """All of it as a stream: small ones from memory, a file on disk from there."""
+        if self.size_bytes > _IN_MEMORY_BYTES and self.is_all:
+            return Path(f"/proc/self/fd/{self.descriptor}").open("rb")
+        return io.BytesIO(self.read(self.size_bytes))

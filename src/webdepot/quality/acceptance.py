@@ -1,0 +1,46 @@
+"""May rules accept a harvest without a person? Pure: the verdict of the check, the harvest in figures, the last accepted one beside it.
+
+Rules only ever say yes to what is like what a person said yes to before; everything else waits for a person, with the reason.
+"""
+
+from dataclasses import dataclass
+
+from webdepot.model import Answer, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    documents: int
+    size_bytes: int
+    not_valid: int = 0
+    """Files that are not valid by their format."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptanceLimits:
+    after_accepted: int = 1
+    documents_differ: float = 0.5
+    bytes_differ: float = 0.5
+    not_valid: float = 0.1
+
+
+def by_rules(checked: Verdict, now: Figures, last: Figures | None, accepted_before: int, limits: AcceptanceLimits) -> Verdict:
+    """ACCEPT within all limits, else PASS with the reason for which a person should look."""
+    if checked.answer is not Answer.ACCEPT:
+        return _person(checked.rule, checked.reason)
+    if accepted_before < limits.after_accepted:
+        words = f"{accepted_before} harvests of this site were accepted before; rules need {limits.after_accepted}."
+        return _person("too-new", words)
+    if now.not_valid > now.documents * limits.not_valid:
+        return _person("not-valid", f"{now.not_valid} of {now.documents} files are not valid by their format.")
+    for rule, words, here, there, limit in (
+        ("documents-differ", "documents", now.documents, last.documents if last else 0, limits.documents_differ),
+        ("bytes-differ", "bytes", now.size_bytes, last.size_bytes if last else 0, limits.bytes_differ),
+    ):
+        if last is not None and abs(here - there) > there * limit:
+            return _person(rule, f"{here:,} {words} came, {there:,} the last time: more than {limit:.0%} apart.")
+    return Verdict(answer=Answer.ACCEPT, rule="within-limits", reason=f"{checked.reason} Like the last accepted harvest.")
+
+
+def _person(rule: str, reason: str) -> Verdict:
+    return Verdict(answer=Answer.PASS, rule=rule, reason=reason)

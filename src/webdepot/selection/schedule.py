@@ -1,0 +1,234 @@
+"""When is a target harvested? Frequencies, windows and next dates as pure functions; wall clock times are those of one zone.
+
+    frequency    first day, time        the dates
+    weekly       2026-03-31, 22:00      every seventh day at 22:00, in summer and in winter
+    monthly      2026-01-31, 22:00      the 31st, or the last day of a shorter month; never drifting
+    cron         0 3 * * MON-FRI        as Debian's cron reads it (https://github.com/cuu508/cronsim), not before the first day
+
+A window (22:00-06:00) says in which hours a harvest may run: what is due outside it waits for its opening, what still runs at its
+end stops and goes on in the next one.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from cronsim import CronSim, CronSimError
+
+from webdepot.errors import ConfigError, InputError
+from webdepot.model import TargetId
+
+_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d\Z")
+_DAY = timedelta(days=1)
+LONGEST_CRON = 100
+
+
+class Frequency(StrEnum):
+    ONCE = "once"
+    DAILY = "daily"
+    WEEKLY = "weekly"
+    FORTNIGHTLY = "fortnightly"
+    MONTHLY = "monthly"
+    QUARTERLY = "quarterly"
+    HALF_YEARLY = "half-yearly"
+    YEARLY = "yearly"
+    CRON = "cron"
+
+
+_DAYS = {Frequency.DAILY: 1, Frequency.WEEKLY: 7, Frequency.FORTNIGHTLY: 14}
+_MONTHS = {Frequency.MONTHLY: 1, Frequency.QUARTERLY: 3, Frequency.HALF_YEARLY: 6, Frequency.YEARLY: 12}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dates:
+    """What decides the dates of a plan."""
+
+    frequency: Frequency
+    first_on: date
+    at_time: time = time(3)
+    cron: str = ""
+    last_on: date | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Hours of the day in which a harvest may run; over midnight when it ends before it opens."""
+
+    opens: time
+    closes: time
+
+    def has(self, at: time) -> bool:
+        return self.opens <= at < self.closes if self.opens < self.closes else at >= self.opens or at < self.closes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How and when one target is harvested."""
+
+    target: TargetId
+    dates: Dates
+    window: Window | None = None
+    profile: str = ""
+    """Name of a profile; empty means the configuration."""
+    is_active: bool = True
+    next_at: datetime | None = None
+    last_at: datetime | None = None
+    changed_by: str = ""
+    changed_at: datetime | None = None
+
+
+def zone_of(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigError(f"[schedule] timezone = {name!r} is no time zone. Write it like Europe/Amsterdam.") from error
+
+
+def read_dates(frequency: str, *, first_on: str, at_time: str = "", cron: str = "", last_on: str = "") -> Dates:
+    """From what a person filled in; InputError names the part that is wrong."""
+    try:
+        chosen = Frequency(frequency)
+    except ValueError:
+        raise InputError(f"{frequency[:30]!r} is no frequency. There are: {', '.join(Frequency)}.") from None
+    expression = " ".join(cron.split())
+    if chosen is Frequency.CRON:
+        _check_cron(expression)
+    elif expression:
+        raise InputError(f"A cron expression goes with the frequency cron, not with {chosen.value}.")
+    first, last = _day(first_on, "first day"), _day(last_on, "last day") if last_on else None
+    if last is not None and last < first:
+        raise InputError(f"The last day {last} lies before the first day {first}.")
+    return Dates(frequency=chosen, first_on=first, at_time=_time(at_time or "03:00"), cron=expression, last_on=last)
+
+
+def read_window(opens: str, closes: str) -> Window | None:
+    """Both or neither."""
+    if not opens and not closes:
+        return None
+    if not opens or not closes:
+        raise InputError("A window needs both an opening and a closing time.")
+    if opens == closes:
+        raise InputError("A window that opens and closes at the same time has no hours.")
+    return Window(opens=_time(opens), closes=_time(closes))
+
+
+def next_after(dates: Dates, after: datetime, zone: ZoneInfo) -> datetime | None:
+    """The first date later than a moment; None when there is none any more."""
+    for day, at in _dates_from(dates, after.astimezone(zone).date() - _DAY, after, zone):
+        if dates.last_on is not None and day > dates.last_on:
+            return None
+        if at > after:
+            return at
+    return None
+
+
+def last_before(dates: Dates, first: datetime, now: datetime, zone: ZoneInfo) -> tuple[datetime, int]:
+    """Of the dates from `first` to now the latest, and how many there were before it: those are let go."""
+    latest, missed = first, 0
+    while (following := next_after(dates, latest, zone)) is not None and following <= now and missed < 100_000:
+        latest, missed = following, missed + 1
+    return latest, missed
+
+
+def opening(window: Window | None, moment: datetime, zone: ZoneInfo) -> datetime:
+    """The moment itself if the window is open then, else when it opens next."""
+    if window is None:
+        return moment
+    local = moment.astimezone(zone)
+    if window.has(local.time()):
+        return moment
+    day = local.date() if local.time() < window.opens else local.date() + _DAY
+    return _moment(day, window.opens, zone)
+
+
+def is_open(window: Window | None, moment: datetime, zone: ZoneInfo) -> bool:
+    return window is None or window.has(moment.astimezone(zone).time())
+
+
+def falls_on(dates: Dates, day: date, zone: ZoneInfo) -> bool:
+    """Is it harvested on that day?"""
+    if day < dates.first_on or (dates.last_on is not None and day > dates.last_on):
+        return False
+    if dates.frequency is Frequency.ONCE:
+        return day == dates.first_on
+    if dates.frequency in _DAYS:
+        return (day - dates.first_on).days % _DAYS[dates.frequency] == 0
+    if dates.frequency in _MONTHS:
+        months = _months_between(dates.first_on, day)
+        return months % _MONTHS[dates.frequency] == 0 and _add_months(dates.first_on, months) == day
+    at = next(_cron(dates.cron, _moment(day, time(), zone) - timedelta(seconds=1), zone), None)
+    return at is not None and at.astimezone(zone).date() == day
+
+
+def _dates_from(dates: Dates, start: date, after: datetime, zone: ZoneInfo) -> Iterator[tuple[date, datetime]]:
+    """Days and moments in their order, from a day at or before `start` on."""
+    first = dates.first_on
+    if dates.frequency is Frequency.ONCE:
+        yield first, _moment(first, dates.at_time, zone)
+    elif dates.frequency in _DAYS:
+        step = _DAYS[dates.frequency]
+        day = first + timedelta(days=max((start - first).days // step, 0) * step)
+        while True:
+            yield day, _moment(day, dates.at_time, zone)
+            day += timedelta(days=step)
+    elif dates.frequency in _MONTHS:
+        step = _MONTHS[dates.frequency]
+        number = max(_months_between(first, start) // step - 1, 0)
+        while True:
+            day = _add_months(first, number * step)
+            yield day, _moment(day, dates.at_time, zone)
+            number += 1
+    else:
+        earliest = max(after, _moment(first, time(), zone) - timedelta(seconds=1))
+        for at in _cron(dates.cron, earliest, zone):
+            yield at.astimezone(zone).date(), at
+
+
+def _cron(expression: str, after: datetime, zone: ZoneInfo) -> Iterator[datetime]:
+    try:
+        for at in CronSim(expression, after.astimezone(zone)):
+            yield at.astimezone(UTC)
+    except CronSimError:
+        return
+
+
+def _check_cron(expression: str) -> None:
+    if len(expression) > LONGEST_CRON or len(expression.split()) != 5:
+        raise InputError("A cron expression has five fields: minute hour day month weekday, as in 0 3 * * MON.")
+    try:
+        next(CronSim(expression, datetime(2024, 1, 1, tzinfo=UTC)))
+    except (CronSimError, StopIteration) as error:
+        raise InputError(f"{expression!r} is no cron expression that ever comes true: {error}. Write it like 0 3 * * MON.") from error
+
+
+def _moment(day: date, at: time, zone: ZoneInfo) -> datetime:
+    return datetime.combine(day, at, tzinfo=zone).astimezone(UTC)
+
+
+def _months_between(first: date, other: date) -> int:
+    return (other.year - first.year) * 12 + other.month - first.month
+
+
+def _add_months(day: date, months: int) -> date:
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    following = date(year + (month == 11), (month + 1) % 12 + 1, 1)
+    return date(year, month + 1, min(day.day, (following - _DAY).day))
+
+
+def _day(text: str, what: str) -> date:
+    try:
+        day = date.fromisoformat(text.strip())
+    except ValueError:
+        raise InputError(f"{text[:30]!r} is no {what}. Write it like 2027-01-31.") from None
+    if not 1990 <= day.year <= 2200:
+        raise InputError(f"The {what} {day} lies outside of all reason.")
+    return day
+
+
+def _time(text: str) -> time:
+    if not _TIME.match(text.strip()):
+        raise InputError(f"{text[:10]!r} is no time of day. Write it like 22:30.")
+    return time.fromisoformat(text.strip())

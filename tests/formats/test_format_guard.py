@@ -1,0 +1,85 @@
+"""Guards: many files at a time, one of which hangs or kills; nothing left behind, whoever is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from format_samples import HTML, image, zipped
+
+from webdepot.formats import scratch
+from webdepot.formats.examine import Examiner, Exhibit
+from webdepot.formats.guard import Limits
+from webdepot.formats.validity import Validity
+
+PNG = image("PNG")
+
+
+def exhibit(number, payload, name):
+    return Exhibit(payload=payload, name=name, mime="", subject=str(number))
+
+
+def test_one_that_does_not_end_costs_only_itself():
+    slow = zipped({str(number): bytes(3_000_000) for number in range(80)})
+    files = [(HTML, "a.html"), (PNG, "a.png"), (slow, "a.zip"), (b"a { color: red }", "a.css"), (slow + b"\n", "b.zip"), (PNG, "b.png")]
+    with Examiner(limits=Limits(time_s=0.2)) as examiner:
+        found = examiner.examine_many([exhibit(number, *file) for number, file in enumerate(files)])
+    assert [each.format.puid for each in found] == ["fmt/471", "fmt/11", "x-fmt/263", "x-fmt/224", "x-fmt/263", "fmt/11"]
+    valid, given_up = Validity.VALID, Validity.NOT_CHECKED
+    assert [each.validity for each in found] == [valid, valid, given_up, valid, given_up, valid]
+    assert [each.code for each in found[2].findings] == ["formats.gave-up-time"]
+    assert found[2].findings[0].subject == "2"
+    assert found[3].findings == []
+
+
+def test_many_answers_are_as_one_by_one(examiner):
+    files = [exhibit(number, HTML + b"<p>%d</p>" % number, "a.html") for number in range(300)]
+    together = examiner.examine_many(files)
+    assert len(together) == len(files)
+    assert together[7] == examiner.examine(files[7].payload, name="a.html", mime="", subject="7")
+
+
+def test_nothing_is_left_when_a_child_is_killed():
+    with Examiner() as examiner:
+        examiner.examine(HTML, name="a.html", mime="")
+        folder = examiner._identifying._scratch.path
+        assert list(folder.glob("*/*.html"))
+        os.kill(examiner._identifying.pid, signal.SIGKILL)
+        assert examiner.examine(HTML, name="a.html", mime="").findings[0].code == "formats.identify-gave-up"
+        assert not folder.exists()
+        assert examiner.examine(PNG, name="a.png", mime="").format.puid == "fmt/11"
+        folder = examiner._identifying._scratch.path
+    assert not folder.exists()
+
+
+def test_nothing_is_left_when_the_parent_is_killed():
+    program = (
+        "import time\nfrom webdepot.formats.examine import Examiner\nexaminer = Examiner()\n"
+        "examiner.examine(b'<html></html>', name='a.html', mime='')\n"
+        "print(examiner._identifying._scratch.path, flush=True)\ntime.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
+        folder = Path(parent.stdout.readline().decode().strip())
+        assert list(folder.glob("*/*.html"))
+        parent.kill()
+    deadline = time.monotonic() + 30
+    while folder.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not folder.exists()
+
+
+def test_what_a_killed_pair_left_is_swept_away(monkeypatch, tmp_path):
+    monkeypatch.setattr(scratch, "_MEMORY", tmp_path)
+    old, held = tmp_path / "webdepot-guard-old", scratch.Scratch()
+    old.mkdir()
+    (old / "payload.html").symlink_to("/proc/self/fd/9")
+    for path in (old, held.path):
+        os.utime(path, (1, 1))
+    scratch._sweep.cache_clear()
+    other = scratch.Scratch()
+    assert sorted(tmp_path.iterdir()) == sorted((held.path, other.path))
+    held.close()
+    other.close()
+    assert not list(tmp_path.iterdir())

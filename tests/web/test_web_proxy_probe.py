@@ -1,0 +1,57 @@
+"""Proxy mode in a real browser: every probe of the probe site works, and nothing but the proxy is asked."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from probe_site import GROUPS, HOST, harvested
+from proxied import Proxied, serving_proxy
+
+pytestmark = pytest.mark.browser
+QUIET = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
+    home = harvested(tmp_path_factory.mktemp("probe") / "home", udp_port=9)
+    with serving_proxy(home) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser(proxied: Proxied) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium",
+            # The probes are about what the web can do; half of that browsers offer to secure origins only.
+            args=["--no-sandbox", *QUIET, f"--unsafely-treat-insecure-origin-as-secure=http://{HOST}"],
+            proxy={"server": proxied.proxy},
+        )
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, ignore_https_errors=True)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_every_mechanism_works_through_the_proxy(page: Page, group: str):
+    page.goto(f"http://{HOST}/{group}.html")
+    expect(page.locator("html[data-done]")).to_be_attached(timeout=40_000)
+    told: dict[str, str] = page.evaluate("told")
+    assert {name: words for name, words in told.items() if words != "ok"} == {}
+    assert len(told) >= GROUPS[group]
+
+
+def test_the_page_of_the_proxy_itself(page: Page):
+    page.goto("http://webdepot.proxy/")
+    page.get_by_label("Date").fill("2012")
+    page.get_by_role("button").click()
+    expect(page.get_by_label("Date")).to_have_value("2012-12-31")
+    page.get_by_label("Date").fill("")
+    page.get_by_role("button").click()
+    expect(page.get_by_label("Date")).to_have_value("")
