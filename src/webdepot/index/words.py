@@ -9,7 +9,7 @@ import heapq
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 
 MARK = "\u200b"
@@ -23,6 +23,7 @@ _UNSPACED = re.compile(
 )
 # Two letters that one letter may stand for, or a single one.
 _FOLDED = re.compile(r"ss|ae|oe|th|ij|.", re.DOTALL)
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _MOST_OCCURRENCES = 100
 _LETTERS = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ħ": "h", "ı": "i", "ĳ": "ij"}
@@ -71,13 +72,13 @@ def snippet(text: str, phrases: Sequence[Sequence[str]], is_match: Callable[[str
     `phrases` are sequences of folded words (a single word is one of length one). Where none of them occurs, words that `is_match`
     accepts (the same stem) and that begin like one of them are taken instead.
     """
-    searched = text[:_SEARCHED_CHARS]
+    searched = _Searched(text[:_SEARCHED_CHARS])
     found = list(islice(_occurrences(searched, phrases), _MOST_OCCURRENCES))
     if not found and is_match is not None:
         starts = tuple(sorted({phrase[0][:2] for phrase in phrases if len(phrase) == 1}))
         accepted = lru_cache(maxsize=None)(is_match)
-        places = _beginning(starts).finditer(_folded_in_place(searched) or searched.lower())
-        words = ((word.start(), word.end(), 0) for word in places if accepted(searched[word.start() : word.end()]))
+        places = _beginning(starts).finditer(searched.folded or searched.lowered) if starts else iter(())
+        words = ((word.start(), word.end(), 0) for word in places if accepted(searched.text[word.start() : word.end()]))
         found = list(islice(words, _MOST_OCCURRENCES))
     start, end = _best_window(text, found)
     cut = text[start:end]
@@ -85,73 +86,84 @@ def snippet(text: str, phrases: Sequence[Sequence[str]], is_match: Callable[[str
     return _cleaned(cut, marks, leading=start > 0, trailing=end < len(text))
 
 
-def _occurrences(text: str, phrases: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, int]]:
+class _Searched:
+    """A text, and what it is compared as: each form is made once, and only where a plainer one has not been enough."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lowered = text.lower()
+
+    @cached_property
+    def folded(self) -> str | None:
+        """Without case and accents, character for character; None where a letter folds to two or an accent stands by itself."""
+        if self.lowered.isascii():
+            return self.lowered
+        if len(self.lowered) != len(self.text):
+            return None
+        letters, made = set(_BEYOND_ASCII.findall(self.lowered)), self.lowered
+        if any(map(_NOT_IN_PLACE.match, letters)):
+            return None
+        # Few letters have accents: replacing one takes a hundredth of translating the text.
+        for letter in letters & _letters_in_place().keys():
+            made = made.replace(letter, _letters_in_place()[letter])
+        return made
+
+
+def _occurrences(searched: _Searched, phrases: Sequence[Sequence[str]]) -> Iterator[tuple[int, int, int]]:
     """(start, end, which phrase) of every occurrence, in order."""
     if not phrases:
         return
     # The longest first: a phrase before its first word.
     order = tuple(tuple(phrase) for phrase in sorted(phrases, key=len, reverse=True))
     # Mostly the words stand there without accents, and taking accents off a whole text takes longer than finding them.
-    lowered = text.lower()
-    plain = _plainly(lowered, order) if len(lowered) == len(text) else iter(())
+    plain = _plainly(searched.lowered, order) if len(searched.lowered) == len(searched.text) else iter(())
     first = next(plain, None)
     if first is not None:
         yield first
         yield from plain
         return
-    same_length = None if text.isascii() else _folded_in_place(text)
-    if same_length is not None:
-        yield from _plainly(same_length, order)
-    elif not text.isascii():
-        for found in _pattern(order).finditer(text):
+    if searched.text.isascii():
+        return
+    if searched.folded is not None:
+        yield from _plainly(searched.folded, order)
+    else:
+        for found in _pattern(order).finditer(searched.text):
             yield found.start(), found.end(), found.lastindex or 0
 
 
 def _plainly(text: str, phrases: tuple[tuple[str, ...], ...]) -> Iterator[tuple[int, int, int]]:
     """Occurrences in folded text."""
-    if all(len(phrase) == 1 for phrase in phrases):
-        several = [_places(text, phrase[0], number) for number, phrase in enumerate(phrases, start=1)]
-        return several[0] if len(several) == 1 else iter(heapq.merge(*several))
-    return ((found.start(), found.end(), found.lastindex or 0) for found in _plain_pattern(phrases).finditer(text))
+    several = [_places(text, phrase, number) for number, phrase in enumerate(phrases, start=1)]
+    return several[0] if len(several) == 1 else iter(heapq.merge(*several, key=lambda found: (found[0], -found[1])))
 
 
-def _places(text: str, word: str, number: int) -> Iterator[tuple[int, int, int]]:
-    """Where a word stands by itself in folded text: ten times as fast as a pattern."""
-    at = text.find(word)
+def _places(text: str, phrase: tuple[str, ...], number: int) -> Iterator[tuple[int, int, int]]:
+    """Where words stand in a row by themselves in folded text: ten times as fast as a pattern."""
+    first, rest = phrase[0], _behind(phrase[1:])
+    at = text.find(first)
     while at >= 0:
-        end = at + len(word)
-        if not (at and text[at - 1].isalnum()) and not (end < len(text) and text[end].isalnum()):
-            yield at, end, number
-        at = text.find(word, end)
+        behind = rest.match(text, at + len(first)) if not (at and text[at - 1].isalnum()) else None
+        if behind is not None:
+            yield at, behind.end(), number
+        at = text.find(first, at + len(first))
 
 
-def _folded_in_place(text: str) -> str | None:
-    """Text without case and accents, character for character; None where a letter folds to two or an accent stands by itself."""
-    if text.isascii():
-        return text.lower()
-    lowered = text.lower()
-    if len(lowered) != len(text) or _NOT_IN_PLACE.search(lowered):
-        return None
-    return lowered.translate(_letters_in_place())
+@lru_cache(maxsize=256)
+def _behind(words: tuple[str, ...]) -> re.Pattern[str]:
+    """What stands behind the first word: the others, and the end of the last."""
+    return re.compile("".join(r"[\W_]+" + re.escape(word) for word in words) + r"(?![^\W_])")
 
 
 @lru_cache(maxsize=1)
-def _letters_in_place() -> dict[int, str]:
+def _letters_in_place() -> dict[str, str]:
     """Letters with accents whose folded form is one letter."""
-    return {ord(char): base for base, chars in _variants().items() if len(base) == 1 for char in chars}
+    return {char: base for base, chars in _variants().items() if len(base) == 1 for char in chars}
 
 
 @lru_cache(maxsize=256)
 def _beginning(starts: tuple[str, ...]) -> re.Pattern[str]:
     """Words that begin like one of these."""
     return re.compile(r"\b(?:" + "|".join(map(re.escape, starts)) + r")[^\W_]*")
-
-
-@lru_cache(maxsize=256)
-def _plain_pattern(phrases: tuple[tuple[str, ...], ...]) -> re.Pattern[str]:
-    """Finds folded words in folded text."""
-    parts = [r"[\W_]+".join(map(re.escape, phrase)) for phrase in phrases]
-    return re.compile(r"\b(?:" + "|".join(f"({part})" for part in parts) + r")(?![^\W_])")
 
 
 @lru_cache(maxsize=256)
