@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+import zipfile
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +15,7 @@ from webdepot.access import saved
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.container import shelf
+from webdepot.depot import zipped
 from webdepot.errors import InputError, NotFound
 from webdepot.ports import Facet, Part
 from webdepot.services import exporting, founding, indexing, searching
@@ -157,10 +159,57 @@ def test_exported_records_are_a_container_that_others_read(archive):
     }
 
 
+def test_an_exported_table_is_read_by_arrow(archive):
+    from pyarrow import parquet
+
+    table = parquet.read_table(io.BytesIO(exported(archive, Form.PARQUET))).to_pylist()
+    assert [row["captured"].strftime("%Y%m%d") for row in sorted(table, key=lambda row: row["captured"])] == [
+        "20100101",
+        "20110101",
+        "20110601",
+        "20130101",
+    ]
+    (news,) = (row for row in table if row["url"].endswith("news"))
+    assert (news["title"], news["text"], news["valid_to"]) == ("News", "A lighthouse was sold.", "")
+    assert parquet.read_table(io.BytesIO(exported(archive, Form.PARQUET, "nothing-at-all"))).num_rows == 0
+
+
+def test_an_exported_wacz_is_whole_and_its_index_leads_to_its_records(archive, tmp_path):
+    with zipfile.ZipFile(io.BytesIO(exported(archive, Form.WACZ))) as made:
+        assert made.testzip() is None
+        zipped.unpack(made, tmp_path / "wacz")
+    assert list(zipped.check_wacz(tmp_path / "wacz")) == []
+    lines = (tmp_path / "wacz" / "indexes" / "index.cdxj").read_text().splitlines()
+    assert len(lines) == 4
+    assert lines == sorted(lines)
+    with (tmp_path / "wacz" / "archive" / "data.warc.gz").open("rb") as stream:
+        for line in lines:
+            _, timestamp, facts = line.split(" ", 2)
+            place = json.loads(facts)
+            stream.seek(int(place["offset"]))
+            (record,) = ArchiveIterator(io.BytesIO(stream.read(int(place["length"]))))
+            assert record.rec_headers["WARC-Date"].replace("-", "")[:8] == timestamp[:8]
+    pages = [json.loads(line) for line in (tmp_path / "wacz" / "pages" / "pages.jsonl").read_text().splitlines()]
+    assert {page.get("title") for page in pages} == {"All pages", "Home", "News"}
+
+
+def test_records_of_arc_files_are_exported_as_warc(archive, tmp_path):
+    body = b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<title>Old</title><p>A zeppelin over the town."
+    head = b"filedesc://x.arc 0.0.0.0 19970101000000 text/plain 72\n1 0 Test\nURL IP-address Archive-date Content-type Archive-length\n\n"
+    line = b"http://old.org/ 127.0.0.1 19970203040506 text/html %d\n" % len(body)
+    (tmp_path / "old.arc").write_bytes(head + line + body + b"\n")
+    taken(archive, tmp_path / "old.arc", "old")
+    record = next(ArchiveIterator(io.BytesIO(exported(archive, Form.WARC, "zeppelin")), check_digests="raise"))
+    assert (record.rec_headers["WARC-Target-URI"], record.rec_headers["WARC-Date"]) == ("http://old.org/", "1997-02-03T04:05:06Z")
+    assert b"zeppelin" in record.content_stream().read()
+
+
 def test_exports_leave_out_what_is_closed(archive):
     closing(archive, "org,example)/news")
     for form in Form:
-        assert b"news" not in exported(archive, form).lower()
+        data = exported(archive, form).lower()
+        assert b"news" not in data, form
+        assert len(data) > 100
 
 
 def test_formulas_are_words_in_a_table():

@@ -32,7 +32,7 @@ LONGEST_DATAPACKAGE_BYTES = 64 << 20
 HIGHEST_RATIO = 1000
 """A member that unpacks to more than so many times its size, beyond `SMALL_BYTES`, is no honest file."""
 SMALL_BYTES = 64 << 20
-_DATE = (1980, 1, 1, 0, 0, 0)
+DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def write_zip(store: ObjectStore, inventory: Inventory, target: Path) -> int:
@@ -57,23 +57,22 @@ def write_wacz(
             made.add("indexes/index.cdxj", _index(captures, pages), compressed=True)
             pages.seek(0)
             made.add("pages/pages.jsonl", iter(lambda: pages.read(CHUNK_BYTES), b""), compressed=True)
-        described = _json(
-            {
-                "profile": "data-package",
-                "wacz_version": WACZ_VERSION,
-                "title": title,
-                "software": software,
-                "created": to_iso(created),
-                "resources": [
-                    {"name": path.rpartition("/")[2].lower(), "path": path, "hash": f"sha256:{value}", "bytes": size}
-                    for path, (size, value) in made.members.items()
-                ],
-            }
-        )
-        made.add(DATAPACKAGE, iter([described]), compressed=True)
-        digests = {"path": DATAPACKAGE, "hash": f"sha256:{hashlib.sha256(described).hexdigest()}"}
-        made.add("datapackage-digest.json", iter([_json(digests)]), compressed=True)
+        described = describe(made.members, title=title, created=created, software=software)
+        for name, data in described.items():
+            made.add(name, iter([data]), compressed=True)
         return made.size_bytes
+
+
+def describe(members: Mapping[str, tuple[int, str]], *, title: str, created: datetime, software: str) -> dict[str, bytes]:
+    """The last two members of a WACZ: what is in it, by size and SHA-256, and the digest of that."""
+    resources = [
+        {"name": path.rpartition("/")[2].lower(), "path": path, "hash": f"sha256:{value}", "bytes": size}
+        for path, (size, value) in members.items()
+    ]
+    facts: dict[str, object] = {"profile": "data-package", "wacz_version": WACZ_VERSION, "title": title, "software": software}
+    described = json_line({**facts, "created": to_iso(created), "resources": resources})
+    digests = {"path": DATAPACKAGE, "hash": f"sha256:{hashlib.sha256(described).hexdigest()}"}
+    return {DATAPACKAGE: described, "datapackage-digest.json": json_line(digests)}
 
 
 def check_members(archive: zipfile.ZipFile) -> Iterator[str]:
@@ -148,7 +147,7 @@ def _index(captures: Iterable[Capture], pages: IO[bytes]) -> Iterator[bytes]:
     for number, capture in enumerate(captures):
         if capture.kind is RecordKind.RESPONSE and capture.status == 200 and capture.mime in ("text/html", "application/xhtml+xml"):
             at = to_iso(from_timestamp(capture.timestamp))
-            pages.write(_json({"id": f"p{number}", "url": capture.url, "ts": at, "title": capture.url}))
+            pages.write(json_line({"id": f"p{number}", "url": capture.url, "ts": at, "title": capture.url}))
         yield rows.cdxj_line(capture) + b"\n"
 
 
@@ -158,7 +157,7 @@ def _chunks(store: ObjectStore, key: str, value: str) -> Iterator[bytes]:
             yield chunk
 
 
-def _json(document: Mapping[str, object]) -> bytes:
+def json_line(document: Mapping[str, object]) -> bytes:
     return (json.dumps(document, ensure_ascii=False) + "\n").encode(errors="replace")
 
 
@@ -191,7 +190,7 @@ class _Writer:
                 self._partial.unlink(missing_ok=True)
 
     def add(self, name: str, chunks: Iterator[bytes], *, compressed: bool = False) -> None:
-        member = zipfile.ZipInfo(name, _DATE)
+        member = zipfile.ZipInfo(name, DATE)
         member.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         member.external_attr = 0o100644 << 16
         hasher, size = hashlib.sha256(), 0

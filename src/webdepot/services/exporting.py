@@ -4,31 +4,33 @@
     jsonl    an object for each state of a page, with its capture times
     solr     an object for each capture in the field names of warc-indexer, which SolrWayback reads
              (https://github.com/netarchivesuite/solrwayback)
-    warc     the records themselves, byte for byte, one gzip member each; of a revisit the original too
+    parquet  a row for each capture, with its text (`parquet.py`)
+    warc     the records themselves (`exported_records.py`)
+    wacz     the same with an index and a list of pages, for replay tools
 
-Nothing is held: any size goes out in the memory of one record. What is closed to the reader is left out, as in the search itself. Records
-of ARC files are left out of WARC, which they are not.
+Nothing is held: any size goes out in the memory of some records. What is closed to the reader is left out, as in the search itself.
 """
 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 
 from webdepot.access.policy import Reader
-from webdepot.archive import Archive
-from webdepot.container.reader import read_record
-from webdepot.container.rewrite import member_of
-from webdepot.errors import CorruptData, NotFound
-from webdepot.model import EVERYTHING, Capture, RecordKind
+from webdepot.archive import VERSION, Archive
+from webdepot.exchange import parquet
+from webdepot.exchange.parquet import Kind, Value
+from webdepot.model import EVERYTHING
 from webdepot.ports import State, TextQuery
-from webdepot.services import searching
+from webdepot.services import exported_records, searching
+from webdepot.services.exported_records import captures_of
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
-from webdepot.times import Period, from_timestamp, to_iso
+from webdepot.times import from_timestamp, to_iso
 from webdepot.url import domain_of, host_of
 
+FOREVER = "9" * 14
 _EVERY = 1000
 """So many lines are sent at once."""
 _CSV_FIELDS = ("url", "timestamp", "title", "mime", "format", "size", "language", "collection", "valid_from", "valid_to", "digest")
@@ -39,16 +41,20 @@ class Form(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
     SOLR = "solr"
+    PARQUET = "parquet"
     WARC = "warc"
+    WACZ = "wacz"
 
 
 MEDIA_TYPES = {
     Form.CSV: "text/csv; charset=utf-8",
     Form.JSONL: "application/x-ndjson",
     Form.SOLR: "application/x-ndjson",
+    Form.PARQUET: "application/vnd.apache.parquet",
     Form.WARC: "application/warc",
+    Form.WACZ: "application/wacz",
 }
-SUFFIXES = {Form.CSV: "csv", Form.JSONL: "jsonl", Form.SOLR: "solr.jsonl", Form.WARC: "warc.gz"}
+SUFFIXES = {**{form: form.value for form in Form}, Form.SOLR: "solr.jsonl", Form.WARC: "warc.gz"}
 
 
 def export(
@@ -100,7 +106,7 @@ def _jsonl(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Itera
             "key": state.key,
             "timestamps": state.timestamps,
             "valid_from": state.valid_from,
-            "valid_to": None if state.valid_to == "9" * 14 else state.valid_to,
+            "valid_to": None if state.valid_to == FOREVER else state.valid_to,
             "title": state.title,
             "headings": state.headings,
             "text": state.text,
@@ -116,7 +122,7 @@ def _jsonl(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Itera
 
 def _solr(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
     for state in states:
-        for capture in _captures(archive, state):
+        for capture in captures_of(archive, state):
             moment = to_iso(from_timestamp(capture.timestamp))
             yield _line(
                 {
@@ -148,31 +154,34 @@ def _solr(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterat
             )
 
 
-def _warc(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+_COLUMNS = (
+    ("url", Kind.TEXT),
+    ("key", Kind.TEXT),
+    ("captured", Kind.MOMENT),
+    ("valid_from", Kind.MOMENT),
+    ("valid_to", Kind.TEXT),
+    ("title", Kind.TEXT),
+    ("headings", Kind.TEXT),
+    ("text", Kind.TEXT),
+    ("mime", Kind.TEXT),
+    ("format", Kind.TEXT),
+    ("size", Kind.NUMBER),
+    ("language", Kind.TEXT),
+    ("collection", Kind.TEXT),
+    ("digest", Kind.TEXT),
+)
+
+
+def _parquet(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+    return parquet.write(_COLUMNS, _rows(states), software=f"webdepot {VERSION}")
+
+
+def _rows(states: Iterator[State]) -> Iterator[Sequence[Value]]:
     for state in states:
-        for capture in _captures(archive, state):
-            yield from _member(archive, capture)
-            original = archive.captures.find_digest(capture.digest, url=capture.url) if capture.kind is RecordKind.REVISIT else None
-            if original is not None and not any((original.key, original.timestamp) in area for area in asked.closed):
-                yield from _member(archive, original)
-
-
-def _member(archive: Archive, capture: Capture) -> Iterator[bytes]:
-    try:
-        with archive.open_container(capture.location.container) as stream:
-            record = read_record(stream, capture.location)
-            if record.header.startswith(b"WARC/"):
-                yield from member_of(record)
-    except (CorruptData, NotFound):
-        # A container that is damaged or away costs its own records; `webdepot doctor` names it.
-        return
-
-
-def _captures(archive: Archive, state: State) -> Iterator[Capture]:
-    """The captures behind a state's times."""
-    for timestamp in dict.fromkeys(state.timestamps):
-        moment = from_timestamp(timestamp)
-        yield from archive.captures.versions(state.key, period=Period(moment, moment), collection=state.collection)
+        until = "" if state.valid_to == FOREVER else to_iso(from_timestamp(state.valid_to))
+        told = (state.title, state.headings, state.text, state.mime, state.format, state.size_bytes, state.language, state.collection)
+        for timestamp in state.timestamps:
+            yield state.url, state.key, from_timestamp(timestamp), from_timestamp(state.valid_from), until, *told, state.digest
 
 
 def _line(facts: Mapping[str, object]) -> bytes:
@@ -183,5 +192,7 @@ _FORMS: dict[Form, Callable[[Archive, TextQuery, Iterator[State]], Iterator[byte
     Form.CSV: _csv,
     Form.JSONL: _jsonl,
     Form.SOLR: _solr,
-    Form.WARC: _warc,
+    Form.PARQUET: _parquet,
+    Form.WARC: exported_records.as_warc,
+    Form.WACZ: exported_records.as_wacz,
 }

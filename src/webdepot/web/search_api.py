@@ -24,6 +24,7 @@ from webdepot.archive import VERSION
 from webdepot.errors import InputError
 from webdepot.ports import Hit, Sort
 from webdepot.services import searching
+from webdepot.services.exporting import Form
 from webdepot.times import from_timestamp, to_iso
 from webdepot.web import address
 from webdepot.web.account import read_form
@@ -247,7 +248,7 @@ def describe(portal_url: str, name: str) -> dict[str, Any]:
         },
     }
     trends = {"type": "object", "properties": {"words": {"type": "object", "additionalProperties": counts}, "volume": counts}}
-    form = {**parameter("form", "csv, jsonl, solr or warc.", required=True), "schema": {"enum": ["csv", "jsonl", "solr", "warc"]}}
+    form = {**parameter("form", "What the result is written as.", required=True), "schema": {"enum": [form.value for form in Form]}}
 
     def answer(words: str, parameters: list[dict[str, Any]], schema: dict[str, Any], media: str = "application/json") -> dict[str, Any]:
         found = {"description": "The answer.", "content": {media: {"schema": schema}}}
