@@ -143,7 +143,7 @@ class _Reader:
             return HtmlWords(title=title, headings="", text=text)
         if mime not in HTML_MIMES and mime not in PLAIN_MIMES:
             return None
-        text = decoded(data, _charset(head), is_html=mime in HTML_MIMES)
+        text = decoded(data, charset_of(head), is_html=mime in HTML_MIMES)
         return words_of_html(text, capture.url) if mime in HTML_MIMES else HtmlWords(title="", headings="", text=text)
 
     def _made(
@@ -229,7 +229,8 @@ def _kind_of(mime: str, data: bytes) -> str:
     return "" if is_binary and mime not in PDF_MIMES | OFFICE_MIMES else mime
 
 
-def _charset(head: HttpHead | None) -> str:
+def charset_of(head: HttpHead | None) -> str:
+    """As the header says it; empty where it says none."""
     found = _CHARSET.search(head.get("content-type") or "") if head else None
     return found[1] if found else ""
 

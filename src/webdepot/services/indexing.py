@@ -26,7 +26,7 @@ from webdepot.index import text as page_texts
 from webdepot.index.links import Link
 from webdepot.model import Capture, Container, Finding, HarvestId
 from webdepot.ports import PageText
-from webdepot.services import anchoring
+from webdepot.services import anchoring, picturing
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 MOST_FINDINGS = 200
@@ -102,6 +102,7 @@ def forget(archive: Archive, containers: Sequence[str]) -> None:
             archive.texts.remove(name, archive.captures.of_container(name), payloads=archive.captures.only_in(name))
             links.add(name, ())
             archive.captures.remove(name)
+        picturing.forget_thumbnails(archive)
         anchoring.settle(archive, links)
 
 

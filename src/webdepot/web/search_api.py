@@ -247,6 +247,17 @@ def describe(portal_url: str, name: str) -> dict[str, Any]:
             "spelling": text,
         },
     }
+    image = {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(("url", "timestamp", "words", "mime", "thumbnail", "open"), text),
+            "page": {"type": "object", "properties": dict.fromkeys(("url", "title", "timestamp"), text)},
+        },
+    }
+    images = {
+        "type": "object",
+        "properties": {"query": text, "pages": whole, "next_offset": whole, "images": {"type": "array", "items": image}},
+    }
     trends = {"type": "object", "properties": {"words": {"type": "object", "additionalProperties": counts}, "volume": counts}}
     form = {**parameter("form", "What the result is written as.", required=True), "schema": {"enum": [form.value for form in Form]}}
 
@@ -260,6 +271,7 @@ def describe(portal_url: str, name: str) -> dict[str, Any]:
         "servers": [{"url": portal_url}],
         "paths": {
             "/api/search": answer("One page of results: one hit per page", [*common, *paging], page),
+            "/api/images": answer("Pictures by the words said about them", [*common, paging[2]], images),
             "/api/suggest": answer("Completions", [common[0]], {"type": "array"}, "application/x-suggestions+json"),
             "/api/trend": answer("Captures with words by year", [words, common[1]], trends),
             "/search.atom": answer("The newest results as a feed", common, text, "application/atom+xml"),

@@ -1,0 +1,100 @@
+"""Search for pictures.
+
+/search/images     pictures by the words said about them, with small pictures from the replay face
+/api/images        the same for machines
+/-/thumbnail/...   on the replay face: a small picture of an archived one; the portal's origin never serves archived pixels
+"""
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from webdepot.errors import InputError
+from webdepot.formats.thumbnail import MIME
+from webdepot.services import picturing, reporting
+from webdepot.services.picturing import Pictures, Shown
+from webdepot.web import address
+from webdepot.web.search import read, with_period
+from webdepot.web.security import portal_headers
+from webdepot.web.site import reader_of, render, site_of
+
+_LAST_OFFSET = 10_000
+
+
+def pictures(request: Request) -> Response:
+    asked, site = read(request), site_of(request)
+    found, wrong = None, ""
+    if asked.query:
+        try:
+            found = _found(request)
+        except InputError as error:
+            wrong = str(error)
+    response = render(
+        request,
+        "pictures.html",
+        status=400 if wrong else 200,
+        asked=asked,
+        query=asked.query,
+        collection=asked.collection,
+        collections=[one.name for one in reporting.collections(site.archive)],
+        wrong=wrong,
+        found=found,
+        small=lambda picture: site.replay_url + thumbnail_path(asked.collection, picture),
+        more=asked.link("/search/images", offset=found.next_offset) if found and found.next_offset else "",
+    )
+    policy = portal_headers(site.replay_url)["Content-Security-Policy"]
+    response.headers["Content-Security-Policy"] = policy.replace("img-src 'self'", f"img-src 'self' {site.replay_url}")
+    return response
+
+
+def as_json(request: Request) -> Response:
+    asked, site = read(request), site_of(request)
+    try:
+        found = _found(request)
+    except InputError as error:
+        return JSONResponse({"error": str(error)}, status_code=400)
+    return JSONResponse(
+        {
+            "query": asked.query,
+            "pages": found.pages,
+            "next_offset": found.next_offset,
+            "images": [
+                {
+                    "url": one.url,
+                    "timestamp": one.timestamp,
+                    "words": one.words,
+                    "mime": one.mime,
+                    "thumbnail": site.replay_url + thumbnail_path(asked.collection, one),
+                    "open": site.portal_url + address.path_of(asked.collection, one.timestamp, one.url),
+                    "page": {"url": one.page_url, "title": one.page_title, "timestamp": one.page_timestamp},
+                }
+                for one in found.shown
+            ],
+        }
+    )
+
+
+def thumbnail(request: Request) -> Response:
+    """On the replay face, past the same gate as the picture itself."""
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    found = address.find_address(raw.removeprefix(b"/-/thumbnail"), request.scope["query_string"])
+    if found is None:
+        raise HTTPException(404)
+    archive = site_of(request).archive
+    stamp = address.nearest_stamp(found.timestamp, archive.clock())
+    data = picturing.thumbnail(archive, found.url, stamp, reader=reader_of(request), collection=found.collection)
+    headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, max-age=300", "Cross-Origin-Resource-Policy": "cross-origin"}
+    return Response(data, media_type=MIME, headers=headers)
+
+
+def thumbnail_path(collection: str, picture: Shown) -> str:
+    return "/-/thumbnail" + address.path_of(collection, picture.timestamp, picture.url)
+
+
+def _found(request: Request) -> Pictures:
+    asked = read(request)
+    given = request.query_params.get("offset", "")
+    offset = min(int(given), _LAST_OFFSET) if given.isascii() and given.isdigit() and len(given) < 6 else 0
+    return picturing.find(
+        site_of(request).archive, with_period(asked), reader=reader_of(request), collection=asked.collection, offset=offset
+    )
