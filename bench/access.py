@@ -38,9 +38,10 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from webdepot import cdxj
 from webdepot.archive import Archive
 from webdepot.digest import sha1
-from webdepot.index import cdxj, entry
+from webdepot.index import entry
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.services import founding, importing

@@ -15,6 +15,7 @@ COMPOSITION = {"services", "archive"}
 ROOMS = {"selection", "harvest", "container", "quality", "formats", "depot", "index", "access", "exchange", "engine"}
 SHARED_ROOM = "container"
 FOUNDATION = {
+    "cdxj",
     "model",
     "url",
     "times",

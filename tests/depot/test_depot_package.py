@@ -281,10 +281,11 @@ text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
         st.builds(
             capture,
             st.integers(0, 99),
-            key=text.map(lambda key: re.sub(r"[\x00-\x20]", "_", key)),
-            url=text,
-            mime=text,
-            redirect=text,
+            # Keys are printable ASCII by their rules, and `-` stands for nothing in this format.
+            key=text.map(lambda key: re.sub(r"[^!-~]", "_", key)),
+            url=text.filter(lambda url: url not in ("", "-")),
+            mime=text.filter(lambda mime: mime not in ("", "-", "warc/revisit")),
+            redirect=text.filter(lambda url: url != "-"),
             kind=st.sampled_from(RecordKind),
         ),
         max_size=30,

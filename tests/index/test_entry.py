@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from webdepot import cdxj
 from webdepot.container.reader import read_record
 from webdepot.digest import sha1
-from webdepot.index import cdxj, entry
+from webdepot.index import entry
 from webdepot.model import RecordKind
 
 CDXJ_INDEXER = Path(sys.executable).with_name("cdxj-indexer")

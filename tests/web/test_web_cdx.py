@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from museum import EDITIONS, SITE, Served, ask, serving
 
+from webdepot import cdxj
 from webdepot.access import cdx
 from webdepot.access.cdx import Dialect
 from webdepot.archive import Archive
 from webdepot.errors import InputError
-from webdepot.index import cdxj
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.services import founding
 from webdepot.web import timemap

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
+from webdepot import cdxj
 from webdepot.access import cdx as questions
 from webdepot.access.cdx import Dialect
 from webdepot.access.policy import Reader
 from webdepot.cli.call import agent, call_of
-from webdepot.index import cdxj
 from webdepot.services import listing
 
 

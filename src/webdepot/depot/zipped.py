@@ -16,7 +16,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from webdepot.depot import ocfl, rows
+from webdepot import cdxj
+from webdepot.depot import ocfl
 from webdepot.depot.inventory import Inventory
 from webdepot.depot.keys import is_key
 from webdepot.depot.wrapped import Expecting
@@ -148,7 +149,7 @@ def _index(captures: Iterable[Capture], pages: IO[bytes]) -> Iterator[bytes]:
         if capture.kind is RecordKind.RESPONSE and capture.status == 200 and capture.mime in ("text/html", "application/xhtml+xml"):
             at = to_iso(from_timestamp(capture.timestamp))
             pages.write(json_line({"id": f"p{number}", "url": capture.url, "ts": at, "title": capture.url}))
-        yield rows.cdxj_line(capture) + b"\n"
+        yield cdxj.line(capture).encode("ascii", "replace") + b"\n"
 
 
 def _chunks(store: ObjectStore, key: str, value: str) -> Iterator[bytes]:

@@ -8,8 +8,8 @@ The first line says which columns follow. Digests are SHA-1 in base 32 without a
 
 from collections.abc import Iterable, Iterator
 
+from webdepot.cdxj import REVISIT_MIME
 from webdepot.errors import InputError
-from webdepot.index.entry import REVISIT_MIME
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.url import key as key_of
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 from urllib.parse import urljoin
 
 from webdepot import digest, times
+from webdepot.cdxj import REVISIT_MIME
 from webdepot.container.damage import OnFinding
 from webdepot.container.http import parse_head
 from webdepot.container.reader import Fields, Record, iter_records
@@ -23,8 +24,6 @@ from webdepot.url import find_canonical
 from webdepot.url import key as key_of
 
 INDEXED = frozenset({RecordKind.RESPONSE, RecordKind.REVISIT, RecordKind.RESOURCE, RecordKind.CONVERSION})
-REVISIT_MIME = "warc/revisit"
-"""What the field's indexes write for a revisit; ours too where the record does not tell the type of the page."""
 UNKNOWN_MIME = "unk"
 _LONGEST_MIME = 100
 _USUAL_DIGEST = re.compile(r"sha1:[A-Z2-7]{32}")

@@ -20,6 +20,7 @@ from typing import BinaryIO
 from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 
 from webdepot import digest
+from webdepot.cdxj import REVISIT_MIME
 from webdepot.container.damage import OnFinding
 from webdepot.container.http import HttpHead, content_decoded
 from webdepot.container.reader import Record, iter_records, read_record
@@ -114,7 +115,7 @@ class _Reader:
             return None
         original = self._seen.get(capture.digest)
         if original is None:
-            is_other = capture.mime not in HTML_MIMES | PLAIN_MIMES | PDF_MIMES | OFFICE_MIMES | {entry.REVISIT_MIME}
+            is_other = capture.mime not in HTML_MIMES | PLAIN_MIMES | PDF_MIMES | OFFICE_MIMES | {REVISIT_MIME}
             return None if is_other else self._made(capture, _NOTHING, size_bytes=0, repeats=True)
         try:
             record = read_record(self._container, original)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from webdepot.index import cdxj
+from webdepot import cdxj
 from webdepot.model import Capture
 
 LINES = 3000

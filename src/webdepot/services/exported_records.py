@@ -19,6 +19,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from webdepot import cdxj
 from webdepot.archive import VERSION, Archive
 from webdepot.container import records
 from webdepot.container.members import gzip_member
@@ -26,7 +27,7 @@ from webdepot.container.pieces import iter_pieces
 from webdepot.container.reader import Record, read_record
 from webdepot.container.records import NewRecord
 from webdepot.container.rewrite import member_of
-from webdepot.depot import rows, zipped
+from webdepot.depot import zipped
 from webdepot.digest import sha1
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import Capture, Location, RecordKind
@@ -138,7 +139,7 @@ def _noted(lines: sqlite3.Connection, members: Iterable[Member]) -> Iterator[byt
             yield piece
             length += len(piece)
         place = Location(container=_FILE, offset=offset, length=length)
-        line = rows.cdxj_line(replace(member.capture, location=place)) + b"\n"
+        line = cdxj.line(replace(member.capture, location=place)).encode("ascii", "replace") + b"\n"
         lines.execute("INSERT INTO lines VALUES (?, ?)", (line, _page(number, member)))
         offset += length
 

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
+from webdepot import cdxj
 from webdepot.archive import Archive
 from webdepot.container import shelf
 from webdepot.errors import WebdepotError
 from webdepot.formats import results
 from webdepot.harvest import runs
-from webdepot.index import cdxj, sqlite_file
 from webdepot.index import fulltext as text_files
+from webdepot.index import sqlite_file
 from webdepot.index import text as page_texts
 from webdepot.index.links import Link
 from webdepot.model import Capture, Container, Finding, HarvestId

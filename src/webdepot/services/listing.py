@@ -14,6 +14,7 @@ from enum import StrEnum
 from itertools import groupby, islice
 from pathlib import Path
 
+from webdepot import cdxj
 from webdepot.access import cdx, lookup
 from webdepot.access.cdx import CdxQuery, Sort
 from webdepot.access.policy import Reader
@@ -21,7 +22,7 @@ from webdepot.archive import Archive
 from webdepot.container import shelf
 from webdepot.errors import CorruptData
 from webdepot.index import cdx as columns
-from webdepot.index import cdxj, zipnum
+from webdepot.index import zipnum
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import Position, place_of
 from webdepot.services import replaying

@@ -22,6 +22,7 @@ from webdepot.access.replay import title
 from webdepot.access.replay.body import negotiated
 from webdepot.access.timeline import Bar, Timeline
 from webdepot.archive import Archive
+from webdepot.cdxj import REVISIT_MIME
 from webdepot.container.http import HttpHead
 from webdepot.container.reader import Record, read_record
 from webdepot.depot import migration
@@ -41,8 +42,6 @@ MOST_STAMPS = 400
 ADDRESSES_A_PAGE = 100
 AT_HAND_BYTES = 1 << 17
 """A record that is larger is not opened by those who must not wait."""
-REVISIT_MIME = "warc/revisit"
-"""What indexes say of a revisit whose record does not tell the type of the page."""
 
 
 class NotAtHand(Exception):

@@ -13,11 +13,11 @@ from itertools import chain, islice
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
+from webdepot import cdxj
 from webdepot.access import cdx
 from webdepot.access.cdx import CdxQuery, Dialect, Output
 from webdepot.access.replay.headers import http_date
 from webdepot.errors import InputError
-from webdepot.index import cdxj
 from webdepot.model import EVERYTHING, Capture
 from webdepot.services import listing
 from webdepot.web import address

@@ -3,20 +3,25 @@
     org,example)/ 20200101000000 {"url": "http://example.org/", "mime": "text/html", "status": "200", "digest": "sha1:…", "length": "315",
                                   "offset": "0", "filename": "a.warc.gz"}
 
+The one place where such lines are written and read: for the index, for packages, for WACZ, for other programs.
+
 Three things pywb does not know are added under names of their own, so that nothing is lost on the way back: the kind of a record that
 is neither response nor revisit, what a revisit refers to, and its page's type (pywb writes `warc/revisit` there).
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from webdepot.errors import InputError
-from webdepot.index.entry import REVISIT_MIME
 from webdepot.model import Capture, Location, RecordKind
 
 LONGEST_LINE = 1 << 20
+REVISIT_MIME = "warc/revisit"
+"""What the field's indexes write for a revisit; ours too where the record does not tell the type of the page."""
 _KIND, _REDIRECT, _ORIGINAL_MIME = "record", "redirect", "original-mime"
+_SPACE = re.compile(r"[\x00-\x20]")
 _REFERS_URL, _REFERS_TIMESTAMP = "refers-to-url", "refers-to-timestamp"
 
 
@@ -38,7 +43,9 @@ def line(capture: Capture) -> str:
         _REFERS_TIMESTAMP: capture.refers_to_timestamp,
     }
     said = {name: value for name, value in fields.items() if value}
-    return f"{capture.key} {capture.timestamp} {json.dumps(said)}"
+    # Keys are percent-encoded by their rules; should one hold white space after all, the line must still have three parts.
+    key = _SPACE.sub(lambda found: f"%{ord(found[0]):02x}", capture.key)
+    return f"{key} {capture.timestamp} {json.dumps(said)}"
 
 
 def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
@@ -59,6 +66,8 @@ def parse(text: str) -> Capture:
     fields: Any = json.loads(fields_text)
     if not isinstance(fields, dict):
         raise ValueError("no fields")
+    if not (key.isprintable() and key.isascii()):
+        raise ValueError("no key")
     if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) == 14):
         raise ValueError("no timestamp")
     mime = _text(fields.get("mime")) or "unk"

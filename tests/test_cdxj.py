@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webdepot import cdxj
 from webdepot.errors import InputError
-from webdepot.index import cdxj
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.url import key as key_of
 
