@@ -27,6 +27,7 @@ from webdepot.cli import (
     index,
     organisation,
     package,
+    partner,
     profile,
     quality,
     review,
@@ -94,6 +95,7 @@ def build_app() -> typer.Typer:
     app.command(epilog="Example: webdepot cdx 'example.org/*' --filter '=status:200' --limit 20")(cdx.cdx)
     app.add_typer(rule.commands, name="rule")
     app.add_typer(package.commands, name="package")
+    app.add_typer(partner.commands, name="partner")
     app.add_typer(depot.commands, name="depot")
     app.add_typer(account.commands, name="account")
     app.add_typer(config.commands, name="config")

@@ -27,6 +27,7 @@ _WORDS = {
     Phase.MIGRATE: "Converting",
     Phase.DISCOVER: "Looking for domains",
     Phase.EXPORT: "Exporting",
+    Phase.FETCH: "Fetching",
 }
 _SHORTEST_PAUSE_S = 1.0
 

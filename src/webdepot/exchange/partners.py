@@ -113,15 +113,20 @@ class PartnerRecord:
 
 def add(connection: Connection, partner: Partner) -> Partner:
     """A new partner; Conflict when the name is taken, InputError when a part of it is wrong."""
-    if not _NAME.match(partner.name):
-        raise InputError("The name of a partner has 1 to 40 lower-case letters, digits, - and _.")
-    if not re.match(r"https?://[^\s/?#]+[^\s?#]*\Z", partner.url) or len(partner.url) > 1000:
-        raise InputError(f"{partner.url[:200]} is no address of OAI-PMH. Write it like https://depot.example.org/oai")
+    check(partner)
     if find(connection, partner.name) is not None:
         raise Conflict(f"There is already a partner {partner.name}.")
     partner = replace(partner, collection=partner.collection or f"partner-{partner.name}")
     connection.execute(insert(partners).values(**_values(partner)))
     return partner
+
+
+def check(partner: Partner) -> None:
+    """InputError when a part of it is wrong."""
+    if not _NAME.match(partner.name):
+        raise InputError("The name of a partner has 1 to 40 lower-case letters, digits, - and _.")
+    if not re.match(r"https?://[^\s/?#]+[^\s?#]*\Z", partner.url) or len(partner.url) > 1000:
+        raise InputError(f"{partner.url[:200]} is no address of OAI-PMH. Write it like https://depot.example.org/oai")
 
 
 def change(connection: Connection, partner: Partner) -> None:

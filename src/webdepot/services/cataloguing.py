@@ -114,10 +114,19 @@ def listed(
         )
 
 
-def write(archive: Archive, key: str, changes: Mapping[str, Any], *, source: Source = Source.PERSON, by: str = "") -> Record:
+def write(
+    archive: Archive,
+    key: str,
+    changes: Mapping[str, Any],
+    *,
+    source: Source = Source.PERSON,
+    by: str = "",
+    foreign: tuple[Mapping[str, str], ...] | None = None,
+    origin: Mapping[str, str] | None = None,
+) -> Record:
     """Change fields of a record (names of `catalogue.EDITABLE`). Fields that a person filled are left alone by machines.
 
-    InputError when a field cannot be changed so; nothing is written when nothing changes.
+    `foreign` and `origin` are what a partner told anew. InputError when a field cannot be changed so; no change, no write.
     """
     with archive.database.reading() as connection:
         before = catalogue.get(connection, key)
@@ -125,11 +134,13 @@ def write(archive: Archive, key: str, changes: Mapping[str, Any], *, source: Sou
         raise InputError(f"{before.key} was withdrawn on {before.withdrawn_at:%Y-%m-%d}: there is nothing left to describe.")
     wanted = {name: checked(name, value) for name, value in changes.items()}
     wanted = {name: value for name, value in wanted.items() if _may_fill(before, name, source) and getattr(before, name) != value}
-    if not wanted:
+    foreign = before.foreign if foreign is None else foreign
+    if not wanted and foreign == before.foreign:
         return before
     now = archive.clock()
     sources = {**before.sources, **dict.fromkeys(wanted, source.value)}
-    after = replace(before, **wanted, sources=sources, changed_at=max(catalogue.stamp(now), before.changed_at))
+    changed_at = max(catalogue.stamp(now), before.changed_at)
+    after = replace(before, **wanted, foreign=foreign, origin=origin or before.origin, sources=sources, changed_at=changed_at)
     if not after.title:
         raise InputError("A record needs a title.")
     _keep(archive, after)
@@ -181,6 +192,23 @@ def own_urn(archive: Archive, key: str, given: str) -> Record:
         return catalogue.put(connection, replace(record, urn=lower, changed_at=catalogue.stamp(archive.clock())))
 
 
+def close(archive: Archive, key: str, *, reason: str) -> Record:
+    """A record whose partner withdrew the object: key and URN stay, partners of ours learn of it. The package stays where it is."""
+    with archive.database.reading() as connection:
+        before = catalogue.get(connection, key)
+    if before.withdrawn_at is not None:
+        return before
+    now = archive.clock()
+    after = replace(catalogue.withdrawn(before, at=now, reason=reason), package=before.package)
+    _keep(archive, after)
+    event = Event(at=now, agent=archive.agent, action="closed", subject_kind="title", subject=after.key, message=reason)
+    with archive.database.transaction() as connection:
+        written = catalogue.put(connection, after)
+        transfer.forget(connection, after.key)
+        append(connection, event)
+    return written
+
+
 def _may_fill(record: Record, name: str, source: Source) -> bool:
     return source is Source.PERSON or record.sources.get(name) != Source.PERSON.value
 
@@ -203,7 +231,7 @@ def _keep(archive: Archive, record: Record) -> None:
         own = catalogue.find_of_harvest(connection, held.harvest) or record
         levels = [record if each.key == record.key else each for each in catalogue.levels(connection, own)]
         levels[-1] = replace(levels[-1], changed_at=max(levels[-1].changed_at, record.changed_at))
-        made = transfer.find(connection, own.key)
+        made = transfer.find(connection, own.key) if levels[-1].withdrawn_at is None else None
     event = Event(
         at=archive.clock(), agent=archive.agent, action="described", subject_kind="package", subject=held.id, message=f"{record.key}"
     )

@@ -73,6 +73,17 @@ def take(archive: Archive, paths: Sequence[Path], *, collection: str, watch: Wat
     return Intake(harvest=None if is_empty else finish(archive, harvest), known=known, skipped=skipped)
 
 
+def take_container(archive: Archive, harvest: Harvest, path: Path) -> Container:
+    """One container into an import that somebody else began; the row that holds its bytes, also when they were here before."""
+    _take_one(archive, harvest, path)
+    given = digest.of_file(path).value.hex()
+    with archive.database.reading() as connection:
+        found = shelf.find_bytes(connection, given)
+    if found is None:
+        raise InputError(f"{path.name} could not be taken in.")
+    return found
+
+
 def _refusal(path: Path) -> str:
     """Why a file is no container, by its first bytes; empty when it is one."""
     try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from webdepot.archive import Archive
 from webdepot.errors import InputError
@@ -56,6 +57,16 @@ def add(
         added = partners.add(connection, partner)
         append(connection, _event(archive, "added", name, url))
     return added
+
+
+def change(archive: Archive, name: str, **changes: Any) -> Partner:
+    """Other settings for a partner: `url`, `prefix`, `set_spec`, `token`, `urn_check`, `on_withdrawal`, `lmer`."""
+    with archive.database.transaction() as connection:
+        partner = replace(partners.get(connection, name), **{key: value for key, value in changes.items() if value is not None})
+        partners.check(partner)
+        partners.change(connection, partner)
+        append(connection, _event(archive, "changed", name, ", ".join(sorted(key for key, value in changes.items() if value is not None))))
+    return partner
 
 
 def remove(archive: Archive, name: str) -> None:

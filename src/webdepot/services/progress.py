@@ -19,6 +19,7 @@ class Phase(StrEnum):
     MIGRATE = "migrate"
     DISCOVER = "discover"
     EXPORT = "export"
+    FETCH = "fetch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

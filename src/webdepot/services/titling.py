@@ -99,7 +99,7 @@ def levels_for(
         known = catalogue.many(connection, [record.key for record in records])
     lowest = replace(records[-1], harvest=harvest.id, target=target.id, package=package.id_of(harvest.id), is_object=made is not None)
     above = [replace(each, target=target.id) if each.level is Level.SITE else each for each in records[:-1]]
-    stamped = [each if each.key in known else replace(each, changed_at=visible) for each in above]
+    stamped = [known.get(each.key) or replace(each, changed_at=visible) for each in above]
     return (*stamped, replace(lowest, changed_at=visible)), made
 
 

@@ -1,0 +1,57 @@
+"""Loose files as a container: one plain (uncompressed) WARC 1.1 file of resource records, in which each file lies byte for byte.
+
+Uncompressed on purpose: a file can be read at its place without unpacking anything, so the container serves as the file itself when the
+object is handed on.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from webdepot.container import records
+from webdepot.container.records import NewRecord
+from webdepot.digest import CHUNK_BYTES, Digest
+
+_END = b"\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LooseFile:
+    path: Path
+    urls: tuple[str, ...]
+    """Addresses under which it is found; each gets a record of its own."""
+    mime: str
+    date: datetime
+
+
+def write(target: Path, files: Iterable[LooseFile], *, info: Mapping[str, str], now: datetime) -> dict[Path, int]:
+    """Write the container, durable on return; where the bytes of each file begin in it."""
+    places: dict[Path, int] = {}
+    with target.open("wb") as sink:
+        first = records.warcinfo(target.name, info, now)
+        sink.write(records.header(first, _digest_of(first.head)) + first.head + _END)
+        for file in files:
+            for url in file.urls:
+                with file.path.open("rb") as body:
+                    made = records.resource(url, file.date, file.mime, body, file.path.stat().st_size)
+                    sink.write(records.header(made, _stated(made)))
+                    places.setdefault(file.path, sink.tell())
+                    body.seek(0)
+                    while chunk := body.read(CHUNK_BYTES):
+                        sink.write(chunk)
+                    sink.write(_END)
+        sink.flush()
+        os.fsync(sink.fileno())
+    return places
+
+
+def _stated(record: NewRecord) -> str:
+    """The block of a resource is its payload."""
+    return dict(record.fields)["WARC-Payload-Digest"]
+
+
+def _digest_of(block: bytes) -> str:
+    return str(Digest("sha1", hashlib.sha1(block, usedforsecurity=False).digest()))

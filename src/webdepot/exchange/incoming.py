@@ -1,0 +1,154 @@
+"""An object that a partner handed over: is the ZIP what the record says, and where do its files belong?
+
+Everything is checked before anything is taken. Each breach is a sentence of its own: a person reads them and tells the partner.
+"""
+
+import hashlib
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from webdepot.digest import CHUNK_BYTES
+from webdepot.exchange import urn
+from webdepot.exchange.catalogue import Level
+from webdepot.exchange.lmer import LmerFile
+from webdepot.exchange.regbib import Delivered
+
+_ALGORITHMS = {
+    "MD5": "md5",
+    "SHA-1": "sha1",
+    "SHA1": "sha1",
+    "SHA-256": "sha256",
+    "SHA256": "sha256",
+    "SHA-384": "sha384",
+    "SHA-512": "sha512",
+}
+OVERHEAD_BYTES = 1 << 20
+_INDEX_PAGES = re.compile(r"(?:index|default|home)\.(?:html?|xhtml|php)\Z", re.IGNORECASE)
+ZIP_HEADER_BYTES = 1200
+"""More than the headers of one member take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedFile:
+    """A file of the object, unpacked and verified."""
+
+    facts: LmerFile
+    path: Path
+    sha256: str
+    size_bytes: int
+
+    @property
+    def member(self) -> str:
+        return f"{self.facts.path}{self.facts.name}"[1:]
+
+
+def member_of(file: LmerFile) -> str:
+    """The name in the ZIP. Some senders leave the slash behind a folder out."""
+    folder = file.path if file.path.endswith("/") else file.path + "/"
+    return f"{folder}{file.name}".lstrip("/")
+
+
+def wrong_digits(delivered: Delivered) -> list[str]:
+    """URNs whose last digit is not their check digit."""
+    named = [level.fields.get("urn", "").lower() for level in delivered.levels]
+    return [
+        f"the check digit of {each[:200]} is wrong" for each in dict.fromkeys((*named, delivered.urn)) if each and not urn.is_valid(each)
+    ]
+
+
+def largest_bytes(delivered: Delivered) -> int:
+    """No honest ZIP of these files is larger."""
+    sizes = sum(int(file.size) for file in delivered.files)
+    return sizes + sizes // 100 + OVERHEAD_BYTES + ZIP_HEADER_BYTES * len(delivered.files)
+
+
+def check_zip(path: Path, delivered: Delivered) -> Iterator[str]:
+    """Whether the whole is what its checksum says."""
+    facts = delivered.object
+    if not facts.transfer_checksum:
+        return
+    algorithm = _ALGORITHMS.get((facts.transfer_checksum_type or "").upper())
+    if algorithm is None:
+        yield f"the transfer checksum is of the unknown type {facts.transfer_checksum_type[:20]!r}"
+        return
+    found = _digest(path, algorithm)
+    if found != facts.transfer_checksum.lower():
+        yield f"the ZIP is damaged: expected {facts.transfer_checksum_type} {facts.transfer_checksum[:130]}, found {found}"
+
+
+def check_members(packed: zipfile.ZipFile, delivered: Delivered) -> Iterator[str]:
+    """Whether the members are the files of the record: none missing, none more, each of its size."""
+    expected = {member_of(file): int(file.size) for file in delivered.files}
+    found = {member.filename: member.file_size for member in packed.infolist() if not member.is_dir()}
+    if not found:
+        yield "the ZIP holds no files"
+        return
+    if len(found) != len(expected):
+        yield f"the ZIP holds {len(found)} files, the record tells of {len(expected)}"
+    yield from (f"{name[:200]} is missing in the ZIP" for name in sorted(expected.keys() - found.keys())[:20])
+    yield from (f"{name[:200]} is in the ZIP and not in the record" for name in sorted(found.keys() - expected.keys())[:20])
+    for name in sorted(expected.keys() & found.keys()):
+        if expected[name] != found[name]:
+            yield f"{name[:200]} has {found[name]} bytes in the ZIP, the record says {expected[name]}"
+
+
+def check_files(folder: Path, delivered: Delivered, checked: list[CheckedFile]) -> Iterator[str]:
+    """Each unpacked file against its own checksum; those that are right are put into `checked`."""
+    for file in delivered.files:
+        path = folder / member_of(file)
+        sha256 = _digest(path, "sha256")
+        algorithm = _ALGORITHMS.get(file.file_checksum_type.upper()) if file.file_checksum else "sha256"
+        if algorithm is None:
+            yield f"{file.name[:200]} has a checksum of the unknown type {file.file_checksum_type[:20]!r}"
+        elif file.file_checksum and (found := _digest(path, algorithm)) != file.file_checksum.lower():
+            yield f"{file.name[:200]} is damaged: expected {file.file_checksum_type} {file.file_checksum[:130]}, found {found}"
+        else:
+            checked.append(CheckedFile(facts=file, path=path, sha256=sha256, size_bytes=path.stat().st_size))
+
+
+def urls_of(file: CheckedFile, delivered: Delivered, files: Sequence[CheckedFile]) -> tuple[str, ...]:
+    """The addresses of a loose file: where it stood on the web, or below the URN of its object.
+
+    Offline browsers put the files of a site below a folder named like the host, or directly at the top. The page of a folder is
+    found by the folder's address too.
+    """
+    addresses = [each for level in reversed(delivered.levels) for each in level.fields.get("addresses", ()) if each.startswith("http")]
+    if not delivered.is_web or not addresses:
+        if len(files) == 1 and addresses:
+            return (addresses[0],)
+        return (f"{delivered.urn}/{quote(file.member)}",)
+    base = urlsplit(addresses[0])
+    first, _, rest = file.member.partition("/")
+    host, path = (first, rest) if rest and "." in first and _is_host(first, base.netloc) else (base.netloc, file.member)
+    url = f"{base.scheme}://{host}/{quote(path, safe='/~@!$&()*+,;=:')}"
+    if _INDEX_PAGES.match(file.facts.name):
+        return (url, url[: len(url) - len(quote(file.facts.name))])
+    return (url,)
+
+
+def seeds_of(delivered: Delivered) -> tuple[str, ...]:
+    """Where the work stood on the web, by its highest level that says so; else its URN."""
+    for level in delivered.levels:
+        found = tuple(each for each in level.fields.get("addresses", ()) if each.startswith(("http://", "https://")))
+        if found and level.level in (Level.SITE, Level.SLICE):
+            return found
+    top = delivered.levels[0].fields.get("urn") or delivered.urn
+    return (str(top).lower(),)
+
+
+def _is_host(name: str, site: str) -> bool:
+    """Whether a folder is named like a host of the site."""
+    plain = site.partition(":")[0].removeprefix("www.")
+    return name.removeprefix("www.") == plain or name.endswith(f".{plain}") or re.fullmatch(r"(?:[a-z0-9-]+\.)+[a-z]{2,}", name) is not None
+
+
+def _digest(path: Path, algorithm: str) -> str:
+    hasher = hashlib.new(algorithm, usedforsecurity=False)
+    with path.open("rb") as stream:
+        while chunk := stream.read(CHUNK_BYTES):
+            hasher.update(chunk)
+    return hasher.hexdigest()
