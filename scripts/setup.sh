@@ -39,4 +39,9 @@ else
   echo "Installing the tools of the tests into .venv"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
   .venv/bin/python scripts/vendor.py --tests
+  # pywb replays our containers in one test; it wants older libraries than ours, so it has an environment of its own.
+  if [ ! -x .pywb/bin/wayback ]; then
+    { "$python" -m venv .pywb && .pywb/bin/python -m pip install --quiet --disable-pip-version-check 'pywb==2.10.0' 'setuptools<81'; } ||
+      echo "pywb could not be installed; the test that replays with it will be skipped." >&2
+  fi
 fi

@@ -13,7 +13,6 @@ no cookies, no proxy from the environment, no own look-up of names. Order of ste
 HTTP/2 is written down in HTTP/1.1 form (RFC 9113, 8.3 has no status line of its own); `protocol` says `h2`.
 """
 
-import re
 import socket
 import ssl
 import tempfile
@@ -277,19 +276,19 @@ class _Transfer:
     def _whole_head(self) -> list[bytes]:
         """The lines of the final answer's head; none when it did not come to its end, or had no end.
 
-        Interim answers (1xx) stand before it; behind it stand trailers, which are in the body, too, where the chunks are."""
+        Before it stand interim answers (1xx) and the question for a password; behind it trailers, which are in the body, too, where
+        the chunks are."""
         lines = self._head
         if not lines or sum(map(len, lines)) > self._limits.head_bytes:
             return []
         if lines[-1] in _EMPTY_LINES and lines.index(lines[-1]) == len(lines) - 1:
             return lines
-        begin = 0
-        for at, line in enumerate(lines):
+        begin, found = 0, (0, 0)
+        for at, line in enumerate(lines, 1):
             if line in _EMPTY_LINES:
-                if not _INTERIM.match(lines[begin]):
-                    return lines[begin : at + 1]
-                begin = at + 1
-        return []
+                found = (begin, at) if lines[begin][:5] == b"HTTP/" or found == (0, 0) else found
+                begin = at
+        return lines[slice(*found)] if begin == len(lines) or lines[begin][:5] != b"HTTP/" else []
 
     def _on_socket(self, purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> socket.socket | int:
         family, kind, protocol, place = address
@@ -407,7 +406,6 @@ def _may_refer(candidate: Candidate) -> bool:
 
 _NO_ROUTE: dict[int, list[str]] = {pycurl.CONNECT_TO: [], pycurl.RESOLVE: []}
 _EMPTY_LINES = (b"\r\n", b"\n")
-_INTERIM = re.compile(rb"HTTP/[0-9.]+ 1[0-9][0-9]")
 
 
 def _route_options(route: Route, host: str, port: int) -> dict[int, list[str]]:

@@ -11,6 +11,7 @@ noted and never an exception: one strange page does not end a harvest.
 """
 
 import re
+import time
 import zlib
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,6 +35,8 @@ class LinkLimits:
     """So much of a body is read for links."""
     links: int = 50_000
     """So many links of one page are taken: as many as a sitemap may have."""
+    time_s: float = 10.0
+    """So long one page is read for links; it is kept whole all the same."""
     guess: bool = False
     """Read addresses out of scripts, too."""
     agent: str = ""
@@ -58,7 +61,7 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
     told = _told(head)
     directives = robots.tag_directives(told.tags, limits.agent) if told.tags else _NONE
     nofollow: frozenset[Url] = frozenset()
-    joined = _Joined(limits.links)
+    joined = _Joined(limits.links, time.monotonic() + limits.time_s)
     if told.leads:
         joined.add(_of_headers(head), url)
     kind = _KINDS.get(told.mime) or _kind_by_suffix(told.mime, url)
@@ -84,6 +87,8 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
             notes.append(f"linksFailed:{type(error).__name__}")
     if joined.is_full:
         notes.append(f"linksCutAt:{limits.links}")
+    if joined.is_late:
+        notes.append(f"linksCutAtSecond:{limits.time_s:g}")
     return Extracted(links=list(joined.links.items()), note=",".join(notes), directives=directives, nofollow=nofollow)
 
 
@@ -113,15 +118,20 @@ def _told(head: HttpHead) -> _Told:
 class _Joined:
     """Addresses found so far, each with its best hop."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, until_s: float) -> None:
         self.links: dict[Url, Hop] = {}
         self.is_full = False
+        self.is_late = False
         self._most = most
+        self._until_s = until_s
 
     def add(self, found: Iterable[Reference], base: str, encoding: str = "utf-8", *, parts_only: bool = False) -> None:
         links, most = self.links, self._most
         known = _known_below(base)
-        for raw, hop in found:
+        for number, (raw, hop) in enumerate(found, 1):
+            if not number % _LOOK_AT_CLOCK and time.monotonic() > self._until_s:
+                self.is_late = True
+                return
             address = known.get(raw)
             if address is None:
                 if raw[:5].lower() == "data:":
@@ -165,6 +175,7 @@ def _known_below(base: str) -> _Folder:
     return known
 
 
+_LOOK_AT_CLOCK = 128
 _LONGEST_KEPT = 200
 _MOST_FOLDERS = 256
 _MOST_OF_FOLDER = 2_000
@@ -291,7 +302,7 @@ def _of_script(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
 
 
 def _of_pdf(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
-    return Body(found=list(links_data.of_pdf(BytesIO(data))))
+    return Body(found=links_data.of_pdf(BytesIO(data), limit_time_s=limits.time_s))
 
 
 def _of_xml(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:

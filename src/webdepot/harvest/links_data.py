@@ -5,7 +5,9 @@ known extension. Guessing from whole scripts does harm on sites that answer ever
 """
 
 import json
+import math
 import re
+import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -114,11 +116,12 @@ def of_text(text: str) -> Iterator[Reference]:
             yield from ((address.rstrip(".,;:!?)]"), Hop.SPECULATIVE) for address in _IN_TEXT.findall(line))
 
 
-def of_pdf(stream: BinaryIO) -> Iterator[Reference]:
+def of_pdf(stream: BinaryIO, *, limit_time_s: float = math.inf) -> Iterator[Reference]:
     """Link annotations of a PDF (ISO 32000-1, 12.6.4.7). Raises what pikepdf raises for a file it cannot read."""
+    until_s = time.monotonic() + limit_time_s
     with pikepdf.open(stream) as document:
         for number, page in enumerate(document.pages):
-            if number >= MOST_PDF_PAGES:
+            if number >= MOST_PDF_PAGES or time.monotonic() > until_s:
                 return
             for annotation in page.obj.get("/Annots", []):
                 action = annotation.get("/A") if isinstance(annotation, pikepdf.Dictionary) else None
