@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -123,7 +124,7 @@ def test_bandwidth_of_all_servers_together_is_capped(site: Site, tmp_path: Path)
     took_s = duration_of(tmp_path / "home", *(f"http://127.0.0.{number}:{site.port}/" for number in (1, 2, 3)))
     assert took_s >= 12 * 20_000 / 200_000 * 0.7
     per_server = [asked for asked in site.log if asked.host == "127.0.0.2"]
-    assert all(earlier.ended_s <= later.began_s for earlier, later in zip(per_server, per_server[1:]))
+    assert all(earlier.ended_s <= later.began_s for earlier, later in pairwise(per_server))
 
 
 # --- certificates ------------------------------------------------------------------------------------------------------

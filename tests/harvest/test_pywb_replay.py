@@ -13,10 +13,10 @@ from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, build_opener
 
 import pytest
+from bench import site as generated
 from harvest_site import Site
 from test_whole_site import begin, build, found, held
 
-from bench import site as generated
 from webdepot.archive import Archive
 from webdepot.model import HarvestState
 from webdepot.services import harvesting

@@ -22,6 +22,8 @@ def identity(url: str) -> str:
     Not the SURT key: it would take `/news` and `/news/`, or a host with and without `www.`, for one and so never follow
     the redirect between them.
     """
+    if "?" not in url and ";" not in url and "&" not in url:  # as most are; the rest is looked at closely
+        return url
     lowered = url.lower()
     if "sid=" not in lowered and "sessionid" not in lowered and "cfid=" not in lowered:
         return url
