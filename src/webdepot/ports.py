@@ -314,6 +314,8 @@ class TextQuery:
     """Words or phrases that must stand in one part of the page."""
     keys: tuple[str, ...] = ()
     """Only these pages."""
+    catalogue: tuple[tuple[str, str], ...] = ()
+    """What the catalogue must say of the site: `author`, `genre` or `keyword`, and words. No index knows: whoever asks narrows `sites`."""
     period: Period | None = None
     as_of: datetime | None = None
     """Pages as they stood then: the state that the last capture before that moment shows."""

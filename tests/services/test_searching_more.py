@@ -5,6 +5,7 @@ import io
 import json
 import shutil
 import zipfile
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -17,8 +18,13 @@ from webdepot.archive import Archive
 from webdepot.container import shelf
 from webdepot.depot import zipped
 from webdepot.errors import InputError, NotFound
+from webdepot.exchange import catalogue
+from webdepot.formats.tables import identifications
+from webdepot.harvest import runs
+from webdepot.model import Purpose
 from webdepot.ports import Facet, Part
-from webdepot.services import exporting, founding, indexing, searching
+from webdepot.selection import targets
+from webdepot.services import exporting, founding, indexing, searching, titling
 from webdepot.services.exporting import Form
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -115,20 +121,71 @@ def test_a_container_that_is_gone_leaves_both_indexes_and_its_links(archive):
     assert status.containers == status.with_words == status.with_captures == 1
 
 
-def test_sites_of_the_catalogue_are_found_by_name_unless_closed(archive):
-    name = archive_target(archive)
-    assert [target.name for target in found(archive, name.split()[0]).catalogue] == [name]
-    closing(archive, "org,")
-    assert found(archive, name.split()[0]).catalogue == []
-
-
-def archive_target(archive):
-    from webdepot.model import Purpose
-    from webdepot.selection import targets
-
+def described(archive):
+    """A site of the catalogue with a slice."""
     with archive.database.transaction() as connection:
-        targets.register(connection, ["http://example.org/"], name="Windvane museum", collection="one", purpose=Purpose.HERITAGE, now=NOW)
-    return "Windvane museum"
+        target, _ = targets.register(
+            connection, ["http://example.org/"], name="Windvane museum", collection="one", purpose=Purpose.HERITAGE, now=NOW
+        )
+        site = replace(
+            titling.new_site(archive, target, NOW), creators=("Anna Jansen",), genre="Museum site", keywords=("Weather", "Vanes")
+        )
+        catalogue.put(connection, site)
+        harvest = next(shelf.iter_all(connection)).harvest
+        catalogue.put(connection, titling.new_slice(archive, site, runs.get(connection, harvest), NOW))
+
+
+@pytest.mark.parametrize("text", ["windvane museum", "jansen", "author:jansen", 'genre:"museum site"', "keyword:vanes", "example weather"])
+def test_the_catalogue_is_searched_by_title_author_genre_and_keyword(archive, text):
+    described(archive)
+    (entry,) = found(archive, text).catalogue
+    assert (entry.record.title, entry.address, entry.versions) == ("Windvane museum", "http://example.org/", 4)
+    assert [part.level.value for part in entry.slices] == ["slice"]
+
+
+def test_what_the_catalogue_says_narrows_to_its_sites_and_tells_nothing_closed(archive):
+    described(archive)
+    assert found(archive, "kind").pages == 1
+    assert found(archive, "kind author:jansen").pages == 0
+    assert found(archive, "lighthouse author:jansen").pages == 2
+    assert found(archive, "lighthouse author:nobody").pages == found(archive, "lighthouse author:jansen site:other.org").pages == 0
+    for text in ("vane", "author:vanes", "keyword:jansen"):
+        assert found(archive, text).catalogue == []
+    closing(archive, "org,")
+    assert found(archive, "windvane").catalogue == []
+
+
+def test_formats_have_names(archive):
+    page = found(archive, "lighthouse", facets=searching.EVERY_FACET)
+    assert page.format_names == {}
+    digest = next(archive.captures.versions("org,example)/")).digest
+    facts = {
+        "digest": digest,
+        "engine": "x",
+        "url": "",
+        "size_bytes": 1,
+        "server_mime": "",
+        "puid": "fmt/96",
+        "name": "HTML",
+        "version": "4",
+    }
+    facts |= {
+        "server_mime": "",
+        "mime": "",
+        "basis": "",
+        "verdict": "",
+        "warning": "",
+        "validity": "",
+        "findings": [],
+        "properties": {},
+        "identified_at": NOW,
+    }
+    with archive.database.transaction() as connection:
+        connection.execute(identifications.insert(), facts)
+    indexing.rebuild(archive)
+    page = found(archive, "lighthouse", facets=searching.EVERY_FACET)
+    assert page.format_names == {"fmt/96": "HTML 4"}
+    assert dict(page.facets[Facet.FORMAT]) == {"fmt/96": 2}
 
 
 def exported(archive, form, text="lighthouse"):

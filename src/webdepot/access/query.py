@@ -7,6 +7,7 @@
     site:example.org    that host and what lies below it            site:kb.nl
     type:pdf            format, by a short name, a media type or a PRONOM identifier     type:html  type:fmt/95
     lang:nl             language                                    lang:de
+    author:name         sites that the catalogue describes so; also genre: keyword:      author:"Jan Jansen"
     title:word          in the title; also heading: address: text: image: anchor:        title:"annual report"
     before:2005  after:2019-06  as-of:2010-03-01                    captured before, captured after, as it stood then
 
@@ -55,7 +56,8 @@ _PARTS = {
     "image": Part.IMAGE,
     "anchor": Part.ANCHOR,
 }
-_FIELDS = ("site", "type", "lang", "before", "after", "as-of", *_PARTS)
+CATALOGUE_FIELDS = ("author", "genre", "keyword")
+_FIELDS = ("site", "type", "lang", "before", "after", "as-of", *CATALOGUE_FIELDS, *_PARTS)
 _PUID = re.compile(r"(?:x-)?fmt/\d+\Z", re.ASCII)
 _NAMED = re.compile(r"([A-Za-z][A-Za-z-]{0,19}):")
 _QUOTES = str.maketrans("“”„‟«»＂", '"""""""')
@@ -112,6 +114,7 @@ def parse(text: str) -> TextQuery:
         mimes=tuple(mime for term in fields if term.field == "type" and not _PUID.match(term.text) for mime in _mimes(term, text)),
         formats=tuple(term.text for term in fields if term.field == "type" and _PUID.match(term.text)),
         parts=tuple(_part(term, text) for term in fields if term.field in _PARTS),
+        catalogue=tuple(_told(term, text) for term in fields if term.field in CATALOGUE_FIELDS),
         languages=tuple(_language(term, text) for term in fields if term.field == "lang"),
         period=_period(fields, text),
         as_of=next((_dates(term, text).end for term in reversed(fields) if term.field == "as-of"), None),
@@ -237,6 +240,11 @@ def _mimes(term: _Term, text: str) -> tuple[str, ...]:
 def _part(term: _Term, text: str) -> tuple[Part, str]:
     _refuse_minus(term, text)
     return _PARTS[term.field], term.text
+
+
+def _told(term: _Term, text: str) -> tuple[str, str]:
+    _refuse_minus(term, text)
+    return term.field, term.text
 
 
 def _language(term: _Term, text: str) -> str:

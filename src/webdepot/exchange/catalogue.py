@@ -229,8 +229,8 @@ def listed(
     if levels:
         chosen = chosen.where(catalogue.c.level.in_([level.value for level in levels]))
     for word in words:
-        anywhere = (catalogue.c.title, catalogue.c.subtitle, catalogue.c.publisher, catalogue.c.abstract, catalogue.c.urn)
-        in_lists = (catalogue.c.creators, catalogue.c.keywords, catalogue.c.addresses)
+        anywhere = [catalogue.c[name] for name in ("title", "subtitle", "responsibility", "publisher", "genre", "abstract", "urn")]
+        in_lists = (catalogue.c.creators, catalogue.c.contributors, catalogue.c.keywords, catalogue.c.addresses)
         matching = [column.icontains(word, autoescape=True) for column in anywhere]
         matching += [_text(column).icontains(_in_json(word), autoescape=True) for column in in_lists]
         chosen = chosen.where(or_(*matching))

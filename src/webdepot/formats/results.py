@@ -90,6 +90,17 @@ def find(connection: Connection, digest: str) -> list[Row]:
     return [dict(row) for row in connection.execute(chosen).mappings()]
 
 
+def names(connection: Connection, puids: Iterable[str]) -> dict[str, str]:
+    """What formats are called, with their version, by PRONOM identifier; one look along the index for each."""
+    found: dict[str, str] = {}
+    for puid in puids:
+        asked = select(identifications.c.name, identifications.c.version).where(identifications.c.puid == puid).limit(1)
+        row = connection.execute(asked).one_or_none()
+        if row is not None and row.name:
+            found[puid] = f"{row.name} {row.version}".strip()
+    return found
+
+
 def puids(connection: Connection, digests: Iterable[str]) -> dict[str, str]:
     """PRONOM identifiers of payloads by their digest; those that nobody identified are not in it. At most some hundred at a time."""
     asked = select(identifications.c.digest, identifications.c.puid).where(identifications.c.digest.in_(set(digests)))

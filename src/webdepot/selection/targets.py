@@ -240,14 +240,6 @@ def find_named(connection: Connection, text: str) -> Target | None:
     return _target(row) if row is not None else None
 
 
-def named(connection: Connection, words: Sequence[str], *, limit: int) -> Iterator[Target]:
-    """Targets whose name or seeds have all of these words, by name."""
-    asked = select(targets).order_by(targets.c.name).limit(limit)
-    for word in words:
-        asked = asked.where(targets.c.name.icontains(word, autoescape=True) | targets.c.key.icontains(word, autoescape=True))
-    yield from map(_target, connection.execute(asked).mappings())
-
-
 def listing(connection: Connection, asked: Filter) -> Listing:
     """A page of the list; filtered, sorted and counted in the database."""
     where = _where(asked)

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 
 from rapidfuzz.distance.OSA import distance
 
-from webdepot.access import closed, query, rules
+from webdepot.access import query
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotFound
+from webdepot.formats import results
 from webdepot.index.words import tokens as words_of
-from webdepot.model import EVERYTHING, Target
-from webdepot.ports import Closed, Facet, Hit, Sort, State, TextQuery
-from webdepot.selection import targets
-from webdepot.services import anchoring, ruling
-from webdepot.url import key as key_of
+from webdepot.model import EVERYTHING
+from webdepot.ports import Closed, Facet, Hit, Hits, Sort, State, TextQuery
+from webdepot.services import anchoring, describing, ruling
+from webdepot.services.describing import Entry
 
 EVERY_FACET = tuple(Facet)
 MOST_TREND_WORDS = 6
@@ -42,8 +42,10 @@ class SearchPage:
     """Matching captures by month, as the number YYYYMM."""
     facets: Mapping[Facet, Sequence[tuple[str, int]]]
     """Matching states of pages by site, domain, collection, format, language."""
-    catalogue: Sequence[Target]
-    """Sites in the catalogue whose name or address has the words."""
+    catalogue: Sequence[Entry]
+    """What the catalogue has about the words."""
+    format_names: Mapping[str, str]
+    """What the formats among the facets and hits are called, by PRONOM identifier."""
     spelling: str
     """The query with words that are there, where this one found nothing; else empty."""
     sort: Sort
@@ -110,11 +112,12 @@ def search(
         text=text,
         pages=found.pages,
         exact=found.exact,
-        hits=[replace(hit, versions=_versions(archive, hit.key, collection, reader)) for hit in found.hits],
+        hits=[replace(hit, versions=describing.count_versions(archive, hit.key, collection, reader)) for hit in found.hits],
         years=found.years,
         months=found.months,
         facets=found.facets,
-        catalogue=catalogue(archive, asked, reader=reader) if not offset else (),
+        catalogue=describing.entries(archive, asked, reader=reader) if not offset else (),
+        format_names=_format_names(archive, found),
         spelling=spelling(archive, text, asked) if not found.pages else "",
         sort=sort,
         offset=asked.offset,
@@ -126,14 +129,13 @@ def ask(archive: Archive, text: str, *, reader: Reader, collection: str = EVERYT
     """What was typed, as a query that leaves out what this reader must not know."""
     closed_areas = ruling.closed_to(archive, reader)
     anchors = anchoring.may_be_searched(archive, closed_areas)
-    return replace(query.parse(text), collection=collection, closed=closed_areas, anchors=anchors)
+    return replace(describing.narrowed(archive, query.parse(text)), collection=collection, closed=closed_areas, anchors=anchors)
 
 
-def _versions(archive: Archive, key: str, collection: str, reader: Reader) -> int:
-    """How many versions of the page the reader can open: counted in the captures index, so that this and the list of versions agree."""
-    speaking = archive.database.remembered("access rules", rules.by_prefix).speaking_about(key)
-    spans = closed.open_spans(speaking, key, reader, archive.clock().date())
-    return sum(tally.count for tally in archive.captures.tally(key, digits=0, collection=collection, spans=spans))
+def _format_names(archive: Archive, found: Hits) -> dict[str, str]:
+    known = {name for name, _ in found.facets.get(Facet.FORMAT, ())} | {hit.format for hit in found.hits if hit.format}
+    with archive.database.reading() as connection:
+        return results.names(connection, known)
 
 
 def volume(archive: Archive, *, reader: Reader, collection: str = EVERYTHING) -> Mapping[int, int]:
@@ -227,14 +229,3 @@ def _nearest(archive: Archive, word: str, asked: TextQuery) -> str:
 def _is_known(archive: Archive, word: str, areas: tuple[Closed, ...], collection: str) -> bool:
     """Whether a search for the word would find anything: no word of what is closed is ever offered."""
     return archive.texts.find(TextQuery(words=(word,), closed=areas, collection=collection, limit=1, histogram=False)).pages > 0
-
-
-def catalogue(archive: Archive, asked: TextQuery, *, reader: Reader, limit: int = 5) -> list[Target]:
-    """Sites whose name or address has all the words, and of which the reader may see something."""
-    wanted = [word for text in (*asked.words, *asked.phrases) for word in words_of(text)]
-    if not wanted:
-        return []
-    with archive.database.reading() as connection:
-        found = list(targets.named(connection, wanted, limit=10 * limit))
-    shown = [target for target in found if any(_versions(archive, key_of(seed), EVERYTHING, reader) for seed in target.seeds)]
-    return shown[:limit]

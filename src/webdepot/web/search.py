@@ -227,11 +227,21 @@ def _facets(asked: Asked, page: SearchPage) -> list[tuple[str, Sequence[Value]]]
             links = [Value(label=value, count=count, href=asked.link(collection=value)) for value, count in values]
         else:
             words = _FACET_WORDS[facet]
-            links = [Value(label=value, count=count, href=asked.link(q=_with(asked.query, words.format(value)))) for value, count in values]
+            links = [
+                Value(label=_label(page, facet, value), count=count, href=asked.link(q=_with(asked.query, words.format(value))))
+                for value, count in values
+            ]
         # What cannot narrow is no help.
         if len(links) > 1:
             found.append((facet.value, links))
     return found
+
+
+def _label(page: SearchPage, facet: Facet, value: str) -> str:
+    """Formats by their name; two that are called the same keep their identifiers."""
+    name = page.format_names.get(value, "") if facet is Facet.FORMAT else ""
+    is_only = list(page.format_names.values()).count(name) == 1
+    return value if not name else name if is_only else f"{name} ({value})"
 
 
 def _with(words: str, field: str) -> str:
