@@ -24,6 +24,8 @@ def museum(tmp_path_factory: pytest.TempPathFactory) -> Path:
         warc.response(f"{SITE}/data.json", stamp, json.dumps({"words": stamp}).encode(), mime="application/json")
         warc.response(f"{SITE}/news.html", stamp, f"<title>News of {stamp[:4]}</title><h1>News</h1><a href='/'>Home</a>".encode())
     warc.response(f"{SITE}/leaflet.pdf", EDITIONS[3], PDF, mime="application/pdf")
+    warc.response("http://mixed.example/", EDITIONS[1], b"<title>Mixed</title><p>Mixed times</p><img src='/late.png' alt=''>")
+    warc.response("http://mixed.example/late.png", EDITIONS[3], PICTURE, mime="image/png")
     return warc.write()
 
 

@@ -258,6 +258,26 @@ def test_the_banner_counts_what_was_blocked(page: Page, served: Served, leaks: L
     assert not [line for line in leaks.asked if "live.example.net" in line], leaks.asked
 
 
+def test_the_banner_warns_of_parts_from_another_time(page: Page, served: Served):
+    page.goto(f"{served.portal}/all/{EDITIONS[1]}/http://mixed.example/")
+    expect(page.locator(".drift.far summary")).to_have_text("1 part of this page is from another time, up to 7 years away")
+    page.locator(".drift summary").click()
+    expect(page.locator(".drift li")).to_have_text("11 September 2019 at 08:00 http://mixed.example/late.png")
+    open_edition(page, served, 1)
+    expect(page.locator(".drift")).to_be_hidden()
+
+
+def test_the_citation_is_copied_by_a_click(browser: Browser, served: Served):
+    with new_page(browser, permissions=["clipboard-read", "clipboard-write"]) as page:
+        open_edition(page, served, 1)
+        page.get_by_text("Cite and share").click()
+        page.get_by_label("Link to this version").click()
+        expect(page.locator(".sheet label[data-done]")).to_have_attribute("data-done", "Copied")
+        assert page.evaluate("navigator.clipboard.readText()") == f"{served.portal}/all/{EDITIONS[1]}/{SITE}/"
+        page.keyboard.press("Escape")
+        expect(page.locator(".cite .sheet")).to_be_hidden()
+
+
 def test_a_page_that_sends_its_own_frame_to_the_live_web_is_held(page: Page, served: Served, leaks: Leaks):
     open_edition(page, served, 1)
     page.frames[1].evaluate(

@@ -27,7 +27,7 @@ from webdepot.container.http import HttpHead
 from webdepot.container.reader import Record, read_record
 from webdepot.depot import migration
 from webdepot.depot.migration import Conversion
-from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError
+from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError, WebdepotError
 from webdepot.model import EVERYTHING, Capture, RecordKind
 from webdepot.ports import Position, Span, Tally
 from webdepot.services import mending
@@ -80,6 +80,8 @@ class Place:
     title: str
     warning: str
     """Public text of a rule that shows the page with a warning."""
+    failure: WebdepotError | None = None
+    """Why its bytes cannot be shown, where they cannot: container away, damaged, or an original that is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,14 +177,16 @@ def find_place(archive: Archive, url: str, timestamp: str, *, collection: str, r
     times = timeline.of(days)
     verdict = gate.visible(capture)
     steps = lookup.neighbours(archive.captures, capture, collection=collection, spans=gate.spans)
+    name, failure = _looked_into(archive, capture)
     return Place(
         capture=capture,
         steps=steps,
         total=times.total,
         bars=timeline.bars(times),
         stamps=_stamps(archive, capture, steps, days, collection, gate),
-        title=_title(archive, capture),
+        title=name,
         warning="" if verdict is policy.OPEN else verdict.reason,
+        failure=failure,
     )
 
 
@@ -408,18 +412,19 @@ def _original(archive: Archive, capture: Capture) -> Capture:
     )
 
 
-def _title(archive: Archive, capture: Capture) -> str:
-    """What the banner calls it: the page's own title, or the file's name."""
+def _looked_into(archive: Archive, capture: Capture) -> tuple[str, WebdepotError | None]:
+    """What the banner calls it, the page's own title or the file's name; and what is wrong where it cannot be opened."""
     name = unquote(urlsplit(capture.url).path.rpartition("/")[2])
-    if "html" not in capture.mime and capture.mime != REVISIT_MIME:
-        return name
     try:
         replayed = _opened(archive, capture)
-    except (NotFound, CorruptData):
-        return ""
+    except (NotFound, CorruptData) as error:
+        return name, error
     try:
-        content = _content(replayed)
-        return title.of_html(content, replayed.head.get("content-type") or "" if replayed.head else "")
+        if "html" not in capture.mime and capture.mime != REVISIT_MIME:
+            return name, None
+        return title.of_html(_content(replayed), replayed.head.get("content-type") or "" if replayed.head else ""), None
+    except CorruptData as error:
+        return name, error
     finally:
         replayed.close()
 

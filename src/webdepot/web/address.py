@@ -23,7 +23,25 @@ from webdepot.times import from_timestamp, to_timestamp
 from webdepot.url import LONGEST_URL, Url, canonicalise
 
 COLLECTION = re.compile(r"[a-z0-9][a-z0-9_.-]{0,59}\Z", re.IGNORECASE)
-RESERVED = frozenset({"-", "search", "about", "help", "status", "sign-in", "sign-out", "static", "api", "sw.js", "cdx", "compare"})
+RESERVED = frozenset(
+    {
+        "-",
+        "search",
+        "about",
+        "help",
+        "status",
+        "sign-in",
+        "sign-out",
+        "static",
+        "api",
+        "sw.js",
+        "cdx",
+        "compare",
+        "cite",
+        "complain",
+        "suggest",
+    }
+)
 """First steps of a path that are pages of ours and so no names of collections."""
 
 _PATH = re.compile(

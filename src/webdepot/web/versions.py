@@ -12,14 +12,14 @@ from webdepot.access import timeline
 from webdepot.access.timeline import Bar
 from webdepot.errors import InputError, NotFound
 from webdepot.model import EVERYTHING
-from webdepot.services import replaying
+from webdepot.services import citing, replaying
 from webdepot.services.replaying import Narrowed
 from webdepot.url import Match, split_wildcard
 from webdepot.web import address, charts
 from webdepot.web.address import Address
 from webdepot.web.charts import DrawnBar
 from webdepot.web.language import CODES
-from webdepot.web.problems import problem, words_for
+from webdepot.web.problems import problem, status_for, words_for
 from webdepot.web.site import LANGUAGE_COOKIE, Face, language_of, reader_of, render, site_of
 
 UNSANDBOXED_TYPES = frozenset({"application/pdf"})
@@ -126,7 +126,14 @@ def _frame(request: Request, found: Address) -> Response:
         return RedirectResponse(_on_frame_face(request, where), status_code=302)
     if place.capture.timestamp != found.timestamp:
         return RedirectResponse(where, status_code=302)
-    return render(request, "frame.html", **_frame_values(request, found, place))
+    return render(request, "frame.html", status=_true_status(place), **_frame_values(request, found, place))
+
+
+def _true_status(place: replaying.Place) -> int:
+    """What machines that ask for the framed page are told: a version that was an error then is one still, and so is one we cannot read."""
+    if place.failure is not None:
+        return status_for(place.failure)
+    return place.capture.status if 400 <= place.capture.status < 600 else 200
 
 
 def _on_frame_face(request: Request, where: str) -> str:
@@ -146,11 +153,16 @@ def _frame_values(request: Request, found: Address, place: replaying.Place) -> d
     site, capture = site_of(request), place.capture
     is_viewer = capture.mime in UNSANDBOXED_TYPES
     raw = site.replay_url + address.path_of(found.collection, capture.timestamp + "id_", capture.url)
+    shown_at = site.portal_url + address.path_of(found.collection, capture.timestamp, capture.url)
+    asked = {"url": capture.url, "at": capture.timestamp}
     start = site.replay_url + "/-/start" + address.path_of(found.collection, capture.timestamp + "mp_", capture.url)
     return {
         "place": place,
         "capture": capture,
         "collection": found.collection,
+        "citation": citing.of_place(site.archive, place, address=shown_at),
+        "cite_query": urlencode({**asked, "collection": found.collection}),
+        "report_query": urlencode(asked),
         "raw_url": raw,
         "migrated": [
             (form.mime, site.replay_url + "/-/migrated" + address.path_of(found.collection, capture.timestamp, capture.url))

@@ -33,7 +33,7 @@ RENAMED = frozenset(
     cross-origin-opener-policy-report-only cross-origin-resource-policy date document-policy etag expect-ct expires
     feature-policy last-modified link location memento-datetime nel no-vary-search observe-browsing-topics origin-agent-cluster
     origin-trial p3p permissions-policy pragma proxy-authenticate public-key-pins public-key-pins-report-only
-    referrer-policy refresh report-to reporting-endpoints server service-worker-allowed set-cookie set-cookie2 sourcemap
+    referrer-policy refresh report-to reporting-endpoints server server-timing service-worker-allowed set-cookie set-cookie2 sourcemap
     speculation-rules status strict-transport-security supports-loading-mode timing-allow-origin use-as-dictionary vary via
     www-authenticate x-dns-prefetch-control x-frame-options x-sourcemap x-ua-compatible x-xss-protection
     x-redirect-status x-redirect-statustext x-orig-location x-orig-ts x-proxy-set-cookie x-wabac-preset-cookie

@@ -9,6 +9,13 @@
   let leavingFor = "";
   let blocked = 0;
   let asked = 0;
+  let parts = new Map();
+
+  // Parts within a day of the page belong to it: harvests take their time. What is farther away is told, beyond a month as a warning.
+  const DAY_MS = 86400e3;
+  const FAR_MS = 31 * DAY_MS;
+  const MOST_PARTS = 2000;
+  const MOST_LISTED = 40;
 
   const shown = () => place.querySelector(".banner-inner").dataset;
 
@@ -85,6 +92,54 @@
     note.hidden = false;
   }
 
+  function distance(apart) {
+    const days = Math.round(apart / DAY_MS);
+    const [count, unit] = days < 60 ? [days, "day"] : days < 730 ? [Math.round(days / 30.44), "month"] : [Math.round(days / 365.25), "year"];
+    return new Intl.NumberFormat(document.documentElement.lang, { style: "unit", unit, unitDisplay: "long" }).format(count);
+  }
+
+  function showDrift() {
+    const note = place.querySelector(".drift");
+    const now = shown().timestamp;
+    if (!note || !now) return;
+    const far = [...parts]
+      .map(([url, stamp]) => ({ url, stamp, apart: Math.abs(timeOf(stamp) - timeOf(now)) }))
+      .filter((part) => part.apart > DAY_MS)
+      .sort((one, other) => other.apart - one.apart);
+    note.hidden = !far.length;
+    if (!far.length) return;
+    note.classList.toggle("far", far[0].apart > FAR_MS);
+    const words_ = far.length === 1 ? note.dataset.one : note.dataset.other;
+    note.querySelector("summary").textContent = words_.replace("{count}", far.length).replace("{distance}", distance(far[0].apart));
+    note.querySelector("ol").replaceChildren(
+      ...far.slice(0, MOST_LISTED).map((part) => {
+        const item = document.createElement("li");
+        const link = document.createElement("a");
+        link.href = note.dataset.versions + part.url;
+        link.textContent = part.url;
+        item.append(words(part.stamp) + " ", link);
+        return item;
+      }),
+    );
+  }
+
+  // Fields of the sheet are copied when they are chosen; other programs get the address through the system's own sheet.
+  function wireSheet() {
+    for (const field of place.querySelectorAll("[data-copied]")) {
+      field.addEventListener("click", async () => {
+        field.select();
+        if (!navigator.clipboard) return;
+        await navigator.clipboard.writeText(field.value);
+        field.parentElement.dataset.done = field.dataset.copied;
+      });
+    }
+    const out = place.querySelector(".share-out");
+    if (out && navigator.share) {
+      out.hidden = false;
+      out.addEventListener("click", () => navigator.share({ title: out.dataset.title, url: out.dataset.url }).catch(() => {}));
+    }
+  }
+
   function setTitle(title) {
     const heading = place.querySelector(".page-title");
     if (title && heading && !place.querySelector(".missing")) heading.textContent = title;
@@ -109,6 +164,8 @@
     blocked = 0;
     setTitle(title);
     wireHandle();
+    wireSheet();
+    showDrift();
   }
 
   function stampOf(message) {
@@ -123,9 +180,17 @@
       showBlocked();
       return;
     }
+    if (message.webdepot === "parts" && Array.isArray(message.parts)) {
+      for (const [url, stamp] of message.parts) {
+        if (parts.size < MOST_PARTS && /^\d{14}$/.test(stamp) && /^https?:\/\//.test(url)) parts.set(url, stamp);
+      }
+      showDrift();
+      return;
+    }
     if (event.source !== frame.contentWindow) return;
     if (message.webdepot === "leaving") {
       leavingFor = String(message.url);
+      parts = new Map();
     } else if (message.wb_type === "load" && typeof message.url === "string") {
       leavingFor = "";
       const stamp = stampOf(message);
@@ -143,5 +208,12 @@
     if (/^https?:\/\//.test(url) && shown().timestamp) follow(url, shown().timestamp, "");
   });
 
+  // A click beside an open sheet, or Escape, closes it.
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") place.querySelectorAll("details[open]").forEach((sheet) => sheet.removeAttribute("open"));
+  });
+  window.addEventListener("blur", () => place.querySelectorAll("details[open]").forEach((sheet) => sheet.removeAttribute("open")));
+
   wireHandle();
+  wireSheet();
 })();

@@ -10,6 +10,18 @@
     if (event.disposition === "enforce") tell({ webdepot: "blocked", what: String(event.blockedURI).slice(0, 200) });
   });
 
+  // When each part was archived: the replay server says so in the one header that a page can read of all its parts.
+  const archived = /^https?:\/\/[^/]+\/[^/]+\/\d{14}[a-z]{2,3}_\/(.+)$/;
+  new PerformanceObserver((list) => {
+    const parts = [];
+    for (const entry of list.getEntries()) {
+      const said = entry.serverTiming && entry.serverTiming.find((one) => one.name === "captured");
+      const url = said && archived.exec(entry.name);
+      if (url) parts.push([url[1].slice(0, 4000), said.description]);
+    }
+    if (parts.length) tell({ webdepot: "parts", parts });
+  }).observe({ type: "resource", buffered: true });
+
   document.addEventListener(
     "click",
     (event) => {
