@@ -78,9 +78,19 @@ class Client:
                 return -1
             return len(piece)
 
+        def opened(purpose: int, address: tuple[int, int, int, tuple[object, ...]]) -> object:
+            family, kind, protocol, place = address
+            if not self.allowed(str(place[0])):
+                return pycurl.SOCKET_BAD
+            # libcurl works on a copy of its number; this object is ours to close.
+            sockets.append(socket.socket(family, kind, protocol))
+            return sockets[-1]
+
         curl = pycurl.Curl()
+        sockets: list[socket.socket] = []
         try:
             self._prepare(curl, url, offset, etag, packed, with_token)
+            curl.setopt(pycurl.OPENSOCKETFUNCTION, opened)
             curl.setopt(pycurl.HEADERFUNCTION, heard)
             curl.setopt(pycurl.WRITEFUNCTION, taken)
             curl.perform()
@@ -93,6 +103,8 @@ class Client:
             raise RemoteError(f"{url[:500]} gave no whole answer: {error.args[1]}.", retry=True) from error
         finally:
             curl.close()
+            for each in sockets:
+                each.close()
         return got
 
     def _prepare(self, curl: pycurl.Curl, url: str, offset: int, etag: str, packed: bool, with_token: bool) -> None:
@@ -113,15 +125,8 @@ class Client:
             pycurl.LOW_SPEED_TIME: self.stalled_s,
             pycurl.NOSIGNAL: 1,
             pycurl.NOPROXY: "*",
-            pycurl.OPENSOCKETFUNCTION: self._open,
         }
         for option, value in options.items():
             curl.setopt(option, value)
         if packed:
             curl.setopt(pycurl.ACCEPT_ENCODING, "gzip")
-
-    def _open(self, purpose: int, address: tuple[int, int, int, tuple[object, ...]]) -> object:
-        family, kind, protocol, place = address
-        if not self.allowed(str(place[0])):
-            return pycurl.SOCKET_BAD
-        return socket.socket(family, kind, protocol)

@@ -167,7 +167,7 @@ def read(root: etree._Element) -> Delivered:
         else:
             foreign.append(markup.verbatim(section))
     if len(objects) != 1:
-        raise InputError(f"The record has {len(objects)} object sections of LMER; exactly one is needed (P8).")
+        raise InputError(f"P8: there are {len(objects)} object sections of LMER, and not one")
     levels = _levels(root, described)
     is_web = levels[0].level is Level.SITE if levels else False
     return Delivered(levels=levels, object=objects[0], files=tuple(files), foreign=tuple(foreign), is_web=is_web)

@@ -212,7 +212,7 @@ def _update(archive: Archive, partner: Partner, record: PartnerRecord, delivered
             continue
         changes = {name: getattr(level, name) for name in EDITABLE if name != "access" and getattr(level, name) != getattr(before, name)}
         after = cataloguing.write(archive, level.key, changes, source=Source.PARTNER, foreign=level.foreign, origin=level.origin)
-        changed = changed or after.changed_at != before.changed_at
+        changed = changed or after != before
     if changed:
         done.updated.append(delivered.urn)
     else:
@@ -238,7 +238,7 @@ def _fetch_and_load(
         with tempfile.TemporaryDirectory(prefix=".taking-", dir=archive.home) as folder:
             files = _unpacked(packed, delivered, Path(folder) / "files")
             harvest = _load(archive, partner, record, delivered, files, Path(folder))
-        packed.unlink()
+        _discard(packed)
     finished = importing.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
     archiving.take_in(archive, finished, deposit=True, watch=watch)
     missing = [file.name for file in delivered.files if not file.file_checksum]
@@ -257,17 +257,25 @@ def _fetch(archive: Archive, partner: Partner, delivered: Delivered, watch: Watc
             _download(archive, partner, url, path, incoming.largest_bytes(delivered), watch)
             break
         except TooLarge as error:
-            path.unlink(missing_ok=True)
+            _discard(path)
             raise Refused("the ZIP is larger than the files that the record tells of") from error
         except RemoteError as error:
             if not error.retry or attempt == TRIES:
+                if path.exists() and path.stat().st_size == 0:
+                    _discard(path)
                 raise
             wait(float(2**attempt))
     reasons = list(incoming.check_zip(path, delivered))
     if reasons:
-        path.unlink()
+        _discard(path)
         raise Refused(*reasons)
     return path
+
+
+def _discard(path: Path) -> None:
+    """A download that is of no use any more, with the mark beside it."""
+    path.unlink(missing_ok=True)
+    path.with_suffix(".etag").unlink(missing_ok=True)
 
 
 def _download(archive: Archive, partner: Partner, url: str, path: Path, limit_bytes: int, watch: Watch) -> None:
@@ -296,6 +304,8 @@ def _download(archive: Archive, partner: Partner, url: str, path: Path, limit_by
         got = client.get(url, taken, limit_bytes=limit_bytes, offset=offset, etag=etag, with_token=is_same_host)
     if got.status == 416:  # what is here is whole, or of another object: the checksum tells
         return
+    if got.status in (404, 410):
+        _discard(path)
     if got.status == 410:
         raise Gone(f"{url[:200]} answers 410: the object was withdrawn")
     if got.status not in (200, 206):
@@ -317,10 +327,10 @@ def _unpacked(packed: Path, delivered: Delivered, folder: Path) -> list[CheckedF
                 zipped.unpack(archive, folder)
                 reasons = list(incoming.check_files(folder, delivered, checked))
     except (*zipped.BROKEN, OSError) as error:
-        packed.unlink(missing_ok=True)
+        _discard(packed)
         raise Refused(f"the ZIP cannot be unpacked: {error}") from error
     if reasons:
-        packed.unlink()
+        _discard(packed)
         raise Refused(*reasons[:50])
     return checked
 
