@@ -56,7 +56,7 @@ class Site:
                 path = self.path
                 site.asked[f"{self.headers['Host']}{path}"] += 1
                 time.sleep(site.pause_s)
-                body = site.pages.get(path, "").encode()
+                body = site.pages.get(path.partition("?")[0], "").encode()
                 self.send_response(200 if body else 404)
                 self.send_header("Content-Type", "text/html" if not path.endswith(".png") else "image/png")
                 self.send_header("Content-Length", str(len(body)))

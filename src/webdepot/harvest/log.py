@@ -11,6 +11,7 @@ its `reason`: by which rule it was asked, or refused. What was asked and, by its
 Both are cut back to the last checkpoint's sizes (`cut`) before a harvest is resumed.
 """
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from webdepot.model import Candidate, Failure, Verdict, Visit
 LOG_NAME = "crawl.log"
 JSON_NAME = "crawl.jsonl"
 _DIGITS = str.maketrans("", "", "-T:.Z")
+_TAIL_BYTES = 64 << 10
 _BUFFER_BYTES = 256 << 10
 _TRUNCATED = {"length": "lenTrunc", "time": "timeTrunc", "disconnect": "discTrunc"}
 
@@ -92,6 +94,44 @@ class CrawlLog:
                 file.close()
             except OSError:
                 continue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recent:
+    """A line of the log as a person watches it."""
+
+    at: str
+    status: int
+    url: str
+    size: int
+    mime: str
+    reason: str
+
+    @property
+    def is_error(self) -> bool:
+        return self.status < 0 or self.status >= 400
+
+
+def recent(folder: Path, limit: int) -> list[Recent]:
+    """The last lines of a log that is being written, the newest first. Reads its last bytes alone, and a half line not at all."""
+    try:
+        with (folder / JSON_NAME).open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - _TAIL_BYTES, 0))
+            lines = file.read().split(b"\n")
+    except FileNotFoundError:
+        return []
+    found: list[Recent] = []
+    for line in reversed(lines[1:-1] if size > _TAIL_BYTES else lines[:-1]):
+        try:
+            values = json.loads(line)
+        except ValueError:
+            continue
+        words = {name: str(values.get(name) or "") for name in ("at", "url", "mime", "reason")}
+        found.append(Recent(status=int(values.get("status") or 0), size=int(values.get("size") or 0), **words))
+        if len(found) == limit:
+            break
+    return found
 
 
 def cut(folder: Path, marks: Mapping[str, int]) -> None:

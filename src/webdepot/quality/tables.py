@@ -1,6 +1,6 @@
 """The tables of what was observed about a harvest, of the verdict on it, of reviewers' decisions, and of what to ignore."""
 
-from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, String, Table, Text
+from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Table, Text
 
 from webdepot.database import Moment, metadata
 
@@ -50,4 +50,16 @@ reviews = Table(
     Column("by", String(200), nullable=False),
     Column("at", Moment, nullable=False),
     Column("is_automatic", Boolean, nullable=False),
+)
+
+screenshots = Table(
+    "screenshots",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("harvest", String(100), ForeignKey("harvests.id"), nullable=False, index=True),
+    Column("url", Text, nullable=False),
+    Column("mime", String(100), nullable=False),
+    Column("container", String(200), nullable=False),
+    Column("offset", BigInteger, nullable=False),
+    Column("length", BigInteger, nullable=False),
 )

@@ -104,6 +104,12 @@ def latest(archive: Archive, limit: int) -> list[Harvest]:
         return runs.latest(connection, limit)
 
 
+def listed(archive: Archive, asked: runs.ListFilter) -> runs.Listed:
+    """A page of harvests: filtered and sorted in the database."""
+    with archive.database.reading() as connection:
+        return runs.listing(connection, asked)
+
+
 def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harvest:
     """Run it to its end, or until it is told to stop (then it can be run again). RemoteError when nothing came at all."""
     selecting.refuse_if_refused(archive, harvest.target)

@@ -15,22 +15,27 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from webdepot.archive import Archive
-from webdepot.errors import InputError, NotPermitted
+from webdepot.container import shelf
+from webdepot.container.reader import read_record
+from webdepot.errors import InputError, NotFound, NotPermitted
 from webdepot.formats import report
 from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.harvest import runs
 from webdepot.harvest.runs import HARVEST, Listed, ListFilter
 from webdepot.model import Answer, Finding, Harvest, HarvestId, HarvestKind, HarvestState, Package, Verdict
 from webdepot.provenance import Event, Outcome, append, difference, iter_of
-from webdepot.quality import acceptance, records, reviews
+from webdepot.quality import acceptance, records, reviews, screenshots
 from webdepot.quality.acceptance import AcceptanceLimits, Figures
 from webdepot.quality.reviews import Decision, Review
+from webdepot.quality.screenshots import Screenshot
 from webdepot.selection import schedules, targets
 from webdepot.services import harvesting, indexing, ingesting, keeping, patching
 from webdepot.services.ingesting import Checked
 from webdepot.services.progress import Watch, unwatched
 
 LONGEST_WORDS = 5000
+MOST_PICTURES = 50
+LARGEST_PICTURE = 20 << 20
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "missing": (
         *("part-never-tried", "part-robots", "part-out-of-scope", "part-over-limit", "part-error", "part-unreachable"),
@@ -44,6 +49,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "difference": ("file-new", "file-gone", "file-changed", "since-before", "sub-domain"),
 }
 """Findings by the question of a reviewer: is something missing, are links broken, is it odd, what is new."""
+_BEFORE = re.compile(r"Since ([\w.-]+):")
 _CHANGES = re.compile(r"([\d,]+) (new|gone|changed|the same)")
 
 
@@ -129,10 +135,50 @@ def findings(archive: Archive, harvest: str, group: str, *, limit: int, offset: 
         return records.of_codes(connection, HarvestId(harvest), codes, limit=limit, offset=offset)
 
 
+def possible(harvest: Harvest) -> list[str]:
+    """Decisions that its state allows."""
+    return [decision for decision in (Decision.ACCEPT, Decision.REJECT, Decision.REOPEN) if HARVEST.allows(harvest.state, decision.value)]
+
+
+def pictures(archive: Archive, found: Dossier) -> list[tuple[Screenshot | None, Screenshot]]:
+    """Screenshots of this harvest's pages, each beside that of the last harvest."""
+    with archive.database.reading() as connection:
+        now = screenshots.of_harvest(connection, found.harvest.id, MOST_PICTURES)
+        before = screenshots.of_harvest(connection, found.compared.before.id, MOST_PICTURES) if found.compared and now else []
+    known = {shot.url: shot for shot in before}
+    return [(known.get(shot.url), shot) for shot in now]
+
+
+def picture(archive: Archive, number: int) -> tuple[str, bytes]:
+    """Media type and bytes of a screenshot; NotFound when there is none, or it is too large to be one."""
+    with archive.database.reading() as connection:
+        shot = screenshots.get(connection, number)
+    with archive.open_container(shot.location.container) as stream:
+        record = read_record(stream, shot.location)
+        with record.block() as block:
+            data = block.read(LARGEST_PICTURE + 1)
+    if len(data) > LARGEST_PICTURE:
+        raise NotFound(f"The screenshot {number} is larger than {LARGEST_PICTURE} bytes.")
+    return shot.mime, data
+
+
 def examine(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Checked:
     """Identify and check; what was done before is not done again."""
     ingesting.identify(archive, harvest, watch=watch)
+    _find_pictures(archive, harvest)
     return ingesting.check(archive, harvest, watch=watch)
+
+
+def _find_pictures(archive: Archive, harvest: Harvest) -> None:
+    """Note where screenshots stand in the containers, for the page of review."""
+    with archive.database.reading() as connection:
+        names = [container.name for container in shelf.of_harvest(connection, harvest.id)]
+    found: list[Screenshot] = []
+    for name in names:
+        with archive.open_container(name) as stream:
+            found += screenshots.iter_in(stream, name)
+    with archive.database.transaction() as connection:
+        screenshots.replace(connection, harvest.id, found)
 
 
 def settle(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Verdict:
@@ -265,17 +311,14 @@ def _ask_for_other_eyes(archive: Archive, harvest: Harvest, by: str) -> None:
 
 
 def _compared(archive: Archive, harvest: Harvest) -> Compared | None:
+    """By what the check told: it knows the harvest it compared with, whatever was decided about that one since."""
     with archive.database.reading() as connection:
         found = records.by_code(connection, harvest.id, code="quality.since-before", limit=1)
-        earlier = [
-            each
-            for each in runs.of_target(connection, harvest.target, HarvestKind.HARVEST)
-            if each.started_at < harvest.started_at and each.id != harvest.id
-        ]
-    if not found or not earlier:
-        return None
+        named = _BEFORE.search(found[0][1].message) if found else None
+        if named is None or not runs.exists(connection, named[1]):
+            return None
+        before = runs.get(connection, named[1])
     numbers = {name: int(count.replace(",", "")) for count, name in _CHANGES.findall(found[0][1].message)}
-    before = next((each for each in earlier if each.id in found[0][1].message), earlier[0])
     added, gone, changed, same = (numbers.get(name, 0) for name in ("new", "gone", "changed", "the same"))
     return Compared(before=before, added=added, gone=gone, changed=changed, same=same)
 

@@ -14,14 +14,14 @@ from pathlib import Path
 from webdepot.archive import Archive
 from webdepot.depot import package
 from webdepot.errors import Conflict, InputError, NotFound
-from webdepot.harvest import control, live, reports
+from webdepot.harvest import control, live, log, reports
 from webdepot.harvest.control import Order, Standing, Verb
 from webdepot.harvest.live import Live
-from webdepot.harvest.log import JSON_NAME
+from webdepot.harvest.log import JSON_NAME, Recent
 from webdepot.harvest.reports import Kind, Report
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Event, append
-from webdepot.services import harvest_options, harvesting, keeping
+from webdepot.services import harvest_options, harvest_parts, harvesting, keeping
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.url import from_typed
 
@@ -58,6 +58,13 @@ def watch(archive: Archive, harvest: str) -> Watched:
         options=harvest_options.changed(options, standing.changes),
         orders=orders,
     )
+
+
+def recent(archive: Archive, harvest: Harvest, limit: int = 15) -> Sequence[Recent]:
+    """The newest lines of the log of a harvest that runs, over all its processes."""
+    folder = harvesting.folder_of(archive, harvest)
+    lines = [line for part in (folder, *harvest_parts.existing(folder)) for line in log.recent(part, limit)]
+    return sorted(lines, key=lambda line: line.at, reverse=True)[:limit]
 
 
 def give(archive: Archive, harvest: str, verb: Verb, *, by: str = "", reason: str = "") -> Order:
@@ -140,9 +147,9 @@ def _counted(archive: Archive, harvest: Harvest) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(dir=path.parent) as folder,
-        closing(package.open_file(archive.store, facts, f"log/{JSON_NAME}")) as log,
+        closing(package.open_file(archive.store, facts, f"log/{JSON_NAME}")) as lines,
     ):
-        reports.count(log, Path(folder) / "new.db")
+        reports.count(lines, Path(folder) / "new.db")
         (Path(folder) / "new.db").replace(path)
     return path
 

@@ -36,11 +36,14 @@ _making = Lock()
 
 
 STAFF_LINKS = (
+    ("/dashboard", "dashboard.title"),
     ("/targets", "targets.title"),
     ("/letters", "letters.title"),
     ("/cases", "cases.title"),
     ("/criteria", "criteria.title"),
+    ("/schedule", "schedule.title"),
     ("/harvests", "harvests.title"),
+    ("/review", "review.title"),
     ("/profiles", "profiles.title"),
     ("/organisations", "organisations.title"),
     ("/formats", "formats.title"),

@@ -1,15 +1,33 @@
-// Refreshes the live part of a page every two seconds; without it the page still works by reload.
+// Keeps the live part of a page up to date: by server-sent events, or where these fail by asking every few seconds. Without scripts the
+// page works by reload.
 (() => {
   const part = document.querySelector("[data-live]");
   if (!part) return;
-  const refresh = async () => {
+  const show = (html) => { part.innerHTML = html; };
+  const ask = async () => {
     try {
       const answer = await fetch(part.dataset.live, { headers: { Accept: "text/html" } });
       if (!answer.ok || answer.redirected) return;
-      part.innerHTML = await answer.text();
+      show(await answer.text());
       if (answer.headers.get("X-Ended")) { location.reload(); return; }
     } catch { /* the server is away for a moment: try again */ }
-    setTimeout(refresh, document.hidden ? 10000 : 2000);
+    setTimeout(ask, document.hidden ? 10000 : 2000);
   };
-  setTimeout(refresh, 2000);
+  if (!window.EventSource || !part.dataset.events) { setTimeout(ask, 2000); return; }
+  let line = null;
+  let fails = 0;
+  const listen = () => {
+    line = new EventSource(part.dataset.events);
+    line.addEventListener("live", (event) => { fails = 0; show(event.data); });
+    line.addEventListener("ended", () => { line.close(); location.reload(); });
+    line.onerror = () => {
+      fails += 1;
+      if (line.readyState === EventSource.CLOSED || fails > 5) { line.close(); ask(); }
+    };
+  };
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) line.close();
+    else if (line.readyState === EventSource.CLOSED) listen();
+  });
+  listen();
 })();

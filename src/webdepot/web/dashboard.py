@@ -1,0 +1,56 @@
+"""The dashboard: figures and charts drawn here, and statistics as CSV."""
+
+import time
+from threading import Lock
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from webdepot.archive import Archive
+from webdepot.services import overseeing
+from webdepot.services.overseeing import MonthCount, Overview
+from webdepot.web.sheets import csv_answer
+from webdepot.web.site import of_app, render, site_of
+
+FRESH_S = 20.0
+"""Figures of a large archive take a second to count; so long they are shown again, with their time."""
+MONTHS = 24
+
+
+class Figures:
+    """The last figures, counted anew when they are older than a moment."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: tuple[float, Overview, list[MonthCount]] | None = None
+
+    def of(self, archive: Archive) -> tuple[Overview, list[MonthCount]]:
+        with self._lock:
+            if self._known is None or time.monotonic() - self._known[0] > FRESH_S:
+                self._known = (time.monotonic(), overseeing.overview(archive), overseeing.months(archive))
+            return self._known[1], self._known[2]
+
+
+def shown(request: Request) -> Response:
+    found, months = of_app(request, Figures).of(site_of(request).archive)
+    last = months[-MONTHS:]
+    return render(
+        request,
+        "dashboard.html",
+        found=found,
+        months=last,
+        most_a_day=max((day.good + day.waiting + day.bad for day in found.days), default=0) or 1,
+        most_bytes=max((month.size_bytes for month in last), default=0) or 1,
+        most_targets=max(found.targets.values(), default=0) or 1,
+    )
+
+
+def as_csv(request: Request) -> Response:
+    found, _ = of_app(request, Figures).of(site_of(request).archive)
+    return csv_answer("statistics", ("section", "name", "value"), overseeing.figures(found))
+
+
+def months_csv(request: Request) -> Response:
+    _, months = of_app(request, Figures).of(site_of(request).archive)
+    columns = ("month", "harvests", "documents", "size_bytes", "errors")
+    return csv_answer("months", columns, ({name: getattr(month, name) for name in columns} for month in months))
