@@ -9,7 +9,8 @@ known answers; `--large` asks the same of 250,000 states (shorter texts: the bui
   libraries called one after another without anything around them: FastWARC, Resiliparse, py3langid, tantivy.
 * queries: one word, two words, a phrase, in order of time, as of a date; grouped by page with ten snippets; then with histogram and facets.
 * peer: SQLite FTS5 behind the same interface, on the same states.
-* truth: what is found as of a date, in a period, and by month is compared with what the generator knows, for every sampled word.
+* truth: what is found as of a date, in a period, by year and with parts closed is compared with what the generator knows, for each sampled
+  word; capture times of one page in fifty with those of the index of addresses.
 
 Times are of CPU, of the thread that asks: other programs on the machine disturb that least. Wall time is told beside it.
 """
@@ -22,6 +23,7 @@ import os
 import platform
 import random
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -42,14 +44,18 @@ from resiliparse.parse.html import HTMLTree
 sys.path.insert(0, str(Path(__file__).parent))
 from search_corpus import SEED, Corpus, State, html, pages
 from webdepot.index import text as page_texts
+from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.index.fulltext import TantivyTextIndex
 from webdepot.index.fulltext_schema import analysers
 from webdepot.index.fulltext_sqlite import SqliteTextIndex
-from webdepot.ports import Facet, Sort, TextIndex, TextQuery
+from webdepot.model import Capture, Location, RecordKind
+from webdepot.ports import Closed, Facet, Sort, TextIndex, TextQuery
 from webdepot.times import Period, from_timestamp
+from webdepot.url import key
 
 LANGUAGES = ("nl", "de", "en")
 CONTAINER_STATES = 5000
+SIDES = ("tantivy", "sqlite fts5")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,10 +232,45 @@ def check(index: TextIndex, corpus: Corpus) -> list[str]:
         right = {url for url, stamps, _ in known if any("20100301000000" <= stamp <= "20120815000000" for stamp in stamps)}
         if {hit.url for hit in index.find(TextQuery(**asked, period=period)).hits} != right:
             wrong.append(f"{word}: in a period")
+        closed = (Closed(prefix="nl,"), Closed(prefix="de,", last="20141231235959"))
+        stamps = [(key(url), stamp) for url, stamps, _ in known for stamp in stamps]
+        visible = [place for place in stamps if not any(place in area for area in closed)]
+        found = index.find(TextQuery(**asked, closed=closed))
+        if {hit.key for hit in found.hits} != {place[0] for place in visible} or sum(found.years.values()) != len(visible):
+            wrong.append(f"{word}: with closed areas")
         shown = [hit.key for offset in range(0, 50, 10) for hit in index.find(TextQuery(phrases=(word,), offset=offset)).hits]
         if len(shown) != len(set(shown)):
             wrong.append(f"{word}: a page twice")
     return wrong
+
+
+def check_versions(index: TextIndex, corpus: Corpus, folder: Path) -> list[str]:
+    """Pages whose capture times differ from those of the index of addresses, among one page in fifty."""
+    captures = SqliteCaptureIndex(folder / "captures.db")
+    try:
+        made = (_capture(state.url, stamp, at) for at, state in enumerate(corpus) for stamp in state.stamps)
+        captures.add("all", made, collection="c")
+        keys = sorted({place.key for place in captures.scan("", "~")})[::50]
+        told: dict[str, list[str]] = {}
+        for at in range(0, len(keys), 500):
+            for state in index.scan(TextQuery(keys=tuple(keys[at : at + 500]))):
+                told.setdefault(state.key, []).extend(state.timestamps)
+        return [one for one in keys if sorted(told.get(one, [])) != [found.timestamp for found in captures.versions(one)]]
+    finally:
+        captures.close()
+
+
+def _capture(url: str, stamp: str, at: int) -> Capture:
+    where = Location(container="all", offset=at * 100 + int(stamp[2:4]), length=1)
+    return Capture(
+        key=key(url), timestamp=stamp, url=url, kind=RecordKind.RESPONSE, status=200, mime="text/html", digest="", location=where
+    )
+
+
+def build_memory(path: Path, folder: Path) -> float:
+    """Megabytes that a process of its own takes at most to index a container."""
+    done = subprocess.run([sys.executable, __file__, "--build", str(path), str(folder)], check=True, capture_output=True, text=True)
+    return float(done.stdout.split()[-1])
 
 
 def machine() -> dict[str, object]:
@@ -244,8 +285,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a smoke run: the numbers mean little")
     parser.add_argument("--large", action="store_true", help="250,000 states too")
     parser.add_argument("--json", type=Path, help="write the results to this file")
+    parser.add_argument("--build", nargs=2, type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    count, peer, times = (600, 600, 20) if options.quick else (25_000, 5_000, 300)
+    if options.build:
+        chain(*options.build)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        return
+    count, times = (600, 20) if options.quick else (25_000, 300)
     facts, results, wrong = machine(), [], []
     print(", ".join(f"{name} {value}" for name, value in facts.items()))
     with tempfile.TemporaryDirectory(prefix="bench-search-") as name:
@@ -256,10 +302,7 @@ def main() -> None:
         sides: list[tuple[str, TextIndex, Corpus]] = [("tantivy", TantivyTextIndex(folder / "tantivy"), Corpus(count))]
         if options.large:
             sides.append(("tantivy", TantivyTextIndex(folder / "large"), Corpus(250_000, words=100)))
-        sides += [
-            ("tantivy", TantivyTextIndex(folder / "small"), Corpus(peer)),
-            ("sqlite fts5", SqliteTextIndex(folder / "sqlite"), Corpus(peer)),
-        ]
+        sides.append(("sqlite fts5", SqliteTextIndex(folder / "sqlite"), Corpus(count)))
         print(f"{'question':32} {'side':12} {'states':>8} {'p50 ms':>8} {'p99 ms':>8} {'wall p50':>9} {'wall p99':>9}")
         for side, index, corpus in sides:
             start = time.process_time()
@@ -269,10 +312,15 @@ def main() -> None:
                 results.append(latency)
                 figures = f"{latency.cpu_p50_ms:8.2f} {latency.cpu_p99_ms:8.2f} {latency.wall_p50_ms:9.2f} {latency.wall_p99_ms:9.2f}"
                 print(f"{latency.question:32} {side:12} {corpus.count:8} {figures}")
-            wrong += [f"{side} {corpus.count}: {words}" for words in check(index, corpus)] if corpus.count <= 25_000 else []
+            if corpus.count <= 25_000:
+                wrong += [f"{side} {corpus.count}: {words}" for words in check(index, corpus)]
+                wrong += [f"{side}: versions of {page}" for page in check_versions(index, corpus, folder / f"{side} captures")]
             index.close()
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{'memory of the process, MB':28} {memory:10.0f}")
+        memory = build_memory(folder / "bench.warc.gz", folder / "memory")
+    for question in dict.fromkeys(result.question for result in results):
+        ours, theirs = ([one for one in results if (one.question, one.side, one.states) == (question, side, count)] for side in SIDES)
+        print(f"{question:32} sqlite fts5 takes {theirs[0].cpu_p50_ms / max(ours[0].cpu_p50_ms, 0.01):.1f} times as long at the median")
+    print(f"{'memory of a build, MB':28} {memory:10.0f}")
     print("every answer was right" if not wrong else "\n".join(wrong[:20]))
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
