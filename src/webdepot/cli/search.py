@@ -22,7 +22,7 @@ from webdepot.times import from_timestamp
 
 def search(
     context: typer.Context,
-    query: Annotated[list[str], typer.Argument(help='Words, "phrases", -not, OR, site: type: lang: before: after: as-of:')],
+    query: Annotated[list[str], typer.Argument(help='Words, "phrases", -not, OR, site: type: lang: author: before: after: as-of:')],
     collection: Annotated[str, typer.Option(help="Search in one collection.")] = EVERYTHING,
     sort: Annotated[Sort, typer.Option(help="Order of the results.")] = Sort.RELEVANCE,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="So many results at most.")] = 10,

@@ -44,7 +44,7 @@ EXACT_UP_TO = 1000
 """So many matching states are counted page by page; beyond it the number of pages is an estimate."""
 _MOST_FETCHED = 200_000
 _MOST_PARTLY = 2000
-_MOST_ROWS = 200
+_MOST_ROWS = 100
 """Words in a row are looked for in so many of the best states: always the same ones, whatever page of the result is shown."""
 _BLOCK_BYTES = 65_536
 """The reach of LZ4. Texts take a fifth less room than in Tantivy's 16 kB, and reading one takes 50 microseconds more."""

@@ -24,7 +24,7 @@ _UNSPACED = re.compile(
 # Two letters that one letter may stand for, or a single one.
 _FOLDED = re.compile(r"ss|ae|oe|th|ij|.", re.DOTALL)
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
-_MOST_OCCURRENCES = 100
+_MOST_OCCURRENCES = 60
 _LETTERS = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ħ": "h", "ı": "i", "ĳ": "ij"}
 )

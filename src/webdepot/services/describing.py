@@ -25,6 +25,15 @@ _NOWHERE = "nothing.invalid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """How many there are, and the timestamps of the first and the last."""
+
+    count: int
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A work of the catalogue."""
 
@@ -62,11 +71,16 @@ def narrowed(archive: Archive, asked: TextQuery) -> TextQuery:
     return replace(asked, sites=tuple(sorted(hosts)) or (_NOWHERE,))
 
 
-def count_versions(archive: Archive, key: str, collection: str, reader: Reader) -> int:
-    """How many versions of a page the reader can open: counted in the captures index, so that this and the list of versions agree."""
+def versions(archive: Archive, key: str, collection: str, reader: Reader) -> Versions:
+    """The versions of a page that the reader can open: from the captures index, so that this and the list of versions agree."""
     speaking = archive.database.remembered("access rules", rules.by_prefix).speaking_about(key)
     spans = closed.open_spans(speaking, key, reader, archive.clock().date())
-    return sum(tally.count for tally in archive.captures.tally(key, digits=0, collection=collection, spans=spans))
+    found = archive.captures.tally(key, digits=0, collection=collection, spans=spans)
+    return Versions(
+        count=sum(tally.count for tally in found),
+        first=min((tally.first for tally in found), default=""),
+        last=max((tally.last for tally in found), default=""),
+    )
 
 
 def _matching(archive: Archive, words: Sequence[str], told: Sequence[tuple[str, str]], limit: int = _MOST_READ) -> list[Record]:
@@ -92,10 +106,10 @@ def _says(record: Record, words: Sequence[str], told: Sequence[tuple[str, str]])
 
 def _entry(archive: Archive, record: Record, reader: Reader) -> Entry | None:
     for address in record.addresses:
-        versions = count_versions(archive, key_of(address), EVERYTHING, reader)
-        if versions:
+        count = versions(archive, key_of(address), EVERYTHING, reader).count
+        if count:
             with archive.database.reading() as connection:
                 below = [each for each in catalogue.children(connection, record.key, limit=1000) if each.withdrawn_at is None]
             newest = sorted((each for each in below if each.date), key=lambda each: each.date, reverse=True)[:MOST_SLICES]
-            return Entry(record=record, address=address, versions=versions, slices=newest)
+            return Entry(record=record, address=address, versions=count, slices=newest)
     return None

@@ -31,7 +31,7 @@ from webdepot.services import replaying, searching
 from webdepot.url import find_canonical
 
 PAGE_PICTURES = 24
-_MOST_OF_A_PAGE = 6
+_MOST_OF_A_PAGE, _MOST_PAGES = 6, 120
 _LARGEST_PAGE_BYTES = 4 << 20
 _CACHE_BYTES = 256 << 20
 _SWEPT_EVERY = 200
@@ -65,20 +65,25 @@ def find(archive: Archive, text: str, *, reader: Reader, collection: str = EVERY
     asked = searching.ask(archive, text, reader=reader, collection=collection)
     wanted = [*asked.words, *asked.phrases]
     said = _in_part(asked, Part.IMAGE)
-    found = archive.texts.find(replace(said, offset=offset, limit=PAGE_PICTURES))
     shown: dict[str, Shown] = {}
-    used = 0
-    for hit in found.hits:
-        for one in _of_page(archive, hit, wanted, reader=reader, collection=collection):
-            shown.setdefault(one.url, one)
-        used += 1
-        if len(shown) >= PAGE_PICTURES:
+    at, pages = offset, 0
+    # The same header stands on many pages: some more of them are looked through until there is enough to show.
+    while len(shown) < PAGE_PICTURES and at < offset + _MOST_PAGES:
+        found = archive.texts.find(replace(said, offset=at, limit=PAGE_PICTURES))
+        pages = found.pages
+        for hit in found.hits:
+            at += 1
+            for one in _of_page(archive, hit, wanted, reader=reader, collection=collection):
+                shown.setdefault(one.url, one)
+            if len(shown) >= PAGE_PICTURES:
+                break
+        if len(found.hits) < PAGE_PICTURES:
             break
-    more = offset + used if offset + used < found.pages and found.hits else 0
+    more = at if at < pages else 0
     if not more and not offset and len(shown) < PAGE_PICTURES and wanted:
         for one in _by_title(archive, asked, reader=reader, collection=collection):
             shown.setdefault(one.url, one)
-    return Pictures(pages=found.pages, shown=list(shown.values()), next_offset=more)
+    return Pictures(pages=pages, shown=list(shown.values()), next_offset=more)
 
 
 def _in_part(asked: TextQuery, part: Part) -> TextQuery:

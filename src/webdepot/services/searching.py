@@ -17,7 +17,7 @@ from webdepot.index.words import tokens as words_of
 from webdepot.model import EVERYTHING
 from webdepot.ports import Closed, Facet, Hit, Hits, Sort, State, TextQuery
 from webdepot.services import anchoring, describing, ruling
-from webdepot.services.describing import Entry
+from webdepot.services.describing import Entry, Versions
 
 EVERY_FACET = tuple(Facet)
 MOST_TREND_WORDS = 6
@@ -36,6 +36,8 @@ class SearchPage:
     exact: bool
     """Whether that is counted or estimated."""
     hits: Sequence[Hit]
+    versions: Mapping[str, Versions]
+    """Of each hit, by its key."""
     years: Mapping[int, int]
     """Matching captures by year."""
     months: Mapping[int, int]
@@ -108,11 +110,13 @@ def search(
         fold=fold,
     )
     found = archive.texts.find(asked)
+    versions = {hit.key: describing.versions(archive, hit.key, collection, reader) for hit in found.hits}
     return SearchPage(
         text=text,
         pages=found.pages,
         exact=found.exact,
-        hits=[replace(hit, versions=describing.count_versions(archive, hit.key, collection, reader)) for hit in found.hits],
+        hits=[replace(hit, versions=versions[hit.key].count) for hit in found.hits],
+        versions=versions,
         years=found.years,
         months=found.months,
         facets=found.facets,

@@ -25,6 +25,7 @@ from webdepot.times import to_timestamp
 from webdepot.url import host_of
 from webdepot.web import address, charts
 from webdepot.web.charts import DrawnBar
+from webdepot.web.language import Language
 from webdepot.web.site import language_of, reader_of, render, site_of
 
 PAGE_HITS = 10
@@ -114,7 +115,7 @@ def search(request: Request) -> Response:
         pages=pages,
         offset=(asked.number - 1) * PAGE_HITS,
         bars=_bars(request, asked, page) if page else [],
-        facets=_facets(asked, page) if page else [],
+        facets=_facets(asked, page, language_of(request)) if page else [],
         forms=list(Form),
         previous_page=asked.link(page=asked.number - 1) if asked.number > 1 else "",
         next_page=asked.link(page=asked.number + 1) if has_more else "",
@@ -220,7 +221,7 @@ def _bars(request: Request, asked: Asked, page: SearchPage) -> list[DrawnBar]:
     return charts.of_captures(page.months, volume, by_month=by_month, link=link, chosen=(asked.from_, asked.to), spoken=spoken)
 
 
-def _facets(asked: Asked, page: SearchPage) -> list[tuple[str, Sequence[Value]]]:
+def _facets(asked: Asked, page: SearchPage, spoken: Language) -> list[tuple[str, Sequence[Value]]]:
     found: list[tuple[str, Sequence[Value]]] = []
     for facet, values in page.facets.items():
         if facet is Facet.COLLECTION:
@@ -228,7 +229,7 @@ def _facets(asked: Asked, page: SearchPage) -> list[tuple[str, Sequence[Value]]]
         else:
             words = _FACET_WORDS[facet]
             links = [
-                Value(label=_label(page, facet, value), count=count, href=asked.link(q=_with(asked.query, words.format(value))))
+                Value(label=_label(page, facet, value, spoken), count=count, href=asked.link(q=_with(asked.query, words.format(value))))
                 for value, count in values
             ]
         # What cannot narrow is no help.
@@ -237,8 +238,10 @@ def _facets(asked: Asked, page: SearchPage) -> list[tuple[str, Sequence[Value]]]
     return found
 
 
-def _label(page: SearchPage, facet: Facet, value: str) -> str:
-    """Formats by their name; two that are called the same keep their identifiers."""
+def _label(page: SearchPage, facet: Facet, value: str, spoken: Language) -> str:
+    """Formats and languages by their name; two formats that are called the same keep their identifiers."""
+    if facet is Facet.LANGUAGE and f"search.language_{value}" in spoken.texts:
+        return spoken.texts[f"search.language_{value}"]
     name = page.format_names.get(value, "") if facet is Facet.FORMAT else ""
     is_only = list(page.format_names.values()).count(name) == 1
     return value if not name else name if is_only else f"{name} ({value})"

@@ -210,7 +210,7 @@ def describe(portal_url: str, name: str) -> dict[str, Any]:
         return {"name": name, "in": "query", "required": required, "description": words, "schema": {"type": kind}}
 
     common = [
-        parameter("q", "Words, phrases, -not, OR, site: type: lang: title: before: after: as-of:", required=True),
+        parameter("q", "Words, phrases, -not, OR, site: type: lang: title: author: genre: keyword: before: after: as-of:", required=True),
         parameter("collection", "Search in one collection."),
         parameter("from", "First year or month: 2010 or 2010-03."),
         parameter("to", "Last year or month."),
