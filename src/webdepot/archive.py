@@ -129,6 +129,8 @@ class Archive:
 
     def _path_of(self, name: str, found: Container | None) -> Path:
         path = None
+        if found is not None and found.state is ContainerState.ELSEWHERE:
+            return self._path_elsewhere(found)
         if found is not None and found.state is not ContainerState.KEPT:
             path = self.home / found.place
             if path.exists():
@@ -138,17 +140,46 @@ class Archive:
                 if (local := store.local_path(found.place)) is not None:
                     return local
                 limit_bytes = self.config.depot.cache_bytes
-                folder = self.home / "cache" / "containers"
-                return cache.fetch(folder, store, found.place, name=name, sha256=found.sha256, limit_bytes=limit_bytes)
+                return cache.fetch(self.cache_folder, store, found.place, name=name, sha256=found.sha256, limit_bytes=limit_bytes)
             path = self.store.local_path(found.place) or path
             if path is not None and path.exists():
                 return path  # of another size than it was: what can be read of it is better than nothing
         raise NotFound(f"Container {name} is not where the database says. Run: webdepot doctor")
 
+    def _path_elsewhere(self, found: Container) -> Path:
+        from webdepot.depot.elsewhere import Elsewhere
+
+        source = Elsewhere(found.place)
+        if source.path is None:
+            fetched = self.cached_path(found)
+            if fetched.exists():
+                return fetched
+            limit_bytes = self.config.depot.cache_bytes
+            part = cast(ObjectStore, source)
+            return cache.fetch(
+                self.cache_folder, part, "", name=found.name, sha256=found.sha256, limit_bytes=limit_bytes, length=found.size_bytes
+            )
+        if not source.path.exists():
+            raise NotFound(
+                f"Container {found.name} is read in place from {found.place}, which is not there any more. "
+                "Bring it back, or say where it is now: webdepot import --in-place PATH"
+            )
+        return source.path
+
+    @property
+    def cache_folder(self) -> Path:
+        return self.home / "cache" / "containers"
+
+    def cached_path(self, container: Container) -> Path:
+        """Where a container from afar lies while it is in the cache."""
+        return self.cache_folder / cache.name_of(container.name, container.sha256)
+
     def find_local(self, name: str) -> Path | None:
         """The file of a container where it stands on a disk of this machine as the database says; None otherwise. Fetches nothing."""
         found = self._find_container(name)
         if found is None:
+            return None
+        if found.state is ContainerState.ELSEWHERE and not found.place.startswith("/"):
             return None
         path = self.store.local_path(found.place) if found.state is ContainerState.KEPT else self.home / found.place
         try:
@@ -161,6 +192,12 @@ class Archive:
         """Bytes of a container's file as it is now; None when it is gone."""
         if container.state is ContainerState.KEPT:
             return self.store.size(container.place)
+        if container.state is ContainerState.ELSEWHERE:
+            from webdepot.depot.elsewhere import Elsewhere
+
+            source = Elsewhere(container.place)
+            size = source.size()
+            return container.size_bytes if size is not None and source.is_member and size >= container.size_bytes else size
         path = self.home / container.place
         return path.stat().st_size if path.exists() else None
 
@@ -174,6 +211,14 @@ class Archive:
                 yield file
             return
         found = self._find_container(name)
+        if found is not None and found.state is ContainerState.ELSEWHERE:
+            from webdepot.depot.elsewhere import Elsewhere
+
+            if Elsewhere(found.place).path is not None:
+                self._path_elsewhere(found)
+            with Elsewhere(found.place).stream(found.size_bytes) as away:
+                yield away
+            return
         store = next(self._stores_with(found), None) if found is not None and found.state is ContainerState.KEPT else None
         if found is None or store is None or store.local_path(found.place) is not None:
             with self._path_of(name, found).open("rb") as stream:

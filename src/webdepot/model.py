@@ -238,14 +238,14 @@ class Capture:
 
 
 class ContainerState(StrEnum):
-    OPEN = "open"
     SEALED = "sealed"
     KEPT = "kept"
+    ELSEWHERE = "elsewhere"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """A WARC or ARC file. `place` is a path below the home while sealed, a key of the depot's store once kept."""
+    """A WARC or ARC file. `place` is a path below the home while sealed, a key of the depot's store once kept, an address elsewhere."""
 
     name: str
     harvest: HarvestId

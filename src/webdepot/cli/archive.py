@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -99,7 +98,11 @@ _AGAINST = frozenset({Robots.OBEY_BUT_EMBEDS, Robots.IGNORE})
 
 def import_(
     context: typer.Context,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="WARC or ARC files, compressed or not, or folders of them.")],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="WARC or ARC files, compressed or not, or folders of them.")],
+    in_place: Annotated[
+        bool,
+        typer.Option("--in-place", help="Leave them where they are: WARC, ARC or WACZ in folders, at http(s):// or s3:// addresses."),
+    ] = False,
     no_deposit: NoDeposit = False,
     collection: Collection = "imported",
     json: Json = False,
@@ -110,7 +113,7 @@ def import_(
     output = call.output(json, quiet)
     _found(call, output)
     with call.archive() as opened, shown(output) as watch:
-        report = archiving.import_files(opened, paths, collection=collection, deposit=not no_deposit, watch=watch)
+        report = archiving.import_files(opened, paths, collection=collection, deposit=not no_deposit, in_place=in_place, watch=watch)
     for skipped in report.skipped:
         output.warn(plain(skipped))
     if report.taken is not None:

@@ -18,16 +18,21 @@ from webdepot.ports import ObjectStore
 KEPT_S = 900
 
 
-def fetch(folder: Path, store: ObjectStore, key: str, *, name: str, sha256: str, limit_bytes: int) -> Path:
-    """The file with exactly these bytes; CorruptData when the store's are not those."""
-    path = folder / f"{sha256[:16]}-{name}"
+def name_of(name: str, sha256: str) -> str:
+    """What a container is called in the cache."""
+    return f"{sha256[:16]}-{name}"
+
+
+def fetch(folder: Path, store: ObjectStore, key: str, *, name: str, sha256: str, limit_bytes: int, length: int | None = None) -> Path:
+    """The file with exactly these bytes (so many, where more may follow them); CorruptData when the store's are not those."""
+    path = folder / name_of(name, sha256)
     if path.exists():
         os.utime(path)
         return path
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f".part-{secrets.token_hex(8)}"
     try:
-        with closing(Expecting(store.open(key), sha256, key)) as source, partial.open("wb") as sink:
+        with closing(Expecting(store.open(key, length=length), sha256, key or name)) as source, partial.open("wb") as sink:
             while chunk := cast(BinaryIO, source).read(CHUNK_BYTES):
                 sink.write(chunk)
         partial.rename(path)

@@ -12,7 +12,7 @@ from pathlib import Path
 from webdepot.archive import Archive
 from webdepot.formats.report import HarvestTable
 from webdepot.model import Finding, Harvest, HarvestKind, HarvestState, Package, Verdict
-from webdepot.services import harvesting, importing, indexing, ingesting, keeping
+from webdepot.services import borrowing, harvesting, importing, indexing, ingesting, keeping
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.progress import Watch, unwatched
 
@@ -63,10 +63,22 @@ def resume(archive: Archive, harvest: str, *, deposit: bool = True, watch: Watch
 
 
 def import_files(
-    archive: Archive, paths: Sequence[Path], *, collection: str, deposit: bool = True, watch: Watch = unwatched
+    archive: Archive,
+    paths: Sequence[str | Path],
+    *,
+    collection: str,
+    deposit: bool = True,
+    in_place: bool = False,
+    watch: Watch = unwatched,
 ) -> ImportReport:
-    """Foreign containers, as files or folders of files. A file that cannot be taken is told and stops no other."""
-    intake = importing.take(archive, paths, collection=collection, watch=watch)
+    """Foreign containers, as files or folders of files. A file that cannot be taken is told and stops no other.
+
+    With `in_place` they stay where they are, which may be an http, https or s3 address, and are not put into the depot.
+    """
+    if in_place:
+        intake, deposit = borrowing.refer(archive, [str(path) for path in paths], collection=collection, watch=watch), False
+    else:
+        intake = importing.take(archive, [Path(path) for path in paths], collection=collection, watch=watch)
     taken = take_in(archive, intake.harvest, deposit=deposit, watch=watch) if intake.harvest else None
     return ImportReport(taken=taken, known=intake.known, skipped=intake.skipped)
 

@@ -21,7 +21,7 @@ from webdepot.container import shelf
 from webdepot.depot import holdings, package
 from webdepot.errors import WebdepotError
 from webdepot.harvest import runs
-from webdepot.model import HarvestState
+from webdepot.model import Container, ContainerState, HarvestState
 from webdepot.services import harvesting, indexing
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
@@ -121,11 +121,13 @@ def _harvests(archive: Archive) -> Check:
 
 def _containers(archive: Archive) -> Check:
     """Every container the database names is there, with its size."""
-    count, wrong = 0, []
+    count, wrong, remedy = 0, [], "webdepot depot audit --older-than 0"
     with archive.database.reading() as connection:
         for container in shelf.iter_all(connection):
             count += 1
-            size = archive.container_size(container)
+            size = _size_now(archive, container)
+            if size != container.size_bytes and container.state is ContainerState.ELSEWHERE:
+                remedy = "Say where they are now: webdepot import --in-place PATH"
             if size != container.size_bytes:
                 wrong.append(f"{container.name} ({'missing' if size is None else f'{size} instead of {container.size_bytes} bytes'})")
     if wrong:
@@ -133,9 +135,16 @@ def _containers(archive: Archive) -> Check:
             name="containers",
             state="error",
             message=f"{len(wrong)} of {count} are not what they were: {', '.join(wrong[:3])}",
-            remedy="webdepot depot audit --older-than 0",
+            remedy=remedy,
         )
     return Check(name="containers", state="ok", message=f"all {count} are in their places")
+
+
+def _size_now(archive: Archive, container: Container) -> int | None:
+    try:
+        return archive.container_size(container)
+    except (WebdepotError, OSError):
+        return None  # where it is read in place from cannot be reached
 
 
 def _depot(archive: Archive) -> Check:

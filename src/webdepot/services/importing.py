@@ -56,7 +56,7 @@ def take(archive: Archive, paths: Sequence[Path], *, collection: str, watch: Wat
             readable.append(path)
     if not readable:
         return Intake(harvest=None, known=(), skipped=skipped)
-    harvest = _begin(archive, collection)
+    harvest = begin(archive, collection)
     known = []
     with harvesting.locked(harvesting.folder_of(archive, harvest)):
         for number, path in enumerate(readable, start=1):
@@ -69,7 +69,7 @@ def take(archive: Archive, paths: Sequence[Path], *, collection: str, watch: Wat
         with archive.database.reading() as connection:
             is_empty = not shelf.of_harvest(connection, harvest.id)
         if is_empty:
-            _end(archive, harvest, HarvestState.FAILED, "nothing new was in the files")
+            end(archive, harvest, HarvestState.FAILED, "nothing new was in the files")
     return Intake(harvest=None if is_empty else finish(archive, harvest), known=known, skipped=skipped)
 
 
@@ -100,7 +100,7 @@ def finish(archive: Archive, harvest: Harvest) -> Harvest:
     """What has been taken so far is the whole import."""
     with archive.database.reading() as connection:
         count = len(shelf.of_harvest(connection, harvest.id))
-    _end(archive, harvest, HarvestState.FINISHED, f"{count} container{'s' if count != 1 else ''} imported")
+    end(archive, harvest, HarvestState.FINISHED, f"{count} container{'s' if count != 1 else ''} imported")
     return harvesting.get(archive, harvest.id)
 
 
@@ -114,7 +114,7 @@ def _iter_files(paths: Sequence[Path]) -> Iterator[Path]:
             raise InputError(f"There is no file or folder {path}.")
 
 
-def _begin(archive: Archive, collection: str) -> Harvest:
+def begin(archive: Archive, collection: str) -> Harvest:
     """The import to work in: one that was killed and waits, or a new one."""
     target = selecting.nominate(archive, [Url(f"import:{collection}")], collection=collection, name=f"Imported into {collection}")
     selecting.admit(archive, target, [selecting.operators_decision(archive)])
@@ -150,14 +150,14 @@ def _take_one(archive: Archive, harvest: Harvest, path: Path) -> bool:
             partial.unlink()
             return False
     findings: list[Finding] = []
-    records, readable = _read_through(partial, path.name, findings)
+    records, readable = read_through(partial, path.name, findings)
     if not records:
         partial.unlink()
         raise InputError("no whole record is in it. " + (findings[0].message if findings else ""))
     name, sha256 = path.name, given
     if form.compression is Compression.WHOLE or not readable:
         name, sha256, records = _rewritten(partial, path.name, findings)
-    name = _free_name(archive, name, given)
+    name = free_name(archive, name, given)
     partial.rename(folder / name)
     _fsync_folder(folder)
     _record(archive, harvest, folder / name, sha256=sha256, original=given, records=records, findings=findings)
@@ -176,7 +176,7 @@ def _copied(source: Path, partial: Path) -> str:
     return hasher.hexdigest()
 
 
-def _read_through(path: Path, name: str, findings: list[Finding]) -> tuple[int, bool]:
+def read_through(path: Path, name: str, findings: list[Finding]) -> tuple[int, bool]:
     """How many whole records, and whether each can be read by itself. Damage is noted."""
     records, readable = 0, True
 
@@ -209,7 +209,7 @@ def _rewritten(partial: Path, name: str, findings: list[Finding]) -> tuple[str, 
     return f"{stem}.gz", result.sha256, result.records
 
 
-def _free_name(archive: Archive, name: str, sha256: str) -> str:
+def free_name(archive: Archive, name: str, sha256: str) -> str:
     """Container names are unique in an archive; another file of the same name gets a piece of its checksum."""
     with archive.database.reading() as connection:
         if shelf.find(connection, name) is None:
@@ -247,7 +247,7 @@ def _record(
         append(connection, event)
 
 
-def _end(archive: Archive, harvest: Harvest, state: HarvestState, reason: str) -> None:
+def end(archive: Archive, harvest: Harvest, state: HarvestState, reason: str) -> None:
     with archive.database.transaction() as connection:
         held = shelf.of_harvest(connection, harvest.id)
         counts = {"fetched": sum(container.records for container in held), "bytes": sum(container.size_bytes for container in held)}

@@ -385,14 +385,13 @@ def _nothing_to_close() -> None:
 def _record(archive: Archive, capture: Capture, stack: ExitStack) -> Record:
     name = capture.location.container
     try:
-        stream = stack.enter_context(archive.open_container(name))
-    except (NotFound, RemoteError, OSError) as error:
+        return read_record(stack.enter_context(archive.open_container(name)), capture.location)
+    except (NotFound, NotPermitted, RemoteError, OSError) as error:
         raise CorruptData(
             f"The version of {capture.url} is listed, but its container {name} cannot be opened. "
             "The archive's staff can find out why: webdepot doctor",
             where=name,
         ) from error
-    return read_record(stream, capture.location)
 
 
 def _original(archive: Archive, capture: Capture) -> Capture:
