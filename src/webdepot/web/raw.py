@@ -3,6 +3,7 @@
 /{collection}/{timestamp}id_/{url}   the capture: status, headers, exact payload
 /{collection}/{timestamp}sw_/{url}   the same for the worker: always 200, true status and redirect in headers that it
                                      understands, since it would follow redirects and replace error pages otherwise
+/{collection}/{timestamp}ns_/{url}   rewritten on the server, without scripts, for clients without a worker
 /-/start/{collection}/{timestamp}mp_/{url}   a page that installs the worker and goes on to the rewritten page
 /-/migrated/{collection}/{timestamp}/{url}   the capture in the format it was migrated to, where it was
 /{collection}/{timestamp}/{url}      to the portal's frame
@@ -13,6 +14,7 @@
 
 import re
 from collections.abc import Callable
+from io import BytesIO
 from typing import BinaryIO
 
 from starlette.concurrency import run_in_threadpool
@@ -39,6 +41,8 @@ WORKER_PATH = "/sw.js"
 WORKER_QUERY = "?replayPrefix=&injectScripts=/-/inside.js"
 CONFIG_VERSION = "1"
 """Changes when what the worker is told changes, so that browsers which know the old words are told again."""
+STILL = "ns_"
+"""Rewritten on the server and without scripts, see `web/still.py`."""
 DOCUMENT_MODIFIERS = frozenset({"mp_", "if_", "fr_"})
 _FRAMES = frozenset({"iframe", "frame", "object", "embed"})
 _UNSANDBOXED = "application/pdf"
@@ -59,7 +63,7 @@ def replayed(request: Request) -> Response:
         return _to_portal_or_gate(request, found)
     if found.modifier in DOCUMENT_MODIFIERS and request.headers.get("sec-fetch-dest", "document") in {*_FRAMES, "document"}:
         return _start(request, found)
-    return _raw(request, found, for_worker=found.modifier != "id_")
+    return _raw(request, found, for_worker=found.modifier not in ("id_", STILL))
 
 
 QUICK_PATH = re.compile(rb"/[^/]+/[0-9]{14}id_/")
@@ -124,6 +128,7 @@ def _start(request: Request, found: Address) -> Response:
         collection=found.collection,
         target=address.path_of(found.collection, found.timestamp + "mp_", found.url),
         raw=address.path_of(found.collection, found.timestamp + "id_", found.url),
+        still=address.path_of(found.collection, found.timestamp + STILL, found.url),
         worker=WORKER_PATH + WORKER_QUERY,
         config_version=CONFIG_VERSION,
         policy=replay_headers.page_policy(site.replay_url, site.frame_url),
@@ -165,6 +170,8 @@ def _raw(request: Request, found: Address, *, for_worker: bool) -> Response:
 
 
 def _answer(request: Request, found: Address, opened: Replayed, *, for_worker: bool) -> Response:
+    if found.modifier == STILL:
+        return _still(request, found, opened)
     if for_worker and "html" in opened.capture.mime:
         whole = negotiated(opened.payload, opened.head, "identity").stream
         status, stream, about_body = opened.status, with_ended_embeds(whole), list[tuple[str, str]]()
@@ -183,6 +190,22 @@ def _answer(request: Request, found: Address, opened: Replayed, *, for_worker: b
         status = 206 if status == 206 else 200
     else:
         headers += _raw_policy(opened.capture)
+    return sent(status, headers, stream, opened.close)
+
+
+def _still(request: Request, found: Address, opened: Replayed) -> Response:
+    # Loaded by those who need it: the tokeniser and the tables of encodings are not small.
+    from webdepot.web import still
+
+    rewritten = still.find_rewritten(request, found, opened)
+    status, stream, about_body = body_of(request, opened) if rewritten is None else (opened.status, BytesIO(rewritten[0]), [])
+    archived = opened.head.headers if opened.head else (("Content-Type", opened.capture.mime),)
+    dropped = {"content-encoding"} if rewritten is None else {"content-encoding", "content-type"}
+    headers = [pair for pair in replay_headers.passed_on(archived) if pair[0].lower() not in dropped]
+    headers += about_body + memento_of(request, found.collection, opened.capture) + _location(found, opened, for_worker=False)
+    headers += [("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding"), ("X-Content-Type-Options", "nosniff"), still.policy_of(request)]
+    if rewritten is not None:
+        headers.append(("Content-Type", rewritten[1]))
     return sent(status, headers, stream, opened.close)
 
 

@@ -7,6 +7,8 @@ function fail(error) {
   console.error(error);
   document.getElementById("loading").hidden = true;
   document.getElementById("failed").hidden = false;
+  // The page as a still picture, rewritten by the server, is better than words.
+  location.replace(told.still);
 }
 
 function controlled() {
