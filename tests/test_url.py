@@ -8,6 +8,7 @@ import itertools
 import string
 import warnings
 
+import ada_url
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -423,3 +424,65 @@ def test_key_range_refuses(typed):
 def test_what_names_no_host_has_no_range_of_hosts():
     with pytest.raises(InputError, match="names no host"):
         url.key_range("urn:isbn:1", Match.HOST)
+
+
+_HOSTS = [
+    "a.example",
+    "127.0.0.1",
+    "127.0.0.01",
+    "1.2.3.256",
+    "x.0x10",
+    "xn--bcher-kva.de",
+    "a..b",
+    "-a.de",
+    "a-.de",
+    "A.de",
+    "host",
+    "10.1",
+    "e_x.org",
+    "foo.com.",
+    "a.xn--p1ai",
+    "a.9",
+]
+_PORTS = ["", ":80", ":443", ":8080", ":0", ":080", ":65535", ":99999", ":44"]
+_PATHS = [
+    "/",
+    "/a",
+    "/b.html",
+    "/../b",
+    "/./x",
+    "//x",
+    "/a b",
+    "/a'b",
+    "/a|b",
+    "/%41",
+    "/é",
+    "/a:b@c",
+    "/;y=1,2",
+    "/.w",
+    "/..",
+    "?q",
+    "#f",
+    "/{a}",
+    "\\x",
+]
+
+
+@given(
+    st.sampled_from(["http://", "https://", "ftp://", "HTTP://", "//"]),
+    st.sampled_from(_HOSTS),
+    st.sampled_from(_PORTS),
+    st.lists(st.sampled_from(_PATHS), min_size=1, max_size=3).map("".join),
+    st.booleans(),
+)
+def test_the_short_way_to_the_wire_form_comes_to_the_same(scheme: str, host: str, port: str, path: str, is_whole: bool):
+    try:
+        base = ada_url.normalize_url(f"http://{host}{port}/dir/page.html?x")
+    except ValueError:
+        base = "https://a.example:8443/dir/"
+    raw = f"{scheme}{host}{port}{path}" if is_whole else path
+    try:
+        wanted = ada_url.join_url(base, raw).partition("#")[0]
+    except ValueError:
+        wanted = None
+    assert url.find_canonical(raw, base) == wanted

@@ -55,6 +55,16 @@ _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 _HOST_AND_PORT = re.compile(r"[^/?#:@]+:\d+(?:[/?#]|\Z)")
 # What needs no parser: nine of ten addresses in containers. The host ends in a word, so it is no IPv4 address in disguise.
 _PLAIN = re.compile(r"https?://((?:[a-zA-Z0-9-]+\.)+[a-zA-Z]+)(/[!-\"$->@-\[\]-~]*)?(?:\?([!-\"$-~]*))?")
+# What is in its wire form already, and what lies below the root of such a host: a sixth of the time that ada takes. The host ends in a
+# word of letters (no `xn--`, whose spelling ada checks) or is an IPv4 address in its one proper form; a port is none that its scheme has.
+_BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_ORIGIN = (
+    rf"https?://(?!(?:[^/]*\.)?xn--)(?:(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]+|{_BYTE}(?:\.{_BYTE}){{3}})"
+    r"(?::(?!443?[/]|80[/])[1-9][0-9]{1,3})?"
+)
+_CANONICAL_ORIGIN = re.compile(rf"{_ORIGIN}(?=/)")
+_CANONICAL = re.compile(rf"{_ORIGIN}/[A-Za-z0-9_~!$&()*+,;=:@/.-]*")
+_ROOTED = re.compile(r"/(?!/)[A-Za-z0-9_~!$&()*+,;=:@/.-]*")
 _DOT_SEGMENT = re.compile(r"/(?:\.|%2[eE])")
 _WWW = re.compile(r"www\d*\.", re.ASCII)
 _PORT = re.compile(r":[0-9]*\Z")
@@ -89,6 +99,10 @@ def find_canonical(raw: str, base: str | None = None) -> Url | None:
     """As `canonicalise`, but None for what cannot be fetched (`javascript:`, `mailto:`, broken hosts, over-long)."""
     if len(raw) > LONGEST_URL:
         return None
+    if _CANONICAL.fullmatch(raw) and "/." not in raw:
+        return Url(raw)
+    if base and _ROOTED.fullmatch(raw) and "/." not in raw and (origin := _CANONICAL_ORIGIN.match(base)):
+        return Url(origin[0] + raw)
     try:
         href: str = ada_url.join_url(base, raw) if base else ada_url.normalize_url(raw)
     except (ValueError, UnicodeError):

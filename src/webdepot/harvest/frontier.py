@@ -34,7 +34,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from pathlib import Path
 from struct import Struct
-from typing import Any
+from typing import Any, cast
 
 import lmdb
 
@@ -53,6 +53,7 @@ MOST_IN_MEMORY = 100_000
 
 _PRECEDENCE = {"": 0, Hop.PREREQUISITE: 0, Hop.EMBED: 1, Hop.LINK: 2, Hop.MANIFEST: 2, Hop.SPECULATIVE: 3}
 _KEY = Struct(">BQ")
+_NONE: frozenset[bytes] = frozenset()
 
 
 def precedence(path: str) -> int:
@@ -168,7 +169,8 @@ class LmdbFrontier:
         return bool(self._txn.put(self._fingerprint(candidate.url), b"", overwrite=False, db=self._refused))
 
     def take(self, now_s: float) -> Candidate | None:
-        self._now_s = max(self._now_s, now_s)
+        if now_s > self._now_s:
+            self._now_s = now_s
         heap = self._heap
         while heap and heap[0][0] <= now_s:
             due_s, _, host = heappop(heap)
@@ -333,7 +335,7 @@ class LmdbFrontier:
     def _refill(self, host: _Host) -> bool:
         """Read the next entries of a host's range; whether there are any."""
         wanted = max(1, min(self._per_host, MOST_IN_MEMORY // (len(self._hosts) or 1)))
-        held = {key for _, key in host.deferred}
+        held = {key for _, key in host.deferred} if host.deferred else _NONE
         front, gone, host_id = host.front, self._gone, host.id
         cursor = self._txn.cursor(db=self._queue)
         if cursor.set_range(host.unread):
@@ -385,9 +387,9 @@ def _encoded(candidate: Candidate, tries: int | None = None) -> bytes:
 
 
 def _decoded(value: bytes) -> Candidate:
-    text = value.decode()
-    path, via, url = text[2:].split("\0")
-    return Candidate(url=Url(url), via=Url(via) if via else None, path=path, tries=ord(text[0]), outside=ord(text[1]))
+    # Both numbers are below 128, so one byte each.
+    path, via, url = cast(list[Url], value[2:].decode().split("\0"))
+    return Candidate(url=url, via=via or None, path=path, tries=value[0], outside=value[1])
 
 
 def _locked(folder: Path) -> int:
