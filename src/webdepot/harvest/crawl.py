@@ -1,35 +1,19 @@
 """The crawl: from seeds to an empty frontier, politely, safe against a crash at any moment.
 
-Order of steps for each candidate the frontier hands out:
-
-1. robots.txt of its host is known, or asked now (kept and logged like a page); the candidate goes back until the pause is over.
-2. robots.txt forbids it: logged, done.
-3. It is fetched. A passing failure (no connection, time-out, 429, 5xx) sends it back with a growing distance, at most so many times.
-4. The answer is kept (`keeper.keep`), then read for links; each link passes the scope rules and goes to the frontier.
-5. What was found is noted (`keeper.annotate`), the line is logged, the host rests.
-
-Steps 4 and 5 have no `await` in them, so a checkpoint (containers and log made durable, then the frontier committed with their
-sizes) always sees them done or not begun. Everything after the last checkpoint is undone by a crash, and done again.
+`steps` is the way of one candidate; here is what goes on around it: as many candidates at once as there are places, each host's next one
+as soon as its pause is over, orders and other processes heard, limits kept, and a checkpoint each second: containers and log made
+durable, then the frontier committed with their sizes. Everything after the last checkpoint is undone by a crash, and done again.
 """
 
 import asyncio
-import json
 import math
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
-from webdepot.container.http import HttpHead, parse_head
-from webdepot.harvest import host_rules, links, politeness, robots, scope
 from webdepot.harvest.control import Order, Orders, Verb, standing
-from webdepot.harvest.frontier import origin_of
-from webdepot.harvest.host_book import HostBook
-from webdepot.harvest.judge import Judge
-from webdepot.harvest.links import Extracted
-from webdepot.harvest.log import CrawlLog, of_refusal, of_unkept, of_visit
+from webdepot.harvest.log import CrawlLog
 from webdepot.harvest.peers import Peers
 from webdepot.harvest.result import (
     CrawlProgress,
@@ -43,14 +27,12 @@ from webdepot.harvest.result import (
     reason_of,
     trouble_of,
 )
-from webdepot.harvest.robots_desk import RobotsDesk
-from webdepot.harvest.seed_book import SeedBook
 from webdepot.harvest.servers import SharedServers
-from webdepot.harvest.turns import Turns
-from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
+from webdepot.harvest.steps import Keeper, Kept, Steps
+from webdepot.model import Candidate
 from webdepot.ports import Fetcher, Frontier
 from webdepot.times import Clock
-from webdepot.url import Url, find_canonical, host_of
+from webdepot.url import Url
 
 __all__ = [
     "CrawlProgress",
@@ -68,39 +50,9 @@ __all__ = [
 
 MOST_UNCOMMITTED = 50_000
 """New addresses after which a checkpoint comes early: they are in memory until then."""
-MOST_REMEMBERED = 50_000
 RATE_WINDOW_S = 5.0
 PEERS_S = 0.02
 """So often a crawl looks what other processes have found for it."""
-
-_PASSING = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.DISCONNECT})
-_NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
-"""Failures of which the server knows nothing: such an address is not given up."""
-_NOT_THERE = frozenset({404, 410})
-_OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
-"""Failures that speak for the whole host."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What the keeper says of a visit it has stored."""
-
-    digest: str
-    """Labelled payload digest."""
-    size_bytes: int
-    duplicate: bool
-
-
-class Keeper(Protocol):
-    """Stores visits; the service has it on a container writer. NoSpace ends the crawl."""
-
-    def keep(self, visit: Visit) -> Kept: ...
-
-    def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
-        """What was found in the visit just kept: addresses with their hop."""
-
-    def checkpoint(self) -> Mapping[str, int]:
-        """Make everything kept durable; file name -> acknowledged size."""
 
 
 async def run(
@@ -127,20 +79,6 @@ async def run(
     return await _Crawl(settings, frontier, fetcher, keeper, log, clock, progress, stop, orders, changed, shared, peers).run()
 
 
-@dataclass(slots=True)
-class _Totals:
-    """Counted over all runs of a harvest; kept with the frontier."""
-
-    fetched: int = 0
-    good: int = 0
-    """Pages with 2xx and a body."""
-    bytes: int = 0
-    errors: int = 0
-    robots_refused: int = 0
-    duplicates: int = 0
-    elapsed_s: float = 0.0
-
-
 class _Crawl:
     def __init__(
         self,
@@ -157,49 +95,30 @@ class _Crawl:
         shared: SharedServers | None,
         peers: Peers | None,
     ) -> None:
+        self.steps = Steps(settings, frontier=frontier, fetcher=fetcher, keeper=keeper, log=log, clock=clock, shared=shared, peers=peers)
+        self.frontier = frontier
         self.peers = peers
-        self.settings = settings
+        self.log = log
         self.orders = orders
         self.changed = changed
         self.given: list[Order] = []
         self.obeyed = int(frontier.recall("orders") or b"0")
         self.paused = False
         self.told_to_end: End | None = None
-        self.frontier = frontier
-        self.keeper = keeper
-        self.log = log
-        self.clock = clock
         self.progress = progress
         self.stop = stop
         self.loop = asyncio.get_running_loop()
-        self.totals = _Totals(**json.loads(frontier.recall("totals") or b"{}"))
-        self.seeds = SeedBook(settings.seeds, frontier.recall("seeds"))
-        self.hosts = HostBook(frontier)
-        self.judge = Judge(settings, self.hosts, lambda: (self.totals.fetched, self.totals.bytes), frontier.recall("judge"))
-        self.turns = Turns(fetcher, settings.manners, shared=shared, bytes_per_s=settings.bytes_per_s)
-        self.robots = RobotsDesk(self.turns, frontier, clock, robots.product_token(settings.user_agent))
         self.active: set[asyncio.Task[None]] = set()
         self.wake = asyncio.Event()
         self.asleep_until_s = 0.0
-        self.nameless_since_s: dict[str, float] = {}
         self.error: BaseException | None = None
-        self.uncommitted = 0
-        self.is_dirty = True
-        """Something was decided since the last checkpoint."""
-        self.lately_added: set[Url] = set()
-        """Addresses the frontier has already: most links of a page were on the last one, too."""
-        self.lately_refused: set[Url] = set()
-        self.lately_outside: set[Url] = set()
-        """Links that belong to no seed, whoever has them."""
-        self.host = ""
         self.recent: deque[tuple[float, int]] = deque()
         self.began_s = time.monotonic()
-        self._build_rules()
 
     # --- the loop --------------------------------------------------------------------------------------------------------
 
     async def run(self) -> CrawlResult:
-        self.frontier.add(Candidate(url=seed) for seed in self.settings.seeds if self._is_mine(seed))
+        self.frontier.add(Candidate(url=seed) for seed in self.steps.settings.seeds if self._is_mine(seed))
         self._obey_orders()
         stopping = self.loop.create_task(self.stop.wait())
         stopping.add_done_callback(lambda _: self.wake.set())
@@ -215,7 +134,7 @@ class _Crawl:
         return self._result(end)
 
     async def _turn_until_the_end(self) -> End:
-        checkpoint_s = self.began_s + self.settings.checkpoint_s
+        checkpoint_s = self.began_s + self.steps.settings.checkpoint_s
         progress_s = peers_s = self.began_s
         while self.error is None:
             now_s = time.monotonic()
@@ -226,16 +145,16 @@ class _Crawl:
             due_s = self.frontier.next_due_s()
             if not self.active and (due_s is None or due_s == math.inf) and not self.paused and self._is_over():
                 return End.FINISHED
-            if now_s >= checkpoint_s or self.uncommitted > MOST_UNCOMMITTED:
+            if now_s >= checkpoint_s or self.steps.uncommitted > MOST_UNCOMMITTED:
                 self._checkpoint()
-                checkpoint_s = time.monotonic() + self.settings.checkpoint_s
+                checkpoint_s = time.monotonic() + self.steps.settings.checkpoint_s
             if now_s >= progress_s:
                 self._obey_orders()
                 self._tell()
-                progress_s = now_s + self.settings.progress_s
+                progress_s = now_s + self.steps.settings.progress_s
             until_s = min(checkpoint_s, progress_s)
             if self.peers is not None and now_s >= peers_s:
-                self._hear_peers()
+                self.steps.hear_peers()
                 peers_s = now_s + PEERS_S
             if self.peers is not None:
                 until_s = min(until_s, peers_s)
@@ -249,24 +168,11 @@ class _Crawl:
     def _is_mine(self, url: str) -> bool:
         return self.peers is None or self.peers.is_mine(url)
 
-    def _hear_peers(self) -> None:
-        """Take in what other processes found on our hosts."""
-        assert self.peers is not None  # noqa: S101 - asked by whoever calls
-        candidates, moves = self.peers.take()
-        for target, seed in moves:
-            self.seeds.adopt_move(target, seed)
-        if moves:
-            self._build_rules()
-        if candidates or moves:
-            self.is_dirty = True
-            self.uncommitted += self.frontier.add(candidates)
-            self.peers.say(idle=False)
-
     def _is_over(self) -> bool:
         """Nothing waits here; with other processes it is over when that is so everywhere."""
         if self.peers is None:
             return True
-        self._hear_peers()
+        self.steps.hear_peers()
         due_s = self.frontier.next_due_s()
         if due_s is not None and due_s != math.inf:
             return False
@@ -286,11 +192,11 @@ class _Crawl:
         """Requests that may be out now: no more than would reach the limit of pages."""
         if self.paused:
             return 0
-        limit = self.settings.limit_pages
-        return min(self.settings.workers, limit - self.totals.fetched) if limit else self.settings.workers
+        limit = self.steps.settings.limit_pages
+        return min(self.steps.settings.workers, limit - self.steps.totals.fetched) if limit else self.steps.settings.workers
 
     def _end(self, now_s: float) -> End | None:
-        settings, totals = self.settings, self.totals
+        settings, totals = self.steps.settings, self.steps.totals
         if self.stop.is_set():
             return End.STOPPED
         if self.told_to_end is not None:
@@ -306,7 +212,7 @@ class _Crawl:
     def _fill(self, now_s: float) -> None:
         """Start what may be asked now."""
         while len(self.active) < self._places() and (candidate := self.frontier.take(now_s)) is not None:
-            task = self.loop.create_task(self._visit(candidate))
+            task = self.loop.create_task(self.steps.visit(candidate))
             self.active.add(task)
             task.add_done_callback(self._ended)
 
@@ -318,7 +224,7 @@ class _Crawl:
             self.wake.set()
             return
         now_s = time.monotonic()
-        if self._end(now_s) is None and self.uncommitted <= MOST_UNCOMMITTED:
+        if self._end(now_s) is None and self.steps.uncommitted <= MOST_UNCOMMITTED:
             self._fill(now_s)
             due_s = self.frontier.next_due_s()
             if self.active and (due_s is None or due_s >= self.asleep_until_s or len(self.active) >= self._places()):
@@ -341,12 +247,11 @@ class _Crawl:
         stands = standing(self.given)
         self.paused = stands.paused
         if self.changed is not None and any(order.changes for order in new):
-            self.settings = self.changed(stands.changes)
-            self._follow_settings()
+            self.steps.follow(self.changed(stands.changes))
         for order in new:
             if order.number > self.obeyed:
                 self._obey(order)
-                self.obeyed, self.is_dirty = order.number, True
+                self.obeyed, self.steps.is_dirty = order.number, True
 
     def _obey(self, order: Order) -> None:
         match order.verb:
@@ -355,348 +260,72 @@ class _Crawl:
             case Verb.ABORT:
                 self.told_to_end = End.ABORTED
             case Verb.ADD:
-                self.uncommitted += self.frontier.add(Candidate(url=Url(url)) for url in order.urls if self._is_mine(url))
+                self.steps.add(Candidate(url=Url(url)) for url in order.urls if self._is_mine(url))
             case Verb.REMOVE:
                 patterns = [re.compile(pattern) for pattern in order.urls]
                 self.frontier.remove(lambda url: any(pattern.search(url) for pattern in patterns))
 
-    def _follow_settings(self) -> None:
-        """After the settings have changed."""
-        self.turns.manners, self.turns.bytes_per_s = self.settings.manners, self.settings.bytes_per_s
-        self.lately_added.clear()
-        self.lately_refused.clear()
-        self._build_rules()
-
-    # --- one candidate ---------------------------------------------------------------------------------------------------
-
-    async def _visit(self, candidate: Candidate) -> None:
-        origin, host = origin_of(candidate.url), self.settings.of_host(host_of(candidate.url))
-        if self._is_over_limit(candidate, host):
-            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
-            return
-        asked_by = self.judge.before_asking(candidate)
-        if asked_by.rule == host_rules.UNDECIDED and self.settings.host_rules is not None:
-            # Nobody knows yet whose host it is; no worker waits for that.
-            due_s = time.monotonic() + host_rules.wait_s(self.settings.host_rules)
-            self.frontier.retry(candidate, host_free_at_s=due_s, counted=False)
-            return
-        if not asked_by:
-            self._refuse(candidate, Failure.SCOPE, asked_by.reason, rule=asked_by.rule)
-            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
-            return
-        come_again_s = await self.turns.wait_until_s(origin)
-        if come_again_s is not None:  # another host of the same server has its turn
-            self.frontier.retry(candidate, host_free_at_s=come_again_s, counted=False)
-            return
-        obeys = (host.robots or self.settings.robots) is not RobotsPolicy.IGNORE
-        known = self.robots.find(origin)
-        if known is None:
-            await self._ask_robots(candidate, origin, obeys=obeys)
-            return
-        if candidate.url == f"{origin}/robots.txt":
-            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
-            return
-        allowed = self.judge.of_robots(known, candidate)
-        if not allowed:
-            self._refuse(candidate, known.failure or Failure.ROBOTS, allowed.reason)
-            if known.failure in _NEVER_ASKED and not known.permanent:
-                self.frontier.retry(candidate, host_free_at_s=math.inf, counted=False)
-            else:
-                self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
-            return
-        if allowed.rule != "robots":  # not obeyed: the log says so, and which line it was
-            asked_by = replace(asked_by, rule=allowed.rule, reason=f"{allowed.reason} ({asked_by.rule}: {asked_by.reason})")
-        visit = await self.turns.ask(candidate, crawl_delay_s=known.crawl_delay_s if obeys else None, manners=host.manners)
-        with visit.body:
-            if not self._tried_again(candidate, visit, origin):
-                found = await self._looked_up(visit)
-                self._settle(visit, asked_by, self.turns.free_at_s(origin), found)
-
-    def _is_over_limit(self, candidate: Candidate, host: HostSettings) -> bool:
-        """Refuse what goes beyond the limits of its host."""
-        if not host.limit_pages and not host.limit_bytes:
-            return False
-        counts = self.hosts.of(host_of(candidate.url))
-        if host.limit_pages and counts.fetched >= host.limit_pages:
-            self._refuse(candidate, Failure.LIMIT, f"the limit of {host.limit_pages} pages of its host is reached", rule="host limit")
-        elif host.limit_bytes and counts.bytes >= host.limit_bytes:
-            self._refuse(candidate, Failure.LIMIT, f"the limit of {host.limit_bytes} bytes of its host is reached", rule="host limit")
-        else:
-            return False
-        return True
-
-    def _tried_again(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
-        """Send a passing failure back to the frontier; False when this was the last try, or no such failure."""
-        manners = self.settings.manners
-        is_passing = visit.failure in _PASSING and not visit.permanent if visit.failure else visit.status in politeness.TRANSIENT
-        if not is_passing:
-            return False
-        if candidate.tries + 1 >= manners.tries:
-            return self._is_waited_for(candidate, visit, origin)
-        distance_s = politeness.after_failure(candidate.tries + 1, manners)
-        of_host = visit.failure in _OF_HOST
-        if visit.status in politeness.BUSY:
-            asked_s = politeness.retry_after(parse_head(visit.head).get("retry-after"), self.clock(), manners)
-            distance_s, of_host = (distance_s if asked_s is None else asked_s), True
-        not_before_s = time.monotonic() + distance_s
-        free_at_s = self.turns.hold(origin, not_before_s) if of_host else self.turns.free_at_s(origin)
-        self.frontier.retry(candidate, host_free_at_s=free_at_s, not_before_s=not_before_s)
-        self.is_dirty = True
-        return True
-
-    def _is_waited_for(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
-        """Names that cannot be looked up are mostly our own trouble: no server was asked, and they are tried on for some time."""
-        now_s, manners = time.monotonic(), self.settings.manners
-        if visit.failure is not Failure.DNS or now_s - self.nameless_since_s.setdefault(origin, now_s) >= manners.dns_patience_s:
-            return False
-        until_s = self.turns.hold(origin, now_s + politeness.after_failure(manners.tries, manners))
-        self.frontier.retry(candidate, host_free_at_s=until_s, not_before_s=until_s, counted=False)
-        return True
-
-    async def _looked_up(self, visit: Visit) -> Extracted | None:
-        """The links of an answer, when a rule must first learn about their hosts (`CrawlSettings.look_up`)."""
-        if self.settings.look_up is None or visit.failure is not None:
-            return None
-        found = links.extract(visit.candidate.url, parse_head(visit.head), visit.body, self.settings.links)
-        await self.settings.look_up({host_of(url) for url, _ in found.links})
-        return found
-
-    def _settle(self, visit: Visit, asked_by: Verdict, free_at_s: float, found: Extracted | None = None) -> None:
-        """The candidate's life ends here: kept and read, or logged as failed."""
-        self.is_dirty = True
-        candidate = visit.candidate
-        self.host = host_of(candidate.url)
-        self.seeds.note(visit)
-        if visit.failure is not None:
-            self.log.write(of_visit(visit, verdict=asked_by))
-            self.totals.errors += 1
-            self.hosts.to_change(self.host).errors += 1
-            # A host that let all tries of one address fail is left alone; what waits, waits for the next run.
-            is_dead = visit.failure in _OF_HOST and not visit.permanent
-            if is_dead and visit.failure in _NEVER_ASKED:
-                self.frontier.retry(candidate, host_free_at_s=math.inf, counted=False)
-            else:
-                self.frontier.finish(candidate, host_free_at_s=math.inf if is_dead else free_at_s)
-            return
-        head = parse_head(visit.head)
-        mime = _mime(head)
-        wanted = self.judge.of_answer(candidate, mime)
-        if not wanted:
-            self.judge.refused(wanted)
-            self.log.write(of_unkept(visit, wanted, mime=mime))
-            self.frontier.finish(candidate, host_free_at_s=free_at_s)
-            return
-        kept = self.keeper.keep(visit)
-        found = found or links.extract(candidate.url, head, visit.body, self.settings.links)
-        self.keeper.annotate(visit, self._take_in(candidate, found))
-        self._count(visit, kept)
-        self.judge.learn(candidate, visit.status, lambda: _body_of(visit))
-        note = found.note
-        if found.directives:
-            note = ",".join(filter(None, (note, *(f"says:{word}" for word in sorted(found.directives & _TOLD)))))
-        self.log.write(of_visit(visit, verdict=asked_by, mime=mime, digest=kept.digest, duplicate=kept.duplicate, note=note))
-        self.frontier.finish(candidate, host_free_at_s=free_at_s)
-
-    def _count(self, visit: Visit, kept: Kept) -> None:
-        totals = self.totals
-        totals.fetched += 1
-        totals.bytes += len(visit.head) + visit.body_bytes
-        totals.duplicates += kept.duplicate
-        totals.errors += visit.status >= 400
-        totals.good += 200 <= visit.status < 300 and visit.body_bytes > 0
-        counts = self.hosts.to_change(self.host)
-        counts.fetched += 1
-        counts.bytes += len(visit.head) + visit.body_bytes
-        counts.duplicates += kept.duplicate
-        counts.errors += visit.status >= 400
-        counts.not_found += visit.status in _NOT_THERE
-
-    def _refuse(self, candidate: Candidate, failure: Failure, reason: str, *, rule: str = "robots") -> None:
-        """robots.txt forbids it, the host gave no robots.txt at all, or a limit is reached."""
-        self.is_dirty = True
-        self.seeds.note_refusal(candidate, failure, reason)
-        self.totals.robots_refused += failure is Failure.ROBOTS
-        self.totals.errors += failure not in (Failure.ROBOTS, Failure.LIMIT, Failure.SCOPE)
-        self.judge.refusals[rule] += 1
-        self.hosts.to_change(host_of(candidate.url)).refused += 1
-        self.log.write(of_refusal(candidate, failure, rule=rule, reason=reason, at=self.clock()))
-
-    # --- links -----------------------------------------------------------------------------------------------------------
-
-    def _build_rules(self) -> None:
-        self.judge.follow(self.settings, self.seeds.addresses)
-        self.lately_outside.clear()
-
-    def _take_in(self, source: Candidate, found: Extracted) -> Sequence[tuple[Url, Hop]]:
-        """Put what belongs into the frontier; all that was found is returned."""
-        accepted = []
-        page_says_no = "nofollow" in found.directives
-        lately_added, lately_refused = self.lately_added, self.lately_refused
-        lately_outside = self.lately_outside
-        stays_outside = self.settings.host_rules is None and not self.settings.scope_limits.hops_outside and source.path != ""
-        for url, hop in found.links:
-            # As most links of a page are: nothing is made of them.
-            if url in lately_added or (hop is Hop.LINK and url in lately_outside):
-                continue
-            outlink = self._candidate(source, url, hop)
-            verdict = self.judge.of_link(outlink, page_says_no=page_says_no, link_says_no=url in found.nofollow)
-            if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
-                self._build_rules()
-                if self.peers is not None and outlink.via is not None:
-                    self.peers.announce_move(url, outlink.via)
-                verdict = self.judge.of_link(outlink)
-            if verdict:
-                accepted.append(outlink)
-            elif url not in lately_refused:
-                self._turn_away(outlink, verdict)
-            if stays_outside and hop is Hop.LINK and verdict.rule == "outside" and not verdict:
-                lately_outside.add(url)
-        if len(lately_added) + len(lately_outside) > MOST_REMEMBERED:
-            lately_added.clear()
-            lately_outside.clear()
-        lately_added.update([outlink.url for outlink in accepted])
-        self.uncommitted += self.frontier.add(accepted if self.peers is None else self.peers.keep_mine(accepted))
-        return found.links
-
-    def _turn_away(self, outlink: Candidate, verdict: Verdict) -> None:
-        """Count and log, once, what a rule keeps out. Links that merely lead elsewhere are not logged: there is no end of them."""
-        if len(self.lately_refused) > MOST_REMEMBERED:
-            self.lately_refused.clear()
-        self.lately_refused.add(outlink.url)
-        if not self.frontier.refuse(outlink):
-            return
-        self.judge.refused(verdict)
-        if verdict.rule != "outside" or outlink.path[-1] == Hop.EMBED or self.settings.log_outside:
-            self.log.write(of_refusal(outlink, Failure.SCOPE, rule=verdict.rule, reason=verdict.reason, at=self.clock()))
-
-    def _candidate(self, source: Candidate, url: Url, hop: Hop) -> Candidate:
-        outlink = Candidate(url=url, via=source.url, path=source.path + hop)
-        if not self.settings.scope_limits.hops_outside or self.judge.inside(outlink):
-            return outlink
-        # A page that was queued as outside may have turned out to belong (`host_rules`).
-        before = 0 if self.settings.host_rules is not None and self.judge.inside(source) else source.outside
-        return replace(outlink, outside=before + (hop is Hop.LINK or before == 0))
-
-    # --- robots.txt ------------------------------------------------------------------------------------------------------
-
-    async def _ask_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> None:
-        """Fetch robots.txt, keep what came, and put the candidate back until the host is free again."""
-        answer = await self.robots.ask(candidate)
-        try:
-            if answer.meaning is None and obeys and self._tried_again(candidate, answer.visits[-1], origin):
-                return
-            self.is_dirty = True
-            for visit in answer.visits:
-                self._keep_robots(visit)
-            meaning = self.robots.settle(origin, answer)
-            if meaning.shuts_out(origin) and obeys:
-                self.seeds.note_shut_out(host_of(origin))
-            self._add_sitemaps(candidate, origin, meaning.sitemaps)
-            self.frontier.retry(candidate, host_free_at_s=self.turns.free_at_s(origin), counted=False)
-        finally:
-            for visit in answer.visits:
-                visit.body.close()
-
-    def _keep_robots(self, visit: Visit) -> None:
-        if visit.failure is not None:
-            self.log.write(of_visit(visit))
-            return
-        kept = self.keeper.keep(visit)
-        self.keeper.annotate(visit, ())
-        self.log.write(of_visit(visit, mime=_mime(parse_head(visit.head)), digest=kept.digest, duplicate=kept.duplicate))
-
-    def _add_sitemaps(self, candidate: Candidate, origin: str, lines: Sequence[str]) -> None:
-        """Sitemap lines of hosts that belong to the harvest."""
-        home = Candidate(url=Url(f"{origin}/robots.txt"), via=candidate.via, path=candidate.path)
-        if not self.judge.inside(home):
-            return
-        if self.settings.find_sitemaps and not lines:
-            lines = [f"{origin}/sitemap.xml"]
-        urls = (find_canonical(line, base=home.url) for line in lines[: self.settings.links.links])
-        found = [self._candidate(home, url, Hop.MANIFEST) for url in urls if url is not None]
-        self.uncommitted += self.frontier.add(outlink for outlink in found if self.judge.of_link(outlink))
-
     # --- words and numbers -----------------------------------------------------------------------------------------------
 
     def _checkpoint(self) -> None:
-        if not self.is_dirty and not self.uncommitted:
+        if not self.steps.is_dirty and not self.steps.uncommitted:
             return
-        totals = asdict(self.totals) | {"elapsed_s": self._elapsed_s()}
-        self.frontier.remember("totals", json.dumps(totals).encode())
         self.frontier.remember("orders", str(self.obeyed).encode())
-        self.hosts.save()
-        self.frontier.remember("judge", self.judge.to_json())
-        if self.seeds.changed:
-            self.frontier.remember("seeds", self.seeds.to_json())
-        if self.peers is not None:
-            self.peers.sync()
-        marks = {**self.keeper.checkpoint(), **self.log.sync()}
+        marks = self.steps.save(self._elapsed_s())
         self.frontier.commit(marks)
-        self.uncommitted, self.is_dirty = 0, False
-        if self.settings.least_free_bytes and self.log.free_bytes() < self.settings.least_free_bytes:
+        self.steps.uncommitted, self.steps.is_dirty = 0, False
+        if self.steps.settings.least_free_bytes and self.log.free_bytes() < self.steps.settings.least_free_bytes:
             self.told_to_end = End.NO_ROOM
 
     def _elapsed_s(self) -> float:
-        return self.totals.elapsed_s + time.monotonic() - self.began_s
+        return self.steps.totals.elapsed_s + time.monotonic() - self.began_s
 
     def _tell(self) -> None:
         now_s, counts = time.monotonic(), self.frontier.counts()
-        self.recent.append((now_s, self.totals.fetched))
+        self.recent.append((now_s, self.steps.totals.fetched))
         while now_s - self.recent[0][0] > RATE_WINDOW_S:
             self.recent.popleft()
         since_s, before = self.recent[0]
         self.progress(
             CrawlProgress(
-                fetched=self.totals.fetched,
+                fetched=self.steps.totals.fetched,
                 waiting=counts.waiting,
                 in_flight=counts.in_flight,
-                size_bytes=self.totals.bytes,
-                rate=(self.totals.fetched - before) / (now_s - since_s) if now_s > since_s else 0.0,
-                errors=self.totals.errors,
-                robots_refused=self.totals.robots_refused,
-                host=self.host,
+                size_bytes=self.steps.totals.bytes,
+                rate=(self.steps.totals.fetched - before) / (now_s - since_s) if now_s > since_s else 0.0,
+                errors=self.steps.totals.errors,
+                robots_refused=self.steps.totals.robots_refused,
+                host=self.steps.host,
                 elapsed_s=self._elapsed_s(),
                 seen=counts.seen,
                 done=counts.done,
                 paused=self.paused,
-                refusals=self.judge.refusals,
-                hosts=self.hosts.active(),
+                refusals=self.steps.judge.refusals,
+                hosts=self.steps.hosts.active(),
             )
         )
 
     def _result(self, end: End) -> CrawlResult:
         counts = self.frontier.counts()
         waiting = counts.waiting + counts.in_flight
-        totals, shut_out = self.totals, tuple(self.seeds.shut_out)
+        totals, shut_out = self.steps.totals, tuple(self.steps.seeds.shut_out)
         return CrawlResult(
             end=end,
-            reason=reason_of(end, self.settings, waiting=waiting, shut_out=shut_out),
+            reason=reason_of(end, self.steps.settings, waiting=waiting, shut_out=shut_out),
             counts={
                 "fetched": totals.fetched,
                 "bytes": totals.bytes,
                 "errors": totals.errors,
                 "robots_refused": totals.robots_refused,
                 "duplicates": totals.duplicates,
-                "outside": self.judge.refusals["outside"],
-                "rejected": self.judge.refusals.total() - self.judge.refusals["outside"],
+                "outside": self.steps.judge.refusals["outside"],
+                "rejected": self.steps.judge.refusals.total() - self.steps.judge.refusals["outside"],
                 "waiting": waiting,
                 "seen": counts.seen,
             },
-            seeds=self.seeds.outcomes,
+            seeds=self.steps.seeds.outcomes,
             shut_out=shut_out,
-            trouble=trouble_of(self.seeds.outcomes, good_pages=totals.good) if end is End.FINISHED else None,
+            trouble=trouble_of(self.steps.seeds.outcomes, good_pages=totals.good) if end is End.FINISHED else None,
             elapsed_s=self._elapsed_s(),
+            good_pages=totals.good,
         )
-
-
-_TOLD = frozenset({"nofollow", "noarchive", "noindex"})
-"""Words of a page about itself that the log repeats."""
-
-
-def _body_of(visit: Visit) -> bytes:
-    visit.body.seek(0)
-    return visit.body.read(1 << 20)
-
-
-def _mime(head: HttpHead) -> str:
-    return (head.get("content-type") or "").partition(";")[0].strip().lower() or "no-type"

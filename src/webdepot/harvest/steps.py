@@ -1,0 +1,422 @@
+"""The way of one candidate, from the frontier's hand to its last log line, and all that decides about it.
+
+1. robots.txt of its host is known, or asked now (kept and logged like a page); the candidate goes back until the pause is over.
+2. robots.txt forbids it: logged, done.
+3. It is fetched. A passing failure (no connection, time-out, 429, 5xx) sends it back with a growing distance, at most so many times.
+4. The answer is kept (`keeper.keep`), then read for links; each link passes the scope rules and goes to the frontier.
+5. What was found is noted (`keeper.annotate`), the line is logged, the host rests.
+
+Steps 4 and 5 have no `await` in them, so a checkpoint (`crawl`) always sees them done or not begun.
+"""
+
+import json
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Protocol
+
+from webdepot.container.http import HttpHead, parse_head
+from webdepot.harvest import host_rules, links, politeness, robots, scope
+from webdepot.harvest.frontier import origin_of
+from webdepot.harvest.host_book import HostBook
+from webdepot.harvest.judge import Judge
+from webdepot.harvest.links import Extracted
+from webdepot.harvest.log import CrawlLog, of_refusal, of_unkept, of_visit
+from webdepot.harvest.peers import Peers
+from webdepot.harvest.result import CrawlSettings, HostSettings, RobotsPolicy
+from webdepot.harvest.robots_desk import RobotsDesk
+from webdepot.harvest.seed_book import SeedBook
+from webdepot.harvest.servers import SharedServers
+from webdepot.harvest.turns import Turns
+from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
+from webdepot.ports import Fetcher, Frontier
+from webdepot.times import Clock
+from webdepot.url import Url, find_canonical, host_of
+
+MOST_REMEMBERED = 50_000
+
+_PASSING = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.DISCONNECT})
+_NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
+"""Failures of which the server knows nothing: such an address is not given up."""
+_NOT_THERE = frozenset({404, 410})
+_OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
+"""Failures that speak for the whole host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What the keeper says of a visit it has stored."""
+
+    digest: str
+    """Labelled payload digest."""
+    size_bytes: int
+    duplicate: bool
+
+
+class Keeper(Protocol):
+    """Stores visits; the service has it on a container writer. NoSpace ends the crawl."""
+
+    def keep(self, visit: Visit) -> Kept: ...
+
+    def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
+        """What was found in the visit just kept: addresses with their hop."""
+
+    def checkpoint(self) -> Mapping[str, int]:
+        """Make everything kept durable; file name -> acknowledged size."""
+
+
+@dataclass(slots=True)
+class Totals:
+    """Counted over all runs of a harvest; kept with the frontier."""
+
+    fetched: int = 0
+    good: int = 0
+    """Pages with 2xx and a body."""
+    bytes: int = 0
+    errors: int = 0
+    robots_refused: int = 0
+    duplicates: int = 0
+    elapsed_s: float = 0.0
+
+
+class Steps:
+    """What all candidates of a crawl go through. One event loop; `uncommitted` and `is_dirty` are the crawl's to reset."""
+
+    def __init__(
+        self,
+        settings: CrawlSettings,
+        *,
+        frontier: Frontier,
+        fetcher: Fetcher,
+        keeper: Keeper,
+        log: CrawlLog,
+        clock: Clock,
+        shared: SharedServers | None,
+        peers: Peers | None,
+    ) -> None:
+        self.settings = settings
+        self.frontier = frontier
+        self.keeper = keeper
+        self.log = log
+        self.clock = clock
+        self.peers = peers
+        self.totals = Totals(**json.loads(frontier.recall("totals") or b"{}"))
+        self.seeds = SeedBook(settings.seeds, frontier.recall("seeds"))
+        self.hosts = HostBook(frontier)
+        self.judge = Judge(settings, self.hosts, lambda: (self.totals.fetched, self.totals.bytes), frontier.recall("judge"))
+        self.turns = Turns(fetcher, settings.manners, shared=shared, bytes_per_s=settings.bytes_per_s)
+        self.robots = RobotsDesk(self.turns, frontier, clock, robots.product_token(settings.user_agent))
+        self.nameless_since_s: dict[str, float] = {}
+        self.uncommitted = 0
+        """Addresses added since the last checkpoint."""
+        self.is_dirty = True
+        """Something was decided since the last checkpoint."""
+        self.host = ""
+        """Of the newest answer."""
+        self.lately_added: set[Url] = set()
+        """Addresses the frontier has already: most links of a page were on the last one, too."""
+        self.lately_refused: set[Url] = set()
+        self.lately_outside: set[Url] = set()
+        """Links that belong to no seed, whoever has them."""
+        self.build_rules()
+
+    def follow(self, settings: CrawlSettings) -> None:
+        """Go by these settings from now on."""
+        self.settings = settings
+        self.turns.manners, self.turns.bytes_per_s = settings.manners, settings.bytes_per_s
+        self.lately_added.clear()
+        self.lately_refused.clear()
+        self.build_rules()
+
+    def build_rules(self) -> None:
+        """After settings or seeds have changed."""
+        self.judge.follow(self.settings, self.seeds.addresses)
+        self.lately_outside.clear()
+
+    def add(self, candidates: Iterable[Candidate]) -> None:
+        self.uncommitted += self.frontier.add(candidates)
+
+    def hear_peers(self) -> None:
+        """Take in what other processes found on our hosts."""
+        if self.peers is None:
+            return
+        candidates, moves = self.peers.take()
+        for target, seed in moves:
+            self.seeds.adopt_move(target, seed)
+        if moves:
+            self.build_rules()
+        if candidates or moves:
+            self.is_dirty = True
+            self.add(candidates)
+            self.peers.say(idle=False)
+
+    def save(self, elapsed_s: float) -> Mapping[str, int]:
+        """Put everything known with the frontier and make containers and log durable: what a checkpoint then commits."""
+        remember = self.frontier.remember
+        remember("totals", json.dumps(asdict(self.totals) | {"elapsed_s": elapsed_s}).encode())
+        self.hosts.save()
+        remember("judge", self.judge.to_json())
+        if self.seeds.changed:
+            remember("seeds", self.seeds.to_json())
+        if self.peers is not None:
+            self.peers.sync()
+        return {**self.keeper.checkpoint(), **self.log.sync()}
+
+    # --- one candidate ---------------------------------------------------------------------------------------------------
+
+    async def visit(self, candidate: Candidate) -> None:
+        origin, host = origin_of(candidate.url), self.settings.of_host(host_of(candidate.url))
+        if self._is_over_limit(candidate, host):
+            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
+            return
+        asked_by = self.judge.before_asking(candidate)
+        if asked_by.rule == host_rules.UNDECIDED and self.settings.host_rules is not None:
+            # Nobody knows yet whose host it is; no worker waits for that.
+            due_s = time.monotonic() + host_rules.wait_s(self.settings.host_rules)
+            self.frontier.retry(candidate, host_free_at_s=due_s, counted=False)
+            return
+        if not asked_by:
+            self._refuse(candidate, Failure.SCOPE, asked_by.reason, rule=asked_by.rule)
+            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
+            return
+        come_again_s = await self.turns.wait_until_s(origin)
+        if come_again_s is not None:  # another host of the same server has its turn
+            self.frontier.retry(candidate, host_free_at_s=come_again_s, counted=False)
+            return
+        obeys = (host.robots or self.settings.robots) is not RobotsPolicy.IGNORE
+        known = self.robots.find(origin)
+        if known is None:
+            await self._ask_robots(candidate, origin, obeys=obeys)
+            return
+        if candidate.url == f"{origin}/robots.txt":
+            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
+            return
+        allowed = self.judge.of_robots(known, candidate)
+        if not allowed:
+            self._refuse(candidate, known.failure or Failure.ROBOTS, allowed.reason)
+            if known.failure in _NEVER_ASKED and not known.permanent:
+                self.frontier.retry(candidate, host_free_at_s=math.inf, counted=False)
+            else:
+                self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
+            return
+        if allowed.rule != "robots":  # not obeyed: the log says so, and which line it was
+            asked_by = replace(asked_by, rule=allowed.rule, reason=f"{allowed.reason} ({asked_by.rule}: {asked_by.reason})")
+        visit = await self.turns.ask(candidate, crawl_delay_s=known.crawl_delay_s if obeys else None, manners=host.manners)
+        with visit.body:
+            if not self._tried_again(candidate, visit, origin):
+                found = await self._looked_up(visit)
+                self._settle(visit, asked_by, self.turns.free_at_s(origin), found)
+
+    def _is_over_limit(self, candidate: Candidate, host: HostSettings) -> bool:
+        """Refuse what goes beyond the limits of its host."""
+        if not host.limit_pages and not host.limit_bytes:
+            return False
+        counts = self.hosts.of(host_of(candidate.url))
+        if host.limit_pages and counts.fetched >= host.limit_pages:
+            self._refuse(candidate, Failure.LIMIT, f"the limit of {host.limit_pages} pages of its host is reached", rule="host limit")
+        elif host.limit_bytes and counts.bytes >= host.limit_bytes:
+            self._refuse(candidate, Failure.LIMIT, f"the limit of {host.limit_bytes} bytes of its host is reached", rule="host limit")
+        else:
+            return False
+        return True
+
+    def _tried_again(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
+        """Send a passing failure back to the frontier; False when this was the last try, or no such failure."""
+        manners = self.settings.manners
+        is_passing = visit.failure in _PASSING and not visit.permanent if visit.failure else visit.status in politeness.TRANSIENT
+        if not is_passing:
+            return False
+        if candidate.tries + 1 >= manners.tries:
+            return self._is_waited_for(candidate, visit, origin)
+        distance_s = politeness.after_failure(candidate.tries + 1, manners)
+        of_host = visit.failure in _OF_HOST
+        if visit.status in politeness.BUSY:
+            asked_s = politeness.retry_after(parse_head(visit.head).get("retry-after"), self.clock(), manners)
+            distance_s, of_host = (distance_s if asked_s is None else asked_s), True
+        not_before_s = time.monotonic() + distance_s
+        free_at_s = self.turns.hold(origin, not_before_s) if of_host else self.turns.free_at_s(origin)
+        self.frontier.retry(candidate, host_free_at_s=free_at_s, not_before_s=not_before_s)
+        self.is_dirty = True
+        return True
+
+    def _is_waited_for(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
+        """Names that cannot be looked up are mostly our own trouble: no server was asked, and they are tried on for some time."""
+        now_s, manners = time.monotonic(), self.settings.manners
+        if visit.failure is not Failure.DNS or now_s - self.nameless_since_s.setdefault(origin, now_s) >= manners.dns_patience_s:
+            return False
+        until_s = self.turns.hold(origin, now_s + politeness.after_failure(manners.tries, manners))
+        self.frontier.retry(candidate, host_free_at_s=until_s, not_before_s=until_s, counted=False)
+        return True
+
+    async def _looked_up(self, visit: Visit) -> Extracted | None:
+        """The links of an answer, when a rule must first learn about their hosts (`CrawlSettings.look_up`)."""
+        if self.settings.look_up is None or visit.failure is not None:
+            return None
+        found = links.extract(visit.candidate.url, parse_head(visit.head), visit.body, self.settings.links)
+        await self.settings.look_up({host_of(url) for url, _ in found.links})
+        return found
+
+    def _settle(self, visit: Visit, asked_by: Verdict, free_at_s: float, found: Extracted | None = None) -> None:
+        """The candidate's life ends here: kept and read, or logged as failed."""
+        self.is_dirty = True
+        candidate = visit.candidate
+        self.host = host_of(candidate.url)
+        self.seeds.note(visit)
+        if visit.failure is not None:
+            self.log.write(of_visit(visit, verdict=asked_by))
+            self.totals.errors += 1
+            self.hosts.to_change(self.host).errors += 1
+            # A host that let all tries of one address fail is left alone; what waits, waits for the next run.
+            is_dead = visit.failure in _OF_HOST and not visit.permanent
+            if is_dead and visit.failure in _NEVER_ASKED:
+                self.frontier.retry(candidate, host_free_at_s=math.inf, counted=False)
+            else:
+                self.frontier.finish(candidate, host_free_at_s=math.inf if is_dead else free_at_s)
+            return
+        head = parse_head(visit.head)
+        mime = _mime(head)
+        wanted = self.judge.of_answer(candidate, mime)
+        if not wanted:
+            self.judge.refused(wanted)
+            self.log.write(of_unkept(visit, wanted, mime=mime))
+            self.frontier.finish(candidate, host_free_at_s=free_at_s)
+            return
+        kept = self.keeper.keep(visit)
+        found = found or links.extract(candidate.url, head, visit.body, self.settings.links)
+        self.keeper.annotate(visit, self._take_in(candidate, found))
+        self._count(visit, kept)
+        self.judge.learn(candidate, visit.status, lambda: _body_of(visit))
+        note = found.note
+        if found.directives:
+            note = ",".join(filter(None, (note, *(f"says:{word}" for word in sorted(found.directives & _TOLD)))))
+        self.log.write(of_visit(visit, verdict=asked_by, mime=mime, digest=kept.digest, duplicate=kept.duplicate, note=note))
+        self.frontier.finish(candidate, host_free_at_s=free_at_s)
+
+    def _count(self, visit: Visit, kept: Kept) -> None:
+        totals = self.totals
+        totals.fetched += 1
+        totals.bytes += len(visit.head) + visit.body_bytes
+        totals.duplicates += kept.duplicate
+        totals.errors += visit.status >= 400
+        totals.good += 200 <= visit.status < 300 and visit.body_bytes > 0
+        counts = self.hosts.to_change(self.host)
+        counts.fetched += 1
+        counts.bytes += len(visit.head) + visit.body_bytes
+        counts.duplicates += kept.duplicate
+        counts.errors += visit.status >= 400
+        counts.not_found += visit.status in _NOT_THERE
+
+    def _refuse(self, candidate: Candidate, failure: Failure, reason: str, *, rule: str = "robots") -> None:
+        """robots.txt forbids it, the host gave no robots.txt at all, or a limit is reached."""
+        self.is_dirty = True
+        self.seeds.note_refusal(candidate, failure, reason)
+        self.totals.robots_refused += failure is Failure.ROBOTS
+        self.totals.errors += failure not in (Failure.ROBOTS, Failure.LIMIT, Failure.SCOPE)
+        self.judge.refusals[rule] += 1
+        self.hosts.to_change(host_of(candidate.url)).refused += 1
+        self.log.write(of_refusal(candidate, failure, rule=rule, reason=reason, at=self.clock()))
+
+    # --- links -----------------------------------------------------------------------------------------------------------
+
+    def _take_in(self, source: Candidate, found: Extracted) -> Sequence[tuple[Url, Hop]]:
+        """Put what belongs into the frontier; all that was found is returned."""
+        accepted = []
+        page_says_no = "nofollow" in found.directives
+        lately_added, lately_refused = self.lately_added, self.lately_refused
+        lately_outside = self.lately_outside
+        stays_outside = self.settings.host_rules is None and not self.settings.scope_limits.hops_outside and source.path != ""
+        for url, hop in found.links:
+            # As most links of a page are: nothing is made of them.
+            if url in lately_added or (hop is Hop.LINK and url in lately_outside):
+                continue
+            outlink = self._candidate(source, url, hop)
+            verdict = self.judge.of_link(outlink, page_says_no=page_says_no, link_says_no=url in found.nofollow)
+            if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
+                self.build_rules()
+                if self.peers is not None and outlink.via is not None:
+                    self.peers.announce_move(url, outlink.via)
+                verdict = self.judge.of_link(outlink)
+            if verdict:
+                accepted.append(outlink)
+            elif url not in lately_refused:
+                self._turn_away(outlink, verdict)
+            if stays_outside and hop is Hop.LINK and verdict.rule == "outside" and not verdict:
+                lately_outside.add(url)
+        if len(lately_added) + len(lately_outside) > MOST_REMEMBERED:
+            lately_added.clear()
+            lately_outside.clear()
+        lately_added.update([outlink.url for outlink in accepted])
+        self.add(accepted if self.peers is None else self.peers.keep_mine(accepted))
+        return found.links
+
+    def _turn_away(self, outlink: Candidate, verdict: Verdict) -> None:
+        """Count and log, once, what a rule keeps out. Links that merely lead elsewhere are not logged: there is no end of them."""
+        if len(self.lately_refused) > MOST_REMEMBERED:
+            self.lately_refused.clear()
+        self.lately_refused.add(outlink.url)
+        if not self.frontier.refuse(outlink):
+            return
+        self.judge.refused(verdict)
+        if verdict.rule != "outside" or outlink.path[-1] == Hop.EMBED or self.settings.log_outside:
+            self.log.write(of_refusal(outlink, Failure.SCOPE, rule=verdict.rule, reason=verdict.reason, at=self.clock()))
+
+    def _candidate(self, source: Candidate, url: Url, hop: Hop) -> Candidate:
+        outlink = Candidate(url=url, via=source.url, path=source.path + hop)
+        if not self.settings.scope_limits.hops_outside or self.judge.inside(outlink):
+            return outlink
+        # A page that was queued as outside may have turned out to belong (`host_rules`).
+        before = 0 if self.settings.host_rules is not None and self.judge.inside(source) else source.outside
+        return replace(outlink, outside=before + (hop is Hop.LINK or before == 0))
+
+    # --- robots.txt ------------------------------------------------------------------------------------------------------
+
+    async def _ask_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> None:
+        """Fetch robots.txt, keep what came, and put the candidate back until the host is free again."""
+        answer = await self.robots.ask(candidate)
+        try:
+            if answer.meaning is None and obeys and self._tried_again(candidate, answer.visits[-1], origin):
+                return
+            self.is_dirty = True
+            for visit in answer.visits:
+                self._keep_robots(visit)
+            meaning = self.robots.settle(origin, answer)
+            if meaning.shuts_out(origin) and obeys:
+                self.seeds.note_shut_out(host_of(origin))
+            self._add_sitemaps(candidate, origin, meaning.sitemaps)
+            self.frontier.retry(candidate, host_free_at_s=self.turns.free_at_s(origin), counted=False)
+        finally:
+            for visit in answer.visits:
+                visit.body.close()
+
+    def _keep_robots(self, visit: Visit) -> None:
+        if visit.failure is not None:
+            self.log.write(of_visit(visit))
+            return
+        kept = self.keeper.keep(visit)
+        self.keeper.annotate(visit, ())
+        self.log.write(of_visit(visit, mime=_mime(parse_head(visit.head)), digest=kept.digest, duplicate=kept.duplicate))
+
+    def _add_sitemaps(self, candidate: Candidate, origin: str, lines: Sequence[str]) -> None:
+        """Sitemap lines of hosts that belong to the harvest."""
+        home = Candidate(url=Url(f"{origin}/robots.txt"), via=candidate.via, path=candidate.path)
+        if not self.judge.inside(home):
+            return
+        if self.settings.find_sitemaps and not lines:
+            lines = [f"{origin}/sitemap.xml"]
+        urls = (find_canonical(line, base=home.url) for line in lines[: self.settings.links.links])
+        found = [self._candidate(home, url, Hop.MANIFEST) for url in urls if url is not None]
+        self.add(outlink for outlink in found if self.judge.of_link(outlink))
+
+
+_TOLD = frozenset({"nofollow", "noarchive", "noindex"})
+"""Words of a page about itself that the log repeats."""
+
+
+def _body_of(visit: Visit) -> bytes:
+    visit.body.seek(0)
+    return visit.body.read(1 << 20)
+
+
+def _mime(head: HttpHead) -> str:
+    return (head.get("content-type") or "").partition(";")[0].strip().lower() or "no-type"
