@@ -1,7 +1,7 @@
 """The CDX server's questions: parameters as pywb and as the Internet Archive's server take them, read into one value.
 
     url, matchType, from, to, limit, sort, closest, filter, fl or fields, collapse, collapseTime, output, page, pageSize, showNumPages,
-    resumeKey, showResumeKey
+    resumeKey, showResumeKey, resolveRevisits, allowFuzzy
 
 The two dialects differ in what an answer looks like and in filters without a sign; `Dialect` says which is meant.
 
@@ -98,11 +98,13 @@ class CdxQuery:
     counts_pages: bool = False
     after: Position | None = None
     shows_resume_key: bool = False
+    resolves_revisits: bool = False
+    allows_fuzzy: bool = False
 
     @property
     def is_plain(self) -> bool:
         """Whether it is about one address and every capture that is read is part of the answer."""
-        searches = self.filters or self.collapse or self.counts_pages or self.last or self.page is not None
+        searches = self.filters or self.collapse or self.counts_pages or self.last or self.page is not None or self.resolves_revisits
         return self.match is Match.EXACT and not searches
 
 
@@ -145,6 +147,8 @@ def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
         counts_pages=_is_true(given, "showNumPages"),
         after=_position(given["resumeKey"]) if given.get("resumeKey") else None,
         shows_resume_key=_is_true(given, "showResumeKey"),
+        resolves_revisits=_is_true(given, "resolveRevisits"),
+        allows_fuzzy=_is_true(given, "allowFuzzy"),
     )
 
 

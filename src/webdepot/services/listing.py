@@ -86,6 +86,9 @@ def _found(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -
             yield from archive.captures.scan(first, after, collection=collection, spans=cdx.within(spans, query.span), after=query.after)
         return
     spans = cdx.within(replaying.gate_of(archive, start, reader).spans, query.span)
+    if query.allows_fuzzy and archive.captures.last(start, collection=collection, spans=spans) is None:
+        start = replaying.find_fuzzy_key(archive, start, collection=collection, reader=reader) or start
+        spans = cdx.within(replaying.gate_of(archive, start, reader).spans, query.span)
     if query.sort is Sort.CLOSEST:
         yield from lookup.iter_by_distance(archive.captures, start, query.closest, collection=collection, spans=spans)
         return

@@ -253,16 +253,29 @@ def open_conversion(archive: Archive, url: str, timestamp: str, *, collection: s
 def _without_busters(archive: Archive, url: str, timestamp: str, collection: str, reader: Reader) -> Capture:
     """A page kept under the same address but for its cache-busters; NotKept when there is none."""
     key = key_of(url)
-    bare = fuzzy.without_busters(key)
-    both = [*segments(archive, bare, bare + " ", reader), *segments(archive, bare + "&", closed.behind(bare + "&"), reader)]
-    if "?" not in bare:
-        both += segments(archive, bare + "?", closed.behind(bare + "?"), reader)
-    known = fuzzy.find_key(archive.captures, key, both, collection=collection)
+    known = find_fuzzy_key(archive, key, collection=collection, reader=reader)
     gate = gate_of(archive, known or key, reader)
     found = lookup.find_closest(archive.captures, known, timestamp, collection=collection, spans=gate.spans) if known else None
     if found is None:
         raise _nothing(archive, url, key, collection, gate_of(archive, key, reader))
     return found
+
+
+def find_fuzzy_key(archive: Archive, key: str, *, collection: str, reader: Reader) -> str | None:
+    """A kept key that differs from this one in cache-busters alone."""
+    bare = fuzzy.without_busters(key)
+    both = [*segments(archive, bare, bare + " ", reader), *segments(archive, bare + "&", closed.behind(bare + "&"), reader)]
+    if "?" not in bare:
+        both += segments(archive, bare + "?", closed.behind(bare + "?"), reader)
+    return fuzzy.find_key(archive.captures, key, both, collection=collection)
+
+
+def find_original(archive: Archive, capture: Capture) -> Capture | None:
+    """The capture whose payload a revisit refers to; None where it is not in this archive."""
+    try:
+        return _original(archive, capture)
+    except NotFound:
+        return None
 
 
 def gate_of(archive: Archive, key: str, reader: Reader) -> Gate:

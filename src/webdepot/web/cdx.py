@@ -6,9 +6,11 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -18,10 +20,12 @@ from webdepot.access import cdx
 from webdepot.access.cdx import CdxQuery, Dialect, Output
 from webdepot.access.replay.headers import http_date
 from webdepot.errors import InputError
-from webdepot.model import EVERYTHING, Capture
-from webdepot.services import listing
+from webdepot.model import EVERYTHING, Capture, RecordKind
+from webdepot.services import listing, replaying
+from webdepot.url import Match
 from webdepot.web import address
-from webdepot.web.site import reader_of, site_of
+from webdepot.web.openapi import COLLECTION, NOT_KEPT, parameter
+from webdepot.web.site import Site, reader_of, site_of
 
 BATCH = 500
 """So many lines are sent at a time."""
@@ -44,6 +48,43 @@ def of_everything(request: Request) -> Response:
     return _answer(request, Dialect.INTERNET_ARCHIVE, request.query_params.get("collection", EVERYTHING).lower())
 
 
+def described(_: Site) -> dict[str, Any]:
+    """These interfaces for `web/openapi.py`."""
+    common = [
+        parameter("url", "Address; `*` at its end or `*.` before it takes in more.", required=True),
+        parameter("matchType", "How much the address takes in.", enum=list(Match)),
+        parameter("from", "First moment, 4 to 14 digits."),
+        parameter("to", "Last moment, 4 to 14 digits."),
+        parameter("limit", "So many lines; below 0 the last ones.", "integer"),
+        parameter("sort", "Order of the captures of one address.", enum=list(cdx.Sort)),
+        parameter("closest", "With sort=closest: near to which moment."),
+        parameter("filter", "[!][=|~]field:text (pywb) or [!]field:expression (Internet Archive); repeat it for more."),
+        parameter("fl", "Fields, separated by commas."),
+        parameter("collapse", "Of neighbours that agree in a field, or in its first signs (timestamp:8), only the first."),
+        parameter("output", "Form of the answer.", enum=list(Output)),
+        parameter("page", "Number of the page, from 0.", "integer"),
+        parameter("pageSize", "Blocks on a page.", "integer"),
+        parameter("showNumPages", "Only tell how many pages there are.", "boolean"),
+        parameter("resumeKey", "Go on behind this place."),
+        parameter("showResumeKey", "End with the key of the place to go on from.", "boolean"),
+        parameter("resolveRevisits", "Say where the bytes of a revisit are: orig.length, orig.offset, orig.filename.", "boolean"),
+        parameter("allowFuzzy", "Where the address is not kept, take one that differs in cache-busters only.", "boolean"),
+    ]
+    lines = {"description": "Captures, one a line.", "content": {kind: {"schema": {"type": "string"}} for kind in _TYPES.values()}}
+    wrong = {"400": {"description": "A parameter is wrong; `message` says which."}}
+    pywb = {"summary": "Captures, in pywb's dialect", "parameters": [COLLECTION, *common], "responses": {"200": lines, **wrong, **NOT_KEPT}}
+    array = {
+        "description": "Rows.",
+        "content": {"text/plain": {"schema": {"type": "string"}}, "application/json": {"schema": {"type": "array"}}},
+    }
+    other = {
+        "summary": "Captures, in the Internet Archive's dialect",
+        "parameters": [*common, parameter("collection", "Name of a collection.")],
+        "responses": {"200": array, **wrong},
+    }
+    return {"/{collection}/cdx": {"get": pywb}, "/cdx/search/cdx": {"get": other}}
+
+
 QUICK_PATH = re.compile(rb"/(?:[^/]+/cdx|cdx/search/cdx)\Z")
 _QUICK_LINES = 12
 
@@ -64,7 +105,7 @@ def quick(request: Request) -> Response | None:
     few = list(islice(found.captures, _QUICK_LINES))
     if not few or len(few) == _QUICK_LINES:
         return None
-    lines = "".join(_lines(replace(found, captures=iter(few)), query, f"{site.replay_url}/{collection.lower()}"))
+    lines = "".join(_lines(replace(found, captures=iter(few)), query, f"{site.replay_url}/{collection.lower()}", lambda _: None))
     return Response(lines, media_type=_media_type(query), headers=_HEADERS)
 
 
@@ -82,7 +123,7 @@ def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
         found = listing.find(site.archive, query, reader=reader_of(request), collection=collection)
     except InputError as error:
         return JSONResponse({"message": str(error)}, status_code=400)
-    lines = _lines(found, query, f"{site.replay_url}/{collection}")
+    lines = _lines(found, query, f"{site.replay_url}/{collection}", partial(replaying.find_original, site.archive))
     first = list(islice(lines, BATCH))
     if not first and dialect is Dialect.PYWB:
         return JSONResponse({"message": f"No Captures found for: {query.url[:2000]}"}, status_code=404)
@@ -101,12 +142,23 @@ def _batches(lines: Iterator[str]) -> Iterator[str]:
         yield batch
 
 
-def _lines(found: listing.Lines, query: CdxQuery, base: str) -> Iterator[str]:
+Original = Callable[[Capture], Capture | None]
+
+
+def _originals(capture: Capture, original: Original) -> dict[str, str]:
+    """Where the bytes of a revisit are, in pywb's names; `-` of all others."""
+    found = original(capture) if capture.kind is RecordKind.REVISIT else None
+    place = found.location if found else None
+    values = (str(place.length), str(place.offset), place.container) if place else ("-", "-", "-")
+    return dict(zip(("orig.length", "orig.offset", "orig.filename"), values, strict=True))
+
+
+def _lines(found: listing.Lines, query: CdxQuery, base: str, original: Original) -> Iterator[str]:
     if query.output is Output.JSON and query.dialect is Dialect.INTERNET_ARCHIVE:
         yield from _rows(found, query)
         return
     for capture in found.captures:
-        yield _line(capture, query, base) + "\n"
+        yield _line(capture, query, base, original) + "\n"
     if query.shows_resume_key and found.resume:
         yield f"\n{cdx.resume_key(found.resume[0])}\n"
 
@@ -125,21 +177,22 @@ def _rows(found: listing.Lines, query: CdxQuery) -> Iterator[str]:
         yield "]\n"
 
 
-def _line(capture: Capture, query: CdxQuery, base: str) -> str:
+def _line(capture: Capture, query: CdxQuery, base: str, original: Original) -> str:
+    originals = _originals(capture, original) if query.resolves_revisits else {}
     match query.output:
-        case Output.CDXJ if not query.has_fields:
+        case Output.CDXJ if not query.has_fields and not query.resolves_revisits:
             return cdxj.line(capture)
         case Output.CDXJ:
             fields = {
                 name: value
                 for name, value in zip(query.fields, cdx.values(capture, query), strict=True)
                 if name not in ("urlkey", "timestamp")
-            }
+            } | originals
             return f"{capture.key} {capture.timestamp} {json.dumps(fields)}"
         case Output.JSON:
-            return json.dumps(dict(zip(query.fields, cdx.values(capture, query), strict=True)))
+            return json.dumps(dict(zip(query.fields, cdx.values(capture, query), strict=True)) | originals)
         case Output.TEXT:
-            return " ".join(cdx.values(capture, query))
+            return " ".join([*cdx.values(capture, query), *originals.values()])
         case Output.LINK:
             where = f"{base}/{capture.timestamp}id_/{address.quote_url(capture.url)}"
             return f'<{where}>; rel="memento"; datetime="{http_date(capture.timestamp)}",'

@@ -15,7 +15,7 @@
 import re
 from collections.abc import Callable
 from io import BytesIO
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -33,8 +33,9 @@ from webdepot.times import from_http, to_timestamp
 from webdepot.url import find_canonical
 from webdepot.web import address, timemap
 from webdepot.web.address import Address
+from webdepot.web.openapi import ADDRESS, COLLECTION, NOT_KEPT, on_replay, parameter
 from webdepot.web.problems import heading, status_for, words_for
-from webdepot.web.site import language_of, reader_of, render, site_of
+from webdepot.web.site import Site, language_of, reader_of, render, site_of
 
 PIECE_BYTES = 1 << 18
 WORKER_PATH = "/sw.js"
@@ -64,6 +65,24 @@ def replayed(request: Request) -> Response:
     if found.modifier in DOCUMENT_MODIFIERS and request.headers.get("sec-fetch-dest", "document") in {*_FRAMES, "document"}:
         return _start(request, found)
     return _raw(request, found, for_worker=found.modifier not in ("id_", STILL))
+
+
+def described(site: Site) -> dict[str, Any]:
+    """These interfaces for `web/openapi.py`."""
+    stamp = parameter("timestamp", "14 digits; the closest capture is given.", where="path", required=True)
+    body = {"description": "The capture with its own status.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
+    near = {"302": {"description": "To the closest capture."}, "400": {"description": "A timestamp or date is wrong."}, **NOT_KEPT}
+    asked = {**parameter("Accept-Datetime", "The wanted moment, as an HTTP date."), "in": "header"}
+    whole = {"parameters": [COLLECTION, stamp, ADDRESS], "responses": {"200": body, **near}}
+    return {
+        **on_replay(site, "/{collection}/{timestamp}id_/{url}", {"summary": "A capture as it was", **whole}),
+        **on_replay(site, "/{collection}/{timestamp}ns_/{url}", {"summary": "A capture rewritten, without scripts", **whole}),
+        **on_replay(
+            site,
+            "/{collection}/timegate/{url}",
+            {"summary": "TimeGate (RFC 7089)", "parameters": [COLLECTION, ADDRESS, asked], "responses": near},
+        ),
+    }
 
 
 QUICK_PATH = re.compile(rb"/[^/]+/[0-9]{14}id_/")

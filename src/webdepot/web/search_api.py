@@ -3,7 +3,6 @@
 /api/search         one page of results
 /api/suggest        ["typed", ["completed", …]] as browsers ask for it
 /api/trend          words over the years
-/api/openapi.json   this, described
 /opensearch.xml     the box in a browser's own search field
 /search.atom        the newest results of a query
 /searches           a person's saved searches; /searches/TOKEN.atom opens one without signing in, as the public sees it
@@ -20,7 +19,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from webdepot.access import saved
 from webdepot.access.policy import ANYONE, Reader
 from webdepot.access.saved import SavedSearch
-from webdepot.archive import VERSION
 from webdepot.errors import InputError
 from webdepot.ports import Hit, Sort
 from webdepot.services import searching
@@ -28,8 +26,9 @@ from webdepot.services.exporting import Form
 from webdepot.times import from_timestamp, to_iso
 from webdepot.web import address
 from webdepot.web.account import read_form
+from webdepot.web.openapi import parameter
 from webdepot.web.search import LONGEST_QUERY, read, with_period
-from webdepot.web.site import person_of, reader_of, render, site_of
+from webdepot.web.site import Site, person_of, reader_of, render, site_of
 
 MOST_HITS = 100
 FEED_HITS = 30
@@ -83,10 +82,6 @@ def trend(request: Request) -> Response:
     except InputError as error:
         return JSONResponse({"error": str(error)}, status_code=400)
     return JSONResponse({"words": found.words, "volume": found.volume})
-
-
-def openapi(request: Request) -> Response:
-    return JSONResponse(describe(site_of(request).portal_url, site_of(request).archive.config.archive.name))
 
 
 def opensearch(request: Request) -> Response:
@@ -203,12 +198,8 @@ def _number(request: Request, name: str, default: int, highest: int) -> int:
     return min(int(given), highest) if given.isascii() and given.isdigit() and len(given) < 9 else default
 
 
-def describe(portal_url: str, name: str) -> dict[str, Any]:
-    """The interface in OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0)."""
-
-    def parameter(name: str, words: str, kind: str = "string", *, required: bool = False) -> dict[str, Any]:
-        return {"name": name, "in": "query", "required": required, "description": words, "schema": {"type": kind}}
-
+def described(_: Site) -> dict[str, Any]:
+    """These interfaces for `web/openapi.py`."""
     common = [
         parameter("q", "Words, phrases, -not, OR, site: type: lang: title: author: genre: keyword: before: after: as-of:", required=True),
         parameter("collection", "Search in one collection."),
@@ -266,15 +257,10 @@ def describe(portal_url: str, name: str) -> dict[str, Any]:
         return {"get": {"summary": words, "parameters": parameters, "responses": {"200": found, "400": {"description": "A wrong query."}}}}
 
     return {
-        "openapi": "3.1.0",
-        "info": {"title": f"{name}: search", "version": VERSION},
-        "servers": [{"url": portal_url}],
-        "paths": {
-            "/api/search": answer("One page of results: one hit per page", [*common, *paging], page),
-            "/api/images": answer("Pictures by the words said about them", [*common, paging[2]], images),
-            "/api/suggest": answer("Completions", [common[0]], {"type": "array"}, "application/x-suggestions+json"),
-            "/api/trend": answer("Captures with words by year", [words, common[1]], trends),
-            "/search.atom": answer("The newest results as a feed", common, text, "application/atom+xml"),
-            "/search/export": answer("Everything that matches, streamed", [*common, form], text, "application/octet-stream"),
-        },
+        "/api/search": answer("One page of results: one hit per page", [*common, *paging], page),
+        "/api/images": answer("Pictures by the words said about them", [*common, paging[2]], images),
+        "/api/suggest": answer("Completions", [common[0]], {"type": "array"}, "application/x-suggestions+json"),
+        "/api/trend": answer("Captures with words by year", [words, common[1]], trends),
+        "/search.atom": answer("The newest results as a feed", common, text, "application/atom+xml"),
+        "/search/export": answer("Everything that matches, streamed", [*common, form], text, "application/octet-stream"),
     }

@@ -11,6 +11,7 @@ A page ends after so many mementos, at a change of the second, and names the nex
 import json
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -22,7 +23,8 @@ from webdepot.services import replaying
 from webdepot.times import from_timestamp, to_timestamp
 from webdepot.web import address
 from webdepot.web.address import Address
-from webdepot.web.site import reader_of, site_of
+from webdepot.web.openapi import ADDRESS, COLLECTION, NOT_KEPT, on_replay, parameter
+from webdepot.web.site import Site, reader_of, site_of
 
 PAGE_MEMENTOS = 5000
 _TYPES = {"link": "application/link-format", "json": "application/json", "cdxj": "text/x-cdxj"}
@@ -39,6 +41,17 @@ def answer(request: Request, found: Address) -> Response:
     lines = {"link": page.link, "json": page.json, "cdxj": page.cdxj}[found.form]()
     headers = {"Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
     return StreamingResponse(_pieces(lines), media_type=_TYPES[found.form], headers=headers)
+
+
+def described(site: Site) -> dict[str, Any]:
+    """These interfaces for `web/openapi.py`."""
+    form = parameter("form", "Form of the answer.", where="path", required=True, enum=list(_TYPES))
+    page = parameter("timestamp", "The versions from this moment on; a page names the next one.", where="path", required=True)
+    found = {"description": "Mementos in order of time.", "content": {kind: {"schema": {"type": "string"}} for kind in _TYPES.values()}}
+    whole = {"summary": "TimeMap (RFC 7089)", "parameters": [COLLECTION, form, ADDRESS], "responses": {"200": found, **NOT_KEPT}}
+    part = {**whole, "summary": "A page of a TimeMap", "parameters": [COLLECTION, form, page, ADDRESS]}
+    first = on_replay(site, "/{collection}/timemap/{form}/{url}", whole)
+    return first | on_replay(site, "/{collection}/timemap/{form}/{timestamp}/{url}", part)
 
 
 def _pieces(lines: Iterator[str]) -> Iterator[str]:
