@@ -232,6 +232,9 @@ class WebConfig:
     secure_cookies: bool = _key(False, "Send cookies over HTTPS only. Set it when readers come over HTTPS.")
     session_hours: int = _key(12, "A staff session ends after so many hours.", _at_least(1))
     reading_room_networks: tuple[str, ...] = _key((), "Networks of reading rooms, as 192.0.2.0/24: readers there are at that access point.")
+    lend_minutes: int = _key(
+        5, "A page that one reader at a time may see is free again so many minutes after it was last seen open.", _at_least(2)
+    )
     partner_networks: tuple[str, ...] = _key((), "Networks of partner institutions; readers there are at the access point partner.")
 
 
@@ -288,6 +291,16 @@ class OidcConfig:
     )
     roles: Mapping[str, str] = _key({}, 'What a value of that claim means here: {"web-curators" = "curator"}. Others are readers.')
     timeout_s: float = _key(10.0, "An answer of the provider that takes longer counts as failed.", _at_least(0.1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticsConfig:
+    """What is counted of the use of the archive. Never persons."""
+
+    count: bool = _key(True, "Count pages opened, lists, searches and refusals by month, site, collection and access point.")
+    country_header: str = _key(
+        "", "Header in which the web server in front names the reader's country by two letters; empty means that countries are not counted."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,6 +374,7 @@ class Config:
     exchange: ExchangeConfig = field(default_factory=ExchangeConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
     web: WebConfig = field(default_factory=WebConfig)
+    statistics: StatisticsConfig = field(default_factory=StatisticsConfig)
     oidc: OidcConfig = field(default_factory=OidcConfig)
     discovery: DiscoveryConfig = field(default_factory=DiscoveryConfig)
     selection: SelectionConfig = field(default_factory=SelectionConfig)

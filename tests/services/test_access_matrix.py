@@ -71,6 +71,8 @@ def reference(capture: Capture, every: list[Rule], reader: Reader, today: date) 
     """By the words of the documentation, one condition after another."""
     speaking = []
     for rule in every:
+        if rule.answer is RuleAnswer.WARN:
+            continue
         if rule.exact and capture.key != rule.prefix:
             continue
         if not capture.key.startswith(rule.prefix):
@@ -90,7 +92,9 @@ def reference(capture: Capture, every: list[Rule], reader: Reader, today: date) 
         nearest = [rule for rule in speaking if len(rule.prefix) == longest]
         nearest = [rule for rule in nearest if rule.exact] or nearest
         nearest = [rule for rule in nearest if rule.access_point is not None] or nearest
-        return max(nearest, key=lambda rule: rule.id).answer
+        answer = max(nearest, key=lambda rule: rule.id).answer
+        # Lent is shown: that another reader has it is no matter of rules, and every list tells of it all the same.
+        return RuleAnswer.SHOW if answer is RuleAnswer.LEND else answer
     return RuleAnswer.SHOW
 
 

@@ -135,14 +135,15 @@ def serving(home: Path) -> Iterator[Served]:
     assert status == 0, "the server did not stop tidily"
 
 
-def ask(url: str, method: str = "GET", *, headers: dict[str, str] | None = None, body: bytes | None = None) -> Answer:
-    """One request, no redirects followed, nothing decoded. What stands behind the host is sent as it is."""
+def ask(url: str, method: str = "GET", *, headers: dict[str, str] | None = None, body: bytes | None = None, source: str = "") -> Answer:
+    """One request, no redirects followed, nothing decoded. What stands behind the host is sent as it is. `source`: whose address it has."""
     parts = urlsplit(url)
     assert parts.hostname
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+    host = "127.0.0.1" if source else parts.hostname
+    connection = http.client.HTTPConnection(host, parts.port, timeout=30, source_address=(source, 0) if source else None)
     try:
         target = url.partition(parts.netloc)[2] or "/"
-        given = dict(headers or {})
+        given = {**({"Host": parts.netloc} if source else {}), **(headers or {})}
         connection.putrequest(method, target, skip_host="Host" in given, skip_accept_encoding=True)
         if body is not None:
             given.setdefault("Content-Length", str(len(body)))

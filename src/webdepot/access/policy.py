@@ -40,6 +40,8 @@ class RuleAnswer(StrEnum):
     HIDE = "hide"
     WARN = "warn"
     """Opens and closes nothing: its public text stands above the page, wherever the page is shown."""
+    LEND = "lend"
+    """Shows a page to one reader at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ class Reader:
     name: str = ""
     roles: frozenset[Role] = field(default_factory=frozenset)
     access_point: AccessPoint = AccessPoint.PUBLIC
+    seat: str = ""
+    """The terminal, where pages are lent: its network address."""
 
     @classmethod
     def staff(cls, name: str) -> "Reader":
@@ -107,18 +111,27 @@ def allows(key: str, timestamp: str, rules: Iterable[Rule], reader: Reader, toda
     if not matching:
         return OPEN
     warnings = [rule for rule in matching if rule.answer is RuleAnswer.WARN]
-    deciding = [rule for rule in matching if rule.answer is not RuleAnswer.WARN] if warnings else matching
-    if not deciding:
+    chosen = _chosen(matching)
+    if chosen is None:
         return Verdict(answer=Answer.ACCEPT, rule=f"access rule {warnings[-1].id}", reason=_texts(warnings))
-    decisive = max(deciding, key=lambda rule: (len(rule.prefix), rule.exact, rule.access_point is not None, rule.id))
-    name = f"access rule {decisive.id}"
-    match decisive.answer:
-        case RuleAnswer.SHOW | RuleAnswer.WARN:
-            return Verdict(answer=Answer.ACCEPT, rule=name, reason=_texts([decisive, *warnings]))
+    name = f"access rule {chosen.id}"
+    match chosen.answer:
+        case RuleAnswer.SHOW | RuleAnswer.WARN | RuleAnswer.LEND:
+            return Verdict(answer=Answer.ACCEPT, rule=name, reason=_texts([chosen, *warnings]))
         case RuleAnswer.REFUSE:
-            return Verdict(answer=Answer.REJECT, rule=name, reason=decisive.public_text or DEFAULT_TEXT)
+            return Verdict(answer=Answer.REJECT, rule=name, reason=chosen.public_text or DEFAULT_TEXT)
         case RuleAnswer.HIDE:
             return Verdict(answer=Answer.REJECT, rule=name, reason="")
+
+
+def decisive(key: str, timestamp: str, rules: Iterable[Rule], reader: Reader, today: date) -> Rule | None:
+    """The rule that `allows` goes by; None where no rule speaks about the capture."""
+    return _chosen([rule for rule in rules if _matches(rule, key, timestamp, reader, today)])
+
+
+def _chosen(matching: Sequence[Rule]) -> Rule | None:
+    deciding = [rule for rule in matching if rule.answer is not RuleAnswer.WARN]
+    return max(deciding, key=lambda rule: (len(rule.prefix), rule.exact, rule.access_point is not None, rule.id), default=None)
 
 
 def _texts(rules: Sequence[Rule]) -> str:

@@ -64,6 +64,8 @@ class Prefixed:
         for rule in every:
             self._by_prefix.setdefault(rule.prefix, []).append(rule)
         self._lengths = sorted({len(prefix) for prefix in self._by_prefix})
+        self.lends = any(rule.answer is RuleAnswer.LEND for rule in every)
+        """Whether a page may have to be held by one reader."""
 
     def speaking_about(self, key: str) -> list[Rule]:
         """The rules that may speak about captures of one key."""

@@ -1,4 +1,4 @@
-"""The tables of rules of access and of saved searches."""
+"""The tables of rules of access, saved searches, statistics of use, and seats of the reading room."""
 
 from sqlalchemy import Boolean, Column, Integer, String, Table, Text
 
@@ -34,4 +34,36 @@ saved_searches = Table(
     Column("query", Text, nullable=False),
     Column("collection", String(60), nullable=False),
     Column("created_at", Moment, nullable=False),
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("month", String(7), primary_key=True),
+    Column("metric", String(30), primary_key=True),
+    Column("collection", String(60), primary_key=True),
+    Column("site", String(255), primary_key=True),
+    Column("access_point", String(20), primary_key=True),
+    Column("country", String(2), primary_key=True),
+    Column("count", Integer, nullable=False),
+)
+
+usage_of_pages = Table(
+    "usage_of_pages",
+    metadata,
+    Column("month", String(7), primary_key=True),
+    Column("collection", String(60), primary_key=True),
+    Column("digest", String(64), primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("count", Integer, nullable=False),
+)
+
+reading_seats = Table(
+    "reading_seats",
+    metadata,
+    Column("key_digest", String(64), primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("seat", String(64), nullable=False),
+    Column("taken_at", Moment, nullable=False),
+    Column("until", Moment, nullable=False),
 )

@@ -36,6 +36,7 @@ from webdepot.cli import (
     scope,
     search,
     serve,
+    statistics,
 )
 from webdepot.cli.call import Call, Json, Quiet, default_home
 from webdepot.cli.output import Output, plain
@@ -94,6 +95,7 @@ def build_app() -> typer.Typer:
     app.add_typer(index.commands, name="index")
     app.command(epilog="Example: webdepot cdx 'example.org/*' --filter '=status:200' --limit 20")(cdx.cdx)
     app.add_typer(rule.commands, name="rule")
+    app.command(epilog="Example: webdepot statistics --from 2026-01 --to 2026-06 --csv > usage.csv")(statistics.statistics)
     app.add_typer(package.commands, name="package")
     app.add_typer(partner.commands, name="partner")
     app.add_typer(depot.commands, name="depot")

@@ -9,7 +9,7 @@ from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
 from webdepot.errors import InputError
-from webdepot.services import ruling
+from webdepot.services import lending, ruling
 
 commands = typer.Typer(help="Rules of access: what may be seen, where and when.", no_args_is_help=True)
 
@@ -109,3 +109,23 @@ def _fields(rule: Rule) -> dict[str, Any]:
         "created_by": rule.created_by,
         "created_at": rule.created_at,
     }
+
+
+@commands.command(epilog="Example: webdepot rule lent")
+def lent(context: typer.Context, json: Json = False) -> None:
+    """Pages that readers have open now, where one reader at a time may see them."""
+    call = call_of(context)
+    with call.archive() as archive:
+        held = lending.every(archive)
+    for one in held:
+        fields = {"url": one.url, "taken_at": one.taken_at.isoformat(), "until": one.until.isoformat()}
+        call.output(json).result(fields, f"{one.taken_at:%H:%M} to {one.until:%H:%M}  {plain(one.url)}")
+
+
+@commands.command(epilog="Example: webdepot rule free example.org/paper.html")
+def free(context: typer.Context, url: Annotated[str, typer.Argument(help="Address of the page.")], json: Json = False) -> None:
+    """Take a lent page from a reader who left it open."""
+    call = call_of(context)
+    with call.archive() as archive:
+        lending.free(archive, url)
+    call.output(json).result({"url": url, "free": True}, f"{plain(url)} is free.")

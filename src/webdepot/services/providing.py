@@ -101,7 +101,7 @@ def hand_over(archive: Archive, key: str, *, reader: Reader, token: str = "") ->
         record = catalogue.find(connection, key)
         made = transfer.find(connection, key)
         partner = partners.find_by_token(connection, token)
-        speaking = [rule for rule in rules.every(connection) if rule.answer is not RuleAnswer.SHOW]
+        speaking = [rule for rule in rules.every(connection) if rule.answer not in (RuleAnswer.SHOW, RuleAnswer.LEND)]
         known = rules.by_prefix(connection)
     if record is not None and record.withdrawn_at is not None:
         raise Withdrawn(f"{record.urn} was withdrawn on {record.withdrawn_at:%Y-%m-%d}.")

@@ -30,7 +30,7 @@ from webdepot.depot.migration import Conversion
 from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError, WebdepotError
 from webdepot.model import EVERYTHING, Capture, RecordKind
 from webdepot.ports import Position, Span, Tally
-from webdepot.services import mending
+from webdepot.services import lending, mending
 from webdepot.times import Period, period_of
 from webdepot.url import from_typed, key_range
 from webdepot.url import key as key_of
@@ -82,6 +82,8 @@ class Place:
     """Public text of a rule that shows the page with a warning."""
     failure: WebdepotError | None = None
     """Why its bytes cannot be shown, where they cannot: container away, damaged, or an original that is missing."""
+    is_lent: bool = False
+    """Held for this reader alone, for as long as the page stays open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +175,7 @@ def near_by(archive: Archive, typed: str, *, reader: Reader, collection: str = E
 def find_place(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Place:
     """The version closest to a moment and what stands around it; NotFound or NotPermitted with words."""
     capture, gate = _closest(archive, url, timestamp, collection, reader)
+    is_lent = lending.hold(archive, capture, reader)
     days = archive.captures.tally(capture.key, digits=8, collection=collection, spans=gate.spans)
     times = timeline.of(days)
     verdict = gate.visible(capture)
@@ -187,6 +190,7 @@ def find_place(archive: Archive, url: str, timestamp: str, *, collection: str, r
         title=name,
         warning="" if verdict is policy.OPEN else verdict.reason,
         failure=failure,
+        is_lent=is_lent,
     )
 
 
@@ -216,8 +220,9 @@ def count_versions(archive: Archive, url: str, *, collection: str, reader: Reade
 def open_capture(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader, at_hand_only: bool = False) -> Replayed:
     """Open the version closest to a moment.
 
-    NotFound when there is none, NotPermitted when a rule refuses it, CorruptData when its bytes are not where the index says. With
-    `at_hand_only` NotAtHand unless it is opened in next to no time, for callers that must not wait.
+    NotFound when there is none, NotPermitted when a rule refuses it, InUse when one reader at a time may see it and another does,
+    CorruptData when its bytes are not where the index says. With `at_hand_only` NotAtHand unless it is opened in next to no time, for
+    callers that must not wait.
     """
     try:
         capture, _ = _closest(archive, url, timestamp, collection, reader)
@@ -225,6 +230,7 @@ def open_capture(archive: Archive, url: str, timestamp: str, *, collection: str,
         if at_hand_only:
             raise NotAtHand from None
         capture = _without_busters(archive, url, timestamp, collection, reader)
+    lending.hold(archive, capture, reader)
     return _opened_at_hand(archive, capture) if at_hand_only else _opened(archive, capture)
 
 

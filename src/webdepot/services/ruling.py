@@ -97,7 +97,13 @@ def add_in(
     return made
 
 
-_ACTIONS = {RuleAnswer.SHOW: "opened", RuleAnswer.REFUSE: "closed", RuleAnswer.HIDE: "closed", RuleAnswer.WARN: "warned"}
+_ACTIONS = {
+    RuleAnswer.SHOW: "opened",
+    RuleAnswer.REFUSE: "closed",
+    RuleAnswer.HIDE: "closed",
+    RuleAnswer.WARN: "warned",
+    RuleAnswer.LEND: "lent",
+}
 
 
 def remove(archive: Archive, number: int, *, by: str = "") -> Rule:

@@ -25,7 +25,9 @@ from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import STAFF, Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
+from webdepot.services.counting import Counter
 from webdepot.web import cdx, raw
+from webdepot.web.counting import Counting
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.quick import Quick
 from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
         search,
         search_api,
         staff,
+        statistics,
         targets,
         users,
         versions,
@@ -102,6 +105,7 @@ else:
         search,
         search_api,
         staff,
+        statistics,
         targets,
         users,
         versions,
@@ -162,6 +166,8 @@ PORTAL_PAGES = (
     Page(path="/audit", endpoint=audit.listed, roles=STAFF),
     Page(path="/audit.csv", endpoint=audit.as_csv, roles=STAFF),
     Page(path="/status", endpoint=staff.status, roles=STAFF),
+    Page(path="/statistics", endpoint=statistics.statistics, roles=STAFF),
+    Page(path="/statistics.csv", endpoint=statistics.as_csv, roles=STAFF),
     Page(path="/depot", endpoint=depot.overview, roles=STAFF),
     Page(path="/depot/packages", endpoint=depot.packages, roles=STAFF),
     Page(path="/depot/packages/{identifier}", endpoint=depot.package, roles=STAFF),
@@ -245,6 +251,8 @@ PORTAL_PAGES = (
     Page(path="/cases/{case}", endpoint=cases.act, methods=("POST",), roles=REVIEWERS),
     Page(path="/-/language", endpoint=home.set_language),
     Page(path="/-/banner/{address:path}", endpoint=versions.banner),
+    Page(path="/-/seat/{address:path}", endpoint=versions.renew_seat, methods=("POST",)),
+    Page(path="/-/left/{address:path}", endpoint=versions.leave_seat, methods=("POST",)),
     Page(path="/cdx/search/cdx", endpoint=cdx.of_everything),
     Page(path="/{collection}/cdx", endpoint=cdx.of_collection),
     Page(path="/{collection}/{address:path}", endpoint=versions.archived),
@@ -255,6 +263,8 @@ FRAME_PAGES = (
     Page(path="/{page}", endpoint=home.to_portal),
     Page(path="/-/language", endpoint=home.set_language),
     Page(path="/-/banner/{address:path}", endpoint=versions.banner),
+    Page(path="/-/seat/{address:path}", endpoint=versions.renew_seat, methods=("POST",)),
+    Page(path="/-/left/{address:path}", endpoint=versions.leave_seat, methods=("POST",)),
     Page(path="/{collection}/{address:path}", endpoint=versions.archived),
 )
 
@@ -311,13 +321,17 @@ _EVERY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 def _app(site: Site, pages: tuple[Page, ...], headers: Mapping[str, str]) -> Starlette:
     """A face with pages; the last of them takes every path that is left."""
     static = Mount("/-/static", StaticFiles(packages=[("webdepot.web", "static")]))
+    counter = Counter(site.archive)
     guards = [
+        *([Middleware(Counting, counter=counter)] if site.archive.config.statistics.count else []),
         Middleware(Headers, headers=headers),
         Middleware(OriginGuard, own_urls=(site.portal_url,), refusal=_refusal),
         Middleware(Quick, endpoints=[(cdx.QUICK_PATH, cdx.quick)]),
     ]
     templates()
-    return _starlette(site, [*_routes(pages[:-1]), static, *_routes(pages[-1:])], guards)
+    app = _starlette(site, [*_routes(pages[:-1]), static, *_routes(pages[-1:])], guards)
+    app.state.counter = counter
+    return app
 
 
 def _starlette(site: Site, routes: Sequence[BaseRoute], guards: Sequence[Middleware]) -> Starlette:

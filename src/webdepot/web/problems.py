@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from webdepot.access.replay.headers import RAW_POLICY
 from webdepot.errors import NotPermitted, WebdepotError
+from webdepot.services.lending import InUse
 from webdepot.web.address import BadAddress
 from webdepot.web.language import Language
 from webdepot.web.site import Face, language_of, render, site_of
@@ -37,7 +38,7 @@ def heading(spoken: Language, status: int) -> str:
 
 
 def words_for(request: Request, error: WebdepotError) -> str:
-    return language_of(request).say(error.key, **error.values) if isinstance(error, BadAddress) else str(error)
+    return language_of(request).say(error.key, **error.values) if isinstance(error, (BadAddress, InUse)) else str(error)
 
 
 def status_for(error: WebdepotError) -> int:

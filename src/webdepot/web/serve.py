@@ -155,6 +155,8 @@ def _run(
     # uvloop: half of a small answer's cost is the event loop.
     with _quiet_signals(), asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(uvicorn.Server(config).serve(sockets=[one for several in sockets for one in several]))
+    for face in (Face.PORTAL, Face.FRAME):
+        faces[face].state.counter.write()
 
 
 def _by_address(faces: Mapping[Face, ASGIApp], addresses: Addresses, *, replay_port: int, ready: Callable[[], None]) -> ASGIApp:

@@ -19,6 +19,7 @@ from webdepot.accounts import STAFF, Person, Role
 from webdepot.archive import VERSION, Archive
 from webdepot.errors import ConfigError
 from webdepot.ports import Hit
+from webdepot.services import lending
 from webdepot.url import host_of
 from webdepot.web import address, language
 from webdepot.web.language import Language
@@ -48,6 +49,7 @@ STAFF_LINKS = (
     ("/organisations", "organisations.title"),
     ("/formats", "formats.title"),
     ("/depot", "depot.nav"),
+    ("/statistics", "statistics.nav"),
     ("/status", "common.status"),
     ("/audit", "audit.title"),
     ("/users", "users.title"),
@@ -164,13 +166,14 @@ def reader_of(request: Request) -> Reader:
     point = AccessPoint.PUBLIC
     if config.reading_room_networks or config.partner_networks:
         point = network_point(request.client.host if request.client else "", config.reading_room_networks, config.partner_networks)
+    seat = request.client.host if request.client and lending.has_lent(site_of(request).archive) else ""
     if person is None:
-        return ANYONE if point is AccessPoint.PUBLIC else Reader(access_point=point)
+        return ANYONE if point is AccessPoint.PUBLIC and not seat else Reader(access_point=point, seat=seat)
     if person.roles & STAFF:
         point = AccessPoint.STAFF
     elif Role.PARTNER in person.roles and point is AccessPoint.PUBLIC:
         point = AccessPoint.PARTNER
-    return Reader(name=person.name, roles=person.roles, access_point=point)
+    return Reader(name=person.name, roles=person.roles, access_point=point, seat=seat)
 
 
 @lru_cache(maxsize=4096)

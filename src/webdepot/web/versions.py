@@ -12,7 +12,7 @@ from webdepot.access import timeline
 from webdepot.access.timeline import Bar
 from webdepot.errors import InputError, NotFound
 from webdepot.model import EVERYTHING
-from webdepot.services import citing, replaying
+from webdepot.services import citing, lending, replaying
 from webdepot.services.replaying import Narrowed
 from webdepot.url import Match, split_wildcard
 from webdepot.web import address, charts
@@ -71,6 +71,30 @@ def banner(request: Request) -> Response:
         return render(request, "banner_missing.html", status=404, url=found.url, collection=found.collection, words=str(error))
     headers = {"X-Archived-Path": address.path_of(found.collection, place.capture.timestamp, place.capture.url)}
     return render(request, "banner_only.html", headers=headers, **_frame_values(request, found, place))
+
+
+def renew_seat(request: Request) -> Response:
+    """The page is still open at this terminal (see `services/lending.py`); 423 when another reader has it by now."""
+    found = _of_seat(request)
+    archive = site_of(request).archive
+    stamp = address.nearest_stamp(found.timestamp, archive.clock())
+    capture = replaying.find_closest(archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
+    lending.hold(archive, capture, reader_of(request))
+    return Response(status_code=204)
+
+
+def leave_seat(request: Request) -> Response:
+    lending.leave(site_of(request).archive, _of_seat(request).url, reader_of(request))
+    return Response(status_code=204)
+
+
+def _of_seat(request: Request) -> Address:
+    request.state.is_archived = True
+    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    found = address.find_address(raw.removeprefix(b"/-/seat").removeprefix(b"/-/left"), request.scope["query_string"])
+    if found is None or found.modifier:
+        raise HTTPException(404)
+    return found
 
 
 def _addresses(request: Request, collection: str, typed: str) -> Response:
@@ -179,6 +203,7 @@ def _bars(request: Request, found: Address, bars: Sequence[Bar], url: str, curre
 
 
 def _missing(request: Request, found: Address, error: NotFound) -> Response:
+    request.state.is_missing = True
     words = "" if isinstance(error, replaying.NotKept) else str(error)
     near = replaying.near_by(site_of(request).archive, found.url, reader=reader_of(request), collection=found.collection)
     heading = language_of(request).texts["missing.heading"]

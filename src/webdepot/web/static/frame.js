@@ -208,6 +208,15 @@
     if (/^https?:\/\//.test(url) && shown().timestamp) follow(url, shown().timestamp, "");
   });
 
+  // Where one reader at a time may see a page, it is held while it is open and given back when it is left.
+  const seatOf = (step) => "/-/" + step + "/" + collection + "/" + shown().timestamp + "/" + shown().url;
+  setInterval(() => {
+    if ("lent" in shown()) fetch(seatOf("seat"), { method: "POST" });
+  }, 45e3);
+  window.addEventListener("pagehide", () => {
+    if ("lent" in shown()) navigator.sendBeacon(seatOf("left"));
+  });
+
   // A click beside an open sheet, or Escape, closes it.
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") place.querySelectorAll("details[open]").forEach((sheet) => sheet.removeAttribute("open"));

@@ -1,0 +1,52 @@
+"""One reader at a time: who has which page open. A seat is a terminal, known by a checksum of its address; nothing is kept when it is left.
+
+A page is held until `until`; whoever has it puts that off while the page is open. What has run out is as if it were not there.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, insert, select
+
+from webdepot.access.tables import reading_seats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    url: str
+    seat: str
+    taken_at: datetime
+    until: datetime
+
+
+def take(connection: Connection, key: str, url: str, seat: str, *, now: datetime, until: datetime) -> Held | None:
+    """Hold a page, or go on holding it; who has it instead, where somebody has."""
+    connection.execute(delete(reading_seats).where(reading_seats.c.until <= now))
+    place = reading_seats.c.key_digest == _digest(key)
+    row = connection.execute(select(reading_seats).where(place)).mappings().one_or_none()
+    if row is not None and row["seat"] != _digest(seat):
+        return Held(url=row["url"], seat=row["seat"], taken_at=row["taken_at"], until=row["until"])
+    taken_at = row["taken_at"] if row else now
+    connection.execute(delete(reading_seats).where(place))
+    values = {"key_digest": _digest(key), "url": url[:4000], "seat": _digest(seat), "taken_at": taken_at, "until": until}
+    connection.execute(insert(reading_seats).values(**values))
+    return None
+
+
+def leave(connection: Connection, key: str, seat: str) -> None:
+    connection.execute(delete(reading_seats).where(reading_seats.c.key_digest == _digest(key), reading_seats.c.seat == _digest(seat)))
+
+
+def free(connection: Connection, key: str) -> bool:
+    """Take a page from whoever has it; whether anybody had."""
+    return connection.execute(delete(reading_seats).where(reading_seats.c.key_digest == _digest(key))).rowcount > 0
+
+
+def every(connection: Connection, now: datetime) -> list[Held]:
+    rows = connection.execute(select(reading_seats).where(reading_seats.c.until > now).order_by(reading_seats.c.taken_at)).mappings()
+    return [Held(url=row["url"], seat=row["seat"], taken_at=row["taken_at"], until=row["until"]) for row in rows]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,149 @@
+"""What is used, counted without anybody being known: no address, no session, no browser, no time but the month.
+
+The measures are those of COUNTER 5 (https://cop5.projectcounter.org) that can be taken so; what needs a session there (unique items,
+double clicks) is left out. A *site* is a host without `www.`; of searches it is empty. Requests of robots are not counted.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sqlalchemy import Connection, Table, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from webdepot.access.policy import AccessPoint
+from webdepot.access.tables import usage, usage_of_pages
+
+MOST_PAGES = 2000
+"""So many different pages wait for being written; what comes on top is counted for its site alone."""
+_LONGEST_URL = 2000
+_ROBOT = re.compile(r"bot\b|bots\b|crawl|spider|slurp|archiver|headlesschrome|curl/|wget|python-|httpx|java/|libwww|go-http", re.IGNORECASE)
+
+
+class Metric(StrEnum):
+    REQUESTS = "Total_Item_Requests"
+    """Archived pages that were opened."""
+    INVESTIGATIONS = "Total_Item_Investigations"
+    """The same, and lists of versions and comparisons."""
+    SEARCHES = "Searches_Platform"
+    REFUSED = "No_License"
+    """A rule of access said no (451)."""
+    IN_USE = "Limit_Exceeded"
+    """Somebody else had the page, where one reader at a time may (423)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    month: str
+    """2026-03"""
+    metric: Metric
+    collection: str
+    site: str = ""
+    access_point: AccessPoint = AccessPoint.PUBLIC
+    country: str = ""
+
+
+@dataclass(slots=True)
+class Pending:
+    """Counts that are not written yet. Not for several threads at once."""
+
+    uses: Counter[Use] = field(default_factory=Counter)
+    pages: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """(month, collection, address)"""
+
+    def note(self, use: Use, url: str = "") -> None:
+        self.uses[use] += 1
+        page = (use.month, use.collection, url[:_LONGEST_URL])
+        if url and use.metric is Metric.REQUESTS and (page in self.pages or len(self.pages) < MOST_PAGES):
+            self.pages[page] += 1
+
+
+def is_robot(user_agent: str) -> bool:
+    return not user_agent or _ROBOT.search(user_agent) is not None
+
+
+def write(connection: Connection, pending: Pending) -> None:
+    """Add the counts to those that are kept."""
+    _add(
+        connection,
+        usage,
+        [
+            {
+                "month": use.month,
+                "metric": use.metric.value,
+                "collection": use.collection,
+                "site": use.site[:255],
+                "access_point": use.access_point.value,
+                "country": use.country,
+                "count": count,
+            }
+            for use, count in pending.uses.items()
+        ],
+    )
+    _add(
+        connection,
+        usage_of_pages,
+        [
+            {
+                "month": month,
+                "collection": collection,
+                "digest": hashlib.sha256(url.encode()).hexdigest(),
+                "url": url,
+                "count": count,
+            }
+            for (month, collection, url), count in pending.pages.items()
+        ],
+    )
+
+
+def _add(connection: Connection, table: Table, rows: Sequence[Mapping[str, object]]) -> None:
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    keys = [column.name for column in table.primary_key]
+    for row in rows:
+        made = insert(table).values(**row)
+        connection.execute(made.on_conflict_do_update(index_elements=keys, set_={"count": table.c.count + made.excluded.count}))
+
+
+def find(connection: Connection, first: str, last: str) -> list[tuple[Use, int]]:
+    """Every count of the months from `first` to `last`, both included."""
+    wanted = select(usage).where(usage.c.month >= first, usage.c.month <= last)
+    rows = connection.execute(wanted.order_by(usage.c.site, usage.c.collection, usage.c.access_point, usage.c.metric, usage.c.month))
+    return [
+        (
+            Use(
+                month=row["month"],
+                metric=Metric(row["metric"]),
+                collection=row["collection"],
+                site=row["site"],
+                access_point=AccessPoint(row["access_point"]),
+                country=row["country"],
+            ),
+            row["count"],
+        )
+        for row in rows.mappings()
+    ]
+
+
+def top_pages(connection: Connection, first: str, last: str, limit: int) -> list[tuple[str, int]]:
+    """The pages that were opened most."""
+    total = func.sum(usage_of_pages.c.count).label("total")
+    wanted = (
+        select(usage_of_pages.c.url, total)
+        .where(usage_of_pages.c.month >= first, usage_of_pages.c.month <= last)
+        .group_by(usage_of_pages.c.url)
+        .order_by(total.desc(), usage_of_pages.c.url)
+        .limit(limit)
+    )
+    return [(row[0], int(row[1])) for row in connection.execute(wanted)]
+
+
+def summed(found: Iterable[tuple[Use, int]], by: str, metric: Metric) -> dict[str, int]:
+    """Counts of one metric, added up by one field of `Use`, the highest first."""
+    sums: Counter[str] = Counter()
+    for use, count in found:
+        if use.metric is metric:
+            sums[str(getattr(use, by))] += count
+    return dict(sums.most_common())
