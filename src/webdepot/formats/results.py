@@ -97,7 +97,7 @@ def names(connection: Connection, puids: Iterable[str]) -> dict[str, str]:
         asked = select(identifications.c.name, identifications.c.version).where(identifications.c.puid == puid).limit(1)
         row = connection.execute(asked).one_or_none()
         if row is not None and row.name:
-            found[puid] = f"{row.name} {row.version}".strip()
+            found[puid] = row.name if row.version in row.name.split() else f"{row.name} {row.version}".strip()
     return found
 
 

@@ -116,7 +116,7 @@ class Stems(dict[str, str]):
         """The stems of a text with spaces between them."""
         if len(self) > _MOST_STEMS:
             self.clear()
-        return " ".join(filter(None, map(self.__getitem__, text.lower().split())))
+        return " ".join(map(self.__getitem__, text.lower().split()))
 
     def __missing__(self, word: str) -> str:
         found = " ".join(self._analyser.analyze(word))

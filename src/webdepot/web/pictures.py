@@ -39,7 +39,7 @@ def pictures(request: Request) -> Response:
         collections=[one.name for one in reporting.collections(site.archive)],
         wrong=wrong,
         found=found,
-        small=lambda picture: site.replay_url + thumbnail_path(asked.collection, picture),
+        small=lambda picture: site.replay_url + small_path(asked.collection, picture),
         more=asked.link("/search/images", offset=found.next_offset) if found and found.next_offset else "",
     )
     policy = portal_headers(site.replay_url)["Content-Security-Policy"]
@@ -64,7 +64,7 @@ def as_json(request: Request) -> Response:
                     "timestamp": one.timestamp,
                     "words": one.words,
                     "mime": one.mime,
-                    "thumbnail": site.replay_url + thumbnail_path(asked.collection, one),
+                    "thumbnail": site.replay_url + small_path(asked.collection, one),
                     "open": site.portal_url + address.path_of(asked.collection, one.timestamp, one.url),
                     "page": {"url": one.page_url, "title": one.page_title, "timestamp": one.page_timestamp},
                 }
@@ -87,7 +87,10 @@ def thumbnail(request: Request) -> Response:
     return Response(data, media_type=MIME, headers=headers)
 
 
-def thumbnail_path(collection: str, picture: Shown) -> str:
+def small_path(collection: str, picture: Shown) -> str:
+    """A drawing (SVG) scales by itself, and runs nothing where it is shown as a picture."""
+    if picture.mime == "image/svg+xml":
+        return address.path_of(collection, f"{picture.timestamp}id_", picture.url)
     return "/-/thumbnail" + address.path_of(collection, picture.timestamp, picture.url)
 
 
