@@ -34,6 +34,7 @@ from webdepot.index.folding import Leader, folded_groups
 from webdepot.index.fulltext_adding import Adding, again, count, every, in_order
 from webdepot.index.fulltext_query import Areas, QueryMaker
 from webdepot.index.fulltext_removing import Removing
+from webdepot.index.garbage import collected_rarely
 from webdepot.index.sqlite_file import REBUILD
 from webdepot.index.states import FOREVER
 from webdepot.index.words import folded, snippet
@@ -95,7 +96,7 @@ class TantivyTextIndex:
     # --- writing ---
 
     def add(self, container: str, pages: Iterable[PageText]) -> int:
-        with self._writer() as writer:
+        with self._writer() as writer, collected_rarely():
             searcher = self._searcher()
             if count(searcher, self._of_kind("container", container)):
                 return 0

@@ -27,6 +27,7 @@ from webdepot.container.reader import Record, iter_records, read_record
 from webdepot.errors import CorruptData
 from webdepot.index import entry
 from webdepot.index.folding import likeness
+from webdepot.index.garbage import collected_rarely
 from webdepot.index.html import HtmlWords, words_of_html
 from webdepot.index.language import SAMPLE_CHARS, language_of
 from webdepot.index.office import OFFICE_MIMES, Unread, words_of_office
@@ -61,7 +62,7 @@ def read_container(
     path: Path, name: str, collection: str, languages: tuple[str, ...], limit_bytes: int, *, on_finding: OnFinding
 ) -> Iterator[tuple[Capture, PageText | None]]:
     """Every capture of a container, and its words where it has some: one pass for both indexes."""
-    with path.open("rb") as stream, path.open("rb") as again, PdfReader() as pdf:
+    with path.open("rb") as stream, path.open("rb") as again, PdfReader() as pdf, collected_rarely():
         reader = _Reader(
             collection=collection, languages=languages, limit_bytes=limit_bytes, pdf=pdf, on_finding=on_finding, container=again
         )
