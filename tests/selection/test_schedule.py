@@ -112,6 +112,7 @@ def test_a_calendar_shows_every_date_and_no_other(frequency, first_on):
         come.append(following.date())
         at = following
     assert shown == come
+    assert list(schedule.days_between(dates, days[20], days[100], ZONE)) == [day for day in shown if days[20] <= day <= days[100]]
 
 
 def test_of_many_missed_dates_the_latest_counts():

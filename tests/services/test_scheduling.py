@@ -129,7 +129,7 @@ def test_a_date_comes_true_once_and_the_harvest_waits_for_a_reviewer(planned: Ar
     found = planning.of_target(planned, target)
     assert found.plan is not None and found.plan.next_at == datetime(2026, 3, 3, 14, tzinfo=UTC)
     assert found.next_dates[:2] == [datetime(2026, 3, 3, 14, tzinfo=UTC), datetime(2026, 3, 4, 14, tzinfo=UTC)]
-    assert [each.plan.target for each in planning.listed(planned, Filter())[0]] == [target]
+    assert [each.plan.target for each in planning.listed(planned, Filter()).rows] == [target]
 
 
 def test_a_target_without_a_ground_is_refused_with_what_is_missing(planned: Archive, site: Site, clock: Clock):
@@ -397,7 +397,7 @@ def test_two_schedulers_harvest_each_date_once(real_home: Path, site: Site):
             planning.run_now(archive, number)
         both = [start_scheduler(real_home), start_scheduler(real_home)]
         try:
-            wait_for(lambda: planning.counts(archive)[TurnState.DONE] == 4)
+            wait_for(lambda: len(planning.queue(archive, TurnState.DONE).rows) == 4)
         finally:
             for process in both:
                 process.send_signal(signal.SIGTERM)
@@ -406,7 +406,7 @@ def test_two_schedulers_harvest_each_date_once(real_home: Path, site: Site):
                 process.stdout.close()
         assert ends == [0, 0]
         assert [len(harvests_of(archive, number)) for number in numbers] == [1, 1, 1, 1]
-        holders = {turn.turn.tries for turn in planning.queue(archive, TurnState.DONE)[0]}
+        holders = {turn.turn.tries for turn in planning.queue(archive, TurnState.DONE).rows}
         assert holders == {1}
 
 
@@ -430,7 +430,7 @@ def test_a_killed_scheduler_leaves_a_harvest_that_another_ends(real_home: Path, 
         site.pause_s = 0.0
         second = start_scheduler(real_home)
         try:
-            wait_for(lambda: planning.counts(archive)[TurnState.DONE] == 1)
+            wait_for(lambda: len(planning.queue(archive, TurnState.DONE).rows) == 1)
         finally:
             second.send_signal(signal.SIGTERM)
             assert second.wait(60) == 0

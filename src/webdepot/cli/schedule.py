@@ -81,10 +81,10 @@ def list_(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        rows, total = planning.listed(archive, Filter(frequency=every, words=words, page=page))
-    for row in rows:
+        found = planning.listed(archive, Filter(frequency=every, words=words, page=page))
+    for row in found.rows:
         _plan(output, row.name, row.plan)
-    output.say(f"{total} plans")
+    output.say("There are more: --page." if found.has_more else "These are all.")
 
 
 @commands.command(epilog="Example: webdepot schedule calendar 2027-01")
@@ -116,10 +116,10 @@ def queue(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        rows, total = planning.queue(archive, state, page=page)
-    for row in rows:
+        found = planning.queue(archive, state, page=page)
+    for row in found.rows:
         _turn(output, row.name, row.turn)
-    output.say(f"{total} turns")
+    output.say("There are more: --page." if found.has_more else "These are all.")
 
 
 @commands.command(epilog="Example: webdepot schedule pause www.example.org")

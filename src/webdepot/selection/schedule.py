@@ -163,6 +163,29 @@ def falls_on(dates: Dates, day: date, zone: ZoneInfo) -> bool:
     return at is not None and at.astimezone(zone).date() == day
 
 
+def days_between(dates: Dates, first: date, last: date, zone: ZoneInfo) -> Iterator[date]:
+    """The days from `first` to `last` on which it is harvested, without looking at each of them where that can be told."""
+    end = min(last, dates.last_on) if dates.last_on is not None else last
+    if dates.frequency in _DAYS:
+        step = _DAYS[dates.frequency]
+        behind = max((first - dates.first_on).days, 0)
+        day = dates.first_on + timedelta(days=-(-behind // step) * step)
+        while day <= end:
+            yield day
+            day += timedelta(days=step)
+    elif dates.frequency in _MONTHS:
+        step = _MONTHS[dates.frequency]
+        for number in range(
+            max(_months_between(dates.first_on, first) // step, 0), max(_months_between(dates.first_on, end) // step, -1) + 1
+        ):
+            if first <= (day := _add_months(dates.first_on, number * step)) <= end:
+                yield day
+    else:
+        for number in range((end - first).days + 1):
+            if falls_on(dates, first + timedelta(days=number), zone):
+                yield first + timedelta(days=number)
+
+
 def _dates_from(dates: Dates, start: date, after: datetime, zone: ZoneInfo) -> Iterator[tuple[date, datetime]]:
     """Days and moments in their order, from a day at or before `start` on."""
     first = dates.first_on

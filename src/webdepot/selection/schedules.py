@@ -4,7 +4,7 @@ Whoever works on a turn holds a lease that it renews; a lease that has run out m
 taken by another. A turn is taken in one statement that asks for its state, so two schedulers never have the same one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
@@ -19,6 +19,9 @@ from webdepot.selection.tables import schedules, targets, turns
 from webdepot.states import Machine, Step
 
 ROWS = 50
+_PORTION = 200
+_OFTEN = 50
+"""One plan of so many, or more, is often."""
 
 
 class TurnState(StrEnum):
@@ -146,24 +149,35 @@ def move_on(connection: Connection, target: TargetId, *, next_at: datetime | Non
     connection.execute(update(schedules).where(schedules.c.target == target).values(next_at=next_at, last_at=last_at))
 
 
-def listing(connection: Connection, asked: Filter) -> tuple[list[Planned], int]:
-    """A page of plans and how many there are; filtered, sorted and counted in the database."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plans:
+    rows: Sequence[Planned]
+    total: int | None
+    """None where counting would take longer than the page: those with certain words."""
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    rows: Sequence[Queued]
+    has_more: bool
+
+
+def listing(connection: Connection, asked: Filter) -> Plans:
+    """A page of plans, filtered and sorted in the database."""
     joined = schedules.join(targets, targets.c.id == schedules.c.target)
-    where = _where(asked)
-    counted = joined if asked.words else schedules
-    total = connection.execute(select(func.count()).select_from(counted).where(*where)).scalar_one()
+    where, offset = _where(asked), (max(asked.page, 1) - 1) * ROWS
     order = (targets.c.name, targets.c.id) if asked.sort is Sort.NAME else (schedules.c.next_at.is_(None), schedules.c.next_at)
-    if asked.sort is Sort.NEXT and not asked.words:
-        # Numbers along the index first: those without a next date stand last and are few.
-        numbers = _numbers_by_next(connection, where, (max(asked.page, 1) - 1) * ROWS)
-        chosen = (
-            select(schedules, targets.c.name, targets.c.state).select_from(joined).where(schedules.c.target.in_(numbers)).order_by(*order)
-        )
+    rows = select(schedules, targets.c.name, targets.c.state).select_from(joined).order_by(*order)
+    if asked.sort is Sort.NAME or asked.words:
+        found = connection.execute(rows.where(*where).limit(ROWS + 1).offset(offset)).mappings().all()
     else:
-        chosen = select(schedules, targets.c.name, targets.c.state).select_from(joined).where(*where).order_by(*order)
-        chosen = chosen.limit(ROWS).offset((max(asked.page, 1) - 1) * ROWS)
-    rows = connection.execute(chosen).mappings()
-    return [Planned(plan=_plan(row), name=row["name"], target_state=row["state"]) for row in rows], total
+        # Numbers along the index first; those without a next date stand last.
+        numbers = _numbers_by_next(connection, where, offset)
+        found = connection.execute(rows.where(schedules.c.target.in_(numbers))).mappings().all()
+    total = None if asked.words else connection.execute(select(func.count()).select_from(schedules).where(*where)).scalar_one()
+    made = [Planned(plan=_plan(row), name=row["name"], target_state=row["state"]) for row in found[:ROWS]]
+    return Plans(rows=made, total=total, has_more=len(found) > ROWS if total is None else offset + ROWS < total)
 
 
 def _numbers_by_next(connection: Connection, where: Sequence[ColumnElement[bool]], offset: int) -> list[int]:
@@ -200,27 +214,56 @@ def day_groups(connection: Connection) -> Iterator[tuple[Dates, int]]:
         yield Dates(frequency=Frequency(row.frequency), first_on=date.fromisoformat(row.first_on), cron=row.cron, last_on=last), row.plans
 
 
-def of_groups(connection: Connection, groups: Sequence[Dates], *, limit: int, after: int = 0) -> list[Planned]:
-    """Active plans of some groups, by the number of their targets."""
-    kept, found = schedules.c, list[RowMapping]()
-    # In portions: a database takes only so many conditions at once.
-    for at in range(0, len(groups), 200):
-        wanted = [
-            and_(
-                kept.frequency == group.frequency.value,
-                kept.cron == group.cron,
-                kept.first_on == group.first_on.isoformat(),
-                kept.last_on == (group.last_on.isoformat() if group.last_on else ""),
-            )
-            for group in groups[at : at + 200]
-        ]
-        numbers = select(kept.target).where(kept.is_active.is_(True), kept.target > after, or_(*wanted)).order_by(kept.target).limit(limit)
-        chosen = (
-            select(schedules, targets.c.name, targets.c.state).join(targets, targets.c.id == kept.target).where(kept.target.in_(numbers))
-        )
-        found += connection.execute(chosen).mappings()
-    rows = sorted(found, key=lambda row: row["target"])[:limit]
+def on_day(
+    connection: Connection, counted: Sequence[tuple[Dates, int]], falls: Callable[[Dates], bool], *, limit: int, after: int = 0
+) -> list[Planned]:
+    """Active plans of which a date falls on a day, by the number of their targets. `counted` is what `day_groups` gives.
+
+    Where many plans do, the first few are found by looking at plan after plan; where few do, by what they have in common.
+    """
+    groups = [(dates, count) for dates, count in counted if falls(dates)]
+    is_often = sum(count for _, count in groups) * _OFTEN >= sum(count for _, count in counted)
+    known = [dates for dates, _ in groups]
+    numbers = _looked_through(connection, known, limit, after) if is_often else _in_common(connection, known, limit, after)
+    chosen = select(schedules, targets.c.name, targets.c.state).join(targets, targets.c.id == schedules.c.target)
+    rows = connection.execute(chosen.where(schedules.c.target.in_(numbers)).order_by(schedules.c.target)).mappings()
     return [Planned(plan=_plan(row), name=row["name"], target_state=row["state"]) for row in rows]
+
+
+def _looked_through(connection: Connection, groups: Sequence[Dates], limit: int, after: int) -> list[int]:
+    kept, found = schedules.c, list[int]()
+    known = {(dates.frequency.value, dates.cron, dates.first_on.isoformat(), _text(dates.last_on)) for dates in groups}
+    columns = (kept.target, kept.is_active, kept.frequency, kept.cron, kept.first_on, kept.last_on)
+    while len(found) < limit:
+        rows = connection.execute(select(*columns).where(kept.target > after).order_by(kept.target).limit(_PORTION * 5)).all()
+        found += [row.target for row in rows if row.is_active and (row.frequency, row.cron, row.first_on, row.last_on) in known]
+        if len(rows) < _PORTION * 5:
+            break
+        after = rows[-1].target
+    return found[:limit]
+
+
+def _in_common(connection: Connection, groups: Sequence[Dates], limit: int, after: int) -> list[int]:
+    found: list[int] = []
+    for at in range(0, len(groups), _PORTION):
+        wanted = or_(*(_in_group(dates) for dates in groups[at : at + _PORTION]))
+        chosen = select(schedules.c.target).where(schedules.c.is_active.is_(True), schedules.c.target > after, wanted)
+        found += connection.execute(chosen.order_by(schedules.c.target).limit(limit)).scalars()
+    return sorted(found)[:limit]
+
+
+def _in_group(dates: Dates) -> ColumnElement[bool]:
+    kept = schedules.c
+    return and_(
+        kept.frequency == dates.frequency.value,
+        kept.cron == dates.cron,
+        kept.first_on == dates.first_on.isoformat(),
+        kept.last_on == _text(dates.last_on),
+    )
+
+
+def _text(day: date | None) -> str:
+    return day.isoformat() if day else ""
 
 
 # --- turns --------------------------------------------------------------------------------------------------------------
@@ -325,16 +368,18 @@ def move(
     connection.execute(update(turns).where(turns.c.id == turn.id).values(**values))
 
 
-def queue(connection: Connection, state: TurnState | None, *, page: int = 1) -> tuple[list[Queued], int]:
-    """A page of turns and how many there are: what waits and runs in its order, what has ended the newest first."""
+def queue(connection: Connection, state: TurnState | None, *, page: int = 1) -> Queue:
+    """A page of turns: what waits and runs in its order, what has ended the newest first."""
     where = [turns.c.state == state.value] if state else []
-    total = connection.execute(select(func.count()).select_from(turns).where(*where)).scalar_one()
-    order = (
-        (turns.c.not_before, turns.c.id) if state in (TurnState.WAITING, TurnState.RUNNING) else (turns.c.due_at.desc(), turns.c.id.desc())
+    is_open = state in (TurnState.WAITING, TurnState.RUNNING)
+    order = (turns.c.not_before, turns.c.id) if is_open else (turns.c.due_at.desc(), turns.c.id.desc())
+    numbers = select(turns.c.id).where(*where).order_by(*order).limit(ROWS + 1).offset((max(page, 1) - 1) * ROWS)
+    found = list(connection.execute(numbers).scalars())
+    chosen = (
+        select(turns, targets.c.name).join(targets, targets.c.id == turns.c.target).where(turns.c.id.in_(found[:ROWS])).order_by(*order)
     )
-    numbers = select(turns.c.id).where(*where).order_by(*order).limit(ROWS).offset((max(page, 1) - 1) * ROWS)
-    chosen = select(turns, targets.c.name).join(targets, targets.c.id == turns.c.target).where(turns.c.id.in_(numbers)).order_by(*order)
-    return [Queued(turn=_turn(row), name=row["name"]) for row in connection.execute(chosen).mappings()], total
+    rows = [Queued(turn=_turn(row), name=row["name"]) for row in connection.execute(chosen).mappings()]
+    return Queue(rows=rows, has_more=len(found) > ROWS)
 
 
 def of_target(connection: Connection, target: TargetId, limit: int) -> list[Turn]:
@@ -360,8 +405,10 @@ def by_day(connection: Connection, first: datetime, after: datetime, zone: ZoneI
 
 
 def counts(connection: Connection) -> dict[TurnState, int]:
-    found = {row[0]: row[1] for row in connection.execute(select(turns.c.state, func.count()).group_by(turns.c.state))}
-    return {state: found.get(state.value, 0) for state in TurnState}
+    """How many turns are in each state, but for those that are done: these are all the rest, and nobody waits for them."""
+    asked = select(func.count()).select_from(turns)
+    states = [state for state in TurnState if state is not TurnState.DONE]
+    return {state: connection.execute(asked.where(turns.c.state == state.value)).scalar_one() for state in states}
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------------

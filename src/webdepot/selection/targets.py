@@ -6,7 +6,7 @@ Spellings meet in the key of `url.key` (scheme, `www.`, case, port, order of arg
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
@@ -246,8 +246,14 @@ def listing(connection: Connection, asked: Filter) -> Listing:
     total = connection.execute(select(func.count()).select_from(targets).where(*where)).scalar_one()
     page = min(max(asked.page, 1), max(-(-total // ROWS), 1))
     # Numbers first, along an index; whole rows only of the fifty that are shown.
-    numbers = _sorted(select(targets.c.id).where(*where), asked).limit(ROWS).offset((page - 1) * ROWS)
-    chosen = list(connection.execute(numbers).scalars())
+    first = (page - 1) * ROWS
+    if first > total // 2:
+        # Nearer to the end: counted from there, the other way round, less has to be passed over.
+        count = min(ROWS, total - first)
+        turned = _sorted(select(targets.c.id).where(*where), replace(asked, descending=not asked.descending))
+        chosen = list(connection.execute(turned.limit(count).offset(total - first - count)).scalars())[::-1]
+    else:
+        chosen = list(connection.execute(_sorted(select(targets.c.id).where(*where), asked).limit(ROWS).offset(first)).scalars())
     return Listing(rows=dossiers_of(connection, chosen), total=total, page=page)
 
 

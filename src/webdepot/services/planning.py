@@ -16,7 +16,7 @@ from webdepot.model import TargetId, Verdict
 from webdepot.provenance import Event, append, difference
 from webdepot.selection import schedule, schedules, targets
 from webdepot.selection.schedule import Dates, Plan, Window
-from webdepot.selection.schedules import Filter, Planned, Queued, Turn, TurnState
+from webdepot.selection.schedules import Filter, Planned, Plans, Queue, Turn, TurnState
 from webdepot.services import profiling, selecting
 
 SHOWN_TURNS = 20
@@ -123,12 +123,12 @@ def of_target(archive: Archive, target: TargetId, *, dates: int = 6) -> PlanOf:
     return PlanOf(target=target, name=found.name, plan=plan, verdict=verdict, next_dates=ahead, turns=turns)
 
 
-def listed(archive: Archive, asked: Filter) -> tuple[list[Planned], int]:
+def listed(archive: Archive, asked: Filter) -> Plans:
     with archive.database.reading() as connection:
         return schedules.listing(connection, asked)
 
 
-def queue(archive: Archive, state: TurnState | None, *, page: int = 1) -> tuple[list[Queued], int]:
+def queue(archive: Archive, state: TurnState | None, *, page: int = 1) -> Queue:
     with archive.database.reading() as connection:
         return schedules.queue(connection, state, page=page)
 
@@ -205,10 +205,9 @@ def month(archive: Archive, year: int, number: int) -> list[Day]:
     planned: Counter[date] = Counter()
     with archive.database.reading() as connection:
         if days[-1] >= today:
-            for dates, count in schedules.day_groups(connection):
-                for day in days:
-                    if day >= today and schedule.falls_on(dates, day, local):
-                        planned[day] += count
+            for dates, count in _groups(archive):
+                for day in schedule.days_between(dates, max(days[0], today), days[-1], local):
+                    planned[day] += count
         come = schedules.by_day(connection, first, after, local)
     # Today's dates that have come already are turns; the rest of today lies ahead.
     planned[today] = max(planned[today] - sum(come.get(today, {}).values()), 0)
@@ -219,8 +218,13 @@ def on_day(archive: Archive, day: date, *, limit: int = 50, after: int = 0) -> l
     """Whose date falls on a day, by the number of the target."""
     local = zone(archive)
     with archive.database.reading() as connection:
-        groups = [dates for dates, _ in schedules.day_groups(connection) if schedule.falls_on(dates, day, local)]
-        return schedules.of_groups(connection, groups, limit=limit, after=after)
+        groups = _groups(archive)
+        return schedules.on_day(connection, groups, lambda dates: schedule.falls_on(dates, day, local), limit=limit, after=after)
+
+
+def _groups(archive: Archive) -> list[tuple[Dates, int]]:
+    """Active plans by what decides their days; counted anew when anything has been changed."""
+    return archive.database.remembered("plans by day", lambda connection: list(schedules.day_groups(connection)))
 
 
 # --- parts --------------------------------------------------------------------------------------------------------------

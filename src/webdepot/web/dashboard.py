@@ -1,7 +1,7 @@
 """The dashboard: figures and charts drawn here, and statistics as CSV."""
 
 import time
-from threading import Lock
+from threading import Lock, Thread
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,17 +18,30 @@ MONTHS = 24
 
 
 class Figures:
-    """The last figures, counted anew when they are older than a moment."""
+    """The last figures. Old ones are shown while they are counted anew behind the answer; only the very first have to be waited for."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._known: tuple[float, Overview, list[MonthCount]] | None = None
 
     def of(self, archive: Archive) -> tuple[Overview, list[MonthCount]]:
-        with self._lock:
-            if self._known is None or time.monotonic() - self._known[0] > FRESH_S:
-                self._known = (time.monotonic(), overseeing.overview(archive), overseeing.months(archive))
-            return self._known[1], self._known[2]
+        known = self._known
+        if known is None:
+            with self._lock:
+                known = self._known or self._count(archive)
+        elif time.monotonic() - known[0] > FRESH_S and self._lock.acquire(blocking=False):
+            Thread(target=self._refresh, args=(archive,), name="figures").start()
+        return known[1], known[2]
+
+    def _refresh(self, archive: Archive) -> None:
+        try:
+            self._count(archive)
+        finally:
+            self._lock.release()
+
+    def _count(self, archive: Archive) -> tuple[float, Overview, list[MonthCount]]:
+        self._known = made = (time.monotonic(), overseeing.overview(archive), overseeing.months(archive))
+        return made
 
 
 def shown(request: Request) -> Response:

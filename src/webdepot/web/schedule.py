@@ -55,13 +55,10 @@ def listed(request: Request) -> Response:
         sort=Sort.NAME if given.get("sort") == "name" else Sort.NEXT,
         page=max(number_of(given.get("page", "")), 1),
     )
-    rows, total = planning.listed(archive, asked)
+    found = planning.listed(archive, asked)
     fields = {name: given.get(name, "")[:200] for name in ("q", "frequency", "active", "sort")}
     query = urlencode({name: value for name, value in fields.items() if value})
-    pages = max(-(-total // ROWS), 1)
-    return render(
-        request, "plans.html", rows=rows, total=total, fields=fields, frequencies=list(Frequency), page=asked.page, pages=pages, query=query
-    )
+    return render(request, "plans.html", found=found, fields=fields, frequencies=list(Frequency), page=asked.page, query=query)
 
 
 def shown(request: Request) -> Response:
@@ -77,17 +74,15 @@ def queue(request: Request) -> Response:
     archive, given = site_of(request).archive, request.query_params
     state = TurnState(given["state"]) if given.get("state") in set(TurnState) else None
     page = max(number_of(given.get("page", "")), 1)
-    rows, total = planning.queue(archive, state, page=page)
+    found = planning.queue(archive, state, page=page)
     return render(
         request,
         "queue.html",
-        rows=rows,
-        total=total,
+        found=found,
         state=state,
         states=list(TurnState),
         counts=planning.counts(archive),
         page=page,
-        pages=max(-(-total // ROWS), 1),
         may_plan=may(request, CURATORS),
     )
 
@@ -107,7 +102,7 @@ def _page(request: Request, target: TargetId, *, wrong: str = "", form: Mapping[
         "plan.html",
         status=status,
         found=found,
-        fields=form or _fields(found.plan, today),
+        fields=_fields(found.plan, today) | dict(form or {}),
         frequencies=list(Frequency),
         profiles=[profile.name for profile in profiles],
         wrong=wrong,

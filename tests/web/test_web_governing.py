@@ -1,0 +1,284 @@
+"""Plan, watch, review and dashboard in the portal: over HTTP and in a real browser, by keyboard, without scripts, on a phone."""
+
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from museum import PASSWORD, Answer, Served, Warc, ask, serving, sign_in
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from webdepot import accounts
+from webdepot.accounts import Role
+from webdepot.archive import Archive
+from webdepot.model import HarvestState, TargetId
+from webdepot.selection import schedule
+from webdepot.selection.criteria import Judgement
+from webdepot.selection.permission import Ground
+from webdepot.services import founding, harvesting, importing, permitting, planning, profiling, reviewing, scheduling, selecting
+from webdepot.services.progress import unwatched
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360f8cfc0f01f0005000201a0d2ec4d0000000049454e44ae426082"
+)
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+class _Pages(BaseHTTPRequestHandler):
+    gate = threading.Semaphore(0)
+    """Pages under /slow wait for it, one by one."""
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/slow"):
+            self.gate.acquire(timeout=20)
+        links = "".join(f"<a href=/slow{number}>x</a>" for number in range(6)) if self.path == "/live" else "<a href=/2>two</a>"
+        body = f"<title>{HOSTILE}</title>{links}<img src=/missing.png>".encode() if self.path != "/missing.png" else b""
+        self.send_response(200 if body else 404)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+
+@dataclass
+class Office:
+    served: Served
+    site: str
+    first: TargetId
+    second: TargetId
+    harvests: list[str]
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    """Staff, two sites that may be harvested, one that may not, and two harvests that wait for a reviewer."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Pages)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    site = f"http://localhost:{server.server_port}"
+    home = tmp_path_factory.mktemp("governing") / "home"
+    founding.found(home)
+    now = datetime.now(UTC)
+    with Archive.open(home, agent="Ada") as archive:
+        profiling.save(archive, "quick", "allow_private = true\ndelay_s = 0\nworkers = 1\n")
+        for role in Role:
+            accounts.add(archive.database, role.value, PASSWORD, [role], now)
+        first, second = (cleared(archive, f"{site}/{name}") for name in ("one", "two"))
+        selecting.enter(archive, selecting.draft([f"{site}/three"], name=HOSTILE))
+        dates = schedule.read_dates("daily", first_on=(now + timedelta(days=1)).date().isoformat(), at_time="22:00")
+        for number in (first, second):
+            planning.set_plan(archive, number, dates, profile="quick")
+            planning.run_now(archive, number)
+        harvests = [turn.harvest for turn in scheduling.run_due(archive)]
+    with serving(home) as served:
+        yield Office(served, site, first, second, harvests)
+    _Pages.gate.release(100)
+    server.shutdown()
+    server.server_close()
+
+
+def cleared(archive: Archive, address: str) -> TargetId:
+    dossier = selecting.enter(archive, selecting.draft([address]))[0]
+    selecting.answer(archive, dossier.id, [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")])
+    selecting.decide(archive, dossier.id, "select")
+    permitting.record_ground(archive, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
+    return dossier.id
+
+
+@pytest.fixture(scope="module")
+def cookies(office: Office) -> dict[str, str]:
+    return {role.value: sign_in(office.served, role.value) for role in (Role.CURATOR, Role.REVIEWER, Role.ADMINISTRATOR)}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+def signed_in(browser: Browser, office: Office, cookie: str, **given) -> Page:
+    context = browser.new_context(**given)
+    name, _, value = cookie.partition("=")
+    context.add_cookies([{"name": name, "value": value, "url": office.served.portal}])
+    return context.new_page()
+
+
+def get(office: Office, path: str, cookie: str) -> Answer:
+    return ask(office.served.portal + path, headers={"Cookie": cookie})
+
+
+def post(office: Office, path: str, cookie: str, **fields: str) -> Answer:
+    headers = {"Cookie": cookie, "Content-Type": "application/x-www-form-urlencoded"}
+    return ask(office.served.portal + path, "POST", headers=headers, body=urlencode(fields).encode())
+
+
+def pages_of(office: Office) -> list[str]:
+    harvest = office.harvests[1]
+    day = (datetime.now(UTC) + timedelta(days=3)).date()
+    return [
+        *("/dashboard", "/schedule", f"/schedule?day={day}", "/schedule/targets", f"/schedule/targets/{office.first}", "/schedule/queue"),
+        *("/review", f"/review/{harvest}", "/harvests", f"/harvests/{harvest}", "/users", "/users/curator", "/account", "/audit"),
+    ]
+
+
+def test_a_plan_is_made_in_the_portal(office: Office, cookies):
+    path, curator = f"/schedule/targets/{office.second}", cookies["curator"]
+    fields = {"order": "set", "frequency": "cron", "cron": "0 4 * * SUN", "first_on": "2026-01-01", "opens": "22:00", "closes": "06:00"}
+    assert post(office, path, curator, **fields, profile="quick").status == 303
+    text = get(office, path, curator).text
+    assert 'value="0 4 * * SUN"' in text and 'value="22:00"' in text and "It may be harvested" in text
+    assert "0 4 * * SUN" in get(office, "/schedule/targets?frequency=cron", curator).text
+    wrong = post(office, path, curator, **fields | {"cron": "every day"})
+    assert wrong.status == 400 and "five fields" in wrong.text and "every day" in wrong.text
+    assert post(office, path, curator, **fields | {"profile": "nothing"}).status == 400
+    assert post(office, path, curator, order="pause").status == 303
+    assert "paused" in get(office, "/schedule/targets?active=no", curator).text
+    assert post(office, path, curator, order="resume").status == 303
+    assert post(office, path, cookies["reviewer"], order="pause").status == 403
+
+
+def test_what_is_missing_is_said_and_names_of_strangers_are_harmless(office: Office, cookies):
+    with office.served.archive() as archive:
+        third = selecting.find(archive, HOSTILE).id
+    page = get(office, f"/schedule/targets/{third}", cookies["curator"])
+    assert "It may not be harvested yet" in page.text and "judge it against the criteria" in page.text
+    assert HOSTILE not in page.text and "&lt;img src=x" in page.text
+    refused = post(office, f"/schedule/targets/{third}", cookies["curator"], order="run")
+    assert refused.status == 403 and "may not be harvested" in refused.text
+
+
+def test_review_says_what_is_missing_and_decisions_need_their_reasons(office: Office, cookies):
+    path, reviewer = f"/review/{office.harvests[0]}", cookies["reviewer"]
+    text = get(office, path, reviewer).text
+    assert "Missing parts" in text and "/missing.png" in text and "There is no earlier harvest" in text
+    assert HOSTILE not in text
+    assert post(office, f"{path}/decide", cookies["curator"], order="accept").status == 403
+    assert post(office, f"{path}/decide", reviewer, order="reject", words="").status == 400
+    assert post(office, f"{path}/note", cookies["curator"], words=HOSTILE).status == 303
+    assert post(office, f"{path}/decide", reviewer, order="reject", words="parts are missing").status == 303
+    assert office.harvests[0] in get(office, "/review?state=rejected", reviewer).text
+    refused = post(office, f"{path}/decide", reviewer, order="accept")
+    assert refused.status == 409 and "Possible now: reopen" in refused.text
+    assert post(office, f"{path}/decide", reviewer, order="reopen", words="it is as it should be").status == 303
+    page = get(office, path, reviewer).text
+    assert "rejected – parts are missing" in page and HOSTILE not in page
+
+
+def test_screenshots_stand_side_by_side(office: Office, cookies, tmp_path: Path):
+    with office.served.archive() as archive:
+        warc = Warc(tmp_path / "shots.warc.gz")
+        warc.response("http://shots.example/", "20260101000000", b"<title>x</title>")
+        warc.raw("urn:view:http://shots.example/", "20260101000000", PNG, {"WARC-Type": "resource", "Content-Type": "image/png"})
+        warc.raw("urn:view:http://evil.example/", "20260101000000", b"<script>", {"WARC-Type": "resource", "Content-Type": "text/html"})
+        taken = importing.take(archive, [warc.write()], collection="shots", watch=unwatched)
+        assert taken.harvest is not None
+        reviewing.examine(archive, taken.harvest)
+    text = get(office, f"/review/{taken.harvest.id}", cookies["reviewer"]).text
+    found = re.findall(r'src="(/review/pictures/\d+)"', text)
+    assert len(found) == 1 and "evil.example" not in text
+    picture = get(office, found[0], cookies["reviewer"])
+    assert picture.headers["Content-Type"] == "image/png" and picture.body == PNG
+    assert "sandbox" in picture.headers["Content-Security-Policy"] and picture.headers["X-Content-Type-Options"] == "nosniff"
+    assert get(office, "/review/pictures/999", cookies["reviewer"]).status == 404
+
+
+def test_the_dashboard_counts_and_its_csv_agrees(office: Office, cookies):
+    text = get(office, "/dashboard", cookies["curator"]).text
+    assert "To review" in text and "<svg" in text and "Sites by state" in text
+    table = get(office, "/dashboard.csv", cookies["curator"]).text.splitlines()
+    assert table[0] == "section,name,value" and "targets,cleared,2" in table
+    months = get(office, "/dashboard/months.csv", cookies["curator"]).text.splitlines()
+    assert months[0] == "month,harvests,documents,size_bytes,errors" and months[-1].startswith(f"{datetime.now(UTC):%Y-%m},")
+
+
+def test_harvests_are_listed_by_state_and_target(office: Office, cookies):
+    assert office.harvests[0] not in get(office, f"/harvests?target={office.second}", cookies["curator"]).text
+    assert "/harvests/" in get(office, f"/harvests?target={office.second}", cookies["curator"]).text
+    assert office.harvests[1] not in get(office, "/harvests?state=failed", cookies["curator"]).text
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
+def test_no_page_has_a_serious_fault_of_accessibility_nor_is_wider_than_a_phone(office: Office, cookies, browser: Browser):
+    page = signed_in(browser, office, cookies["administrator"], viewport={"width": 375, "height": 800}, bypass_csp=True)
+    for path in pages_of(office):
+        page.goto(office.served.portal + path)
+        page.add_script_tag(path=str(AXE))
+        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        serious = [(each["id"], each["nodes"][0]["html"]) for each in found["violations"] if each["impact"] in ("serious", "critical")]
+        assert serious == [], path
+        wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wider == 0, path
+    page.context.close()
+
+
+def test_pages_speak_three_languages(office: Office, cookies):
+    for code, words in (("nl", "Planning"), ("de", "Planung"), ("en", "Schedule")):
+        for path in pages_of(office):
+            joined = f"{path}{'&' if '?' in path else '?'}lang={code}"
+            text = get(office, joined, cookies["administrator"]).text
+            assert f'<html lang="{code}">' in text and words in text, path
+
+
+def test_by_keyboard_and_without_scripts_a_harvest_is_accepted_and_public(office: Office, cookies, browser: Browser):
+    harvest = office.harvests[1]
+    page = signed_in(browser, office, cookies["reviewer"], java_script_enabled=False)
+    page.goto(f"{office.served.portal}/review/{harvest}")
+    words = page.get_by_label("Reason")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if words.evaluate("each => each === document.activeElement"):
+            break
+    page.keyboard.type("whole enough")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".state.kept, .notice").first).to_be_visible(timeout=30_000)
+    with office.served.archive() as archive:
+        for _ in range(300):
+            if harvesting.get(archive, harvest).state is HarvestState.KEPT and archive.captures.total() > 0:
+                break
+            threading.Event().wait(0.1)
+        assert harvesting.get(archive, harvest).state is HarvestState.KEPT
+    assert ask(f"{office.served.portal}/all/*/{office.site}/two").status == 200
+    assert ask(f"{office.served.portal}/all/*/{office.site}/one").status == 404, "what waits for review is not public"
+    page.goto(f"{office.served.portal}/review/{harvest}")
+    expect(page.get_by_text("accepted – whole enough")).to_be_visible()
+    page.context.close()
+
+
+def test_a_running_harvest_is_watched_and_steered_live(office: Office, cookies, browser: Browser):
+    with Archive.open(office.served.home, agent="Ada") as archive:
+        options = profiling.options_of(archive, "quick")
+        harvest = harvesting.start_or_resume(archive, [f"{office.site}/live"], options)
+        worker = threading.Thread(target=harvesting.run, args=(archive, harvest))
+        worker.start()
+        try:
+            page = signed_in(browser, office, cookies["curator"])
+            page.goto(f"{office.served.portal}/harvests/{harvest.id}")
+            expect(page.locator("[data-events]")).to_have_count(1, timeout=20_000)
+            page.evaluate("window.untouched = true")
+            _Pages.gate.release(2)
+            expect(page.get_by_text(f"{office.site}/slow0")).to_be_visible(timeout=20_000)
+            assert page.evaluate("window.untouched"), "it came without a reload"
+            _Pages.gate.release(10)
+            worker.join(30)
+            # The script reloads the page once when it has ended.
+            expect(page.locator("[data-events]")).to_have_count(0, timeout=20_000)
+            expect(page.locator(".state.finished")).to_be_visible()
+            page.context.close()
+        finally:
+            _Pages.gate.release(100)
+            worker.join(30)
+    assert not worker.is_alive()
+    stream = get(office, f"/harvests/{harvest.id}/events", cookies["curator"])
+    assert stream.headers["Content-Type"].startswith("text/event-stream")
+    assert stream.text.startswith("event: live\ndata: ") and stream.text.endswith("event: ended\ndata:\n\n")
