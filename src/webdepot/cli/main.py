@@ -17,6 +17,7 @@ from webdepot.archive import VERSION
 from webdepot.cli import (
     account,
     archive,
+    case,
     cdx,
     config,
     demo,
@@ -28,6 +29,7 @@ from webdepot.cli import (
     organisation,
     package,
     partner,
+    permission,
     profile,
     quality,
     review,
@@ -37,6 +39,7 @@ from webdepot.cli import (
     search,
     serve,
     statistics,
+    target,
 )
 from webdepot.cli.call import Call, Json, Quiet, default_home
 from webdepot.cli.output import Output, plain
@@ -87,8 +90,11 @@ def build_app() -> typer.Typer:
     app.add_typer(organisation.commands, name="organisation")
     app.add_typer(harvest.commands, name="harvest")
     app.add_typer(profile.commands, name="profile")
+    app.add_typer(target.commands, name="target")
+    app.add_typer(permission.commands, name="permission")
     app.add_typer(schedule.commands, name="schedule")
     app.add_typer(review.commands, name="review")
+    app.add_typer(case.commands, name="case")
     app.add_typer(scope.commands, name="scope")
     app.add_typer(quality.commands, name="quality")
     app.add_typer(formats.commands, name="formats")

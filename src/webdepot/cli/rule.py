@@ -47,8 +47,8 @@ def add(
             captured_from=captured_from,
             captured_to=captured_to,
             embargo_days=embargo_days,
-            valid_from=_day(valid_from, date.min),
-            valid_to=_day(valid_to, date.max),
+            valid_from=day_of(valid_from) if valid_from else date.min,
+            valid_to=day_of(valid_to) if valid_to else date.max,
             access_point=at,
             public_text=text,
             private_note=note,
@@ -84,9 +84,10 @@ def _covers(rule: Rule) -> str:
     return rule.prefix if rule.exact else rule.prefix + "*"
 
 
-def _day(text: str, default: date) -> date:
+def day_of(text: str) -> date:
+    """A day as people write it on the command line."""
     try:
-        return date.fromisoformat(text) if text else default
+        return date.fromisoformat(text)
     except ValueError:
         raise InputError(f"{text[:30]!r} is no day. Write it like 2026-01-31.") from None
 

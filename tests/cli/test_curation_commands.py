@@ -1,0 +1,62 @@
+"""The path of a site and of a complaint from the command line, over the same services as the portal."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from letters import LetterBox
+from webdepot.cli.main import build_app
+from webdepot.errors import WebdepotError
+
+
+@pytest.fixture
+def run(home: Path, letter_box: LetterBox, monkeypatch: pytest.MonkeyPatch):
+    for name, value in (("HOST", "127.0.0.1"), ("PORT", str(letter_box.port)), ("SECURITY", "none"), ("SENDER", "archive@library.example")):
+        monkeypatch.setenv(f"WEBDEPOT_MAIL_{name}", value)
+    program = build_app()
+
+    def called(*words: str, expect: int = 0) -> list[dict]:
+        done = CliRunner().invoke(program, ["--home", str(home), "--json", *words])
+        error = done.exception
+        status = error.exit_status if isinstance(error, WebdepotError) else done.exit_code
+        assert status == expect, (done.output, error)
+        called.error = str(error)
+        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+    return called
+
+
+def test_from_a_list_to_a_refusal(run, letter_box: LetterBox, tmp_path: Path):
+    listing = tmp_path / "sites.csv"
+    listing.write_text("address,name,contact_mail\nhttps://www.museum.example/,Museum,owner@museum.example\nnot a site,Bad,\n")
+    told = run("target", "import", str(listing), expect=1)
+    assert told[0]["line"] == 3 and told[1] == {"new": 1, "known": 0, "bad": 1, "entered": False}
+    listing.write_text(listing.read_text().replace("not a site", "https://other.example/"))
+    assert run("target", "import", str(listing))[-1]["entered"] is True
+    assert run("target", "add", "HTTP://museum.example/index.html")[0]["new"] is False
+    run("target", "decide", "Museum", "select", expect=4)
+    assert "only what is judged" in run.error
+    [judged] = run("target", "judge", "Museum", "national=yes:Dutch", "cultural=yes:clocks")
+    assert (judged["state"], judged["verdict"]) == ("judged", "accept")
+    run("target", "decide", "Museum", "select")
+    assert run("permission", "ask", "--all", "--dry-run")[0]["why"] == "dry run" and letter_box.letters == []
+    assert run("permission", "ask", "Museum")[-1]["sent"] == 1 and letter_box.to("owner@museum.example")
+    [shown] = run("target", "show", "www.museum.example")
+    assert shown["state"] == "asked" and shown["may_harvest"] is False and "time to refuse" in shown["why"]
+    assert run("permission", "reply", "Museum", "refusal", "--words", "no")[0]["state"] == "refused"
+    assert run("rule", "list")[0]["prefix"] == "example,museum)"
+    run("archive", "https://www.museum.example/", expect=3)
+
+
+def test_a_complaint_is_decided_and_lifted(run, letter_box: LetterBox):
+    [case] = run(
+        "case", "add", "https://www.museum.example/a.html", "--words", "mine", "--ground", "copyright", "--mail", "me@home.example"
+    )
+    assert run("case", "list", "--state", "received")[0]["reference"] == case["reference"]
+    [decided] = run("case", "decide", case["reference"], "closed", "--area", "host", "--audience", "all but the reading room")
+    assert [rule["access_point"] for rule in run("rule", "list")] == ["public", "partner"]
+    assert len(letter_box.to("me@home.example")) == 2 and decided["decision"] == "closed"
+    run("case", "lift", case["reference"], "--reason", "settled")
+    assert run("rule", "list") == []
