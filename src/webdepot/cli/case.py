@@ -54,8 +54,8 @@ def list_(
         found, _ = answering.listed(archive, state=state, host=host, page=page)
     for one in found:
         decision = one.decision.value if one.decision else ""
-        state = f"{one.state.value:9}  {one.since:%Y-%m-%d}"
-        text = f"[bold]{one.reference}[/bold]  {state}  {one.ground.value}  {plain(one.url[:100])}  {decision}"
+        since = f"{one.state.value:9}  {one.since:%Y-%m-%d}"
+        text = f"[bold]{one.reference}[/bold]  {since}  {one.ground.value}  {plain(one.url[:100])}  {decision}"
         call.output(json).result(fields(one), text)
 
 
