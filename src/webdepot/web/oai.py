@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from webdepot.access.replay.body import accepts, parse_range
 from webdepot.errors import NotFound, NotPermitted, Withdrawn
-from webdepot.services import cataloguing, providing
+from webdepot.services import cataloguing, portraying, providing
 from webdepot.services.providing import HandedOver, TokenNeeded
 from webdepot.web.site import of_app, reader_of, render, site_of
 
@@ -113,7 +113,10 @@ def title(request: Request) -> Response:
     is_open = record.is_object and providing.is_open(site.archive, record, reader_of(request))
     handed_over = cataloguing.find_transfer(site.archive, record.key) if record.is_object else None
     repository = providing.domain_of(site.archive)
-    return render(request, "title.html", seen=seen, record=record, transfer=handed_over, is_open=is_open, repository=repository)
+    json_ld = portraying.as_json_ld(site.archive, record.key, portal_url=site.portal_url)
+    return render(
+        request, "title.html", json_ld=json_ld, seen=seen, record=record, transfer=handed_over, is_open=is_open, repository=repository
+    )
 
 
 def transferred(request: Request) -> Response:

@@ -1,0 +1,117 @@
+"""Describing a site: what its own start page says, completed by a person; and the record in the formats of others (mission K22, X10)."""
+
+from collections.abc import Mapping
+
+from lxml import etree
+
+from webdepot.access.policy import Reader
+from webdepot.access.replay.body import negotiated
+from webdepot.access.replay.rewrite import text_of
+from webdepot.archive import Archive
+from webdepot.errors import WebdepotError
+from webdepot.exchange import dublin_core, marc, meta_tags, schema_org
+from webdepot.exchange.addresses import Addresses
+from webdepot.exchange.catalogue import Record, Source
+from webdepot.model import EVERYTHING, TargetId
+from webdepot.services import cataloguing, replaying, selecting
+from webdepot.times import to_timestamp
+
+FIELDS = (
+    "title",
+    "subtitle",
+    "creators",
+    "contributors",
+    "publisher",
+    "place",
+    "country",
+    "genre",
+    "keywords",
+    "abstract",
+    "languages",
+    "run_from",
+    "run_to",
+    "rights",
+)
+"""What a person fills in; other fields come from the harvest."""
+LISTED = frozenset({"creators", "contributors", "keywords", "languages"})
+READ_BYTES = 400_000
+Values = Mapping[str, str | tuple[str, ...]]
+
+
+def own_words(archive: Archive, target: TargetId) -> Values:
+    """What the start page of a site says of itself in its newest version; nothing where it is not kept or cannot be read."""
+    dossier = selecting.get(archive, target)
+    now = to_timestamp(archive.clock())
+    for seed in dossier.target.seeds[:3]:
+        try:
+            opened = replaying.open_capture(archive, seed, now, collection=EVERYTHING, reader=Reader.staff(archive.agent))
+        except (WebdepotError, OSError):
+            continue
+        try:
+            kind = opened.head.get("content-type") if opened.head else ""
+            plain = negotiated(opened.payload, opened.head, "identity").stream
+            text = text_of(plain.read(READ_BYTES), kind or "")
+        except (WebdepotError, OSError, ValueError, EOFError):
+            continue
+        finally:
+            opened.close()
+        if found := meta_tags.read(text):
+            return found
+    return {}
+
+
+def draft(archive: Archive, target: TargetId) -> tuple[Record, Values, frozenset[str]]:
+    """The record of a site, the values for its form, and which of them are the site's own words, not looked at by anybody yet."""
+    record = cataloguing.site_record(archive, selecting.get(archive, target).target)
+    own = own_words(archive, target)
+    values: dict[str, str | tuple[str, ...]] = {}
+    taken: set[str] = set()
+    for name in FIELDS:
+        kept = getattr(record, name)
+        # The program's own title is the host or the name of the nomination: the site knows better, a person best.
+        is_ours = record.sources.get(name) is None
+        if name in own and (not kept or is_ours):
+            values[name] = own[name]
+            taken.add(name)
+        else:
+            values[name] = kept
+    return record, values, frozenset(taken)
+
+
+def save(archive: Archive, target: TargetId, given: Values, *, by: str = "") -> Record:
+    """Write what a person filled in. What they left as the site says it is kept as the site's own words."""
+    record, offered, taken = draft(archive, target)
+    checked = {name: cataloguing.checked(name, value) for name, value in given.items() if name in FIELDS}
+    own = {name: value for name, value in checked.items() if name in taken and value == cataloguing.checked(name, offered[name])}
+    person = {name: value for name, value in checked.items() if name not in own}
+    if own:
+        record = cataloguing.write(archive, record.key, own, source=Source.SITE, by=by)
+    return cataloguing.write(archive, record.key, person, source=Source.PERSON, by=by) if person else record
+
+
+def take_over(archive: Archive, target: TargetId, *, by: str = "") -> Record:
+    """Fill the record from the site's own words, without a person; what a person wrote stays."""
+    record, values, taken = draft(archive, target)
+    return cataloguing.write(archive, record.key, {name: values[name] for name in taken}, source=Source.SITE, by=by) if taken else record
+
+
+def addresses_of(archive: Archive, portal_url: str) -> Addresses:
+    return Addresses(portal_url=portal_url, institution=archive.config.archive.name, code=archive.config.exchange.institution_code)
+
+
+def as_marcxml(archive: Archive, key: str, *, portal_url: str) -> bytes:
+    seen = cataloguing.view(archive, key)
+    transfer = cataloguing.find_transfer(archive, key) if seen.record.is_object else None
+    made = marc.to_element(seen.levels, transfer, addresses=addresses_of(archive, portal_url))
+    data: bytes = etree.tostring(made, xml_declaration=True, encoding="UTF-8", pretty_print=True)
+    return data
+
+
+def as_dublin_core(archive: Archive, key: str, *, portal_url: str) -> bytes:
+    seen = cataloguing.view(archive, key)
+    return dublin_core.to_xml(dublin_core.of_levels(seen.levels, identifiers=(f"{portal_url}/title/{key}",)))
+
+
+def as_json_ld(archive: Archive, key: str, *, portal_url: str) -> str:
+    seen = cataloguing.view(archive, key)
+    return schema_org.to_script(schema_org.to_object(seen.levels, seen.children, addresses=addresses_of(archive, portal_url)))
