@@ -1,6 +1,7 @@
 """A real SMTP server on loopback that keeps the letters it gets (aiosmtpd)."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from email import message_from_bytes, policy
 from email.message import EmailMessage
@@ -57,8 +58,8 @@ class _AnyPort(Controller):
         super()._trigger_server()
 
 
-@pytest.fixture
-def letter_box() -> Iterator[LetterBox]:
+@contextmanager
+def box_running() -> Iterator[LetterBox]:
     box = LetterBox()
     controller = _AnyPort(box, hostname="127.0.0.1", port=0)
     controller.start()
@@ -67,3 +68,9 @@ def letter_box() -> Iterator[LetterBox]:
         yield box
     finally:
         controller.stop()
+
+
+@pytest.fixture
+def letter_box() -> Iterator[LetterBox]:
+    with box_running() as box:
+        yield box

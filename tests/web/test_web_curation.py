@@ -1,0 +1,214 @@
+"""Curation in the portal: public forms, the path of a site, letters, complaints, the catalogue; hostile words; axe and a phone."""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from museum import EDITIONS, NOW, PASSWORD, SITE, Answer, Served, Warc, ask, make_home, serving, sign_in
+from playwright.sync_api import Page, sync_playwright
+
+from letters import LetterBox, box_running
+from webdepot import accounts
+from webdepot.accounts import Role
+from webdepot.archive import Archive
+from webdepot.services import selecting
+
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{7*7}}"
+HEAD = """<!doctype html><html lang="nl"><head><title>Klokken &lt;b&gt;museum</title>
+<meta name="author" content="J. Uurwerk"><meta name="keywords" content="klokken, uren; tijd">
+<meta name="DC.publisher" content="Stad Utrecht">
+<meta name="description" content="</script><script>alert(3)</script> Alles over klokken"></head><body><h1>Klokken</h1></body></html>"""
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[LetterBox]:
+    with box_running() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("curation")
+    warc = Warc(folder / "site.warc.gz")
+    warc.response(f"{SITE}/", EDITIONS[0], HEAD.encode())
+    warc.response(f"{SITE}/news.html", EDITIONS[0], b"<title>News</title><h1>News of clocks</h1>")
+    mail = f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\nsender = "archive@library.example"\n'
+    home = make_home(folder / "home", warc.write(), settings=mail + "[selection]\nsuggestions_per_hour = 6\n")
+    with Archive.open(home, clock=lambda: NOW) as archive:
+        for role in Role:
+            accounts.add(archive.database, role.value, PASSWORD, [role], NOW)
+    with serving(home) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cookies(office: Served) -> dict[str, str]:
+    return {role.value: sign_in(office, role.value) for role in (Role.CURATOR, Role.REVIEWER, Role.PARTNER, Role.ADMINISTRATOR)}
+
+
+def post(served: Served, path: str, cookie: str = "", **fields: str) -> Answer:
+    headers = {"Content-Type": "application/x-www-form-urlencoded", **({"Cookie": cookie} if cookie else {})}
+    return ask(served.portal + path, "POST", headers=headers, body=urlencode(fields).encode())
+
+
+def get(served: Served, path: str, cookie: str = "") -> Answer:
+    return ask(served.portal + path, headers={"Cookie": cookie} if cookie else {})
+
+
+def harmless(text: str) -> bool:
+    """No mark-up of a stranger's is in a page; what is inside JSON-LD is escaped."""
+    return "<script>alert" not in text and "<img src=x" not in text and "{{7*7}}" in text
+
+
+def test_anybody_suggests_a_site_and_floods_are_stopped(office: Served, cookies):
+    told = post(office, "/suggest", address="https://clocks.example/", name=EVIL, reason=EVIL, who=EVIL)
+    assert (told.status, told.headers["Location"]) == (303, "/suggest?done=new")
+    assert post(office, "/suggest", address="clocks.example/index.html").headers["Location"] == "/suggest?done=known"
+    assert post(office, "/suggest", address="javascript:alert(1)").status == 400
+    assert post(office, "/suggest", address="https://spam.example/", website="http://spam").status == 303
+    with office.archive() as archive:
+        assert selecting.find_known(archive, selecting.public_address("spam.example")) is None
+        number = selecting.find(archive, "clocks.example").id
+    for path in ("/targets", f"/targets/{number}", "/audit"):
+        page = get(office, path, cookies["curator"])
+        assert page.status == 200 and harmless(page.text), path
+    statuses = [post(office, "/suggest", address=f"https://s{count}.example/").status for count in range(6)]
+    assert statuses[-1] == 429
+    assert post(office, "/suggest", address="x" * 100_000).status == 413
+
+
+def test_the_path_of_a_site_in_the_portal(office: Served, cookies, box: LetterBox):
+    curator = cookies["curator"]
+    where = post(office, "/targets", curator, addresses=SITE, name="Museum").headers["Location"]
+    assert post(office, "/targets", curator, addresses="example.org/index.html").headers["Location"] == f"{where}?known=1"
+    refused = post(office, f"{where}/decide", curator, act="select")
+    assert refused.status == 409 and "only what is judged" in refused.text
+    fields = {"answer-national": "1", "reason-national": EVIL, "answer-cultural": "1", "reason-cultural": "clocks"}
+    assert post(office, f"{where}/answers", curator, **fields).status == 303
+    assert post(office, f"{where}/decide", curator, act="select").status == 303
+    assert post(office, f"{where}/contacts", curator, name=EVIL, mail="owner@museum.example", language="nl").status == 303
+    page = get(office, where, curator)
+    assert harmless(page.text) and "May not be harvested now" in page.text and "no letter has been sent" in page.text
+    assert "Geachte" in get(office, f"{where}/letter", curator).text
+    assert post(office, f"{where}/ask", curator).status == 303
+    [letter] = box.to("owner@museum.example")
+    [answer] = re.findall(r"/answer/\S+", letter.text)
+    assert "time to refuse" in get(office, where, curator).text
+    assert get(office, "/answer/nothing").status == 404
+    assert "Museum" in get(office, answer).text
+    assert post(office, answer, answer="refusal", words=EVIL).status == 303
+    assert harmless(get(office, where, curator).text)
+    assert ask(f"{office.replay}/all/{EDITIONS[0]}id_/{SITE}/").status == 451, "a refusal closes access at once"
+    assert post(office, answer, answer="consent").status == 303
+    assert ask(f"{office.replay}/all/{EDITIONS[0]}id_/{SITE}/").status == 200
+    described = get(office, f"{where}/title", curator)
+    assert "J. Uurwerk" in described.text and "Stad Utrecht" in described.text and "<script>alert" not in described.text
+    form = {"title": "Klokkenmuseum", "creators": "J. Uurwerk\nT. Tik", "keywords": "klokken\nuren", "genre": "museum", "languages": "nl"}
+    assert post(office, f"{where}/title", curator, **form, abstract="</script><script>alert(3)</script>").status == 303
+    listed = get(office, "/catalogue?creator=Tik&genre=museum&keyword=uren")
+    [key] = re.findall(r'href="/title/([^"]+)"', listed.text)
+    title = get(office, f"/title/{key}")
+    assert "<script>alert" not in title.text and "application/ld+json" in title.text and "\\u003cscript" in title.text
+    assert "Klokkenmuseum" in get(office, f"/title/{key}/marcxml").text and "dc:creator" in get(office, f"/title/{key}/dc").text
+    assert '"@type": "WebSite"' in get(office, f"/title/{key}/jsonld").text
+    assert "Klokkenmuseum" not in get(office, "/catalogue?creator=Nobody").text
+
+
+def test_a_list_is_uploaded_looked_at_and_imported(office: Served, cookies):
+    body = (
+        b'--x\r\nContent-Disposition: form-data; name="list"; filename="a.csv"\r\nContent-Type: text/csv\r\n\r\n'
+        b"address,name\nhttps://one.example/,=cmd()\nbad line,x\n\r\n--x--\r\n"
+    )
+    headers = {"Content-Type": "multipart/form-data; boundary=x", "Cookie": cookies["partner"]}
+    seen = ask(f"{office.portal}/targets/import", "POST", headers=headers, body=body).headers["Location"]
+    page = get(office, seen, cookies["partner"]).text
+    assert "Nothing is imported while a line is bad" in page and ">3<" in page
+    assert get(office, seen, cookies["curator"]).status == 404, "somebody else's list"
+    assert post(office, seen, cookies["partner"]).status == 409
+    good = body.replace(b"bad line,x\n", b"")
+    seen = ask(f"{office.portal}/targets/import", "POST", headers=headers, body=good).headers["Location"]
+    assert post(office, seen, cookies["partner"]).status == 303
+    exported = get(office, "/targets.csv?q=one.example", cookies["curator"]).text
+    assert ",'=cmd()," in exported and "partner" in exported
+    assert ask(f"{office.portal}/targets/import", "POST", headers=headers, body=good + b" " * (10 << 20)).status == 413
+
+
+def test_a_complaint_from_the_form_to_a_closed_page(office: Served, cookies, box: LetterBox):
+    url = f"{SITE}/news.html"
+    assert "2009-03-12" in get(office, f"/complain?url={url}&at={EDITIONS[0]}").text
+    reviewer = cookies["reviewer"]
+    told = post(
+        office, "/cases", reviewer, url=url, words=EVIL, who="rights holder", ground="copyright", name=EVIL, mail="me@home.example"
+    ).headers["Location"]
+    assert harmless(get(office, told, reviewer).text) and get(office, "/cases", reviewer).status == 200
+    warned = {"act": "decide", "decision": "warning", "area": "page", "audience": "everyone", "public_text": EVIL}
+    assert post(office, told, reviewer, **warned).status == 303
+    frame = ask(f"{office.frame}/all/{EDITIONS[0]}/{url}")
+    assert frame.status == 200 and harmless(frame.text), "the warning stands above the page, as text"
+    assert post(office, told, reviewer, act="reopen", reason="again").status == 303
+    closed = {
+        "act": "decide",
+        "decision": "closed",
+        "area": "page",
+        "audience": "everyone",
+        "public_text": "Closed now.",
+        "words": "We agree.",
+    }
+    assert post(office, told, cookies["curator"], **closed).status == 403
+    assert post(office, told, reviewer, **closed).status == 303
+    for address in (
+        f"{office.replay}/all/{EDITIONS[0]}id_/{url}",
+        f"{office.frame}/all/{EDITIONS[0]}/{url}",
+        f"{office.portal}/all/*/{url}",
+    ):
+        assert ask(address).status == 451, address
+    assert url not in ask(f"{office.portal}/cdx/search/cdx?url={url}").text
+    assert "News of clocks" not in get(office, "/search?q=news").text.partition('class="hits"')[2]
+    assert post(office, told, reviewer, act="lift", reason="settled").status == 303
+    assert ask(f"{office.replay}/all/{EDITIONS[0]}id_/{url}").status == 200
+
+
+def test_a_template_and_the_criteria_are_changed_with_care(office: Served, cookies):
+    wrong = post(office, "/letters/templates/notice/en", cookies["curator"], subject="s", body="{nonsense}")
+    assert wrong.status == 400 and "no field {nonsense}" in wrong.text and "{nonsense}</textarea>" in wrong.text
+    boss = cookies["administrator"]
+    given = {"code-0": "ours", "question-0": EVIL, "kind-0": "yes-no", "weight-0": "2", "required-0": "1", "roles-0": "curator"}
+    assert post(office, "/criteria", cookies["curator"], **given).status == 403
+    assert post(office, "/criteria", boss, **given).status == 303
+    assert harmless(get(office, "/criteria", boss).text)
+    with office.archive() as archive:
+        assert [one.code for one in selecting.criteria_of(archive)] == ["ours"]
+
+
+@pytest.fixture(scope="module")
+def page(office: Served) -> Iterator[Page]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        made = browser.new_page(viewport={"width": 375, "height": 800})
+        made.goto(f"{office.portal}/sign-in")
+        made.get_by_label("Name").fill("administrator")
+        made.get_by_label("Password").fill(PASSWORD)
+        made.get_by_role("button", name="Sign in").click()
+        yield made
+        browser.close()
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
+def test_every_page_is_accessible_and_fits_a_phone(office: Served, page: Page):
+    with office.archive() as archive:
+        dossier, _ = selecting.enter(archive, dataclasses.replace(selecting.draft(["https://axe.example/"]), name="Axe"))
+    for path in (
+        "/suggest", "/complain", "/targets", "/targets/new", f"/targets/{dossier.id}", f"/targets/{dossier.id}/letter",
+        f"/targets/{dossier.id}/title", "/targets/ask", "/letters", "/letters/templates/notice/de", "/criteria", "/cases", "/catalogue",
+    ):  # fmt: skip
+        page.goto(office.portal + path)
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run(document, { iframes: false, resultTypes: ['violations'] })")
+        serious = [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")]
+        assert serious == [], (path, serious)
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{path} is wider than a phone"
