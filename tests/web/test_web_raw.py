@@ -277,3 +277,19 @@ def test_replay_answers_to_its_own_name_alone(served: Served):
     by_number = served.replay.replace("localhost", "127.0.0.1")
     answer = ask(f"{by_number}/all/{EDITIONS[1]}id_/{SITE}/")
     assert (answer.status, answer.headers["Location"]) == (307, f"{served.replay}/all/{EDITIONS[1]}id_/{SITE}/")
+
+
+def test_awkward_captures_as_still_pictures_have_words_and_the_right_status(odd):
+    """Rewritten by the server: lies about codings, orphans, lost and torn containers, odd headers."""
+    for path in ("/gzip", "/br", "/deflate", "/liar", "/br-liar", "/chunk-liar", "/page", "/headers", "/chunked"):
+        answer = raw(odd, path, modifier="ns_")
+        assert (answer.status, "Content-Encoding" in answer.headers) == (200, False), path
+        assert answer.body == (b"hello world" if path == "/chunked" else PAGE)
+        assert "Set-Cookie" not in answer.headers and "script-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert raw(odd, "/again", "20160101000000", modifier="ns_").body == PAGE
+    assert raw(odd, "/moved", modifier="ns_").headers["Location"] == f"/all/{STAMP}ns_/{ODD}/target?a=1&b=%20"
+    for path, status in (("/missing", 410), ("/broken", 503), ("/orphan", 404), ("/lost", 500), ("/torn", 500), ("/never", 404)):
+        answer = raw(odd, path, modifier="ns_")
+        assert answer.status == status and answer.body and b"Traceback" not in answer.body, path
+    assert raw(odd, f"http://www.example.org/{'a' * 100_000}", modifier="ns_").status == 414
+    assert ask(f"{odd.replay}/all/20151399000000ns_/{ODD}/page").status == 400

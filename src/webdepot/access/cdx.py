@@ -114,7 +114,10 @@ def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
     filters: list[str] = []
     collapse: list[str] = []
     for name, value in parameters:
-        {"filter": filters, "collapse": collapse}.get(name, []).append(value)
+        if name == "filter":
+            filters.append(value)
+        elif name == "collapse":
+            collapse.append(value)
         given.setdefault(name, value)
     if not given.get("url", "").strip():
         raise InputError("The parameter url is missing. Example: cdx?url=example.org&limit=10")

@@ -8,6 +8,7 @@
 A record that comes from an iterator is valid until the next one is taken.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from io import BytesIO
@@ -22,6 +23,8 @@ LONGEST_HEAD_BYTES = 1 << 20
 
 _WITH_HEAD = frozenset({RecordKind.RESPONSE, RecordKind.REQUEST, RecordKind.REVISIT})
 _FIRST_READ_BYTES = 8192
+_STATUS = re.compile(rb"HTTP/[0-9.]+ ([0-9]{3})[ \r]")
+_CONTENT_TYPE = re.compile(rb"\r\n[Cc]ontent-[Tt]ype: ([^\r\n]*)\r\n(?![ \t])")
 
 
 class Fields:
@@ -29,10 +32,11 @@ class Fields:
 
     __slots__ = ("_by_name", "_pairs", "_read")
 
-    def __init__(self, read: Callable[[], Sequence[tuple[str, str]]]) -> None:
+    def __init__(self, read: Callable[[], Sequence[tuple[str, str]]], by_name: dict[str, str] | None = None) -> None:
         self._read = read
         self._pairs: Sequence[tuple[str, str]] | None = None
-        self._by_name: dict[str, str] | None = None
+        self._by_name = by_name
+        """Names in small letters, where they are known already."""
 
     @property
     def pairs(self) -> Sequence[tuple[str, str]]:
@@ -130,6 +134,16 @@ class Record:
         if self._head is None and self._data is not None and self._body_start > self._start:
             self._head = parse_head(self._data[self._start : self._body_start])
         return self._head
+
+    def find_plain_answer(self) -> tuple[int, str] | None:
+        """Status and Content-Type of an answer whose head is written as nearly all are, in a third of the time; None: see `head`."""
+        if self._body_start < 0:
+            self._split()
+        if self._data is None or self._body_start <= self._start:
+            return None
+        status = _STATUS.match(self._data, self._start, self._body_start)
+        kind = _CONTENT_TYPE.search(self._data, self._start, self._body_start) if status else None
+        return (int(status[1]), kind[1].decode("latin-1").strip()) if status and kind else None
 
     @property
     def content_type(self) -> str:

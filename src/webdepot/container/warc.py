@@ -39,20 +39,21 @@ def parse(data: bytes) -> Header:
     except UnicodeDecodeError:
         text = data.decode("latin-1")
     pairs = _plain_pairs(text) or _pairs(text)
-    fields = Fields(lambda: pairs)
-    length = _length(fields.get("Content-Length"))
+    by_name = {name.lower(): value for name, value in reversed(pairs)}
+    fields = Fields(lambda: pairs, by_name)
+    length = _length(by_name.get("content-length"))
     if length < 0:
         return Header(problem="its header has no valid Content-Length")
-    stated = fields.get("WARC-Type")
+    stated = by_name.get("warc-type")
     if not stated:
         return Header(length=length, problem="its header has no WARC-Type")
     kind = _KINDS.get(stated) or _KINDS.get(stated.lower(), RecordKind.UNKNOWN)
-    date = _date(fields.get("WARC-Date"))
+    date = _date(by_name.get("warc-date"))
     if date is None:
         return Header(length=length, problem="its header has no valid WARC-Date")
     if kind is RecordKind.WARCINFO:
         return Header(kind, "", date, fields, length)
-    url = bare(fields.get("WARC-Target-URI") or "")
+    url = bare(by_name.get("warc-target-uri") or "")
     if not url and kind not in _WITHOUT_ADDRESS:
         return Header(length=length, problem=f"it is a {kind} record without WARC-Target-URI")
     return Header(kind, url, date, fields, length)

@@ -9,6 +9,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urljoin
@@ -115,9 +116,14 @@ def is_indexed(record: Record, on_finding: OnFinding) -> bool:
 
 def of_record(record: Record, *, payload_digest: str | None = None) -> Capture:
     """The capture of an indexed record. Reads the payload where its digest is neither stated nor given."""
-    head = record.head
-    status = head.status if head else 0
-    location = (head.get("location") or "") if head and 300 <= status < 400 else ""
+    plain = record.find_plain_answer() if record.kind is RecordKind.RESPONSE else None
+    if plain is not None and not 300 <= plain[0] < 400:
+        (status, said), location = plain, ""
+        mime = _mime(said)
+    else:
+        head = record.head
+        status, mime = head.status if head else 0, mime_of(record)
+        location = (head.get("location") or "") if head and 300 <= status < 400 else ""
     refers_to_url = (record.fields.get("WARC-Refers-To-Target-URI") or "") if record.kind is RecordKind.REVISIT else ""
     return Capture(
         key=key_of(record.url),
@@ -125,7 +131,7 @@ def of_record(record: Record, *, payload_digest: str | None = None) -> Capture:
         url=record.url,
         kind=record.kind,
         status=status,
-        mime=mime_of(record),
+        mime=mime,
         digest=payload_digest if payload_digest is not None else digest_of(record),
         location=record.location,
         redirect=_target(record.url, location) if location else "",
@@ -153,9 +159,15 @@ def digest_of(record: Record) -> str:
 
 def mime_of(record: Record) -> str:
     """As the server said, lower case, without parameters."""
-    said = record.content_type.partition(";")[0].strip().lower()
-    if record.kind is RecordKind.REVISIT and (record.head is None or not said):
+    said = record.content_type
+    if record.kind is RecordKind.REVISIT and (record.head is None or not said.partition(";")[0].strip()):
         return REVISIT_MIME
+    return _mime(said)
+
+
+@lru_cache(maxsize=1024)
+def _mime(said: str) -> str:
+    said = said.partition(";")[0].strip().lower()
     is_plain = len(said) <= _LONGEST_MIME and said.count("/") == 1 and said.isascii() and said.isprintable() and " " not in said
     return said if is_plain else UNKNOWN_MIME
 

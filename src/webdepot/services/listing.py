@@ -57,7 +57,9 @@ class Imported:
 
 def find(archive: Archive, query: CdxQuery, *, reader: Reader, collection: str = EVERYTHING) -> Lines:
     """The captures that a question is about, in its order."""
-    found = cdx.selected(_found(archive, query, reader, collection), query)
+    found = _found(archive, query, reader, collection)
+    if query.filters or query.collapse:
+        found = cdx.selected(found, query)
     resume: list[Position] = []
     if query.page is not None:
         start = query.page * query.page_lines

@@ -7,7 +7,6 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -105,7 +104,9 @@ def quick(request: Request) -> Response | None:
     few = list(islice(found.captures, _QUICK_LINES))
     if not few or len(few) == _QUICK_LINES:
         return None
-    lines = "".join(_lines(replace(found, captures=iter(few)), query, f"{site.replay_url}/{collection.lower()}", lambda _: None))
+    lines = "".join(
+        _lines(listing.Lines(captures=iter(few), resume=found.resume), query, f"{site.replay_url}/{collection.lower()}", lambda _: None)
+    )
     return Response(lines, media_type=_media_type(query), headers=_HEADERS)
 
 
