@@ -83,11 +83,11 @@ def export(
     context: typer.Context,
     identifier: Identifier,
     target: Annotated[Path, typer.Option("--output", "-o", help="New file or folder.")],
-    form: Annotated[Form, typer.Option(help="bagit and ocfl are folders, wacz and zip files.")] = Form.BAGIT,
+    form: Annotated[Form, typer.Option(help="bagit and ocfl are folders; wacz, zip and uof are files.")] = Form.BAGIT,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Get a package out: as a bag, a WACZ, a ZIP or the OCFL object itself. Every byte is checked on its way."""
+    """Get a package out: as a bag, a WACZ, a ZIP, a UOF or the OCFL object itself. Every byte is checked on its way."""
     call = call_of(context)
     with call.archive() as archive:
         done = delivering.export(archive, identifier, form, target.absolute())
@@ -100,7 +100,9 @@ def export(
 @commands.command(name="import", epilog="Example: webdepot package import partner-bag/ museum.wacz")
 def import_(
     context: typer.Context,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Bags, WACZ or ZIP files, OCFL folders, folders of WARC files.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Bags, WACZ, UOF or ZIP files, OCFL folders, folders of WARC files.")
+    ],
     collection: Annotated[str, typer.Option(help="Collection to put it into.")] = "imported",
     json: Json = False,
     quiet: Quiet = False,

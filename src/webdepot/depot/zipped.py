@@ -76,6 +76,14 @@ def describe(members: Mapping[str, tuple[int, str]], *, title: str, created: dat
     return {DATAPACKAGE: described, "datapackage-digest.json": json_line(digests)}
 
 
+def write_members(target: Path, members: Iterable[tuple[str, Iterator[bytes]]]) -> int:
+    """A new ZIP file of these members, whole or not at all; payload bytes."""
+    with _Writer(target) as made:
+        for name, chunks in members:
+            made.add(name, chunks)
+        return made.size_bytes
+
+
 def check_members(archive: zipfile.ZipFile) -> Iterator[str]:
     """Why the members of a ZIP of others may not be unpacked, in words: names that lead out, links, bombs, passwords."""
     names: set[str] = set()

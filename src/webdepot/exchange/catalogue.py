@@ -137,14 +137,25 @@ def put(connection: Connection, record: Record) -> Record:
 
 
 def touch_below(connection: Connection, key: str, changed_at: datetime) -> int:
-    """What is delivered with a record has changed: so have all below it; how many. Withdrawn ones tell nothing and stay as they are."""
+    """What is delivered with a record has changed: so have all below it; how many. Withdrawn ones tell nothing and stay as they are.
+
+    A slice is called like its site, unless somebody gave it a title of its own.
+    """
     count = 0
+    above = get(connection, key)
     for child in children(connection, key):
-        if child.withdrawn_at is None and child.changed_at < changed_at:
-            put(connection, replace(child, changed_at=changed_at))
+        title = inherited_title(child, above)
+        if child.withdrawn_at is None and (child.changed_at < changed_at or child.title != title):
+            put(connection, replace(child, title=title, changed_at=max(changed_at, child.changed_at)))
             count += 1
         count += touch_below(connection, child.key, changed_at)
     return count
+
+
+def inherited_title(record: Record, above: Record | None) -> str:
+    """The title that a record has below another one."""
+    is_own = record.level is not Level.SLICE or "title" in record.sources or above is None
+    return record.title if is_own or above is None else above.title
 
 
 def withdrawn(record: Record, *, at: datetime, reason: str = "") -> Record:

@@ -60,7 +60,7 @@ def to_element(levels: Sequence[Record], transfer: Transfer, *, addresses: Addre
     add(add(header, f"{{{METS}}}agent", ROLE="ARCHIVIST", TYPE="ORGANIZATION"), f"{{{METS}}}name", addresses.institution or "Webdepot")
     for number, record in enumerate(levels):
         above = levels[number - 1] if number else None
-        section = _section(root, "dmdSec", f"{prefix}_DMD{number}", "MABxml")
+        section = wrapping(root, "dmdSec", f"{prefix}_DMD{number}", "MABxml")
         section.append(mab.to_element(record, above=above, identifier=f"{prefix}_MAB{number}", addresses=addresses))
     _technical(root, levels, transfer, title, addresses, version)
     _structure(root, levels, transfer, prefix)
@@ -88,9 +88,9 @@ def _technical(
         number_of_files=str(len(transfer.files)),
         start_file=identifiers[transfer.start],
     )
-    lmer.write_object(_section(amd, "techMD", f"{prefix}_TM", "lmerObject"), facts, version)
+    lmer.write_object(wrapping(amd, "techMD", f"{prefix}_TM", "lmerObject"), facts, version)
     for file in transfer.files:
-        section = _section(amd, "techMD", identifiers[file.member], "lmerFile")
+        section = wrapping(amd, "techMD", identifiers[file.member], "lmerFile")
         lmer.write_file(section, lmer.of_file(file, identifiers[file.member], version), version)
     for number, xml in enumerate(each["xml"] for each in own.foreign if each.get("kind") == FOREIGN_SECTION):
         section = markup.parse(xml.encode(), what="a section of a partner")
@@ -115,7 +115,7 @@ def _structure(root: etree._Element, levels: Sequence[Record], transfer: Transfe
         add(place, f"{{{METS}}}fptr", FILEID=f"{prefix}_F{number:05d}")
 
 
-def _section(parent: etree._Element, name: str, identifier: str, kind: str) -> etree._Element:
+def wrapping(parent: etree._Element, name: str, identifier: str, kind: str) -> etree._Element:
     """A METS section with its wrapping; the place for the content."""
     section = add(parent, f"{{{METS}}}{name}", ID=identifier)
     label = {"lmerObject": "LMERobject", "lmerFile": "LMERfile"}.get(kind)
@@ -156,7 +156,6 @@ def read(root: etree._Element) -> Delivered:
     """Everything that a METS document tells; InputError when it is no METS or cannot be understood at all."""
     if root.tag != f"{{{METS}}}mets":
         raise InputError(f"The record is no METS: its root element is {str(root.tag)[:200]}.")
-    described = _described(root)
     objects, files, foreign = [], [], []
     for section in root.iterfind(f"{{{METS}}}amdSec/{{{METS}}}techMD"):
         inside = section.find(f"{{{METS}}}mdWrap/{{{METS}}}xmlData")
@@ -168,7 +167,7 @@ def read(root: etree._Element) -> Delivered:
             foreign.append(markup.verbatim(section))
     if len(objects) != 1:
         raise InputError(f"P8: there are {len(objects)} object sections of LMER, and not one")
-    levels = _levels(root, described)
+    levels = levels_of(root)
     is_web = levels[0].level is Level.SITE if levels else False
     return Delivered(levels=levels, object=objects[0], files=tuple(files), foreign=tuple(foreign), is_web=is_web)
 
@@ -268,12 +267,23 @@ def _described(root: etree._Element) -> dict[str, etree._Element]:
     return found
 
 
+def levels_of(root: etree._Element) -> tuple[DeliveredLevel, ...]:
+    """The levels that a METS document describes in MABxml, from the top down."""
+    return _levels(root, _described(root))
+
+
+def division(level: Level) -> str:
+    """How a level is called in a structural map."""
+    return _DIVISIONS[level]
+
+
 def _levels(root: etree._Element, described: dict[str, etree._Element]) -> tuple[DeliveredLevel, ...]:
     """The levels in the order of the structural map; without one there, in the order of the links between the records."""
     named: dict[str, str] = {}
-    for division in root.iterfind(f"{{{METS}}}structMap//{{{METS}}}div"):
-        for identifier in division.get("DMDID", "").split():
-            named.setdefault(identifier, division.get("TYPE", ""))
+    for element in root.iterfind(f"{{{METS}}}structMap//{{{METS}}}div"):
+        if element.get("TYPE", "").lower() in _LEVELS:
+            for identifier in element.get("DMDID", "").split():
+                named.setdefault(identifier, element.get("TYPE", ""))
     order = [identifier for identifier in named if identifier in described]
     order += [identifier for identifier in described if identifier not in named]
     read = {identifier: mab.from_element(described[identifier]) for identifier in order}

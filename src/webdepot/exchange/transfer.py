@@ -101,16 +101,22 @@ def measure(form: Form, files: Sequence[TransferFile], start: str, opened: OpenC
 
 
 def _summed(file: TransferFile, opened: OpenContainer) -> TransferFile:
-    crc, hasher = 0, hashlib.sha256()
-    with opened(file.container) as stream:
-        for chunk in _part(stream, file.offset, file.size_bytes, file.container):
-            crc = isal_zlib.crc32(chunk, crc)
-            hasher.update(chunk)
-    if hasher.hexdigest() != file.sha256:
-        words = f"{file.member} is damaged: expected sha256 {file.sha256}, found {hasher.hexdigest()}."
-        raise CorruptData(words, where=file.container)
+    crc = 0
+    for chunk in verified(file, opened):
+        crc = isal_zlib.crc32(chunk, crc)
     values = {each.name: getattr(file, each.name) for each in fields(TransferFile)}
     return TransferFile(**values | {"crc32": crc})
+
+
+def verified(file: TransferFile, opened: OpenContainer) -> Iterator[bytes]:
+    """The bytes of one file; CorruptData at their end when they are not what they were."""
+    hasher = hashlib.sha256()
+    with opened(file.container) as stream:
+        for chunk in _part(stream, file.offset, file.size_bytes, file.container):
+            hasher.update(chunk)
+            yield chunk
+    if hasher.hexdigest() != file.sha256:
+        raise CorruptData(f"{file.member} is damaged: expected sha256 {file.sha256}, found {hasher.hexdigest()}.", where=file.container)
 
 
 class Layout:

@@ -177,6 +177,17 @@ def checked(name: str, value: Any) -> Any:
     return _text(name, value)
 
 
+def fitting(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of a partner as our fields hold them; what does not fit is left to the partner's own XML."""
+    fits = {}
+    for name, value in fields.items():
+        try:
+            fits[name] = checked(name, value)
+        except InputError:
+            continue
+    return fits
+
+
 def own_urn(archive: Archive, key: str, given: str) -> Record:
     """Give a record the URN that its publisher assigned, instead of ours. Refused once the record has been handed out."""
     lower = given.strip().lower()

@@ -1,9 +1,9 @@
-"""Getting packages back out (dissemination, DIP): as a bag, a WACZ, a ZIP or the OCFL object itself. Every byte is checked on its way.
+"""Getting packages back out (dissemination, DIP): as a bag, WACZ, ZIP, UOF or the OCFL object itself. Every byte is checked.
 
 A package whose main copy is damaged or away is taken from the first place that has it whole.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +13,8 @@ from webdepot.depot import bag, copying, holdings, ocfl, package, zipped
 from webdepot.depot.folder import FolderStore
 from webdepot.depot.inventory import Inventory
 from webdepot.errors import Conflict, CorruptData, NotFound, NotPermitted, RemoteError
+from webdepot.exchange import catalogue, transfer, uof
+from webdepot.exchange.addresses import Addresses
 from webdepot.model import Package
 from webdepot.ports import ObjectStore
 from webdepot.provenance import Event, append
@@ -23,6 +25,7 @@ class Form(StrEnum):
     WACZ = "wacz"
     ZIP = "zip"
     OCFL = "ocfl"
+    UOF = "uof"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +87,27 @@ def _ocfl(archive: Archive, store: ObjectStore, inventory: Inventory, held: Pack
     return brought.size_bytes
 
 
+def _uof(archive: Archive, store: ObjectStore, inventory: Inventory, held: Package, target: Path) -> int:
+    """`mets.xml` with the catalogue's records, and the object's files below `content/`."""
+    with archive.database.reading() as connection:
+        own = catalogue.find_of_harvest(connection, held.harvest)
+        levels = catalogue.levels(connection, own) if own is not None else ()
+        made = transfer.find(connection, own.key) if own is not None else None
+    if made is None:
+        raise NotFound(f"{held.id} has no files that could be handed over.")
+    addresses = Addresses(portal_url=archive.config.web.portal_url, institution=archive.config.archive.name)
+    described = uof.to_xml(levels, made, identifier=held.id, addresses=addresses, created=archive.clock())
+    members: list[tuple[str, Iterator[bytes]]] = [(uof.NAME, iter([described]))]
+    members += [(f"{uof.CONTENT}/{file.member}", transfer.verified(file, archive.open_container)) for file in made.files]
+    return zipped.write_members(target, members)
+
+
 _WRITERS: Mapping[Form, Callable[[Archive, ObjectStore, Inventory, Package, Path], int]] = {
     Form.BAGIT: _bag,
     Form.WACZ: _wacz,
     Form.ZIP: _zip,
     Form.OCFL: _ocfl,
+    Form.UOF: _uof,
 }
 
 

@@ -22,9 +22,10 @@ from webdepot.depot import copying, fixity, holdings, ocfl, package, submission,
 from webdepot.depot.folder import FolderStore
 from webdepot.depot.submission import Receipt, Submission, SubmissionKind, SubmissionState
 from webdepot.errors import CorruptData, InputError, NotFound, WebdepotError
+from webdepot.exchange import uof
 from webdepot.model import Package, PackageId, Severity
 from webdepot.provenance import Event, Outcome, append
-from webdepot.services import archiving, auditing, harvesting, importing, indexing, keeping
+from webdepot.services import archiving, auditing, describing_levels, harvesting, importing, indexing, keeping
 from webdepot.services.archiving import ArchiveReport
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
@@ -115,7 +116,9 @@ def _taken(archive: Archive, found: Submission, identifier: str, collection: str
             before = submission.find(connection, identifier)
         receipt = before or _noted(archive, found, identifier, "")
         return Received(receipt=receipt, is_known=True, package=_package_of(archive, receipt.harvest))
-    keeping.keep_descriptions(archive, intake.harvest, submission.descriptions_of(found))
+    described = submission.descriptions_of(found)
+    keeping.keep_descriptions(archive, intake.harvest, described)
+    describing_levels.keep_levels(archive, intake.harvest, described.get(uof.NAME, b""), sender=found.path.name)
     report = archiving.take_in(archive, harvesting.get(archive, intake.harvest.id), deposit=True, watch=watch)
     receipt = _noted(archive, found, identifier, intake.harvest.id)
     return Received(receipt=receipt, is_known=False, package=report.package, report=report)

@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from webdepot.access.policy import RuleAnswer
 from webdepot.archive import VERSION, Archive
@@ -461,7 +460,7 @@ def _levels(archive: Archive, partner: Partner, record: PartnerRecord, delivered
             before = catalogue.find_urn(connection, name)
         made.append(
             Record(
-                key=before.key if before else key_of(name),
+                key=before.key if before else titling.key_of_urn(name),
                 level=level.level,
                 parent=made[-1].key if made else "",
                 urn=name,
@@ -472,26 +471,10 @@ def _levels(archive: Archive, partner: Partner, record: PartnerRecord, delivered
                 sources=dict.fromkeys((*fields, "title"), Source.PARTNER.value),
                 created_at=before.created_at if before else now,
                 changed_at=now,
-                **_fitting(fields),
+                **cataloguing.fitting(fields),
             )
         )
     return tuple(made)
-
-
-def _fitting(fields: dict[str, Any]) -> dict[str, Any]:
-    """Values as our fields hold them; what does not fit is left to the partner's own XML."""
-    fitting = {}
-    for name, value in fields.items():
-        try:
-            fitting[name] = cataloguing.checked(name, value)
-        except InputError:
-            continue
-    return fitting
-
-
-def key_of(name: str) -> str:
-    """The key of a record that came with its URN."""
-    return f"p-{hashlib.sha256(name.encode()).hexdigest()[:20]}"
 
 
 def _target(archive: Archive, partner: Partner, delivered: Delivered) -> Target:

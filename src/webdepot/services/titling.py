@@ -37,6 +37,11 @@ def site_key(target: Target) -> str:
     return f"site-{slug or 'import'}-{hashlib.sha256(' '.join(seeds).encode()).hexdigest()[:8]}"
 
 
+def key_of_urn(name: str) -> str:
+    """The key of a record that came with its URN."""
+    return f"p-{hashlib.sha256(name.encode()).hexdigest()[:20]}"
+
+
 def new_site(archive: Archive, target: Target, now: datetime) -> Record:
     """The record of a site that has none yet; a person or the site itself adds to it later."""
     key = site_key(target)
@@ -122,7 +127,8 @@ def restore(archive: Archive, connection: Connection, facts: PackageFacts, targe
         is_late = is_new and before is None and record.changed_at < now
         above = catalogue.find(connection, record.parent) if record.parent else None
         changed_at = catalogue.stamp(now) if is_late else max(record.changed_at, above.changed_at if above else record.changed_at)
-        put = catalogue.put(connection, replace(record, target=target if is_ours else None, changed_at=changed_at))
+        title = catalogue.inherited_title(record, above) if record.withdrawn_at is None else ""
+        put = catalogue.put(connection, replace(record, title=title, target=target if is_ours else None, changed_at=changed_at))
         catalogue.touch_below(connection, put.key, put.changed_at)
     if handed_over:
         transfer.record(connection, records[-1].key, transfer.from_document(handed_over), now=facts.package.stored_at)

@@ -8,8 +8,12 @@ import base64
 import gzip
 import threading
 from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
 from urllib.parse import parse_qsl
 
+from lxml import etree
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -77,11 +81,20 @@ def _answer(request: Request, raw: bytes) -> Response:
         data = providing.answer(site.archive, _pairs(raw), portal_url=site.portal_url, token=token_of(request))
     finally:
         turnstile.leave()
-    headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding", "Content-Security-Policy": POLICY}
+    headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding, Sec-Fetch-Dest", "Content-Security-Policy": POLICY}
+    if request.headers.get("sec-fetch-dest") == "document":
+        # Browsers are giving up XSLT: for a person the page is made here. No harvester sends this header.
+        return Response(str(_style()(etree.fromstring(data))), headers=headers, media_type="text/html; charset=utf-8")
     if accepts("gzip", request.headers.get("accept-encoding")):
         data = gzip.compress(data, 3)
         headers["Content-Encoding"] = "gzip"
     return Response(data, headers=headers, media_type=XML)
+
+
+@cache
+def _style() -> etree.XSLT:
+    path = Path(str(files("webdepot.web"))) / "static" / "oai.xsl"
+    return etree.XSLT(etree.parse(str(path)))
 
 
 def _pairs(raw: bytes) -> Sequence[tuple[str, str]]:

@@ -50,6 +50,7 @@ STAFF_LINKS = (
     ("/formats", "formats.title"),
     ("/depot", "depot.nav"),
     ("/statistics", "statistics.nav"),
+    ("/partners", "partners.title"),
     ("/status", "common.status"),
     ("/audit", "audit.title"),
     ("/users", "users.title"),

@@ -1,0 +1,252 @@
+"""How fast are lists of OAI-PMH from a large depot, is the thousandth page as quick as the first, and what does a transfer cost in memory?
+
+    .venv/bin/python bench/exchange.py [--quick] [--part lists] [--part transfer]
+
+lists     100,000 records in the catalogue (10,000 with --quick); ListRecords oai_mets_lmer, 100 records a page: records a second at page 1
+          and at the last page but one, medians of several tries, and over the whole list
+transfer  an object of 2 GB (200 MB with --quick) goes out of one depot over HTTP and is taken in by another: peak memory of both
+          processes above what they have when idle
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import insert
+
+from webdepot.archive import Archive
+from webdepot.exchange import catalogue, transfer, urn
+from webdepot.exchange.catalogue import Level, Record, sets_of
+from webdepot.exchange.oai import provider
+from webdepot.exchange.tables import catalogue as catalogue_table
+from webdepot.exchange.tables import catalogue_sets, transfers
+from webdepot.exchange.transfer import Form, Transfer, TransferFile
+from webdepot.services import founding, providing
+
+PAGE = 100
+SERVER = """
+import sys
+from pathlib import Path
+from webdepot.archive import Archive
+from webdepot.web.serve import serve
+with Archive.open(Path(sys.argv[1])) as archive:
+    serve(archive, host="127.0.0.1", port=0, replay_port=0, ready=lambda portal, replay: print(portal, flush=True))
+"""
+TAKE = """
+import json, resource, sys
+from pathlib import Path
+from webdepot.archive import Archive
+from webdepot.services import exchanging, partnering, taking_over
+from webdepot.exchange import incoming, partners, regbib, markup
+with Archive.open(Path(sys.argv[1]), agent="bench") as archive:
+    partnering.add(archive, "a", sys.argv[2] + "/oai")
+    exchanging.harvest(archive, "a")
+    with archive.database.reading() as connection:
+        partner = partners.get(connection, "a")
+        (record,) = partners.in_state(connection, "a", partners.RecordState.NEW, limit=1)
+    delivered = regbib.read(markup.parse(record.xml.encode(), what="record"))
+    idle = int(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1])
+    import tempfile, time
+    started = time.monotonic()
+    packed = taking_over._fetch(archive, partner, delivered, lambda progress: None, time.sleep)
+    fetched = time.monotonic()
+    with tempfile.TemporaryDirectory(dir=archive.home) as folder:
+        files = taking_over._unpacked(packed, delivered, Path(folder) / "files")
+        taking_over._load(archive, partner, record, delivered, files, Path(folder))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"idle_kb": idle, "peak_kb": peak, "fetch_s": fetched - started, "load_s": time.monotonic() - fetched}))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--part", action="append", choices=("lists", "transfer"))
+    chosen = parser.parse_args()
+    parts = chosen.part or ["lists", "transfer"]
+    result: dict[str, object] = {"machine": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()}
+    result["load"] = os.getloadavg()
+    with tempfile.TemporaryDirectory(prefix="webdepot-bench-") as folder:
+        if "lists" in parts:
+            result["lists"] = lists(Path(folder), 10_000 if chosen.quick else 100_000)
+        if "transfer" in parts:
+            result["transfer"] = transferring(Path(folder), 200_000_000 if chosen.quick else 2_000_000_000)
+    print(json.dumps(result, indent=1))
+
+
+def lists(folder: Path, records: int) -> dict[str, object]:
+    home = folder / "lists"
+    founding.found(home)
+    with Archive.open(home) as archive:
+        fill(archive, records)
+        repository = providing.repository_of(archive, "http://depot.example.org")
+        now = archive.clock()
+
+        def page(token: str) -> tuple[float, str]:
+            arguments = [("verb", "ListRecords"), ("resumptionToken", token)] if token else FIRST
+            started = time.perf_counter()
+            with archive.database.reading() as connection:
+                data = provider.respond(arguments, repository, connection, now)
+            took = time.perf_counter() - started
+            found = data.rpartition(b"</resumptionToken>")[0].rpartition(b">")[2].decode() if b"</resumptionToken>" in data else ""
+            return took, found
+
+        page("")
+        first_s, token = page("")
+        begun, tokens, times = time.perf_counter(), [""], [first_s]
+        while token:
+            tokens.append(token)
+            took, token = page(token)
+            times.append(took)
+        whole_s = time.perf_counter() - begun
+        # The two in turns, so that whatever else the machine does meets both alike.
+        tries = [(page(tokens[1])[0], page(tokens[-2])[0]) for _ in range(15)]
+        early, late = (statistics.median(each) for each in zip(*tries, strict=True))
+    return {
+        "records": records,
+        "pages": len(times),
+        "records_per_s": round(records / whole_s),
+        "page_2_ms": round(early * 1000, 1),
+        f"page_{len(tokens) - 1}_ms": round(late * 1000, 1),
+        "ratio_late_to_early": round(late / early, 3),
+    }
+
+
+FIRST = [("verb", "ListRecords"), ("metadataPrefix", "oai_mets_lmer")]
+
+
+def fill(archive: Archive, count: int) -> None:
+    """A catalogue as bulk rows: sites with a hundred slices each, two containers a slice."""
+    at = datetime(2020, 1, 1, tzinfo=UTC)
+    with archive.database.transaction() as connection:
+        for start in range(0, count, 1000):
+            rows, sets, made = [], [], []
+            for number in range(start, start + 1000):
+                site = f"site-{number // 100:06d}"
+                if number % 100 == 0:
+                    rows.append(_record(site, Level.SITE, "", at, addresses=(f"http://www{number}.example/",), publisher="Stadt"))
+                own = _record(
+                    f"slice-{number:08d}", Level.SLICE, site, at + timedelta(seconds=number // 3), is_object=True, date="2026-01-01"
+                )
+                rows.append(own)
+                made.append({"key": own.key, "made_at": at, **transfer.to_document(_transfer(number))})
+            sets = [{"spec": spec, "changed_at": each.changed_at, "key": each.key} for each in rows for spec in sets_of(each)]
+            connection.execute(insert(catalogue_table), [catalogue._values(each) for each in rows])
+            connection.execute(insert(catalogue_sets), sets)
+            connection.execute(insert(transfers), made)
+
+
+def _record(key: str, level: Level, parent: str, at: datetime, **more: object) -> Record:
+    return Record(
+        key=key,
+        level=level,
+        parent=parent,
+        urn=urn.mint("urn:nbn:de:example", key),
+        title=f"Die Gartenschau {key}",
+        collection="gardens",
+        created_at=at,
+        changed_at=at,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def _transfer(number: int) -> Transfer:
+    files = tuple(
+        TransferFile(
+            path="/",
+            name=f"{number:08d}-{part}.warc.gz",
+            size_bytes=100_000_000,
+            sha256=f"{number:064d}",
+            mime="application/warc",
+            format="WARC 1.1",
+            puid="fmt/1281",
+            at="2026-01-01T00:00:00Z",
+            container=f"{number:08d}-{part}.warc.gz",
+        )
+        for part in range(2)
+    )
+    return Transfer(form=Form.CONTAINERS, files=files, start=files[0].member, size_bytes=200_000_000, sha256=f"{number:064d}")
+
+
+def transferring(folder: Path, size_bytes: int) -> dict[str, object]:
+    """One plain WARC with incompressible bytes goes from A to B."""
+    from webdepot.services import importing, selecting, titling  # noqa: F401 - the whole way of a deposit
+    from webdepot.services.progress import unwatched
+
+    a, b = folder / "a", folder / "b"
+    for home in (a, b):
+        founding.found(home)
+    warc = folder / "large.warc"
+    _write_warc(warc, size_bytes)
+    with Archive.open(a, agent="bench") as archive:
+        taken = importing.take(archive, [warc], collection="c", watch=unwatched)
+        warc.unlink()
+        assert taken.harvest is not None
+        from webdepot.services import ingesting, keeping
+
+        ingesting.findings_file(archive, taken.harvest).touch()
+        _empty_rows(ingesting.findings_file(archive, taken.harvest))
+        keeping.keep(archive, taken.harvest)
+    server = subprocess.Popen([sys.executable, "-c", SERVER, str(a)], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    try:
+        url = server.stdout.readline().strip()
+        subprocess.run(["curl", "-s", "-o", "/dev/null", f"{url}/oai?verb=Identify"], check=True)
+        idle = _memory(server.pid, "VmRSS")
+        done = subprocess.run([sys.executable, "-c", TAKE, str(b), url], capture_output=True, text=True, check=True)
+        peak = _memory(server.pid, "VmHWM")
+    finally:
+        server.terminate()
+        server.wait(30)
+        server.stdout.close()
+    taking = json.loads(done.stdout)
+    return {
+        "size_bytes": size_bytes,
+        "out_mb_above_idle": round((peak - idle) / 1000, 1),
+        "in_mb_above_idle": round((taking["peak_kb"] - taking["idle_kb"]) / 1000, 1),
+        "fetch_mb_per_s": round(size_bytes / 1e6 / taking["fetch_s"]),
+        "verify_and_load_mb_per_s": round(size_bytes / 1e6 / taking["load_s"]),
+    }
+
+
+def _empty_rows(path: Path) -> None:
+    from webdepot.depot import rows
+
+    rows.write_findings(path, ())
+
+
+def _write_warc(path: Path, size_bytes: int) -> None:
+    block = os.urandom(1 << 20)
+    count = size_bytes // len(block)
+    with path.open("wb") as sink:
+        for number in range(max(count // 100, 1)):
+            length = len(block) * min(100, count)
+            head = (
+                f"WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{number:012d}>\r\n"
+                f"WARC-Date: 2026-01-01T00:00:00Z\r\nWARC-Target-URI: http://large.example/{number}\r\n"
+                f"Content-Type: application/octet-stream\r\nContent-Length: {length}\r\n\r\n"
+            )
+            sink.write(head.encode())
+            for _ in range(min(100, count)):
+                sink.write(block)
+            sink.write(b"\r\n\r\n")
+
+
+def _memory(pid: int, name: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1])
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+
+
+if __name__ == "__main__":
+    main()

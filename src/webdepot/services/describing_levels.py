@@ -1,0 +1,45 @@
+"""What a sender wrote about a submission in METS with MABxml (a UOF) becomes its records in the catalogue: same URNs, same words."""
+
+from dataclasses import replace
+
+from webdepot.archive import Archive
+from webdepot.exchange import catalogue, mab, uof, urn
+from webdepot.exchange.catalogue import EDITABLE, Level, Record, Source
+from webdepot.exchange.regbib import DeliveredLevel
+from webdepot.model import Harvest
+from webdepot.services import cataloguing, harvesting, titling
+
+
+def keep_levels(archive: Archive, harvest: Harvest, described: bytes, *, sender: str) -> bool:
+    """Put the levels beside the harvest, for its package; whether there were any. An object that is known by its URN gets a URN of ours."""
+    levels = uof.read_levels(described) if described else ()
+    names = [str(level.fields["urn"]).lower() for level in levels]
+    if not levels or not all(map(urn.is_nbn, names)):
+        return False
+    with archive.database.reading() as connection:
+        known = {name: found for name in names if (found := catalogue.find_urn(connection, name)) is not None}
+    if names[-1] in known:
+        return False
+    records: list[Record] = []
+    for name, level in zip(names, levels, strict=True):
+        records.append(known.get(name) or _record(archive, harvest, name, level, records[-1].key if records else "", sender))
+    (harvesting.folder_of(archive, harvest) / titling.FILE).write_bytes(catalogue.to_document(records))
+    return True
+
+
+def _record(archive: Archive, harvest: Harvest, name: str, level: DeliveredLevel, parent: str, sender: str) -> Record:
+    now = archive.clock()
+    made = Record(
+        key=titling.key_of_urn(name),
+        level=level.level,
+        parent=parent,
+        urn=name,
+        title=str(level.fields.get("title") or sender),
+        collection=harvest.collection,
+        foreign=({"kind": mab.FOREIGN, "xml": level.xml},),
+        genre="Website" if level.level in (Level.SITE, Level.SLICE) else "",
+        created_at=now,
+        changed_at=now,
+    )
+    fields = cataloguing.fitting({key: value for key, value in level.fields.items() if key in EDITABLE and key != "title"})
+    return replace(made, **fields, sources=dict.fromkeys((*fields, "title"), Source.PARTNER.value))
