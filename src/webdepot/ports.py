@@ -71,6 +71,9 @@ class Frontier(Protocol):
 
     def counts(self) -> FrontierCounts: ...
 
+    def waiting_at(self, origin: str) -> int:
+        """How many candidates of a scheme, host and port wait or are out."""
+
     def iter_waiting(self) -> Iterator[Candidate]:
         """What has not been fetched, for reports; order by host."""
 

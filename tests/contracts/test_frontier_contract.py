@@ -294,3 +294,24 @@ def test_any_course_of_events_hands_out_each_url_until_it_is_finished(opener: Op
             now_s += 1.0
     assert set(drain(frontier, now_s + 1.0)) == added - finished
     frontier.close()
+
+
+def test_what_waits_at_a_host_is_counted_over_its_whole_life(tmp_path: Path, opener: Opener) -> None:
+    frontier = opener(tmp_path)
+    frontier.add([Candidate(url=Url(f"http://a.example/{number}")) for number in range(30)])
+    frontier.add([Candidate(url=Url("https://a.example/0")), Candidate(url=Url("http://b.example:81/0"))])
+    origins = ["http://a.example", "https://a.example", "http://b.example:81", "http://c.example"]
+    assert [frontier.waiting_at(origin) for origin in origins] == [30, 1, 1, 0]
+    for _ in range(6):
+        taken = frontier.take(1.0)
+        assert taken is not None
+        frontier.finish(taken, host_free_at_s=0.0)
+    assert frontier.remove(lambda url: url.endswith("/29")) == 1
+    before = [frontier.waiting_at(origin) for origin in origins]
+    assert sum(before) == 32 - 6 - 1
+    frontier.commit({})
+    frontier.close()
+    again = opener(tmp_path)
+    assert [again.waiting_at(origin) for origin in origins] == before
+    assert len(list(again.iter_waiting())) == sum(before)
+    again.close()

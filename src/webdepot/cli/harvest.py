@@ -3,6 +3,7 @@
 import csv
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -15,6 +16,8 @@ from webdepot.errors import InputError
 from webdepot.harvest.control import Order, Verb
 from webdepot.harvest.reports import Kind
 from webdepot.services import archiving, harvesting, profiling, steering
+
+WIDEST_COLUMN = 60
 
 commands = typer.Typer(help="Harvests: one run for a site, or one import.", no_args_is_help=True)
 Harvest = Annotated[str, typer.Argument(help="Identifier of the harvest, as `webdepot harvest list` prints it.")]
@@ -217,7 +220,14 @@ def _live_fields(watched: steering.Watched) -> dict[str, object]:
         "complete": {"share": round(estimate.share, 4), "basis": estimate.basis.value, "to_come": estimate.to_come, "words": str(estimate)},
         "rejected": dict(numbers.refusals),
         "hosts": [
-            {"host": host.host, "fetched": host.fetched, "bytes": host.size_bytes, "errors": host.errors, "refused": host.refused}
+            {
+                "host": host.host,
+                "fetched": host.fetched,
+                "waiting": host.waiting,
+                "bytes": host.size_bytes,
+                "errors": host.errors,
+                "refused": host.refused,
+            }
             for host in numbers.hosts
         ],
     }
@@ -235,7 +245,8 @@ def _live_words(watched: steering.Watched) -> str:
     )
     lines.append(f"  {plain(str(numbers.estimate))}")
     lines += [
-        f"  {plain(host.host):40} {host.fetched:>9,} documents  {size_words(host.size_bytes):>10}  {host.errors:,} errors"
+        f"  {plain(host.host):40} {host.fetched:>9,} documents  {size_words(host.size_bytes):>10}  {host.waiting:>9,} waiting"
+        f"  {host.errors:,} errors"
         for host in numbers.hosts
     ]
     lines += [f"  rejected by {plain(rule)}: {number:,}" for rule, number in sorted(numbers.refusals.items(), key=lambda item: -item[1])]
@@ -261,8 +272,23 @@ def report(
         writer.writeheader()
         writer.writerows(made.rows)
         return
-    if not output.json:
-        output.result({}, "[bold]" + "  ".join(made.columns) + "[/bold]")
-    for row in made.rows:
-        words = "  ".join(f"{value:,}" if isinstance(value, int) and name != "status" else plain(str(value)) for name, value in row.items())
-        output.result(row, words)
+    if output.json:
+        for row in made.rows:
+            output.result(row, "")
+        return
+    for line in _aligned([made.columns, *([_cell(name, row[name]) for name in made.columns] for row in made.rows)]):
+        output.result({}, line)
+
+
+def _cell(name: str, value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and name != "status" else str(value)
+
+
+def _aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lines with columns below each other: numbers to the right, words to the left; the head in bold."""
+    widths = [min(max(map(len, column)), WIDEST_COLUMN) for column in zip(*table)]
+    are_numbers = [all(cell.replace(",", "").isdigit() for cell in column[1:]) and len(column) > 1 for column in zip(*table)]
+    for number, row in enumerate(table):
+        cells = [cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, are_numbers)]
+        line = plain("  ".join(cells).rstrip())
+        yield f"[bold]{line}[/bold]" if number == 0 else line

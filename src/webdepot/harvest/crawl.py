@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from webdepot.harvest.control import Order, Orders, Verb, standing
+from webdepot.harvest.host_book import most_of
 from webdepot.harvest.log import CrawlLog
 from webdepot.harvest.peers import Peers
 from webdepot.harvest.result import (
@@ -281,7 +282,7 @@ class _Crawl:
         return self.steps.totals.elapsed_s + time.monotonic() - self.began_s
 
     def _tell(self) -> None:
-        now_s, counts = time.monotonic(), self.frontier.counts()
+        now_s, counts, hosts = time.monotonic(), self.frontier.counts(), self.steps.hosts.active()
         self.recent.append((now_s, self.steps.totals.fetched))
         while now_s - self.recent[0][0] > RATE_WINDOW_S:
             self.recent.popleft()
@@ -301,9 +302,13 @@ class _Crawl:
                 done=counts.done,
                 paused=self.paused,
                 refusals=self.steps.judge.refusals,
-                hosts=self.steps.hosts.active(),
+                hosts=hosts,
+                waiting_at={host: self._waiting_at(host) for host in most_of(hosts)},
             )
         )
+
+    def _waiting_at(self, host: str) -> int:
+        return self.frontier.waiting_at(f"http://{host}") + self.frontier.waiting_at(f"https://{host}")
 
     def _result(self, end: End) -> CrawlResult:
         counts = self.frontier.counts()

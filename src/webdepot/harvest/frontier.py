@@ -76,7 +76,7 @@ def origin_of(url: str) -> str:
 class _Host:
     """A host in memory: when it may be asked, and the first of its waiting candidates."""
 
-    __slots__ = ("deferred", "due_s", "flying", "free_at_s", "front", "id", "unread")
+    __slots__ = ("deferred", "due_s", "flying", "free_at_s", "front", "id", "unread", "waiting")
 
     def __init__(self, host_id: bytes, free_at_s: float) -> None:
         self.id = host_id
@@ -91,6 +91,8 @@ class _Host:
         """Entries from this key on have not been read into `front`, nor any behind it."""
         self.deferred: list[tuple[float, bytes]] = []
         """Heap of retries: (not before, key)."""
+        self.waiting = 0
+        """Its entries that are not finished."""
 
 
 class LmdbFrontier:
@@ -139,8 +141,11 @@ class LmdbFrontier:
         self._flying: dict[Url, _Host] = {}
         self._gone: set[bytes] = set()
         """Keys of finished candidates, deleted with the next commit, in their order: that spares the disk many pages."""
-        for host_id in self._iter_hosts():
-            self._schedule(self._host(host_id))
+        for key in self._txn.cursor(db=self._queue).iternext(keys=True, values=False):
+            host = self._hosts.get(key[:8]) or self._host(key[:8])
+            host.waiting += 1
+        for host in self._hosts.values():
+            self._schedule(host)
 
     # --- the life of a candidate -----------------------------------------------------------------------------------------
 
@@ -196,6 +201,7 @@ class LmdbFrontier:
     def finish(self, candidate: Candidate, *, host_free_at_s: float) -> None:
         host, key = self._landed(candidate, host_free_at_s)
         self._gone.add(key)
+        host.waiting -= 1
         self._queued_count -= 1
         self._schedule(host)
 
@@ -214,6 +220,7 @@ class LmdbFrontier:
                 removed.add(key)
         for key in removed:
             self._txn.delete(key, db=self._queue)
+            self._host(key[:8]).waiting -= 1
         for host in (self._host(host_id) for host_id in {key[:8] for key in removed}):
             host.front = [entry for entry in host.front if entry[0] not in removed]
             host.deferred = [entry for entry in host.deferred if entry[1] not in removed]
@@ -264,6 +271,10 @@ class LmdbFrontier:
             done=self._seen_count - self._queued_count,
         )
 
+    def waiting_at(self, origin: str) -> int:
+        host = self._hosts.get(self._host_id(origin))
+        return host.waiting if host is not None else 0
+
     def iter_waiting(self) -> Iterator[Candidate]:
         flying = {host.flying for host in self._flying.values()}
         for key, value in self._txn.cursor(db=self._queue):
@@ -302,6 +313,7 @@ class LmdbFrontier:
         """Tell its host of a new entry: it may belong before those read ahead, or wake a host at rest."""
         host_id = key[:8]
         host = self._hosts.get(host_id) or self._host(host_id)
+        host.waiting += 1
         if host.front and key < host.front[-1][0]:
             insort(host.front, (key, value))
             if len(host.front) > 2 * self._per_host:
@@ -356,14 +368,6 @@ class LmdbFrontier:
         host.flying = None
         host.free_at_s = host_free_at_s
         return host, key
-
-    def _iter_hosts(self) -> Iterator[bytes]:
-        cursor = self._txn.cursor(db=self._queue)
-        found = cursor.first()
-        while found:
-            host_id = cursor.key()[:8]
-            yield host_id
-            found = cursor.set_range(host_id + b"\xff" * 9)
 
     def _forget_idle_hosts(self) -> None:
         """Hosts with nothing waiting are only kept until their pause is over."""

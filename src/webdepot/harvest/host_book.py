@@ -5,7 +5,9 @@ the hosts asked lately.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from heapq import nlargest
 
 from webdepot.ports import Frontier
 
@@ -26,6 +28,14 @@ class HostCounts:
 
 
 _NAMES = tuple(item.name for item in fields(HostCounts))
+
+
+MOST_SHOWN = 20
+
+
+def most_of(hosts: Mapping[str, HostCounts]) -> list[str]:
+    """Hosts of which most came, those first."""
+    return nlargest(MOST_SHOWN, hosts, key=lambda host: hosts[host].fetched)
 
 
 class HostBook:

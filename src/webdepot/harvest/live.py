@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from webdepot.harvest.estimate import Basis, Estimate, Sampler
+from webdepot.harvest.host_book import most_of
 from webdepot.harvest.result import CrawlProgress
 from webdepot.times import from_iso, to_iso
 
 FILE_NAME = "live.json"
 EVERY_S = 1.0
-MOST_HOSTS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,7 @@ class HostNumbers:
     size_bytes: int
     errors: int
     refused: int
+    waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +80,7 @@ class Publisher:
 
     def write(self, progress: CrawlProgress) -> None:
         """Now, whatever the time. A full disk is no reason to stop a harvest here: its checkpoint will say so."""
-        hosts = sorted(progress.hosts.items(), key=lambda item: item[1].fetched, reverse=True)[:MOST_HOSTS]
+        hosts = [(host, progress.hosts[host]) for host in most_of(progress.hosts)]
         live = Live(
             at=self._clock(),
             fetched=progress.fetched,
@@ -95,7 +96,14 @@ class Publisher:
             estimate=self._sampler.estimate(progress.done, progress.waiting + progress.in_flight),
             refusals=dict(progress.refusals),
             hosts=tuple(
-                HostNumbers(host=host, fetched=made.fetched, size_bytes=made.bytes, errors=made.errors, refused=made.refused)
+                HostNumbers(
+                    host=host,
+                    fetched=made.fetched,
+                    size_bytes=made.bytes,
+                    errors=made.errors,
+                    refused=made.refused,
+                    waiting=progress.waiting_at.get(host, 0),
+                )
                 for host, made in hosts
             ),
         )

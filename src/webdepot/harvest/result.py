@@ -100,6 +100,8 @@ class CrawlProgress:
     """Distinct addresses by the rule that rejected them."""
     hosts: Mapping[str, HostCounts] = field(default_factory=dict)
     """Hosts of which something came lately."""
+    waiting_at: Mapping[str, int] = field(default_factory=dict)
+    """What waits at those of which most came."""
 
 
 class End(StrEnum):

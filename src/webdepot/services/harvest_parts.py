@@ -203,6 +203,7 @@ def added(parts: Sequence[CrawlProgress]) -> CrawlProgress:
         elapsed_s=max(part.elapsed_s for part in parts),
         refusals=dict(refusals),
         hosts={host: counts for part in parts for host, counts in part.hosts.items()},
+        waiting_at={host: count for part in parts for host, count in part.waiting_at.items()},
     )
 
 
