@@ -22,9 +22,9 @@ from webdepot.exchange import catalogue
 from webdepot.formats.tables import identifications
 from webdepot.harvest import runs
 from webdepot.model import Purpose
-from webdepot.ports import Facet, Part
+from webdepot.ports import Closed, Facet, Part
 from webdepot.selection import targets
-from webdepot.services import exporting, founding, indexing, searching, titling
+from webdepot.services import anchoring, exporting, founding, indexing, searching, titling
 from webdepot.services.exporting import Form
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -107,6 +107,18 @@ def test_links_on_pages_that_stay_open_are_searched_again_after_the_next_update(
     assert found(archive, "anchor:windmill").pages == 0
     indexing.update(archive)
     assert [hit.url for hit in found(archive, "anchor:windmill").hits] == ["http://other.org/"]
+
+
+def test_an_embargo_that_moves_on_changes_nothing_until_the_next_month():
+    def embargo(day):
+        return Closed(prefix="org,", first=f"202605{day}000000")
+
+    assert anchoring._moved_on((embargo("02"),), (embargo("01"),)) == (embargo("01"),)
+    assert anchoring._moved_on((Closed(prefix="org,", first="20260601000000"),), (embargo("01"),)) != (embargo("01"),)
+    assert anchoring._moved_on((embargo("01"),), (embargo("02"),)) == (embargo("01"),)
+    told = json.dumps([["org,", [], "20260501000000", "9" * 14]]).encode()
+    assert anchoring._cover(told, (embargo("02"),))
+    assert not anchoring._cover(told, (Closed(prefix="org,"),))
 
 
 def test_a_container_that_is_gone_leaves_both_indexes_and_its_links(archive):

@@ -39,20 +39,22 @@ def forget_everything(archive: Archive) -> None:
 
 def settle(archive: Archive, links: LinkBook) -> int:
     """Give pages the words of links to them where links or rules have changed; how many pages got others."""
-    areas = ruling.closed_to(archive, ANYONE)
-    for area in set(_areas(_told(archive))) ^ set(areas):
+    areas, known = ruling.closed_to(archive, ANYONE), _areas(_told(archive))
+    kept = _moved_on(areas, known)
+    for area in set(known) ^ set(kept):
         links.reconsider(area.prefix)
     changed = list(links.changed())
     anchors = (links.anchors(target, lambda key, stamp: not any((key, stamp) in area for area in areas)) for target in changed)
     written = archive.texts.anchor(anchors) if changed else 0
     links.settle(changed)
-    _keep(archive, areas)
+    _keep(archive, kept)
     return written
 
 
 def are_due(archive: Archive) -> bool:
     """Whether rules have changed since the words of links were worked out."""
-    return set(_areas(_told(archive))) != set(ruling.closed_to(archive, ANYONE))
+    known = _areas(_told(archive))
+    return set(known) != set(_moved_on(ruling.closed_to(archive, ANYONE), known))
 
 
 def may_be_searched(archive: Archive, closed: tuple[Closed, ...]) -> bool:
@@ -66,6 +68,18 @@ def _cover(told: bytes, closed: tuple[Closed, ...]) -> bool:
     known = _areas(told)
     whole, by_prefix = set(known), {area.prefix: area for area in known}
     return all(area in whole or _inside(area, by_prefix.get(area.prefix)) for area in closed)
+
+
+def _moved_on(areas: Sequence[Closed], known: Sequence[Closed]) -> tuple[Closed, ...]:
+    """The areas of today; one that a rolling embargo moved on within a month stays as it was: else each day would bring all links anew."""
+    by_prefix = {area.prefix: area for area in known}
+
+    def kept(area: Closed) -> Closed:
+        old = by_prefix.get(area.prefix)
+        same_month = old is not None and (old.first[:6], old.last[:6]) == (area.first[:6], area.last[:6])
+        return old if old is not None and same_month and _inside(area, old) else area
+
+    return tuple(map(kept, areas))
 
 
 def _inside(area: Closed, known: Closed | None) -> bool:
