@@ -12,7 +12,7 @@ from typing import Any
 FARTHEST_BITS = 3
 FEWEST_WORDS = 30
 """Shorter texts say too little to be called alike."""
-_MOST_CHARS, _MOST_VOTES = 8000, 4
+_MOST_CHARS, _MOST_VOTES = 4000, 4
 _MOST_FOLDED = 1000
 
 

@@ -3,7 +3,7 @@
 Resiliparse's main content without menus and footers; where that leaves nothing, the whole text. Mark-up made to be slow (nested a thousand
 deep, a tag of a hundred thousand attributes) is read without a tree, by patterns, and gives text only: Resiliparse is quadratic there.
 
-Of links only those to other sites count, and those of the own site to documents that are no pages: the words of a site's own menus stand on
+Of links only those to other sites count, and those of the own site to documents (PDF, office): the words of a site's own menus stand on
 every page and say little, and working out the key of every link would take longer than all the rest.
 """
 
@@ -29,8 +29,13 @@ _SHALLOW = frozenset(
 _UNSEEN = re.compile(r"<(script|style|template|noframes)\b|<!--", re.IGNORECASE)
 _ANY_TAG = re.compile(r"<[^<>]*>")
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
-_DOCUMENT = re.compile(r"\.(?:pdf|docx?|odt|pptx?|xlsx?|jpe?g|png|gif|zip|mp[34])\Z", re.IGNORECASE)
-_AWAY = re.compile(r"\s*(?:https?:)?//(.+)", re.IGNORECASE)
+_DOCUMENTS = ("pdf", "doc", "docx", "odt", "ppt", "pptx", "odp", "xls", "xlsx", "ods")
+_DOCUMENT = re.compile(r"\.(?:" + "|".join(_DOCUMENTS) + r")\Z", re.IGNORECASE)
+_BEGINNINGS = (".pdf", ".PDF", ".Pdf", ".doc", ".DOC", ".Doc", ".od", ".OD", ".ppt", ".PPT", ".xls", ".XLS")
+_ABSOLUTE = re.compile(r"\s*(?:https?:)?//(.+)", re.IGNORECASE)
+# Chosen by the parser: a line of Python for each link of a page took longer than its text.
+_AWAY = 'a[href^="http" i], a[href^="//"]'
+_AWAY_OR_DOCUMENT = ", ".join([_AWAY, *(f'a[href$=".{ending}" i]' for ending in _DOCUMENTS)])
 _MOST_LINKS, _MOST_PICTURES = 100, 100
 _LONGEST_LINK, _LONGEST_PICTURE, _LONGEST_TARGET = 200, 300, 2000
 
@@ -70,7 +75,7 @@ def words_of_html(text: str, url: str = "") -> HtmlWords:
         headings="\n".join([node.text for node in body.query_selector_all("h1, h2, h3")]),
         text=main,
         images="\n".join(picture.words for picture in _pictures(body)),
-        links=tuple(_links(body, url)) if url else (),
+        links=tuple(_links(body, text, url)) if url else (),
     )
 
 
@@ -128,7 +133,8 @@ def _pictures(body: DOMNode) -> Iterator[Picture]:
     seen: set[str] = set()
     for node in body.get_elements_by_tag_name("img"):
         source = node.getattr("src") or ""
-        name = "" if source.startswith("data:") else unquote(source.partition("?")[0].rpartition("/")[2])
+        name = "" if source.startswith("data:") else source.partition("?")[0].rpartition("/")[2]
+        name = unquote(name) if "%" in name else name
         said = " ".join(f"{node.getattr('alt') or ''} {node.getattr('title') or ''} {name}"[: 4 * _LONGEST_PICTURE].split())
         words = said[:_LONGEST_PICTURE]
         if words and words not in seen:
@@ -138,12 +144,12 @@ def _pictures(body: DOMNode) -> Iterator[Picture]:
             return
 
 
-def _links(body: DOMNode, url: str) -> Iterator[tuple[str, str]]:
+def _links(body: DOMNode, text: str, url: str) -> Iterator[tuple[str, str]]:
     """(key of the target, words) of links to other sites, and to documents of the own."""
     own, seen = host_of(url).lower().removeprefix("www."), set()
-    for node in body.get_elements_by_tag_name("a"):
+    for node in body.query_selector_all(_AWAY_OR_DOCUMENT if any(map(text.__contains__, _BEGINNINGS)) else _AWAY):
         href = (node.getattr("href") or "")[:_LONGEST_TARGET]
-        away = _AWAY.match(href)
+        away = _ABSOLUTE.match(href)
         is_other = away is not None and host_of(f"http://{away[1]}").lower().removeprefix("www.") != own
         if not is_other and not _DOCUMENT.search(href[-6:]):
             continue
