@@ -235,6 +235,8 @@ class Capture:
     """Absolute target of a redirect."""
     refers_to_url: str = ""
     refers_to_timestamp: str = ""
+    replaced: bool = False
+    """A patch of its harvest brought the answer that stands in its place: no version to a reader, but revisits may refer to it."""
 
 
 class ContainerState(StrEnum):

@@ -148,6 +148,9 @@ class CaptureIndex(Protocol):
 
     def remove(self, container: str) -> None: ...
 
+    def replace(self, captures: Iterable[Capture]) -> None:
+        """Others stand in the place of these: they are counted no more and come back as `replaced`. Adding their container undoes it."""
+
     def containers(self) -> Iterator[tuple[str, int]]:
         """Every indexed container and its number of captures."""
 

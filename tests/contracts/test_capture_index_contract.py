@@ -49,6 +49,24 @@ def test_captures_of_a_container_and_what_it_alone_has(index):
     assert (index.only_in("a.warc.gz"), index.only_in("b.warc.gz")) == ([str(sha1(b"alone"))], [])
 
 
+def test_what_was_replaced_is_no_version_but_still_there(index):
+    error, other = capture(status=503, body=b"later"), capture(timestamp="20200102000000", offset=5)
+    better = capture(timestamp="20200103000000", container="patch.warc.gz", body=b"whole")
+    index.add("a.warc.gz", [error, other], collection="one")
+    index.add("patch.warc.gz", [better], collection="one")
+    index.replace([error])
+    assert [(one.timestamp, one.replaced) for one in index.versions(error.key)] == [
+        ("20200101000000", True),
+        ("20200102000000", False),
+        ("20200103000000", False),
+    ]
+    assert [tally.count for tally in index.tally(error.key, digits=0)] == [2]
+    assert [tally.count for tally in index.tally(error.key, digits=8, changes=True)] == [1, 1]
+    assert index.find_digest(str(sha1(b"later")), url=error.url).replaced
+    index.add("a.warc.gz", [error, other], collection="one")
+    assert not any(one.replaced for one in index.versions(error.key))
+
+
 def test_a_capture_comes_back_as_it_went_in(index):
     went_in = [
         capture(),

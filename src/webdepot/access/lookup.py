@@ -1,7 +1,7 @@
 """Which version of an address: the closest to a moment, its neighbours in time, and addresses near by or below a prefix.
 
 Everything is answered by single seeks in the captures index, inside the spans of time that the rules of access leave open; a URL
-with fifty thousand captures costs the same as one with five. Walks past captures that only redirect to themselves are bounded.
+with fifty thousand captures costs the same as one with five. Walks past captures that are no versions to a reader are bounded.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -66,9 +66,9 @@ def iter_by_distance(
 def find_closest(
     captures: CaptureIndex, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
 ) -> Capture | None:
-    """The closest capture in the open spans that leads somewhere else than to itself."""
+    """The closest version in the open spans."""
     near = islice(iter_by_distance(captures, key, timestamp, collection=collection, spans=spans), FARTHEST_STEPS)
-    return next((capture for capture in near if not redirects_to_itself(capture)), None)
+    return next((capture for capture in near if is_version(capture)), None)
 
 
 def neighbours(captures: CaptureIndex, capture: Capture, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Neighbours:
@@ -77,7 +77,7 @@ def neighbours(captures: CaptureIndex, capture: Capture, *, collection: str = EV
 
     def step(narrowed: Sequence[Span], *, newest_first: bool) -> Capture | None:
         walk = captures.versions(key, collection=collection, spans=narrowed, newest_first=newest_first, limit=FARTHEST_STEPS)
-        found = next((one for one in walk if not redirects_to_itself(one)), None)
+        found = next((one for one in walk if is_version(one)), None)
         # Of several in one second the one that look-up would open.
         return captures.closest(key, found.timestamp, collection=collection, spans=spans) if found and not newest_first else found
 
@@ -87,6 +87,11 @@ def neighbours(captures: CaptureIndex, capture: Capture, *, collection: str = EV
         next=step(since(spans, f"{stamp + 1:014d}"), newest_first=False),
         last=step(spans, newest_first=True),
     )
+
+
+def is_version(capture: Capture) -> bool:
+    """Whether it is a version to a reader: no redirect to itself, and nothing that a patch replaced."""
+    return not capture.replaced and not redirects_to_itself(capture)
 
 
 def redirects_to_itself(capture: Capture) -> bool:

@@ -147,6 +147,13 @@ def of_target(connection: Connection, target: TargetId, kind: HarvestKind) -> li
     return [_harvest(row) for row in connection.execute(select(harvests).where(*wanted).order_by(harvests.c.started_at.desc())).mappings()]
 
 
+def patches(connection: Connection) -> list[Harvest]:
+    """Every patch that came to an end, the oldest first."""
+    ended = (HarvestState.FINISHED.value, HarvestState.KEPT.value)
+    wanted = (harvests.c.kind == HarvestKind.PATCH.value, harvests.c.state.in_(ended))
+    return [_harvest(row) for row in connection.execute(select(harvests).where(*wanted).order_by(harvests.c.started_at)).mappings()]
+
+
 def newest_of(connection: Connection, target: TargetId) -> Harvest | None:
     """The latest harvest of a target, whatever became of it; no imports."""
     chosen = select(harvests).where(harvests.c.target == target, harvests.c.kind == HarvestKind.HARVEST.value)

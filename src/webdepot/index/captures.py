@@ -6,7 +6,7 @@
     mimes        id, name                            1 and 2 are HTML
     captures     (key, timestamp, container, offset) -> everything else; numbers stand for keys, containers and media types
     by_collection  key, collection, timestamp        so that a collection costs no more than everything
-    by_loop      key, timestamp                      redirects to their own key only: what is no version to a reader
+    by_loop      key, timestamp                      redirects to their own key and what a patch replaced: no versions to a reader
     by_digest    first 8 bytes of the digest         responses only: for finding duplicates
     by_time      timestamp                           HTML with status 200 only: for what is new
     by_container container                           for replacing a container
@@ -64,7 +64,7 @@ INSERT INTO mimes VALUES (1, 'text/html'), (2, 'application/xhtml+xml');
 _SELECT = """
 SELECT keys.key, captures.timestamp, coalesce(captures.url, keys.url), captures.kind, captures.status, mimes.name, captures.digest,
        containers.name, captures.offset, captures.length, captures.redirect, captures.refers_to_url, captures.refers_to_timestamp,
-       captures.container, captures.key
+       captures.loops, captures.container, captures.key
 FROM {order}
      CROSS JOIN containers ON containers.id = captures.container CROSS JOIN mimes ON mimes.id = captures.mime
 """
@@ -83,6 +83,10 @@ WHERE one.container = (SELECT id FROM containers WHERE name = :name) AND one.kin
 _LATEST = _SELECT.format(order="captures INDEXED BY by_time CROSS JOIN keys ON keys.id = captures.key")
 _KNOWN_KEYS = "SELECT keys.key, keys.id, keys.url FROM json_each(?) AS asked CROSS JOIN keys ON keys.key = asked.value"
 _INSERT = "INSERT OR REPLACE INTO captures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_REPLACE = """
+UPDATE captures SET loops = 1 WHERE key = (SELECT id FROM keys WHERE key = ?) AND timestamp = ?
+AND container = (SELECT id FROM containers WHERE name = ?) AND offset = ?
+"""
 _COUNT_KEYS = "SELECT count(*) FROM keys CROSS JOIN captures INDEXED BY by_collection ON captures.key = keys.id"
 _TALLY = """
 SELECT captures.timestamp / :width, count(*), min(captures.timestamp), max(captures.timestamp), 0
@@ -141,6 +145,11 @@ class SqliteCaptureIndex:
         with self._file.transaction() as connection:
             number = self._clear(connection, container, EVERYTHING)
             connection.execute("DELETE FROM containers WHERE id = ?", (number,))
+
+    def replace(self, captures: Iterable[Capture]) -> None:
+        found = ((one.key, _number(one.timestamp), one.location.container, one.location.offset) for one in captures)
+        with self._file.transaction() as connection:
+            connection.executemany(_REPLACE, found)
 
     def _clear(self, connection: sqlite3.Connection, container: str, collection: str) -> int:
         """The number of a container that has no captures (any more) and belongs to that collection."""
@@ -484,7 +493,7 @@ def _row(capture: Capture, container: int, collection: int, keys: _Numbers, mime
 
 
 def _capture(row: Any) -> Capture:
-    key, timestamp, url, kind, status, mime, digest, container, offset, length, redirect, refers_to_url, refers_to_timestamp, _, _ = row
+    key, timestamp, url, kind, status, mime, digest, container, offset, length, redirect, refers_to_url, refers_to_timestamp = row[:13]
     return Capture(
         key=key,
         timestamp=f"{timestamp:014d}",
@@ -497,6 +506,7 @@ def _capture(row: Any) -> Capture:
         redirect=redirect or "",
         refers_to_url=refers_to_url or "",
         refers_to_timestamp=refers_to_timestamp or "",
+        replaced=bool(row[13]) and not 300 <= status < 400,
     )
 
 
@@ -505,4 +515,4 @@ def _digest(kept: Any) -> str:
 
 
 def _position(row: Any) -> tuple[int, int, int]:
-    return row[1], row[13], row[8]
+    return row[1], row[-2], row[8]

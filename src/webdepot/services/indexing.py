@@ -27,7 +27,7 @@ from webdepot.index import text as page_texts
 from webdepot.index.links import Link
 from webdepot.model import Capture, Container, Finding, HarvestId
 from webdepot.ports import PageText
-from webdepot.services import anchoring, picturing
+from webdepot.services import anchoring, mending, picturing
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 MOST_FINDINGS = 200
@@ -175,6 +175,8 @@ def index_containers(archive: Archive, containers: Iterable[Container], *, anew:
                 done.result.captures.unlink()
                 done.result.pages.unlink()
             watch(Progress(phase=Phase.INDEX, done=number, total=len(waiting), errors=len(failed), note=job.name))
+        if waiting:
+            mending.mend(archive, {container.harvest for container in waiting})
         if waiting or anchoring.are_due(archive):
             anchoring.settle(archive, links)
     if archive.texts.dead() > MOST_DEAD:

@@ -82,6 +82,11 @@ def count_pages(archive: Archive, query: CdxQuery, *, reader: Reader, collection
 
 
 def _found(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -> Iterator[Capture]:
+    """What a patch replaced is left out: a harvest and its patches are one version."""
+    return (capture for capture in _lines(archive, query, reader, collection) if not capture.replaced)
+
+
+def _lines(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -> Iterator[Capture]:
     start, stop = key_range(query.url, query.match)
     if query.match is not Match.EXACT:
         for first, after, spans in replaying.segments(archive, start, stop, reader):

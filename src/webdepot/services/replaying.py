@@ -30,7 +30,7 @@ from webdepot.depot.migration import Conversion
 from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError, WebdepotError
 from webdepot.model import EVERYTHING, Capture, RecordKind
 from webdepot.ports import Position, Span, Tally
-from webdepot.services import lending, mending
+from webdepot.services import lending
 from webdepot.times import Period, period_of
 from webdepot.url import from_typed, key_range
 from webdepot.url import key as key_of
@@ -303,9 +303,7 @@ def _closest(archive: Archive, url: str, timestamp: str, collection: str, reader
     capture = lookup.find_closest(archive.captures, key, timestamp, collection=collection, spans=gate.spans)
     if capture is None:
         raise _nothing(archive, url, key, collection, gate)
-    # A harvest and its patches are one version: what the patch brought stands where the harvest has an error.
-    mended = mending.find_replacement(archive, capture)
-    return (mended if mended is not None and gate.visible(mended) else capture), gate
+    return capture, gate
 
 
 def _nothing(archive: Archive, url: str, key: str, collection: str, gate: Gate) -> NotFound | NotPermitted:
@@ -321,7 +319,7 @@ def _nothing(archive: Archive, url: str, key: str, collection: str, gate: Gate) 
 
 def _versions(archive: Archive, key: str, collection: str, gate: Gate, after: Position | None = None) -> Iterator[Capture]:
     found = archive.captures.versions(key, collection=collection, spans=gate.spans, after=after)
-    return (capture for capture in found if not lookup.redirects_to_itself(capture))
+    return (capture for capture in found if lookup.is_version(capture))
 
 
 def _whole_year(year: int) -> Period:
@@ -336,7 +334,7 @@ def _other_years(days: Sequence[Tally], year: int, *, before: bool) -> list[Tall
 def _narrowed(captures: Iterator[Capture], wanted: Narrowed) -> Iterator[Capture]:
     digest = ""
     for capture in captures:
-        if lookup.redirects_to_itself(capture):
+        if not lookup.is_version(capture):
             continue
         is_same, digest = bool(capture.digest) and capture.digest == digest, capture.digest
         if (

@@ -1,0 +1,72 @@
+"""A harvest and its patches are one version, everywhere and after a rebuild; a patch that is killed goes on and repeats nothing."""
+
+import json
+import subprocess
+from collections import Counter
+
+import pytest
+
+from webdepot.access import cdx
+from webdepot.access.cdx import Dialect
+from webdepot.access.policy import ANYONE
+from webdepot.archive import Archive
+from webdepot.services import listing, replaying
+
+COUNT = 12
+PNG = b"\x89PNG\r\n\x1a\n of no use but there"
+
+
+@pytest.fixture
+def broken(site, webdepot, tmp_path):
+    """A harvest whose pictures all failed; the site has mended them since."""
+    pictures = "".join(f"<img src='/p/{number}.png'>" for number in range(COUNT))
+    site.page("/", "Start", f"<p>A page of pictures, with words enough to be one.</p>{pictures}<img src='/never.png'>")
+    for number in range(COUNT):
+        site.pages[f"/p/{number}.png"] = (503, {"Content-Type": "text/plain"}, b"later, please")
+    webdepot("init", tmp_path / "home")
+    (tmp_path / "home" / "webdepot.toml").write_text("[harvest]\ntries = 1\n")
+    done = json.loads(webdepot("archive", f"{site.url}/", "--delay", "0", "--allow-private", "--json", "--quiet").stdout)
+    for number in range(COUNT):
+        site.pages[f"/p/{number}.png"] = (200, {"Content-Type": "image/png"}, PNG + bytes([number]))
+    return done["harvest"]
+
+
+def seen(home, url):
+    """What a person, the time bar, replay and a machine see of an address: status codes and number."""
+    with Archive.open(home) as archive:
+        looked = replaying.look_up(archive, url, reader=ANYONE)
+        place = replaying.find_place(archive, url, "2000", collection="all", reader=ANYONE)
+        lines = list(listing.find(archive, cdx.parse([("url", url)], Dialect.PYWB), reader=ANYONE).captures)
+        replayed = replaying.open_capture(archive, url, "2000", collection="all", reader=ANYONE)
+        body = replayed.payload.read()
+        replayed.close()
+    assert lines == list(looked.captures)
+    return [capture.status for capture in looked.captures], place.total, place.capture.status, body
+
+
+def test_patched_pictures_are_one_version(site, webdepot, broken, tmp_path):
+    home = tmp_path / "home"
+    assert seen(home, f"{site.url}/p/3.png") == ([503], 1, 503, b"later, please")
+    patched = json.loads(webdepot("quality", "patch", broken, "--json", "--quiet").stdout)
+    assert patched["brought"] >= COUNT
+    mended = ([200], 1, 200, PNG + b"\3")
+    assert seen(home, f"{site.url}/p/3.png") == mended
+    assert seen(home, f"{site.url}/never.png")[0] == [404]
+    webdepot("index", "rebuild")
+    assert seen(home, f"{site.url}/p/3.png") == mended
+    webdepot("depot", "verify", home / "depot")
+
+
+def test_a_killed_patch_goes_on(site, webdepot, program, broken, tmp_path):
+    site.requests.clear()
+    asked = [program, "--home", tmp_path / "home", "quality", "patch", broken, "--quiet"]
+    with subprocess.Popen(asked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as killed:
+        site.wait_for_requests(COUNT // 2)
+        killed.kill()
+    patched = json.loads(webdepot("quality", "patch", broken, "--json", "--quiet").stdout)
+    assert patched["brought"] >= 1
+    assert max(Counter(site.requests).values()) <= 3, site.requests
+    for number in range(COUNT):
+        assert seen(tmp_path / "home", f"{site.url}/p/{number}.png") == ([200], 1, 200, PNG + bytes([number]))
+    kinds = [json.loads(line)["kind"] for line in webdepot("harvest", "list", "--json").stdout.splitlines()]
+    assert kinds.count("patch") == 1
