@@ -3,7 +3,7 @@
 import ipaddress
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ from webdepot.errors import ConfigError
 from webdepot.ports import Hit
 from webdepot.services import lending
 from webdepot.url import host_of
-from webdepot.web import address, language
+from webdepot.web import address, language, wording
 from webdepot.web.language import Language
 
 LANGUAGE_COOKIE = "language"
@@ -219,6 +219,8 @@ def render(request: Request, template: str, *, status: int = 200, headers: dict[
             ],
             here=here(request),
             path_of=address.path_of,
+            words_of=partial(wording.of_finding, spoken),
+            reason_of=partial(wording.of_reason, spoken),
             version=VERSION,
             **values,
         )
