@@ -203,7 +203,9 @@ def test_watch_list(home):
         assert found.mismatches[0][:3] == ("image/jpeg", "text/html", 1)
         assert [url for url, _, _ in found.unknown] == ["http://a.example/what"]
         assert {each.year for each in found.years} == {found.years[0].year}
-        assert watching.collection(archive, "other").shares == []
+        assert watching.watch_list(archive, "films") == watching.watch_list(archive)
+        other = watching.collection(archive, "other")
+        assert (other.shares, other.mismatches, other.unknown, watching.watch_list(archive, "other")) == ([], [], [], [])
 
 
 def test_the_registry_is_edited_and_given_out(tmp_path):

@@ -10,7 +10,15 @@ from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services import archiving, founding
 
-PAGES = ["/formats", "/formats?collection=museums", "/formats/watch", "/formats/registry", "/formats/registry.json", "/formats.csv"]
+PAGES = [
+    "/formats",
+    "/formats?collection=museums",
+    "/formats/watch",
+    "/formats/watch?collection=museums",
+    "/formats/registry",
+    "/formats/registry.json",
+    "/formats.csv",
+]
 
 
 @pytest.fixture(scope="module")

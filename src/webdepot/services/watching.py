@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
+from typing import Any
 
-from sqlalchemy import Text, cast, func, select
+from sqlalchemy import Select, Text, cast, func, select, true
 
 from webdepot.archive import Archive
 from webdepot.formats import registry, report
@@ -14,8 +16,10 @@ from webdepot.formats.tables import format_counts, identifications, surveys
 from webdepot.harvest.tables import harvests
 from webdepot.model import EVERYTHING, HarvestId
 from webdepot.provenance import Event, append
+from webdepot.url import key as key_of
 
 SAMPLES = 3
+MOST_LOOKED_AT = 20_000
 MOST_UNKNOWN = 200
 ENCRYPTED = "formats.encrypted"
 
@@ -75,8 +79,8 @@ def collection(archive: Archive, name: str = EVERYTHING) -> Collection:
         table=table,
         shares=shares,
         years=list(_years(archive, name)),
-        mismatches=_mismatches(archive),
-        unknown=_unknown(archive),
+        mismatches=_mismatches(archive, name),
+        unknown=_unknown(archive, name),
     )
 
 
@@ -86,8 +90,8 @@ def of_harvest(archive: Archive, harvest: str) -> tuple[HarvestTable, list[Forma
         return report.of_harvest(connection, HarvestId(harvest)), report.shares(connection, [HarvestId(harvest)])
 
 
-def watch_list(archive: Archive) -> list[Watched]:
-    """What we hold that is at risk, the gravest and largest first."""
+def watch_list(archive: Archive, name: str = EVERYTHING) -> list[Watched]:
+    """What we hold in a collection that is at risk, the gravest and largest first."""
     counts = format_counts.c
     chosen = (
         select(
@@ -101,6 +105,7 @@ def watch_list(archive: Archive) -> list[Watched]:
         )
         .join(surveys, surveys.c.container == counts.container)
         .join(harvests, harvests.c.id == surveys.c.harvest)
+        .where(true() if name == EVERYTHING else harvests.c.collection == name)
         .group_by(counts.puid, counts.mime)
     )
     with archive.database.reading() as connection:
@@ -117,12 +122,12 @@ def watch_list(archive: Archive) -> list[Watched]:
             harvests=int(row.harvests),
             collections=_collections(archive, row.puid, row.mime),
             since=row.since,
-            samples=_samples(archive, row.puid, row.mime),
+            samples=_samples(archive, row.puid, row.mime, name),
         )
         for row in rows
         if (flag := known.flag(row.puid, row.mime)).risk is not Risk.NONE
     ]
-    encrypted = _encrypted(archive)
+    encrypted = _encrypted(archive, name)
     return sorted([*found, *encrypted], key=lambda each: (each.flag.risk is not Risk.AT_RISK, -each.size_bytes))
 
 
@@ -176,41 +181,53 @@ def _years(archive: Archive, name: str) -> Iterator[YearShare]:
     yield from sorted(sums.values(), key=lambda each: (each.year, -each.size_bytes))
 
 
-def _mismatches(archive: Archive) -> list[tuple[str, str, int, str]]:
+def _mismatches(archive: Archive, name: str) -> list[tuple[str, str, int, str]]:
+    """Of one collection those among the first: what an answer is known for is its payload, which several collections may share."""
     seen = identifications.c
-    chosen = (
-        select(seen.server_mime, seen.mime, func.count().label("files"), func.min(seen.url).label("url"))
-        .where(seen.warning.like("%the server said%"))
-        .group_by(seen.server_mime, seen.mime)
-        .order_by(func.count().desc())
-        .limit(MOST_UNKNOWN)
-    )
-    with archive.database.reading() as connection:
-        return [(row.server_mime, row.mime, int(row.files), row.url) for row in connection.execute(chosen)]
+    chosen = select(seen.server_mime, seen.mime, seen.url).where(seen.warning.like("%the server said%"))
+    if name == EVERYTHING:
+        grouped = (
+            select(seen.server_mime, seen.mime, func.count().label("files"), func.min(seen.url).label("url"))
+            .where(seen.warning.like("%the server said%"))
+            .group_by(seen.server_mime, seen.mime)
+            .order_by(func.count().desc())
+            .limit(MOST_UNKNOWN)
+        )
+        with archive.database.reading() as connection:
+            return [(row.server_mime, row.mime, int(row.files), row.url) for row in connection.execute(grouped)]
+    pairs: dict[tuple[str, str], tuple[int, str]] = {}
+    for row in _in_collection(archive, chosen, name):
+        files, url = pairs.get((row.server_mime, row.mime), (0, row.url))
+        pairs[row.server_mime, row.mime] = (files + 1, min(url, row.url))
+    found = [(said, mime, files, url) for (said, mime), (files, url) in pairs.items()]
+    return sorted(found, key=lambda each: -each[2])[:MOST_UNKNOWN]
 
 
-def _unknown(archive: Archive) -> list[tuple[str, str, int]]:
+def _unknown(archive: Archive, name: str) -> list[tuple[str, str, int]]:
     seen = identifications.c
     chosen = (
         select(seen.url, seen.server_mime, seen.size_bytes)
         .where(seen.verdict == "not recognised")
         .order_by(seen.size_bytes.desc(), seen.url)
-        .limit(MOST_UNKNOWN)
     )
+    found = islice(_in_collection(archive, chosen, name), MOST_UNKNOWN)
+    return [(row.url, row.server_mime, int(row.size_bytes)) for row in found]
+
+
+def _in_collection(archive: Archive, chosen: Select[Any], name: str) -> Iterator[Any]:
+    """The rows whose address the collection has, among the first of them."""
     with archive.database.reading() as connection:
-        return [(row.url, row.server_mime, int(row.size_bytes)) for row in connection.execute(chosen)]
+        rows = connection.execute(chosen.limit(MOST_LOOKED_AT)).all()
+    for row in rows:
+        if name == EVERYTHING or next(archive.captures.versions(key_of(row.url), collection=name, limit=1), None) is not None:
+            yield row
 
 
-def _encrypted(archive: Archive) -> list[Watched]:
+def _encrypted(archive: Archive, name: str) -> list[Watched]:
     """Files that nobody can open without a password, whatever their format."""
     seen = identifications.c
-    wanted = cast(seen.findings, Text).like(f"%{ENCRYPTED}%")
-    chosen = select(
-        func.count(seen.digest.distinct()).label("files"), func.sum(seen.size_bytes).label("size_bytes"), func.min(seen.identified_at)
-    ).where(wanted)
-    with archive.database.reading() as connection:
-        files, size_bytes, since = connection.execute(chosen).one()
-        samples = list(connection.execute(select(seen.url).where(wanted).limit(SAMPLES)).scalars())
+    chosen = select(seen.digest, seen.url, seen.size_bytes, seen.identified_at).where(cast(seen.findings, Text).like(f"%{ENCRYPTED}%"))
+    files = {row.digest: row for row in _in_collection(archive, chosen, name)}
     if not files:
         return []
     flag = Flag(risk=Risk.AT_RISK, reason="They are encrypted and cannot be read without a password.")
@@ -220,12 +237,12 @@ def _encrypted(archive: Archive) -> list[Watched]:
             name="Encrypted files",
             mime="",
             flag=flag,
-            uris=int(files),
-            size_bytes=int(size_bytes),
+            uris=len(files),
+            size_bytes=sum(int(row.size_bytes) for row in files.values()),
             harvests=0,
-            collections=(),
-            since=since,
-            samples=samples,
+            collections=() if name == EVERYTHING else (name,),
+            since=min(row.identified_at for row in files.values()),
+            samples=[row.url for row in islice(files.values(), SAMPLES)],
         )
     ]
 
@@ -243,8 +260,7 @@ def _collections(archive: Archive, puid: str, mime: str) -> list[str]:
         return list(connection.execute(chosen).scalars())
 
 
-def _samples(archive: Archive, puid: str, mime: str) -> list[str]:
+def _samples(archive: Archive, puid: str, mime: str, name: str) -> list[str]:
     seen = identifications.c
-    chosen = select(seen.url).where(seen.puid == puid, seen.mime == mime).order_by(seen.size_bytes.desc()).limit(SAMPLES)
-    with archive.database.reading() as connection:
-        return list(connection.execute(chosen).scalars())
+    chosen = select(seen.url).where(seen.puid == puid, seen.mime == mime).order_by(seen.size_bytes.desc())
+    return [row.url for row in islice(_in_collection(archive, chosen, name), SAMPLES)]

@@ -38,7 +38,10 @@ def formats(request: Request) -> Response:
 
 
 def watch(request: Request) -> Response:
-    return render(request, "watch.html", watched=watching.watch_list(site_of(request).archive))
+    archive = site_of(request).archive
+    name = request.query_params.get("collection", EVERYTHING)[:60]
+    collections = [each.name for each in reporting.collections(archive)]
+    return render(request, "watch.html", watched=watching.watch_list(archive, name), chosen=name, collections=collections)
 
 
 def show_registry(request: Request) -> Response:
@@ -91,15 +94,15 @@ def as_csv(request: Request) -> Response:
     """The tables as files for other programs: `what` is shares, years, mismatches, unknown or watch."""
     archive = site_of(request).archive
     what = request.query_params.get("what", "shares")
-    found = watching.collection(archive, request.query_params.get("collection", EVERYTHING)[:60])
+    name = request.query_params.get("collection", EVERYTHING)[:60]
     if what == "watch":
         head: Sequence[str] = ("puid", "format", "mime", "risk", "reason", "addresses", "bytes", "harvests", "collections", "since")
         rows: Iterable[Sequence[object]] = (
             (each.puid, each.name, each.mime, each.flag.risk.value, each.flag.reason, each.uris, each.size_bytes, each.harvests,
-             " ".join(each.collections), each.since.isoformat()) for each in watching.watch_list(archive)
+             " ".join(each.collections), each.since.isoformat()) for each in watching.watch_list(archive, name)
         )  # fmt: skip
     else:
-        head, rows = _table(found, what)
+        head, rows = _table(watching.collection(archive, name), what)
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(head)
