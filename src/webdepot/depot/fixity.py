@@ -112,7 +112,7 @@ def _repaired(stores: Mapping[str, ObjectStore], name: str, inventory: Inventory
     except (NoSpace, OSError) as error:
         return _result(name, PackageId(inventory.id), AuditOutcome.DAMAGED, inventory, findings=findings, message=str(error))
     if brought.lost:
-        outcome, message = AuditOutcome.LOST, f"No place has a good copy of {len(brought.lost)} files, {brought.lost[0]} first."
+        outcome, message = AuditOutcome.LOST, f"No place has a good copy of {brought.lost[0]}" + _others(len(brought.lost) - 1)
     elif left:
         outcome, message = AuditOutcome.DAMAGED, f"After the repair {left[0].subject} is still wrong: {left[0].message}"
     else:
@@ -169,3 +169,7 @@ def _verify_containers(facts: package.PackageFacts) -> Iterator[Finding]:
 def _finding(code: str, subject: str, message: str) -> Finding:
     action = "Restore the package from another copy."
     return Finding(code=f"depot.{code}", severity=Severity.ERROR, subject=subject, message=message, action=action)
+
+
+def _others(count: int) -> str:
+    return f" and {count} other files." if count > 1 else " and another file." if count else "."

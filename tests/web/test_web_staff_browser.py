@@ -1,0 +1,106 @@
+"""Pages of quality, formats and depot in a real browser: they fit screens and phones, keep nobody out, and their forms work."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from leaks import Leaks, launched
+from museum import NOW, PASSWORD, Served, serving
+from playwright.sync_api import Browser, Page, expect
+
+from webdepot import accounts
+from webdepot.accounts import Role
+from webdepot.archive import Archive
+from webdepot.depot import layout
+from webdepot.services import archiving, auditing, depositing, founding
+
+pytestmark = pytest.mark.browser
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+PICTURES = os.environ.get("WEBDEPOT_TEST_PICTURES", "")
+"""A folder for pictures of every page, to look at."""
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
+    """An archive with a harvest in two places, one of them damaged, and the addresses of its pages."""
+    home = tmp_path_factory.mktemp("staff") / "archive"
+    founding.found(home, clock=lambda: NOW)
+    with Archive.open(home, clock=lambda: NOW) as archive:
+        taken = archiving.import_files(archive, [museum], collection="museums").taken
+        accounts.add(archive.database, "anna", PASSWORD, [Role.CURATOR, Role.ADMINISTRATOR], NOW)
+        auditing.add_place(archive, "second", str(home.parent / "second"))
+        package = depositing.list_packages(archive, limit=1)[0].package.id
+        damaged = next((home / "depot" / layout.folder_of(package)).rglob("*.warc.gz"))
+        damaged.write_bytes(damaged.read_bytes()[:-1])
+        auditing.audit(archive, packages=[package])
+    pages = [f"/quality/{taken.harvest.id}", "/formats", "/formats?collection=museums", "/formats/watch", "/formats/registry"]
+    pages += ["/formats/registry?format=fmt/101", "/depot", "/depot/packages", f"/depot/packages/{package}"]
+    with serving(home) as running:
+        yield running, pages
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with Leaks.listening() as leaks, launched(leaks) as made:
+        yield made
+
+
+@pytest.fixture
+def page(browser: Browser, kept) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, bypass_csp=True)
+    made = context.new_page()
+    made.goto(f"{kept[0].portal}/sign-in")
+    made.fill("input[name=name]", "anna")
+    made.fill("input[name=password]", PASSWORD)
+    made.press("input[name=password]", "Enter")
+    made.wait_for_url(lambda url: "sign-in" not in url)
+    yield made
+    context.close()
+
+
+def photographed(page: Page, path: str, width: int) -> None:
+    if PICTURES:
+        name = path.strip("/").replace("/", "-").replace("?", "-").replace(":", "-")[:60]
+        page.screenshot(path=f"{PICTURES}/{name}-{width}.png", full_page=True)
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
+def test_every_page_fits_and_keeps_nobody_out(page: Page, kept):
+    served, paths = kept
+    for path in paths:
+        for width in (1280, 375):
+            page.set_viewport_size({"width": width, "height": 900})
+            answer = page.goto(served.portal + path)
+            assert answer is not None and answer.status == 200, path
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+            photographed(page, path, width)
+        page.add_script_tag(path=AXE)
+        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        assert [
+            (each["id"], each["nodes"][0]["html"]) for each in found["violations"] if each["impact"] in ("serious", "critical")
+        ] == [], path
+
+
+def test_a_finding_is_ignored_and_stays_so(page: Page, kept):
+    served, paths = kept
+    page.goto(served.portal + paths[0] + "?lang=nl")
+    expect(page.locator("tbody").first).to_contain_text("Getoond door")
+    expect(page.get_by_text("Genegeerd", exact=True)).to_have_count(0)
+    page.locator("td button.link").first.click()
+    page.wait_for_url("**started=ignored**")
+    page.locator("form[action$='/check'] button").click()
+    page.wait_for_url(lambda url: "started" not in url)
+    page.goto(served.portal + paths[0] + "?lang=nl")
+    expect(page.get_by_text("Genegeerd", exact=True)).to_have_count(1)
+
+
+def test_the_alarm_and_the_registry(page: Page, kept):
+    served, _ = kept
+    page.goto(f"{served.portal}/depot")
+    expect(page.locator("[role=alert]").first).to_be_visible()
+    page.goto(f"{served.portal}/formats/registry?format=fmt/101")
+    page.fill("textarea[name=note], input[name=note]", "Looked at in a browser.")
+    page.locator("form:has([name=puid]) button").first.click()
+    page.wait_for_url("**/formats/registry?format=**")
+    expect(page.locator("[name=note]").first).to_have_value("Looked at in a browser.")
