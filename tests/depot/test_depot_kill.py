@@ -49,14 +49,20 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(home, tmp_path):
     with Archive.open(home) as archive:
         auditing.add_place(archive, "second", str(tmp_path / "second"))
     chance = random.Random(7)
-    for _ in range(KILLS):
+    turn_s = 0.0
+    for number in range(KILLS):
+        begun_s = time.monotonic()
         child = os.fork()
         if child == 0:
             try:
                 work(home, tmp_path, acknowledged)
             finally:
                 os._exit(1)
-        time.sleep(chance.uniform(0.02, 0.5))  # the moment of the blow is what is tested
+        if number == 0:  # how long one turn of the work takes here and now
+            while not acknowledged.stat().st_size and os.waitpid(child, os.WNOHANG) == (0, 0):
+                time.sleep(0.005)
+            turn_s = time.monotonic() - begun_s
+        time.sleep(chance.uniform(0.0, 2 * turn_s))  # the moment of the blow is what is tested
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         assert os.WIFSIGNALED(status), "it was killed; it did not fail by itself"
