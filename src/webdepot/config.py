@@ -195,11 +195,6 @@ class ExchangeConfig:
     records_per_page: int = _key(100, "Records in one answer of OAI-PMH; validators want 100 to 500.", _at_least(1))
     token_hours: int = _key(48, "A resumption token is good for so many hours; validators want 24 at least.", _at_least(1))
     most_requests: int = _key(4, "Requests for lists that are answered at once; further ones are asked to come again.", _at_least(1))
-    transfer: str = _key(
-        "containers",
-        "What partners fetch: containers (the WARC files of a slice) or tree (an unpacked tree with an entry file).",
-        _one_of("containers", "tree"),
-    )
     provenance: bool = _key(
         False, "Say in OAI answers where records of partners came from (an `about` block, as the DINI certificate recommends)."
     )

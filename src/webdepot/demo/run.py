@@ -34,6 +34,10 @@ demo = true
 [harvest]
 scope = "domain"
 delay_s = 0
+
+[exchange]
+urn_namespace = "urn:nbn:de:example"
+repository = "webarchief.streekarchief-veldwijk.example"
 """
 
 
@@ -113,5 +117,6 @@ def _farewell() -> str:
             "  search for  Schmuggler      German pages;  smokkelen  finds the Dutch ones",
             f"  look up     {site.SEED}     five versions; step through them with the time bar",
             f"  look up     {site.SEED}nieuws/vlasweek.html     a news item that changes from edition to edition",
+            "  open        /oai?verb=ListRecords&metadataPrefix=oai_dc     the records that partners harvest, each with its URN",
         )
     )
