@@ -278,6 +278,18 @@ def test_the_citation_is_copied_by_a_click(browser: Browser, served: Served):
         expect(page.locator(".cite .sheet")).to_be_hidden()
 
 
+def test_two_versions_stand_side_by_side(page: Page, served: Served, leaks: Leaks):
+    page.goto(f"{served.portal}/compare?url={SITE}/&at={EDITIONS[1]}&with={EDITIONS[3]}")
+    for number, edition in ((0, 2), (1, 4)):
+        expect(page.frame_locator(".sides iframe").nth(number).locator("h1")).to_have_text(
+            f"Museum of clocks, edition {edition}", timeout=20_000
+        )
+    expect(page.locator(".diff del")).to_have_text(["2"])
+    expect(page.locator(".diff ins")).to_have_text(["4"])
+    assert page.url.startswith(served.frame)
+    assert not [line for line in leaks.asked if "example" in line]
+
+
 def test_a_page_that_sends_its_own_frame_to_the_live_web_is_held(page: Page, served: Served, leaks: Leaks):
     open_edition(page, served, 1)
     page.frames[1].evaluate(

@@ -50,6 +50,15 @@ def of_harvest(connection: Connection, harvest: HarvestId, limit: int) -> list[S
     return [_screenshot(row) for row in connection.execute(chosen).mappings()]
 
 
+def find(connection: Connection, harvest: HarvestId, url: str) -> Screenshot | None:
+    """What a harvest saw of a page."""
+    chosen = (
+        select(screenshots).where(screenshots.c.harvest == harvest, screenshots.c.url == url[:2000]).order_by(screenshots.c.id).limit(1)
+    )
+    row = connection.execute(chosen).mappings().one_or_none()
+    return _screenshot(row) if row else None
+
+
 def get(connection: Connection, number: int) -> Screenshot:
     row = connection.execute(select(screenshots).where(screenshots.c.id == number)).mappings().one_or_none()
     if row is None:

@@ -291,6 +291,11 @@ def gate_of(archive: Archive, key: str, reader: Reader) -> Gate:
     return Gate(visible=policy.visible_to(speaking, reader, today), spans=closed.open_spans(speaking, key, reader, today))
 
 
+def is_open_to(archive: Archive, capture: Capture, reader: Reader) -> bool:
+    """Whether the rules of access let this reader see this capture."""
+    return bool(gate_of(archive, capture.key, reader).visible(capture))
+
+
 def segments(archive: Archive, start: str, stop: str, reader: Reader) -> Iterator[Segment]:
     """Keys from `start` to before `stop`, cut where the rules change, with what the index may tell about each piece."""
     by_prefix = archive.database.remembered("access rules", rules.by_prefix)
@@ -438,12 +443,13 @@ def _looked_into(archive: Archive, capture: Capture) -> tuple[str, WebdepotError
     try:
         if "html" not in capture.mime and capture.mime != REVISIT_MIME:
             return name, None
-        return title.of_html(_content(replayed), replayed.head.get("content-type") or "" if replayed.head else ""), None
+        return title.of_html(content_of(replayed), replayed.head.get("content-type") or "" if replayed.head else ""), None
     except CorruptData as error:
         return name, error
     finally:
         replayed.close()
 
 
-def _content(replayed: Replayed) -> BinaryIO:
+def content_of(replayed: Replayed) -> BinaryIO:
+    """The payload without its content coding."""
     return negotiated(replayed.payload, replayed.head, "identity").stream

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         cases,
         catalogue,
         citing,
+        comparing,
         criteria,
         dashboard,
         depot,
@@ -88,6 +89,7 @@ else:
         cases,
         catalogue,
         citing,
+        comparing,
         criteria,
         dashboard,
         depot,
@@ -154,6 +156,8 @@ PORTAL_PAGES = (
     Page(path="/catalogue", endpoint=catalogue.listed),
     Page(path="/transfer/{key}.zip", endpoint=oai.transferred),
     Page(path="/cite", endpoint=citing.cite),
+    Page(path="/compare", endpoint=comparing.compare),
+    Page(path="/compare/picture", endpoint=comparing.picture),
     Page(path="/about", endpoint=home.about),
     Page(path="/help", endpoint=home.help_page),
     Page(path="/sign-in", endpoint=account.sign_in_form),
@@ -272,6 +276,9 @@ PORTAL_PAGES = (
 
 FRAME_PAGES = (
     Page(path="/", endpoint=home.to_portal),
+    Page(path="/-/pass/{token}/{address:path}", endpoint=versions.enter),
+    Page(path="/compare", endpoint=comparing.compare),
+    Page(path="/compare/picture", endpoint=comparing.picture),
     Page(path="/{page}", endpoint=home.to_portal),
     Page(path="/-/language", endpoint=home.set_language),
     Page(path="/-/banner/{address:path}", endpoint=versions.banner),
@@ -281,6 +288,7 @@ FRAME_PAGES = (
 )
 
 REPLAY_PAGES = (
+    Page(path="/-/pass/{token}/{address:path}", endpoint=versions.enter),
     Page(path="/-/start/{address:path}", endpoint=raw.start),
     Page(path="/-/migrated/{address:path}", endpoint=raw.migrated),
     Page(path="/-/thumbnail/{address:path}", endpoint=pictures.thumbnail),

@@ -21,7 +21,7 @@ from webdepot.errors import ConfigError
 from webdepot.ports import Hit
 from webdepot.services import lending
 from webdepot.url import host_of
-from webdepot.web import address, language, wording
+from webdepot.web import address, language, passes, wording
 from webdepot.web.language import Language
 
 LANGUAGE_COOKIE = "language"
@@ -160,6 +160,13 @@ def may(request: Request, roles: frozenset[Role]) -> bool:
     return person is not None and bool(person.roles & roles)
 
 
+def reader_by_network(request: Request) -> Reader:
+    """Who would ask from there without having signed in."""
+    config = site_of(request).archive.config.web
+    host = request.client.host if request.client else ""
+    return Reader(access_point=network_point(host, config.reading_room_networks, config.partner_networks))
+
+
 def reader_of(request: Request) -> Reader:
     """Who asks, and where they sit: staff by their session, readers by the network they come from."""
     person = person_of(request)
@@ -168,6 +175,9 @@ def reader_of(request: Request) -> Reader:
     if config.reading_room_networks or config.partner_networks:
         point = network_point(request.client.host if request.client else "", config.reading_room_networks, config.partner_networks)
     seat = request.client.host if request.client and lending.has_lent(site_of(request).archive) else ""
+    site = site_of(request)
+    if site.face is not Face.PORTAL and passes.is_good(request.cookies.get(passes.COOKIE, ""), site.archive.clock()):
+        point = AccessPoint.STAFF
     if person is None:
         return ANYONE if point is AccessPoint.PUBLIC and not seat else Reader(access_point=point, seat=seat)
     if person.roles & STAFF:

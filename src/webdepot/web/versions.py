@@ -11,16 +11,16 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.access import timeline
 from webdepot.access.timeline import Bar
 from webdepot.errors import InputError, NotFound
-from webdepot.model import EVERYTHING
+from webdepot.model import EVERYTHING, Capture
 from webdepot.services import citing, lending, replaying
 from webdepot.services.replaying import Narrowed
 from webdepot.url import Match, split_wildcard
-from webdepot.web import address, charts
+from webdepot.web import address, charts, passes
 from webdepot.web.address import Address
 from webdepot.web.charts import DrawnBar
 from webdepot.web.language import CODES
 from webdepot.web.problems import problem, status_for, words_for
-from webdepot.web.site import LANGUAGE_COOKIE, Face, language_of, reader_of, render, site_of
+from webdepot.web.site import LANGUAGE_COOKIE, Face, here, language_of, local_path, person_of, reader_by_network, reader_of, render, site_of
 
 UNSANDBOXED_TYPES = frozenset({"application/pdf"})
 """Browsers show these in a viewer of their own, which a sandbox switches off. They hold no script of the page's origin."""
@@ -147,10 +147,30 @@ def _frame(request: Request, found: Address) -> Response:
     where = address.path_of(found.collection, place.capture.timestamp, place.capture.url)
     site = site_of(request)
     if site.face is Face.PORTAL and site.frame_url != site.portal_url:
-        return RedirectResponse(_on_frame_face(request, where), status_code=302)
+        needed = _pass_for(request, place.capture)
+        return RedirectResponse(site.frame_url + needed + where if needed else _on_frame_face(request, where), status_code=302)
     if place.capture.timestamp != found.timestamp:
         return RedirectResponse(where, status_code=302)
     return render(request, "frame.html", status=_true_status(place), **_frame_values(request, found, place))
+
+
+def enter(request: Request) -> Response:
+    """Takes a pass (`passes.py`) and leads on; a pass that is not good is as if it were not there."""
+    request.state.is_archived = True
+    site, token = site_of(request), request.path_params["token"]
+    response = RedirectResponse(local_path(here(request).removeprefix(f"/-/pass/{token}")), status_code=302)
+    if passes.is_good(token, site.archive.clock()):
+        secure = site.archive.config.web.secure_cookies
+        response.set_cookie(passes.COOKIE, token, max_age=passes.LASTS_S, httponly=True, samesite="lax", secure=secure)
+    return response
+
+
+def _pass_for(request: Request, capture: Capture) -> str:
+    """The first steps of a path to what this reader may see as staff and from no other place; empty where no pass is needed."""
+    archive = site_of(request).archive
+    if person_of(request) is None or replaying.is_open_to(archive, capture, reader_by_network(request)):
+        return ""
+    return f"/-/pass/{passes.made(archive.clock())}"
 
 
 def _true_status(place: replaying.Place) -> int:
@@ -179,7 +199,8 @@ def _frame_values(request: Request, found: Address, place: replaying.Place) -> d
     raw = site.replay_url + address.path_of(found.collection, capture.timestamp + "id_", capture.url)
     shown_at = site.portal_url + address.path_of(found.collection, capture.timestamp, capture.url)
     asked = {"url": capture.url, "at": capture.timestamp}
-    start = site.replay_url + "/-/start" + address.path_of(found.collection, capture.timestamp + "mp_", capture.url)
+    needed = _pass_for(request, capture) if site.face is Face.PORTAL else ""
+    start = site.replay_url + needed + "/-/start" + address.path_of(found.collection, capture.timestamp + "mp_", capture.url)
     return {
         "place": place,
         "capture": capture,

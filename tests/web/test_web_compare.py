@@ -1,0 +1,73 @@
+"""The page that compares two versions, with screenshots where a harvest took them."""
+
+from collections.abc import Iterator
+
+import pytest
+from museum import EDITIONS, NOW, PICTURE, SITE, Served, Warc, ask, make_home, serving
+
+from webdepot.access.policy import RuleAnswer
+from webdepot.archive import Archive
+from webdepot.container import shelf
+from webdepot.quality import screenshots
+from webdepot.services import harvesting, ruling
+
+SHOTS = "http://shots.example"
+FIRST, SECOND = "20150101000000", "20160101000000"
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("compared")
+    warcs = []
+    for number, stamp in enumerate((FIRST, SECOND)):
+        warc = Warc(folder / f"{number}.warc.gz")
+        warc.response(f"{SHOTS}/", stamp, f"<title>S</title><p>Hours: ten to {number + 4}</p><a href='/{number}'>a</a>".encode())
+        warc.response(f"{SHOTS}/same", stamp, b"<title>S</title><p>Same</p>")
+        warc.response(f"{SHOTS}/closed", stamp, f"<p>{number}</p>".encode())
+        fields = {"WARC-Type": "resource", "Content-Type": "image/png"}
+        warc.raw(f"urn:view:{SHOTS}/", stamp, PICTURE, fields)
+        warcs.append(warc.write())
+    alone = Warc(folder / "alone.warc.gz").response(f"{SHOTS}/once", FIRST, b"<p>once</p>")
+    home = make_home(folder / "home", *warcs, alone.write())
+    with Archive.open(home, clock=lambda: NOW) as archive:
+        for harvest in harvesting.latest(archive, 5):
+            with archive.database.transaction() as connection:
+                (container,) = shelf.of_harvest(connection, harvest.id)
+                with archive.open_container(container.name) as stream:
+                    screenshots.replace(connection, harvest.id, list(screenshots.iter_in(stream, container.name)))
+        ruling.add(archive, f"{SHOTS}/closed", answer=RuleAnswer.REFUSE, captured_to="2015", public_text="Closed.")
+    with serving(home) as running:
+        yield running
+
+
+def test_words_links_and_screenshots(compared: Served):
+    text = ask(f"{compared.frame}/compare?url={SHOTS}/&at={SECOND}").text
+    assert "<del>4</del>" in text and "<ins>5</ins>" in text and "2 lines differ" in text
+    assert f"{SHOTS}/0" in text and f"{SHOTS}/1" in text
+    assert text.count('class="over"') == 1 and text.count("<iframe") == 2
+    picture = ask(f"{compared.frame}/compare/picture?url={SHOTS}/&at={FIRST}")
+    assert (picture.status, picture.body, picture.headers["Content-Type"]) == (200, PICTURE, "image/png")
+    assert ask(f"{compared.frame}/compare/picture?url={SHOTS}/same&at={FIRST}").status == 404
+
+
+def test_the_same_bytes(compared: Served):
+    assert "byte for byte" in ask(f"{compared.frame}/compare?url={SHOTS}/same&at={SECOND}&with={FIRST}").text
+
+
+@pytest.mark.parametrize("query", ["", "url=&at=2015", f"url={SHOTS}/&at=99", f"url={SHOTS}/&with=x"])
+def test_a_wrong_question_is_told(compared: Served, query: str):
+    answer = ask(f"{compared.frame}/compare?{query}")
+    assert answer.status == 400 and "Traceback" not in answer.text
+
+
+def test_what_cannot_be_compared(compared: Served):
+    once = ask(f"{compared.frame}/compare?url={SHOTS}/once&at={FIRST}")
+    assert once.status == 404 and "but one version" in once.text
+    assert ask(f"{compared.frame}/compare?url={SHOTS}/never&at={FIRST}").status == 404
+    closed = ask(f"{compared.frame}/compare?url={SHOTS}/closed&at={FIRST}&with={SECOND}")
+    assert "1 January 2015" not in closed.text and "<p>0<" not in closed.text, "a closed version is as if it were not there"
+
+
+def test_the_portal_leads_to_the_face_that_may_frame_pages(served: Served):
+    answer = ask(f"{served.portal}/compare?url={SITE}/&at={EDITIONS[1]}")
+    assert answer.status == 302 and answer.headers["Location"].startswith(served.frame)
