@@ -438,3 +438,21 @@ def test_a_killed_scheduler_leaves_a_harvest_that_another_ends(real_home: Path, 
         (after,) = harvests_of(archive, target)
         assert (after.id, after.state) == (harvest.id, HarvestState.FINISHED) and after.counts["fetched"] >= 26
         assert len([page for page in site.asked if "/p" in page]) == 25
+
+
+def test_serve_runs_the_scheduler_and_stops_it_tidily(real_home: Path, site: Site):
+    command = [sys.executable, "-c", "from webdepot.cli.main import main; main()", "--home", str(real_home), "serve"]
+    process = subprocess.Popen([*command, "--port", "0", "--replay-port", "0", "--json"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        assert "portal" in json.loads(process.stdout.readline())
+        with Archive.open(real_home) as archive:
+            target = cleared(archive, f"http://localhost:{site.port}/")
+            planning.set_plan(archive, target, daily("2030-01-01"), profile="quick")
+            planning.run_now(archive, target)
+            wait_for(lambda: planning.queue(archive, TurnState.DONE).rows)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        status = process.wait(60)
+        process.stdout.close()
+    assert status == 0

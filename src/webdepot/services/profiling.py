@@ -18,7 +18,7 @@ from webdepot.harvest.judge import Judge
 from webdepot.harvest.profile import Profile
 from webdepot.harvest.scope import Step
 from webdepot.model import Candidate, Hop, Target, Verdict
-from webdepot.provenance import Event, append
+from webdepot.provenance import Event, append, difference
 from webdepot.selection import targets
 from webdepot.services import harvest_options, harvesting
 from webdepot.services.harvest_options import HarvestOptions
@@ -73,9 +73,11 @@ def text_of(archive: Archive, name: str) -> str:
 
 def save(archive: Archive, name: str, text: str, *, agent: str = "") -> Profile:
     """Check and keep a profile in its file, with an event; ConfigError says what is wrong with the text."""
+    before = text_of(archive, name)
     saved = profiles.save(archive.home, name, text)
+    detail = difference({"text": before}, {"text": text})
     with archive.database.transaction() as connection:
-        event = Event(at=archive.clock(), agent=agent or archive.agent, action="saved", subject_kind="profile", subject=name)
+        event = Event(at=archive.clock(), agent=agent or archive.agent, action="saved", subject_kind="profile", subject=name, detail=detail)
         append(connection, event)
     return saved
 

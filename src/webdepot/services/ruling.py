@@ -15,7 +15,7 @@ from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.ports import Closed
-from webdepot.provenance import Event, append
+from webdepot.provenance import Event, append, difference
 from webdepot.times import period_of, to_timestamp
 from webdepot.url import Match, from_typed, host_of, key_range, split_wildcard
 
@@ -149,6 +149,14 @@ def _edge(text: str, *, end: bool) -> str:
 
 
 def _event(archive: Archive, rule: Rule, action: str, words: str, agent: str) -> Event:
+    facts: dict[str, object] = {
+        "answer": rule.answer.value,
+        "prefix": rule.prefix,
+        "exact": rule.exact,
+        "reason": rule.reason,
+        "public_text": rule.public_text,
+        "note": rule.private_note,
+    }
     return Event(
         at=archive.clock(),
         agent=agent[:200],
@@ -156,13 +164,7 @@ def _event(archive: Archive, rule: Rule, action: str, words: str, agent: str) ->
         subject_kind="access rule",
         subject=str(rule.id),
         message=words,
-        detail={
-            "prefix": rule.prefix,
-            "exact": rule.exact,
-            "reason": rule.reason,
-            "public_text": rule.public_text,
-            "note": rule.private_note,
-        },
+        detail=difference(facts, {}) if action == "took back" else difference({}, facts),
     )
 
 

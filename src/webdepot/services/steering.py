@@ -20,7 +20,7 @@ from webdepot.harvest.live import Live
 from webdepot.harvest.log import JSON_NAME, Recent
 from webdepot.harvest.reports import Kind, Report
 from webdepot.model import Harvest, HarvestKind, HarvestState
-from webdepot.provenance import Event, append
+from webdepot.provenance import Event, append, difference
 from webdepot.services import harvest_options, harvest_parts, harvesting, keeping
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.url import from_typed
@@ -88,7 +88,8 @@ def change(archive: Archive, harvest: str, changes: Mapping[str, object], *, by:
     found = _open(archive, harvest)
     changed = harvest_options.changed(watched.options, changes)
     harvest_options.settings_of(archive, found.seeds, changed, agent="check")  # a rule that is none is told now, not in the crawl
-    return _give(archive, found, Verb.CHANGE, by=by, reason=reason, changes=changes)
+    before = {name: _plain(getattr(watched.options, name)) for name in changes}
+    return _give(archive, found, Verb.CHANGE, by=by, reason=reason, changes=changes, before=before)
 
 
 def use_profile(archive: Archive, harvest: str, options: HarvestOptions, *, by: str = "", reason: str = "") -> Order:
@@ -182,11 +183,12 @@ def _give(
     reason: str,
     urls: Sequence[str] = (),
     changes: Mapping[str, object] | None = None,
+    before: Mapping[str, object] | None = None,
 ) -> Order:
     agent = by or archive.agent
     folder = harvesting.folder_of(archive, harvest)
     order = control.give(folder, verb, at=archive.clock(), by=agent, reason=reason, urls=urls, changes=changes)
-    detail = {"urls": list(urls[:20]), "changes": dict(changes or {})}
+    detail = {"urls": list(urls[:20]), **(difference(before or {}, changes or {}) if changes else {})}
     with archive.database.transaction() as connection:
         append(
             connection,

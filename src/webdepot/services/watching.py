@@ -1,7 +1,8 @@
 """Formats over collections and years, what shows them, and the watch list: what we hold that is at risk, where, how much, since when."""
 
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -15,7 +16,7 @@ from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.formats.tables import format_counts, identifications, surveys
 from webdepot.harvest.tables import harvests
 from webdepot.model import EVERYTHING, HarvestId
-from webdepot.provenance import Event, append
+from webdepot.provenance import Event, append, difference
 from webdepot.url import key as key_of
 
 SAMPLES = 3
@@ -137,6 +138,7 @@ def load_registry(archive: Archive) -> Registry:
 
 
 def save_registry(archive: Archive, made: Registry, *, by: str) -> None:
+    before = _told(load_registry(archive))
     with archive.database.transaction() as connection:
         registry.save(connection, made, by=by, at=archive.clock())
         event = Event(
@@ -146,8 +148,16 @@ def save_registry(archive: Archive, made: Registry, *, by: str) -> None:
             subject_kind="archive",
             subject="registry of formats",
             message=f"{len(made.entries)} formats, {len(made.software)} programs",
+            detail=difference(before, _told(made)),
         )
         append(connection, event)
+
+
+def _told(made: Registry) -> dict[str, object]:
+    """Entries and programs as plain values, by their identifiers."""
+    entries = {name: asdict(entry) for name, entry in made.entries.items()}
+    software = {name: asdict(program) for name, program in made.software.items()}
+    return dict(json.loads(json.dumps(entries | software, default=str)))
 
 
 def change_entry(archive: Archive, entry: Entry, *, by: str) -> None:
