@@ -180,6 +180,7 @@ addresses = st.builds(
 
 @settings(max_examples=1500)
 @given(addresses)
+@example("http://AA?&CFTOKEN=0&&CFID=0")
 def test_generated_keys_are_those_of_the_reference(address):
     assert url.key(address) == surt(address)
 

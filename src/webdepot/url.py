@@ -302,7 +302,7 @@ def _without_coldfusion_session(query: str) -> str:
     while middle >= 0:
         value = middle + len("&cftoken=")
         argument = query.rfind("&", 0, middle) + 1
-        start = query.rfind("cfid=", argument, middle - 1)
+        start = query.rfind("cfid=", argument, max(middle - 1, 0))
         if start >= 0 and query[value : value + 1] not in ("", "&"):
             end = query.find("&", value)
             return query[:start] + (query[end + 1 :] if end >= 0 else "")
