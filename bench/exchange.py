@@ -49,7 +49,9 @@ from webdepot.services import exchanging, partnering, taking_over
 from webdepot.exchange import incoming, partners, regbib, markup
 with Archive.open(Path(sys.argv[1]), agent="bench") as archive:
     partnering.add(archive, "a", sys.argv[2] + "/oai")
-    exchanging.harvest(archive, "a")
+    import time
+    while not exchanging.harvest(archive, "a").new:  # a large object can be seen when its datestamp has come
+        time.sleep(2)
     with archive.database.reading() as connection:
         partner = partners.get(connection, "a")
         (record,) = partners.in_state(connection, "a", partners.RecordState.NEW, limit=1)
