@@ -68,7 +68,16 @@ def test_every_route_lets_in_whom_the_table_says(ruled: Served, cookies, role):
 
 def test_every_changing_route_asks_for_a_role_or_is_meant_for_everybody():
     everybody = {page.path for page in PORTAL_PAGES if set(page.methods) - {"GET"} and not page.roles}
-    assert everybody <= {"/sign-in", "/sign-out", "/suggest", "/complain", "/answer/{token}"}
+    assert everybody <= {
+        "/oai",
+        "/-/left/{address:path}",
+        "/-/seat/{address:path}",
+        "/sign-in",
+        "/sign-out",
+        "/suggest",
+        "/complain",
+        "/answer/{token}",
+    }
     for page in PORTAL_PAGES:
         assert page.methods in (("GET",), ("POST",)), page.path
 
