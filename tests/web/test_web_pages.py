@@ -86,7 +86,7 @@ def test_the_frame_has_banner_time_bar_and_a_sandboxed_page(served: Served):
         assert f'href="/all/{step}/{SITE}/"' in text
     assert f'src="{served.replay}/-/start/all/{EDITIONS[1]}mp_/{SITE}/"' in text
     assert 'sandbox="allow-scripts allow-same-origin' in text and "allow-top-navigation" not in text and "allow-popups" not in text
-    assert '<noscript><p class="no-script">To rebuild archived pages your browser needs JavaScript' in text
+    assert '<noscript><p class="no-script">Without JavaScript an archived page is shown ' in text
     assert f'<a href="{served.replay}/all/{EDITIONS[1]}id_/{SITE}/">' in text
     assert f'href="{served.portal}/all/*/{SITE}/"' in text
     assert "The archive does not answer for its content" in text
