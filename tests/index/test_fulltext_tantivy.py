@@ -109,12 +109,14 @@ def test_a_killed_writer_leaves_a_usable_index_that_catches_up(tmp_path):
     folder = tmp_path / "text"
     ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program), str(folder), str(Path(__file__).parent)], check=False)
     assert ended.returncode == -9
+    assert list(folder.glob("sorting-*"))
     index = TantivyTextIndex(folder, memory_bytes=16 << 20)
     assert index.containers() == {"whole"}
     assert index.find(TextQuery(words=("words",))).pages == 100
     assert index.add("torn", [page(f"http://a.org/{at}", "20210101000000", "other") for at in range(1000)]) == 1000
     assert index.find(TextQuery(words=("other",))).pages == 1000
     assert index.find(TextQuery(words=("words",), as_of=from_timestamp("2022"))).pages == 0
+    assert not list(folder.glob("sorting-*"))
 
 
 def test_pages_that_do_not_fit_into_memory_are_sorted_on_disk(tmp_path):
