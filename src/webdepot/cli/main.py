@@ -6,47 +6,74 @@ Exit codes: 0 done · 1 failed, findings, or not found · 2 wrong usage, input o
 """
 
 import errno
+import importlib
 import sqlite3
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
 from webdepot.archive import VERSION
-from webdepot.cli import (
-    account,
-    archive,
-    case,
-    cdx,
-    config,
-    demo,
-    depot,
-    formats,
-    harvest,
-    home,
-    index,
-    organisation,
-    package,
-    partner,
-    permission,
-    profile,
-    quality,
-    review,
-    rule,
-    schedule,
-    scope,
-    search,
-    serve,
-    statistics,
-    target,
-)
 from webdepot.cli.call import Call, Json, Quiet, default_home
 from webdepot.cli.output import Output, plain
 from webdepot.database import explain
 from webdepot.errors import NoSpace, WebdepotError
 
 EXIT_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command of its own, or, without a function, a noun with its commands. Its module is loaded when it is asked for."""
+
+    name: str
+    module: str
+    function: str = ""
+    epilog: str | None = None
+
+
+COMMANDS = (
+    Command(name="init", module="home", function="init", epilog="Example: webdepot init /srv/webarchive"),
+    Command(
+        name="archive", module="archive", function="archive", epilog="Example: webdepot archive https://www.example.org/ --limit-pages 500"
+    ),
+    Command(name="import", module="archive", function="import_", epilog="Example: webdepot import old/*.arc.gz more-warcs/"),
+    Command(name="search", module="search", function="search", epilog="Example: webdepot search '\"town council\" after:2010' --json"),
+    Command(name="serve", module="serve", function="serve", epilog="Example: webdepot serve --port 8080"),
+    Command(name="scheduler", module="schedule", function="scheduler", epilog="Example: webdepot scheduler --once"),
+    Command(name="status", module="home", function="status", epilog="Example: webdepot status --json"),
+    Command(name="doctor", module="home", function="doctor", epilog="Example: webdepot doctor --mend"),
+    Command(name="demo", module="demo", function="demo", epilog="Example: webdepot --home demo-home demo"),
+    Command(name="organisation", module="organisation"),
+    Command(name="harvest", module="harvest"),
+    Command(name="profile", module="profile"),
+    Command(name="target", module="target"),
+    Command(name="permission", module="permission"),
+    Command(name="schedule", module="schedule"),
+    Command(name="review", module="review"),
+    Command(name="case", module="case"),
+    Command(name="scope", module="scope"),
+    Command(name="quality", module="quality"),
+    Command(name="formats", module="formats"),
+    Command(name="index", module="index"),
+    Command(name="cdx", module="cdx", function="cdx", epilog="Example: webdepot cdx 'example.org/*' --filter '=status:200' --limit 20"),
+    Command(name="rule", module="rule"),
+    Command(
+        name="statistics",
+        module="statistics",
+        function="statistics",
+        epilog="Example: webdepot statistics --from 2026-01 --to 2026-06 --csv > usage.csv",
+    ),
+    Command(name="package", module="package"),
+    Command(name="partner", module="partner"),
+    Command(name="depot", module="depot"),
+    Command(name="account", module="account"),
+    Command(name="config", module="config"),
+)
+"""In the order a newcomer meets them."""
 
 
 def _version(asked: bool) -> None:
@@ -67,8 +94,8 @@ def before(
     context.obj = Call(home=(home_folder or default_home()).expanduser().absolute(), json=json, quiet=quiet)
 
 
-def build_app() -> typer.Typer:
-    """The whole program: commands in the order a newcomer meets them."""
+def build_app(only: str = "") -> typer.Typer:
+    """The whole program; or with one command only, which starts several times as fast."""
     app = typer.Typer(
         name="webdepot",
         help="A complete web archive: harvest, check, keep, search and replay web sites.",
@@ -78,42 +105,30 @@ def build_app() -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(before)
-    app.command(epilog="Example: webdepot init /srv/webarchive")(home.init)
-    app.command(epilog="Example: webdepot archive https://www.example.org/ --limit-pages 500")(archive.archive)
-    app.command(name="import", epilog="Example: webdepot import old/*.arc.gz more-warcs/")(archive.import_)
-    app.command(epilog="Example: webdepot search '\"town council\" after:2010' --json")(search.search)
-    app.command(epilog="Example: webdepot serve --port 8080")(serve.serve)
-    app.command(epilog="Example: webdepot scheduler --once")(schedule.scheduler)
-    app.command(epilog="Example: webdepot status --json")(home.status)
-    app.command(epilog="Example: webdepot doctor --mend")(home.doctor)
-    app.command(epilog="Example: webdepot --home demo-home demo")(demo.demo)
-    app.add_typer(organisation.commands, name="organisation")
-    app.add_typer(harvest.commands, name="harvest")
-    app.add_typer(profile.commands, name="profile")
-    app.add_typer(target.commands, name="target")
-    app.add_typer(permission.commands, name="permission")
-    app.add_typer(schedule.commands, name="schedule")
-    app.add_typer(review.commands, name="review")
-    app.add_typer(case.commands, name="case")
-    app.add_typer(scope.commands, name="scope")
-    app.add_typer(quality.commands, name="quality")
-    app.add_typer(formats.commands, name="formats")
-    app.add_typer(index.commands, name="index")
-    app.command(epilog="Example: webdepot cdx 'example.org/*' --filter '=status:200' --limit 20")(cdx.cdx)
-    app.add_typer(rule.commands, name="rule")
-    app.command(epilog="Example: webdepot statistics --from 2026-01 --to 2026-06 --csv > usage.csv")(statistics.statistics)
-    app.add_typer(package.commands, name="package")
-    app.add_typer(partner.commands, name="partner")
-    app.add_typer(depot.commands, name="depot")
-    app.add_typer(account.commands, name="account")
-    app.add_typer(config.commands, name="config")
+    for command in [found for found in COMMANDS if found.name == only] or COMMANDS:
+        module = importlib.import_module(f"webdepot.cli.{command.module}")
+        if command.function:
+            app.command(name=command.name, epilog=command.epilog)(getattr(module, command.function))
+        else:
+            app.add_typer(module.commands, name=command.name)
     return app
+
+
+def asked(arguments: Sequence[str]) -> str:
+    """The command that is asked for; empty when it is none, or when all must be known (to help, to correct a typing error)."""
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--home":
+            next(rest, None)
+        elif not argument.startswith("-"):
+            return argument
+    return ""
 
 
 def main() -> None:
     """Run the program; every error becomes one line of words and its exit code, never a traceback."""
     try:
-        build_app()()
+        build_app(asked(sys.argv[1:]))()
     except WebdepotError as error:
         _fail(str(error), error.exit_status)
     except sqlite3.OperationalError as error:
