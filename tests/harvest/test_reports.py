@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from webdepot.harvest import live, reports
 from webdepot.harvest.estimate import Basis, Sampler
-from webdepot.harvest.host_book import HostCounts
+from webdepot.harvest.host_book import MOST_SHOWN, HostCounts
 from webdepot.harvest.reports import Kind
 from webdepot.harvest.result import CrawlProgress
 
@@ -154,6 +154,6 @@ def test_live_numbers_are_written_and_read(tmp_path: Path) -> None:
     assert last is not None
     assert (last.fetched, last.at, last.refusals) == (2, NOW, {"outside": 7})
     assert [host.host for host in last.hosts][:2] == ["h99.example", "h98.example"]
-    assert len(last.hosts) == live.MOST_HOSTS
+    assert len(last.hosts) == MOST_SHOWN
     (tmp_path / live.FILE_NAME).write_text("{half")
     assert live.read(tmp_path) is None

@@ -41,6 +41,8 @@ Already = Callable[[str, str], Row | None]
 
 MOST_FINDINGS = 1000
 BUNDLE_FILES = 48
+SMALL_BYTES = 4 << 20
+"""A container up to this size is looked at by one guard: starting another would take longer than the files."""
 BUNDLE_BYTES = 4 << 20
 """So much goes to a guard at once."""
 _WITH_PAYLOAD = frozenset((RecordKind.RESPONSE, RecordKind.RESOURCE, RecordKind.CONVERSION))
@@ -124,7 +126,8 @@ def of_container(
         stream = stack.enter_context(path.open("rb"))
         shelf = stack.enter_context(closing(_Shelf()))
         observed = _Observed()
-        desk = stack.enter_context(_Desk(shelf, observed, signatures, limits, workers, checked))
+        guards = workers if path.stat().st_size > SMALL_BYTES else 1
+        desk = stack.enter_context(_Desk(shelf, observed, signatures, limits, guards, checked))
         desk.wait_until_ready()
         ready = time.monotonic()
         for record in iter_records(stream, name, on_finding=observed.add):
