@@ -5,6 +5,8 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := demo-home
+# Where somebody has switched it off, every command that the tests start would compile the whole program anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 help:
 	@echo "make run          archive a sample site in five editions and open the portal at http://127.0.0.1:8080"
