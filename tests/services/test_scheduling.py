@@ -369,7 +369,7 @@ def start_scheduler(home: Path) -> subprocess.Popen:
     return process
 
 
-def wait_for(question, *, seconds: float = 240.0):
+def wait_for(question, *, seconds: float = 90.0):
     """The first true answer."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

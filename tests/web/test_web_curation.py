@@ -88,7 +88,8 @@ def test_the_path_of_a_site_in_the_portal(office: Served, cookies, box: LetterBo
     refused = post(office, f"{where}/decide", curator, act="select")
     assert refused.status == 409 and "only what is judged" in refused.text
     fields = {"answer-national": "1", "reason-national": EVIL, "answer-cultural": "1", "reason-cultural": "clocks"}
-    assert post(office, f"{where}/answers", curator, **fields).status == 303
+    told = post(office, f"{where}/answers", curator, **fields)
+    assert told.status == 303, told.text
     assert post(office, f"{where}/decide", curator, act="select").status == 303
     assert post(office, f"{where}/contacts", curator, name=EVIL, mail="owner@museum.example", language="nl").status == 303
     page = get(office, where, curator)
@@ -178,10 +179,15 @@ def test_a_template_and_the_criteria_are_changed_with_care(office: Served, cooki
     boss = cookies["administrator"]
     given = {"code-0": "ours", "question-0": EVIL, "kind-0": "yes-no", "weight-0": "2", "required-0": "1", "roles-0": "curator"}
     assert post(office, "/criteria", cookies["curator"], **given).status == 403
-    assert post(office, "/criteria", boss, **given).status == 303
-    assert harmless(get(office, "/criteria", boss).text)
     with office.archive() as archive:
-        assert [one.code for one in selecting.criteria_of(archive)] == ["ours"]
+        before = selecting.criteria_of(archive)
+        assert post(office, "/criteria", boss, **given).status == 303
+        try:
+            assert harmless(get(office, "/criteria", boss).text)
+            assert [one.code for one in selecting.criteria_of(archive)] == ["ours"]
+        finally:
+            # The other tests of this office, in whatever order, answer the criteria that came with the program.
+            selecting.set_criteria(archive, before)
 
 
 @pytest.fixture(scope="module")

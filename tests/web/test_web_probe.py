@@ -18,7 +18,6 @@ from probe_site import GROUPS, HOST, OTHER, harvested
 pytestmark = pytest.mark.browser
 BEYOND_THE_WORKER = {
     "script: Function": "code made by `new Function` is not rewritten, so `location` there is the browser's own",
-    "script: document.open and write into a frame": "the worker loads a blank frame anew after the page has written into it",
     "worker: address": "workers see the address they are replayed under",
     "storage: caches": "what a page puts into a cache of its own is not found again",
 }

@@ -24,6 +24,10 @@ function came(element, width) {
   });
 }
 
+function after(milliseconds) {
+  return new Promise(function (done) { setTimeout(done, milliseconds); });
+}
+
 function until(condition) {
   return new Promise(function (yes) {
     (function look() {
