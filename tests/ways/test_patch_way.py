@@ -57,6 +57,18 @@ def test_patched_pictures_are_one_version(site, webdepot, broken, tmp_path):
     webdepot("depot", "verify", home / "depot")
 
 
+def test_the_next_harvest_is_compared_with_parent_and_patch(site, webdepot, broken):
+    webdepot("quality", "patch", broken, "--quiet")
+    site.page("/late.html", "Late", "<p>A page that was not there before, with words enough to be one.</p>")
+    site.pages["/p/0.png"] = (200, {"Content-Type": "image/png"}, PNG + b"another picture")
+    status, headers, start = site.pages["/"]
+    site.pages["/"] = (status, headers, start.replace(b"<img src='/never.png'>", b"<a href='/late.html'>late</a>"))
+    again = json.loads(webdepot("archive", f"{site.url}/", "--delay", "0", "--allow-private", "--json", "--quiet").stdout)
+    told = json.loads(webdepot("quality", "check", again["harvest"], "--json", "--quiet").stdout.splitlines()[-1])
+    # New is late.html alone: pictures that a patch brought are not. Changed are the start page and one picture.
+    assert told["counts"] == {"quality.since-before": 1, "quality.file-new": 1, "quality.file-changed": 2}
+
+
 def test_a_killed_patch_goes_on(site, webdepot, program, broken, tmp_path):
     site.requests.clear()
     asked = [program, "--home", tmp_path / "home", "quality", "patch", broken, "--quiet"]

@@ -310,12 +310,13 @@ def _earlier(archive: Archive, harvest: Harvest) -> list[Harvest]:
 
 
 def _captures(archive: Archive, harvest: Harvest) -> Iterator[Capture]:
-    """What a harvest brought, from its package or from its containers."""
-    if harvest.state is HarvestState.KEPT:
-        yield from package.iter_captures(archive.store, package.read(archive.store, package.id_of(harvest.id)))
-        return
-    for container in _containers(archive, harvest):
-        yield from entry.of_container(archive.container_path(container.name), container.name, on_finding=lambda _: None)
+    """What a harvest and then its patches brought, from their packages or from their containers."""
+    for each in (harvest, *patches_of(archive, harvest)):
+        if each.state is HarvestState.KEPT:
+            yield from package.iter_captures(archive.store, package.read(archive.store, package.id_of(each.id)))
+            continue
+        for container in _containers(archive, each):
+            yield from entry.of_container(archive.container_path(container.name), container.name, on_finding=lambda _: None)
 
 
 def _false_pages(archive: Archive, harvest: Harvest) -> dict[str, tuple[str, str]]:
@@ -328,15 +329,17 @@ def _false_pages(archive: Archive, harvest: Harvest) -> dict[str, tuple[str, str
 
 
 def _profile(archive: Archive, harvest: Harvest) -> Profile:
+    """Numbers of a harvest with its patches, except for the time: when somebody patched it says nothing about the site."""
+    whole = (harvest, *patches_of(archive, harvest))
     with archive.database.reading() as connection:
-        shares = report.shares(connection, [harvest.id])
+        shares = report.shares(connection, [each.id for each in whole])
     types: dict[str, int] = {}
     for each in shares:
         types[each.mime] = types.get(each.mime, 0) + each.uris
     ended = harvest.ended_at or harvest.started_at
     return Profile(
-        documents=harvest.counts.get("fetched", 0),
-        size_bytes=harvest.counts.get("bytes", 0),
+        documents=sum(each.counts.get("fetched", 0) for each in whole),
+        size_bytes=sum(each.counts.get("bytes", 0) for each in whole),
         duration_s=(ended - harvest.started_at).total_seconds(),
         types=types,
     )
