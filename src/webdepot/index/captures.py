@@ -18,48 +18,40 @@ give the one written last: a redirect from http to https comes before its page.
 Any number of threads read; one writes at a time. https://sqlite.org/withoutrowid.html
 """
 
-import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from webdepot import digest as digests
 from webdepot import times
+from webdepot.index.capture_rows import (
+    INSERT,
+    SCHEMA,
+    TABLES,
+    capture_of,
+    digest_of,
+    number_of,
+    numbers_of_keys,
+    numbers_of_mimes,
+    order,
+    position_of,
+    row_of,
+)
 from webdepot.index.sqlite_file import SqliteFile
-from webdepot.model import EVERYTHING, Capture, Location, RecordKind
+from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import ANY_TIME, Position, Span, Tally, place_of
 from webdepot.times import Period
 from webdepot.url import KEY_VERSION
 from webdepot.url import key as key_of
 
-SCHEMA = 2
 PAGE_ROWS = 500
 FIRST_ROWS = 16
 """Of the first page of a walk through the versions of one key: most walks end there."""
 _BATCH = 2000
 
-_TABLES = """
-CREATE TABLE keys (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, url TEXT NOT NULL);
-CREATE TABLE containers (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, collection INTEGER NOT NULL, captures INTEGER NOT NULL);
-CREATE TABLE collections (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-CREATE TABLE mimes (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
-CREATE TABLE captures (
-    key INTEGER NOT NULL, timestamp INTEGER NOT NULL, container INTEGER NOT NULL, offset INTEGER NOT NULL,
-    length INTEGER NOT NULL, collection INTEGER NOT NULL, kind INTEGER NOT NULL, status INTEGER NOT NULL, mime INTEGER NOT NULL,
-    digest BLOB, url TEXT, redirect TEXT, refers_to_url TEXT, refers_to_timestamp TEXT, loops INTEGER NOT NULL,
-    PRIMARY KEY (key, timestamp, container, offset)
-) WITHOUT ROWID;
-CREATE INDEX by_collection ON captures (key, collection, timestamp);
-CREATE INDEX by_loop ON captures (key, timestamp) WHERE loops = 1;
-CREATE INDEX by_digest ON captures (substr(digest, 1, 8)) WHERE kind = 0;
-CREATE INDEX by_time ON captures (timestamp) WHERE kind = 0 AND status = 200 AND mime <= 2;
-CREATE INDEX by_container ON captures (container);
-INSERT INTO mimes VALUES (1, 'text/html'), (2, 'application/xhtml+xml');
-"""
 # The order of the joins and the index are said, not left to SQLite's guess: it has no statistics of a growing file.
 _SELECT = """
 SELECT keys.key, captures.timestamp, coalesce(captures.url, keys.url), captures.kind, captures.status, mimes.name, captures.digest,
@@ -81,8 +73,6 @@ WHERE one.container = (SELECT id FROM containers WHERE name = :name) AND one.kin
     AND other.container <> one.container)
 """
 _LATEST = _SELECT.format(order="captures INDEXED BY by_time CROSS JOIN keys ON keys.id = captures.key")
-_KNOWN_KEYS = "SELECT keys.key, keys.id, keys.url FROM json_each(?) AS asked CROSS JOIN keys ON keys.key = asked.value"
-_INSERT = "INSERT OR REPLACE INTO captures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _REPLACE = """
 UPDATE captures SET loops = 1 WHERE key = (SELECT id FROM keys WHERE key = ?) AND timestamp = ?
 AND container = (SELECT id FROM containers WHERE name = ?) AND offset = ?
@@ -99,29 +89,15 @@ SELECT timestamp / :width, count(*), min(timestamp), max(timestamp), max(changed
     FROM captures WHERE {where}
 ) GROUP BY 1 ORDER BY 1
 """
-# The numbers are in the file: add to the end, never renumber.
-_KINDS = (
-    RecordKind.RESPONSE,
-    RecordKind.REVISIT,
-    RecordKind.RESOURCE,
-    RecordKind.CONVERSION,
-    RecordKind.METADATA,
-    RecordKind.REQUEST,
-    RecordKind.WARCINFO,
-    RecordKind.CONTINUATION,
-    RecordKind.UNKNOWN,
-)
-_KIND_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 _ALWAYS = 10**14 - 1
 _Stretch = tuple[int, int]
-_ALGORITHMS = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
 
 
 class SqliteCaptureIndex:
     """The `CaptureIndex` of one machine. Conflict when the file was made by another version, CorruptData when it is damaged."""
 
     def __init__(self, path: Path) -> None:
-        self._file = SqliteFile(path, what="index of addresses", tables=_TABLES, made_with={"schema": SCHEMA, "key version": KEY_VERSION})
+        self._file = SqliteFile(path, what="index of addresses", tables=TABLES, made_with={"schema": SCHEMA, "key version": KEY_VERSION})
         self._rows = self._file.rows
 
     def close(self) -> None:
@@ -134,9 +110,9 @@ class SqliteCaptureIndex:
             number = self._clear(connection, container, collection)
             collection_number = connection.execute("SELECT collection FROM containers WHERE id = ?", (number,)).fetchone()[0]
             waiting = iter(captures)
-            while batch := sorted(islice(waiting, _BATCH), key=_order):
-                keys, mimes = _numbers_of_keys(connection, batch), _numbers_of_mimes(connection, batch)
-                connection.executemany(_INSERT, [_row(capture, number, collection_number, keys, mimes) for capture in batch])
+            while batch := sorted(islice(waiting, _BATCH), key=order):
+                keys, mimes = numbers_of_keys(connection, batch), numbers_of_mimes(connection, batch)
+                connection.executemany(INSERT, [row_of(capture, number, collection_number, keys, mimes) for capture in batch])
             added: int = connection.execute("SELECT count(*) FROM captures WHERE container = ?", (number,)).fetchone()[0]
             connection.execute("UPDATE containers SET captures = ? WHERE id = ?", (added, number))
         return added
@@ -147,7 +123,7 @@ class SqliteCaptureIndex:
             connection.execute("DELETE FROM containers WHERE id = ?", (number,))
 
     def replace(self, captures: Iterable[Capture]) -> None:
-        found = ((one.key, _number(one.timestamp), one.location.container, one.location.offset) for one in captures)
+        found = ((one.key, number_of(one.timestamp), one.location.container, one.location.offset) for one in captures)
         with self._file.transaction() as connection:
             connection.executemany(_REPLACE, found)
 
@@ -170,7 +146,7 @@ class SqliteCaptureIndex:
     # --- one capture ---
 
     def closest(self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None:
-        wanted = _number(timestamp)
+        wanted = number_of(timestamp)
         if spans is ANY_TIME:
             return self._nearest(key, wanted, timestamp, collection)
         earlier = self._last_of(key, _before(spans, wanted), collection)
@@ -188,10 +164,10 @@ class SqliteCaptureIndex:
         return self._last_of(key, _before(spans, _ALWAYS), collection)
 
     def before(self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None:
-        return self._last_of(key, _before(spans, _number(timestamp) - 1), collection)
+        return self._last_of(key, _before(spans, number_of(timestamp) - 1), collection)
 
     def after(self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None:
-        return self._first_of(key, _from(spans, _number(timestamp) + 1), collection)
+        return self._first_of(key, _from(spans, number_of(timestamp) + 1), collection)
 
     def _nearest(self, key: str, wanted: int, timestamp: str, collection: str) -> Capture | None:
         """The same where all time is open, as nearly always: both seeks in one question."""
@@ -205,7 +181,7 @@ class SqliteCaptureIndex:
         if not last_of:
             return None
         nearest = min(last_of, key=lambda stamp: (times.gap_s(timestamp, f"{stamp:014d}"), stamp))
-        return _capture(last_of[nearest])
+        return capture_of(last_of[nearest])
 
     def _first_of(self, key: str, stretches: Iterable[_Stretch], collection: str) -> Capture | None:
         return next((found for start, end in stretches if (found := self._one("min", key, start, end, collection))), None)
@@ -221,7 +197,7 @@ class SqliteCaptureIndex:
             SELECT {end}(captures.timestamp) FROM captures {index} WHERE captures.key = (SELECT id FROM keys WHERE key = :key) {narrowed}
             AND captures.timestamp BETWEEN :start AND :stop) ORDER BY captures.container DESC, captures.offset DESC LIMIT 1"""  # noqa: S608
         rows = self._rows(found, {"key": key, "start": start, "stop": stop, **values})
-        return _capture(rows[0]) if rows else None
+        return capture_of(rows[0]) if rows else None
 
     def find_digest(self, digest: str, *, url: str) -> Capture | None:
         wanted = digests.parse(digest)
@@ -235,7 +211,7 @@ class SqliteCaptureIndex:
         # The index is ordered by digest, then key: the URL's own captures are one seek away, however many others share the bytes.
         own = f"{same} AND captures.key = (SELECT id FROM keys WHERE key = :key) ORDER BY captures.timestamp LIMIT 1"  # noqa: S608
         found = self._rows(own, values) or rows
-        return _capture(found[0]) if found else None
+        return capture_of(found[0]) if found else None
 
     # --- many captures ---
 
@@ -272,10 +248,10 @@ class SqliteCaptureIndex:
             while start <= end:
                 place = {"timestamp": behind[0], "container": behind[1], "offset": behind[2]}
                 rows = self._rows(page, {"key": key, "start": start, "end": end, "rows": rows_wanted, **place, **values})
-                yield from map(_capture, rows)
+                yield from map(capture_of, rows)
                 if len(rows) < rows_wanted:
                     break
-                behind, rows_wanted = _position(rows[-1]), PAGE_ROWS
+                behind, rows_wanted = position_of(rows[-1]), PAGE_ROWS
                 start, end = (start, behind[0]) if newest_first else (behind[0], end)
 
     def scan(
@@ -307,11 +283,11 @@ class SqliteCaptureIndex:
                 "ORDER BY keys.key, captures.timestamp, captures.container, captures.offset LIMIT :rows"
             )
             rows = self._rows(page, {"start": start, "stop": stop, "rows": rows_wanted, **values, **bounds})
-            yield from map(_capture, rows)
+            yield from map(capture_of, rows)
             if len(rows) < rows_wanted:
                 return
             start, comparison = rows[-1][0], ">"
-            yield from self._pages_of_key(start, stretches, collection, place_of(_capture(rows[-1])))
+            yield from self._pages_of_key(start, stretches, collection, place_of(capture_of(rows[-1])))
 
     # --- counting ---
 
@@ -375,7 +351,7 @@ class SqliteCaptureIndex:
         for row in self._rows(latest, {"rows": limit * 20 + 200}):
             if len(found) >= limit:
                 break
-            found.setdefault(row[-1], _capture(row))
+            found.setdefault(row[-1], capture_of(row))
         return list(found.values())
 
     # --- the whole ---
@@ -391,10 +367,10 @@ class SqliteCaptureIndex:
         )
         for number, collection in known:
             rows = self._rows(f"{_OF_CONTAINER} WHERE captures.container = :number ORDER BY captures.offset", {"number": number})
-            yield from ((collection, _capture(row)) for row in rows)
+            yield from ((collection, capture_of(row)) for row in rows)
 
     def only_in(self, container: str) -> Sequence[str]:
-        return [_digest(digest) for (digest,) in self._rows(_ONLY_IN, {"name": container})]
+        return [digest_of(digest) for (digest,) in self._rows(_ONLY_IN, {"name": container})]
 
     def total(self) -> int:
         return int(self._rows("SELECT coalesce(sum(captures), 0) FROM containers", {})[0][0])
@@ -404,7 +380,7 @@ class SqliteCaptureIndex:
     def _numbered(self, place: Position) -> tuple[int, int, int]:
         """A position in the numbers of this file; behind everything of its second where its container is not known any more."""
         known = self._rows("SELECT id FROM containers WHERE name = :name", {"name": place.container})
-        return _number(place.timestamp), known[0][0] if known else _ALWAYS, place.offset
+        return number_of(place.timestamp), known[0][0] if known else _ALWAYS, place.offset
 
     def _narrowed(self, collection: str) -> tuple[str, str, dict[str, Any]]:
         """How captures of a key are read, the condition and its value: for one collection or for everything."""
@@ -414,28 +390,19 @@ class SqliteCaptureIndex:
         return _OF_KEY_IN_COLLECTION, condition, {"collection": collection}
 
 
-def _order(capture: Capture) -> tuple[str, str]:
-    return capture.key, capture.timestamp
-
-
-def _number(timestamp: str) -> int:
-    """Timestamps are kept as numbers: 6 bytes instead of 15. A short one names its first moment."""
-    return int(timestamp.ljust(14, "0")) if timestamp.isascii() and timestamp.isdigit() else 0
-
-
 @lru_cache(maxsize=64)
 def _edges(period: Period) -> _Stretch:
-    return _number(times.to_timestamp(period.start)), _number(times.to_timestamp(period.end))
+    return number_of(times.to_timestamp(period.start)), number_of(times.to_timestamp(period.end))
 
 
 def _from(spans: Sequence[Span], start: int) -> Iterator[_Stretch]:
     """The spans that reach to `start` or beyond, cut there, in order."""
-    return ((max(_number(first), start), _number(last)) for first, last in spans if _number(last) >= start)
+    return ((max(number_of(first), start), number_of(last)) for first, last in spans if number_of(last) >= start)
 
 
 def _before(spans: Sequence[Span], end: int) -> Iterator[_Stretch]:
     """The spans that begin at `end` or earlier, cut there, the latest first."""
-    return ((_number(first), min(_number(last), end)) for first, last in reversed(spans) if _number(first) <= end)
+    return ((number_of(first), min(number_of(last), end)) for first, last in reversed(spans) if number_of(first) <= end)
 
 
 def _timed(stretches: Sequence[_Stretch]) -> tuple[str, dict[str, int]]:
@@ -445,74 +412,3 @@ def _timed(stretches: Sequence[_Stretch]) -> tuple[str, dict[str, int]]:
     either = " OR ".join(f"captures.timestamp BETWEEN :from{at} AND :to{at}" for at in range(len(stretches)))
     bounds = {f"{name}{at}": edge for at, stretch in enumerate(stretches) for name, edge in zip(("from", "to"), stretch, strict=True)}
     return f"AND ({either})", bounds
-
-
-_Numbers = dict[str, tuple[int, str]]
-"""Of keys: their number, and the URL that stands with them."""
-
-
-def _numbers_of_keys(connection: sqlite3.Connection, captures: Sequence[Capture]) -> _Numbers:
-    """Keys that are new get the next numbers: inside a transaction nobody else gives any. One question for all instead of one for each."""
-    urls = {capture.key: capture.url for capture in reversed(captures)}  # the first of a key counts
-    numbers: _Numbers = {key: (number, url) for key, number, url in connection.execute(_KNOWN_KEYS, (json.dumps(list(urls)),))}
-    following = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM keys").fetchone()[0]
-    fresh = [(number, key, urls[key]) for number, key in enumerate((key for key in urls if key not in numbers), start=following)]
-    connection.executemany("INSERT INTO keys VALUES (?, ?, ?)", sorted(fresh, key=itemgetter(1)))
-    numbers |= {key: (number, url) for number, key, url in fresh}
-    return numbers
-
-
-def _numbers_of_mimes(connection: sqlite3.Connection, captures: Sequence[Capture]) -> dict[str, int]:
-    names = {capture.mime for capture in captures}
-    connection.executemany("INSERT INTO mimes (name) VALUES (?) ON CONFLICT DO NOTHING", [(name,) for name in sorted(names)])
-    return {name: connection.execute("SELECT id FROM mimes WHERE name = ?", (name,)).fetchone()[0] for name in names}
-
-
-def _row(capture: Capture, container: int, collection: int, keys: _Numbers, mimes: Mapping[str, int]) -> tuple[Any, ...]:
-    known = digests.parse(capture.digest)
-    key, url = keys[capture.key]
-    place, redirect = capture.location, capture.redirect
-    return (
-        key,
-        _number(capture.timestamp),
-        container,
-        place.offset,
-        place.length,
-        collection,
-        _KIND_NUMBERS[capture.kind],
-        capture.status,
-        mimes[capture.mime],
-        # Bytes where we know the algorithm (their length tells which), the text itself where we do not.
-        known.value if known else capture.digest or None,
-        None if capture.url == url else capture.url,
-        redirect or None,
-        capture.refers_to_url or None,
-        capture.refers_to_timestamp or None,
-        int(300 <= capture.status < 400 and bool(redirect) and key_of(redirect) == capture.key),
-    )
-
-
-def _capture(row: Any) -> Capture:
-    key, timestamp, url, kind, status, mime, digest, container, offset, length, redirect, refers_to_url, refers_to_timestamp = row[:13]
-    return Capture(
-        key=key,
-        timestamp=f"{timestamp:014d}",
-        url=url,
-        kind=_KINDS[kind],
-        status=status,
-        mime=mime,
-        digest=_digest(digest),
-        location=Location(container=container, offset=offset, length=length),
-        redirect=redirect or "",
-        refers_to_url=refers_to_url or "",
-        refers_to_timestamp=refers_to_timestamp or "",
-        replaced=bool(row[13]) and not 300 <= status < 400,
-    )
-
-
-def _digest(kept: Any) -> str:
-    return str(digests.Digest(_ALGORITHMS[len(kept)], kept)) if isinstance(kept, bytes) else kept or ""
-
-
-def _position(row: Any) -> tuple[int, int, int]:
-    return row[1], row[-2], row[8]
