@@ -28,6 +28,7 @@ from webdepot.harvest.result import (
     reason_of,
     trouble_of,
 )
+from webdepot.harvest.scope import OUTSIDE
 from webdepot.harvest.servers import SharedServers
 from webdepot.harvest.steps import Keeper, Kept, Steps
 from webdepot.model import Candidate
@@ -323,8 +324,8 @@ class _Crawl:
                 "errors": totals.errors,
                 "robots_refused": totals.robots_refused,
                 "duplicates": totals.duplicates,
-                "outside": self.steps.judge.refusals["outside"],
-                "rejected": self.steps.judge.refusals.total() - self.steps.judge.refusals["outside"],
+                "outside": self.steps.judge.refusals[OUTSIDE],
+                "rejected": self.steps.judge.refusals.total() - self.steps.judge.refusals[OUTSIDE],
                 "waiting": waiting,
                 "seen": counts.seen,
             },

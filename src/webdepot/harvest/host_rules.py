@@ -7,7 +7,7 @@ question is put again when the address is taken. So no worker waits for a regist
 import re
 from typing import Protocol
 
-from webdepot.harvest.scope import Rule, embed_depth
+from webdepot.harvest.scope import OUTSIDE, Rule, embed_depth
 from webdepot.model import Answer, Candidate, Verdict
 from webdepot.url import host_of
 
@@ -57,7 +57,7 @@ def rules_of(hosts: HostRules) -> tuple[Rule, Rule]:
         if verdict.answer is not Answer.REJECT:
             return verdict
         if host in told:
-            return Verdict(answer=Answer.REJECT, rule="outside", reason=verdict.reason)
+            return Verdict(answer=Answer.REJECT, rule=OUTSIDE, reason=verdict.reason)
         told.add(host)
         return verdict
 
@@ -77,6 +77,12 @@ def is_inside(hosts: HostRules | None, url: str) -> bool:
     """Whether the host is known to belong."""
     verdict = hosts.find(_name(url)) if hosts is not None else None
     return bool(verdict)
+
+
+def is_outside(hosts: HostRules | None, url: str) -> bool:
+    """Whether the host is known not to belong."""
+    verdict = hosts.find(_name(url)) if hosts is not None else None
+    return verdict is not None and verdict.answer is Answer.REJECT
 
 
 def wait_s(hosts: HostRules) -> float:

@@ -69,6 +69,10 @@ class Judge:
         """Does it belong by itself, not as a part or a few links beyond?"""
         return bool(self._belongs(candidate)) or host_rules.is_inside(self.settings.host_rules, candidate.url)
 
+    def is_outside(self, candidate: Candidate, verdict: Verdict) -> bool:
+        """Of what was rejected: does it lead elsewhere, whatever else may be against it?"""
+        return verdict.rule == scope.OUTSIDE or host_rules.is_outside(self.settings.host_rules, candidate.url)
+
     def of_link(self, candidate: Candidate, *, page_says_no: bool = False, link_says_no: bool = False) -> Verdict:
         """Is an address that was found queued? A page or link may ask not to be followed; parts of a page are taken all the same."""
         verdict = scope.decide(candidate, self.rules)

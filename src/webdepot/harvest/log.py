@@ -146,11 +146,12 @@ def cut(folder: Path, marks: Mapping[str, int]) -> None:
 
 def as_heritrix(line: LogLine, at: str = "") -> str:
     """`at` is its moment in words, where the caller has them."""
-    written_at = line.at + timedelta(seconds=line.duration_s)
-    begun = f"{(at or _milliseconds(line.at)).translate(_DIGITS)}+{round(line.duration_s * 1000)}" if line.tries else "-"
+    at = at or _milliseconds(line.at)
+    written = _milliseconds(line.at + timedelta(seconds=line.duration_s)) if line.duration_s else at
+    begun = f"{at.translate(_DIGITS)}+{round(line.duration_s * 1000)}" if line.tries else "-"
     annotations = f"{line.tries}t,{line.note}".rstrip(",") if line.tries > 1 else line.note
     return (
-        f"{_milliseconds(written_at)} {line.status:5d} {line.size or '-':>10} {_column(line.url)} {_column(line.path)} {_column(line.via)}"
+        f"{written} {line.status:5d} {line.size or '-':>10} {_column(line.url)} {_column(line.path)} {_column(line.via)}"
         f" {_column(line.mime)} #001 {begun} {line.digest or '-'} - {_column(annotations)}\n"
     )
 

@@ -25,9 +25,11 @@ from webdepot.model import Answer, Candidate, Hop, Verdict
 from webdepot.url import domain_of, host_of, key
 
 Rule = Callable[[Candidate], Verdict]
+OUTSIDE = "outside"
+"""The rule by which a link merely leads elsewhere."""
 
 _PASS = Verdict(answer=Answer.PASS, rule="", reason="")
-_OUTSIDE = Verdict(answer=Answer.REJECT, rule="outside", reason="it does not belong to a seed")
+_OUTSIDE = Verdict(answer=Answer.REJECT, rule=OUTSIDE, reason="it does not belong to a seed")
 _ANYTHING = Verdict(answer=Answer.ACCEPT, rule="any", reason="everything belongs")
 _PART = Verdict(answer=Answer.ACCEPT, rule="embedded", reason="it is part of a page")
 _NO_RULE = Verdict(answer=Answer.REJECT, rule="no rule", reason="no rule spoke for it")
@@ -124,7 +126,7 @@ def named_chain(
     """The same with a name for each. `hosts` decide whole hosts, `more` are the profile's own; `year` is the present one or 0."""
     dates = [("calendar", dates_without_end(year, limits.calendar_years))] if year and limits.calendar_years else []
     return [
-        ("outside", everything_is_outside),
+        (OUTSIDE, everything_is_outside),
         (kind.value, belongs(kind, seeds)),
         *(("host rules", rule) for rule in hosts[:1]),
         ("hops outside", few_hops_outside(limits.hops_outside)),

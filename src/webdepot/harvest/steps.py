@@ -325,7 +325,8 @@ class Steps:
         page_says_no = "nofollow" in found.directives
         lately_added, lately_refused = self.lately_added, self.lately_refused
         lately_outside = self.lately_outside
-        stays_outside = self.settings.host_rules is None and not self.settings.scope_limits.hops_outside and source.path != ""
+        # A host is decided once (`host_rules`), so what is outside stays there.
+        stays_outside = not self.settings.scope_limits.hops_outside and source.path != ""
         for url, hop in found.links:
             # As most links of a page are: nothing is made of them.
             if url in lately_added or (hop is Hop.LINK and url in lately_outside):
@@ -341,7 +342,7 @@ class Steps:
                 accepted.append(outlink)
             elif url not in lately_refused:
                 self._turn_away(outlink, verdict)
-            if stays_outside and hop is Hop.LINK and verdict.rule == "outside" and not verdict:
+            if stays_outside and hop is Hop.LINK and not verdict and self.judge.is_outside(outlink, verdict):
                 lately_outside.add(url)
         if len(lately_added) + len(lately_outside) > MOST_REMEMBERED:
             lately_added.clear()
@@ -358,7 +359,7 @@ class Steps:
         if not self.frontier.refuse(outlink):
             return
         self.judge.refused(verdict)
-        if verdict.rule != "outside" or outlink.path[-1] == Hop.EMBED or self.settings.log_outside:
+        if verdict.rule != scope.OUTSIDE or outlink.path[-1] == Hop.EMBED or self.settings.log_outside:
             self.log.write(of_refusal(outlink, Failure.SCOPE, rule=verdict.rule, reason=verdict.reason, at=self.clock()))
 
     def _candidate(self, source: Candidate, url: Url, hop: Hop) -> Candidate:
