@@ -14,7 +14,7 @@ import socket
 import struct
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,9 +29,20 @@ from webdepot.services.harvest_options import HarvestOptions
 ROOT = "uni-bench.example"
 MEMBERS = 40
 LINKS, LINKED_BY = 25, 10
-ROUNDS = 2
+ROUNDS = 4
 PAUSE_S = 0.2
 _FILLING = "<p>" + "Die Fakultät stellt ihre Einrichtungen vor. " * 200 + "</p>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """What a harvest took: on a busy machine the processor's time is the steadier figure."""
+
+    wall_s: float
+    processor_s: float
+
+    def or_better(self, other: "Took") -> "Took":
+        return Took(wall_s=min(self.wall_s, other.wall_s), processor_s=min(self.processor_s, other.processor_s))
 
 
 def measure(hosts: int) -> dict[str, float]:
@@ -49,10 +60,10 @@ def measure(hosts: int) -> dict[str, float]:
         try:
             wait_for(web_port)
             ports = (web_port, dns_port)
-            plain = known = math.inf
+            plain = known = Took(wall_s=math.inf, processor_s=math.inf)
             for number in range(ROUNDS):
-                plain = min(plain, harvest(Path(folder) / f"plain{number}", ports, pages))
-                known = min(known, harvest(Path(folder) / f"known{number}", ports, pages, by="known"))
+                plain = plain.or_better(harvest(Path(folder) / f"plain{number}", ports, pages))
+                known = known.or_better(harvest(Path(folder) / f"known{number}", ports, pages, by="known"))
             polite = harvest(Path(folder) / "polite", ports, pages, pause_s=PAUSE_S)
             new = harvest(Path(folder) / "new", ports, pages, pause_s=PAUSE_S, by="new")
         finally:
@@ -62,17 +73,18 @@ def measure(hosts: int) -> dict[str, float]:
     return {
         "hosts": hosts,
         "pages": pages * MEMBERS,
-        "politeness off, domain scope, s": round(plain, 2),
-        "politeness off, organisation, hosts known, s": round(known, 2),
-        "ratio, hosts known": round(known / plain, 3),
-        "polite, domain scope, s": round(polite, 2),
-        "polite, organisation, hosts new, s": round(new, 2),
-        "ratio, hosts new": round(new / polite, 3),
+        "politeness off, domain scope, s": round(plain.wall_s, 2),
+        "politeness off, organisation, hosts known, s": round(known.wall_s, 2),
+        "ratio, hosts known": round(known.wall_s / plain.wall_s, 3),
+        "ratio of processor time, hosts known": round(known.processor_s / plain.processor_s, 3),
+        "polite, domain scope, s": round(polite.wall_s, 2),
+        "polite, organisation, hosts new, s": round(new.wall_s, 2),
+        "ratio, hosts new": round(new.wall_s / polite.wall_s, 3),
     }
 
 
-def harvest(home: Path, ports: tuple[int, int], pages: int, *, pause_s: float = 0.0, by: str = "") -> float:
-    """Seconds of one harvest; `by` an organisation whose strangers are known, or new."""
+def harvest(home: Path, ports: tuple[int, int], pages: int, *, pause_s: float = 0.0, by: str = "") -> Took:
+    """One harvest; `by` an organisation whose strangers are known, or new."""
     members = "\n".join(f'"{member(number)}" = "127.0.1.{number + 1}:{ports[0]}"' for number in range(MEMBERS))
     founding.found(
         home,
@@ -97,12 +109,12 @@ rdap_bootstrap = "{home}"
             options = replace(options, scope="host", organisation=ROOT, host_rules=("BelongsTo",))
         seeds = [f"http://{member(number)}/0.html" for number in range(MEMBERS)]
         begun = harvesting.start_or_resume(archive, seeds, options)
-        started_s = time.monotonic()
+        started_s, worked_s = time.monotonic(), time.process_time()
         done = harvesting.run(archive, begun)
-        took_s = time.monotonic() - started_s
+        took = Took(wall_s=time.monotonic() - started_s, processor_s=time.process_time() - worked_s)
     if done.counts["fetched"] < pages * MEMBERS:
         raise RuntimeError(f"{home.name}: {done.counts} instead of {pages * MEMBERS} pages")
-    return took_s
+    return took
 
 
 def remember(archive: Archive, pages: int) -> None:
