@@ -8,29 +8,22 @@ page, which finds cold caches, apart. The limit is 200 ms for every list page.
 """
 
 import argparse
-import http.client
 import json
 import os
 import platform
-import signal
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlencode, urlsplit
 
+from bench.portal import add_person, time_pages
 from sqlalchemy import Connection
 
-from webdepot import accounts
-from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services import founding
 
 LIMIT_MS = 200.0
-PASSWORD = "bench bench bench"
 NOW = datetime.now(UTC)
 STATES = "('suggested','nominated','judged','put off','rejected','selected','asked','cleared','cleared','refused')"
 PAGES = {
@@ -68,14 +61,6 @@ PAGES = {
     "people": "/users",
 }
 OTHERS = {"dashboard": "/dashboard", "plan of a target": "/schedule/targets/77", "target": "/targets/77"}
-SERVER = """
-import json, sys
-from pathlib import Path
-from webdepot.archive import Archive
-from webdepot.web.serve import serve
-with Archive.open(Path(sys.argv[1])) as archive:
-    serve(archive, host="127.0.0.1", port=0, replay_port=0, ready=lambda portal, replay: print(json.dumps([portal, replay]), flush=True))
-"""
 
 
 def main() -> int:
@@ -95,7 +80,7 @@ def main() -> int:
         began = time.perf_counter()
         fill(home, targets)
         figures["fill_s"] = time.perf_counter() - began
-        figures |= ask_all(home, rounds)
+        figures |= time_pages(home, PAGES | OTHERS, rounds)
     for label, value in figures.items():
         print(f"{label:40} {value if isinstance(value, str) else format(value, ',.1f')}")
     slow = [label for label, value in figures.items() if label.endswith(" median ms") and float(value) > LIMIT_MS and _is_list(label)]
@@ -112,7 +97,7 @@ def _is_list(label: str) -> bool:
 def fill(home: Path, targets: int) -> None:
     founding.found(home)
     with Archive.open(home) as archive:
-        accounts.add(archive.database, "bench", PASSWORD, [Role.ADMINISTRATOR, Role.CURATOR, Role.REVIEWER], NOW)
+        add_person(archive, NOW)
         with archive.database.transaction() as connection:
             _fill_targets(connection, targets)
             _fill_harvests(connection, targets)
@@ -206,45 +191,6 @@ def _fill_events(connection: Connection, targets: int) -> None:
         CASE n % 2 WHEN 0 THEN '' || (n * 31 % {targets}) ELSE 'h' || printf('%09d', n % {targets * 10}) END, 'success', '',
         '{{"before": {{"state": "finished"}}, "after": {{"state": "kept"}}}}' FROM numbers"""
     )
-
-
-def ask_all(home: Path, rounds: int) -> dict[str, float | str]:
-    process = subprocess.Popen([sys.executable, "-c", SERVER, str(home)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        portal = urlsplit(json.loads(process.stdout.readline())[0])
-        client = http.client.HTTPConnection(str(portal.hostname), portal.port, timeout=120)
-        cookie = sign_in(client)
-        figures: dict[str, float | str] = {}
-        for name, path in (PAGES | OTHERS).items():
-            times = [ask(client, path, cookie) for _ in range(rounds + 1)]
-            figures[f"{name} first ms"] = times[0]
-            figures[f"{name} median ms"] = statistics.median(times[1:])
-            figures[f"{name} slowest ms"] = max(times[1:])
-        return figures
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
-        process.stdout.close()
-
-
-def sign_in(client: http.client.HTTPConnection) -> str:
-    body = urlencode({"name": "bench", "password": PASSWORD, "to": "/"})
-    client.request("POST", "/sign-in", body, {"Content-Type": "application/x-www-form-urlencoded"})
-    answer = client.getresponse()
-    answer.read()
-    return str(answer.headers["Set-Cookie"]).partition(";")[0]
-
-
-def ask(client: http.client.HTTPConnection, path: str, cookie: str) -> float:
-    """Milliseconds until the whole page is there."""
-    began = time.perf_counter()
-    client.request("GET", path, headers={"Cookie": cookie})
-    answer = client.getresponse()
-    text = answer.read()
-    if answer.status != 200:
-        raise SystemExit(f"{path} answered {answer.status}: {text[-2000:]!r}")
-    return (time.perf_counter() - began) * 1000
 
 
 if __name__ == "__main__":
