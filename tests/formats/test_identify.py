@@ -61,6 +61,14 @@ def test_a_server_that_is_wrong(identifier, name, said, data, puid):
     assert (found.puid, found.warning) == (puid, f"the server said {said}")
 
 
+def test_a_name_that_is_wrong(identifier):
+    found = identifier.identify(image("PNG"), name="a.jpg", mime="")
+    assert (found.puid, found.verdict) == ("fmt/11", FormatVerdict.RECOGNISED)
+    assert found.warning == "its name is that of JPEG"
+    assert identifier.identify(image("PNG"), name="a.jpg", mime="image/png").warning == "", "a server that is right is enough"
+    assert identifier.identify(image("PNG"), name="picture.php", mime="").warning == "", "a program's name says nothing"
+
+
 @pytest.mark.parametrize(("kind", "mode", "puid"), [("PNG", "RGB", "fmt/11"), ("JPEG", "RGB", "fmt/43"), ("GIF", "P", "fmt/3")])
 def test_cut_off_images_are_uncertain_with_a_reason(identifier, kind, mode, puid):
     found = identifier.identify(image(kind, mode=mode)[:-20], name="x", mime="")

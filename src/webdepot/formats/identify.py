@@ -192,5 +192,10 @@ def _match(found: "pygfried.Match") -> Match | None:
     basis = next((basis for mark, basis in _BASES if mark in words), Basis.TEXT if "text match" in words else Basis.EXTENSION)
     # PRONOM lists several media types for some formats; the first is the usual one.
     return Match(
-        puid=found["id"], name=found["format"], version=found["version"], mime=found["mime"].partition(",")[0].strip(), basis=basis
+        puid=found["id"],
+        name=found["format"],
+        version=found["version"],
+        mime=found["mime"].partition(",")[0].strip(),
+        basis=basis,
+        is_named_otherwise="extension mismatch" in found["warning"],
     )

@@ -7,7 +7,7 @@
 4. Only then the extension (uncertain; where the bytes should begin otherwise, the check of that format says what is wrong), plain
    text (recognised if name or server agree), the server alone (uncertain), nothing.
 
-The warning tells where the server said otherwise. Everything here is a pure function of its arguments.
+The warning tells where the server said otherwise, or, without a server, the name. Everything here is a pure function of its arguments.
 """
 
 from collections.abc import Sequence
@@ -38,6 +38,8 @@ class Match:
     version: str
     mime: str
     basis: Basis
+    is_named_otherwise: bool = False
+    """The extension is none of this format's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +103,13 @@ def _of_signatures(strong: list[Match], evidence: Evidence) -> Format:
             return _of_looks(seen, Basis.SIGNATURE, FormatVerdict.RECOGNISED)
         # What kind of XML it is decides how it is checked and shown; PRONOM's answer stands.
         return replace(_of_match(first, FormatVerdict.RECOGNISED, ""), mime=seen.mime)
-    return _of_match(first, FormatVerdict.RECOGNISED, "")
+    return _of_match(first, FormatVerdict.RECOGNISED, _of_name(first, evidence))
+
+
+def _of_name(match: Match, evidence: Evidence) -> str:
+    """A warning where the name is that of another format and no server has said what it is. Names that nobody knows say nothing."""
+    named = _NAMED.get(evidence.extension)
+    return f"its name is that of {named[0]}" if named and match.is_named_otherwise and not evidence.mime else ""
 
 
 def _of_text(text: str, evidence: Evidence) -> Format:
