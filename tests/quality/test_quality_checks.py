@@ -49,6 +49,16 @@ def test_each_reason_why_a_part_is_absent(site, status, log, code):
     assert finding.action
 
 
+def test_what_only_a_page_of_an_error_asks_for_is_not_missed(site):
+    site.visit(A, path="", links=[f"{A}gone"])
+    site.visit(f"{A}gone", 404, embeds=[f"{A}x.png"], links=[f"{A}y"])
+    site.visit(f"{A}x.png", 404, path="LE")
+    site.visit(f"{A}y", 404, path="LL")
+    assert found(site.traces()) == [("link-broken", f"{A}gone")]
+    site.visit(f"{A}b", embeds=[f"{A}x.png"])
+    assert found(site.traces()) == [("link-broken", f"{A}gone"), ("part-error", f"{A}x.png")]
+
+
 @pytest.mark.parametrize(
     ("status", "code"),
     [

@@ -133,8 +133,13 @@ class Board:
         return [row[0] for row in self._database.execute("SELECT url FROM links WHERE page = ? AND hop = 'R' LIMIT 5", (url,))]
 
     def iter_asked(self, hop: str) -> Iterator[Asked]:
-        """Every address that pages ask for in that way, once, with the number of pages and one of them."""
-        cursor = self._database.execute("SELECT url, count(DISTINCT page), min(page) FROM links WHERE hop = ? GROUP BY url", (hop,))
+        """Every address that pages ask for in that way, once, with the number of pages and one of them.
+
+        Pages that say only that something is not there do not count: nobody is shown them on purpose.
+        """
+        good = "NOT EXISTS (SELECT 1 FROM visits WHERE visits.url = links.page AND visits.status >= 400)"
+        chosen = f"SELECT url, count(DISTINCT page), min(page) FROM links WHERE hop = ? AND {good} GROUP BY url"  # noqa: S608
+        cursor = self._database.execute(chosen, (hop,))
         for url, count, first_page in cursor:
             yield Asked(url=url, pages=count, first_page=first_page)
 
