@@ -75,11 +75,20 @@ class Archive:
 
         return SqliteCaptureIndex(self.index_folder / "captures.db")
 
+    @property
+    def texts_folder(self) -> Path:
+        return self.index_folder / ("text" if self.config.index.engine == "tantivy" else f"text-{self.config.index.engine}")
+
     @cached_property
     def texts(self) -> TextIndex:
+        # Each engine by itself: one works where the other cannot be installed.
+        if self.config.index.engine == "sqlite":
+            from webdepot.index.fulltext_sqlite import SqliteTextIndex
+
+            return SqliteTextIndex(self.texts_folder)
         from webdepot.index.fulltext import TantivyTextIndex
 
-        return TantivyTextIndex(self.index_folder / "text", memory_bytes=self.config.index.memory_bytes)
+        return TantivyTextIndex(self.texts_folder, memory_bytes=self.config.index.memory_bytes)
 
     @cached_property
     def store(self) -> ObjectStore:

@@ -208,6 +208,11 @@ class IndexConfig:
     workers: int = _key(0, "Processes for reading containers; 0 means one per core.", _at_least(0))
     limit_text_bytes: int = _key(8 << 20, "Of one document so many bytes are read for words.", _at_least(1024))
     memory_bytes: int = _key(128 << 20, "Memory of the text index while it is written.", _at_least(16 << 20))
+    engine: str = _key(
+        "tantivy",
+        "What keeps the words: tantivy, or sqlite for a small archive (no stems, slower). After a change: webdepot index rebuild.",
+        _one_of("tantivy", "sqlite"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """What is particular to the Tantivy index: stems, other versions, crashes, memory, cost."""
 
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -9,7 +10,7 @@ import pytest
 
 from webdepot.errors import Conflict
 from webdepot.index import fulltext, fulltext_adding, fulltext_query
-from webdepot.index.fulltext import TantivyTextIndex, discard
+from webdepot.index.fulltext import TantivyTextIndex
 from webdepot.ports import Closed, PageText, TextQuery
 from webdepot.times import from_timestamp
 from webdepot.url import key as key_of
@@ -85,7 +86,7 @@ def test_what_is_no_index_of_this_version_is_refused_with_the_remedy(tmp_path):
     (folder / "meta.json").write_text("damaged")
     with pytest.raises(Conflict, match="webdepot index rebuild"):
         TantivyTextIndex(folder)
-    discard(folder)
+    shutil.rmtree(folder)
     assert TantivyTextIndex(folder).total() == 0
 
 

@@ -38,7 +38,10 @@ def likeness(text: str) -> int:
     if len(starts) + (data[0] != 0) < FEWEST_WORDS:
         return 0
     sums = numpy.add.reduceat(pairs[(data[:-1].astype(numpy.uint16) << 8) | data[1:]], starts)
-    hashes, counts = numpy.unique(sums, return_counts=True)
+    # As numpy.unique, in half the time for so few.
+    sums.sort()
+    firsts = numpy.concatenate(([0], numpy.flatnonzero(sums[1:] != sums[:-1]) + 1, [len(sums)]))
+    hashes, counts = sums[firsts[:-1]], firsts[1:] - firsts[:-1]
     # A word that stands there a hundred times does not say a hundred times as much.
     weights = numpy.minimum(counts, _MOST_VOTES).astype(numpy.float32)
     bits = numpy.unpackbits(hashes.view(numpy.uint8).reshape(-1, 8), axis=1).astype(numpy.float32)

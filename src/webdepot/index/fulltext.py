@@ -35,6 +35,7 @@ from webdepot.index.fulltext_adding import Adding, again, count, every, in_order
 from webdepot.index.fulltext_query import Areas, QueryMaker
 from webdepot.index.fulltext_removing import Removing
 from webdepot.index.garbage import collected_rarely
+from webdepot.index.hits import asked_stamps, digits, hit_of, state_of
 from webdepot.index.sqlite_file import REBUILD
 from webdepot.index.states import FOREVER
 from webdepot.index.words import folded, snippet
@@ -54,11 +55,6 @@ _SORTING = "sorting-"
 _AS_GOOD = 0.999
 _SCANNED_AT_ONCE = 4000
 _FACET_FIELDS = {Facet.SITE: "host", Facet.DOMAIN: "domain", Facet.COLLECTION: "collection", Facet.FORMAT: "puid", Facet.LANGUAGE: "lang"}
-
-
-def discard(folder: Path) -> None:
-    """Remove an index that cannot be opened."""
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 class TantivyTextIndex:
@@ -278,26 +274,8 @@ class TantivyTextIndex:
         document: dict[str, list[Any]] = searcher.doc(leader.place).to_dict()
         state, language = _state(query, document), document["lang"][0]
         stems = self._make.stems(query, language)
-        text, marks = snippet(
-            document["text"][0],
-            self._make.phrases(query),
-            (lambda word: any(stem in stems for stem in self._stemmed(word, language))) if stems else None,
-        )
-        return Hit(
-            key=state.key,
-            url=state.url,
-            timestamp=state.timestamps[0] if query.sort is Sort.OLDEST else state.timestamps[-1],
-            title=state.title,
-            snippet=text,
-            marks=marks,
-            mime=state.mime,
-            size_bytes=state.size_bytes,
-            language=language,
-            versions=len(state.timestamps),
-            score=leader.score,
-            format=state.format,
-            similar=leader.similar,
-        )
+        is_match = (lambda word: any(stem in stems for stem in self._stemmed(word, language))) if stems else None
+        return hit_of(query, state, leader, snippet(document["text"][0], self._make.phrases(query), is_match))
 
     @lru_cache(maxsize=100_000)  # noqa: B019 - an index lives as long as the program
     def _stemmed(self, word: str, language: str) -> list[str]:
@@ -319,7 +297,7 @@ class TantivyTextIndex:
         self, searcher: tantivy.Searcher, asked: Query, query: TextQuery, counted: Mapping[str, Any], partly: "_Partly"
     ) -> dict[int, int]:
         """Captures by month: whole months are counted; those in which the asked time begins or ends are counted capture by capture."""
-        low, high = schema.asked_stamps(query)
+        low, high = asked_stamps(query)
         found: dict[int, int] = {}
         for bucket in counted["months"]["buckets"]:
             month = int(bucket["key"]) % schema.MONTH
@@ -351,7 +329,7 @@ class TantivyTextIndex:
         for address in every(searcher, asked):
             document: dict[str, list[Any]] = searcher.doc(address).to_dict()
             key = document["key"][0]
-            inside = [stamp for stamp in map(_digits, schema.stamps_of(document)) if _is_asked(query, stamp)]
+            inside = [stamp for stamp in map(digits, schema.stamps_of(document)) if _is_asked(query, stamp)]
             closed = [stamp for stamp in inside if any((key, stamp) in one for one in query.closed)]
             if len(closed) == len(inside):
                 run = schema.run_name(schema.page_number(key), document["valid_from"][0])
@@ -409,24 +387,15 @@ def _values(buckets: Iterable[Mapping[str, Any]]) -> list[tuple[str, int]]:
 
 
 def _state(query: TextQuery, document: dict[str, list[Any]]) -> State:
-    content, key = schema.content_of(document), document["key"][0]
-    return State(
+    key = document["key"][0]
+    return state_of(
+        query,
+        schema.content_of(document),
         key=key,
-        url=content.url,
         collection=document["collection"][0],
-        timestamps=tuple(stamp for stamp in map(_digits, schema.stamps_of(document)) if _is_shown(query, key, stamp)),
-        valid_from=_digits(document["valid_from"][0]),
-        valid_to=_digits(document["valid_to"][0]),
-        title=content.title,
-        headings=content.headings,
-        text=content.text,
-        anchors="\n".join(filter(None, schema.anchors_of(document))) if query.anchors else "",
-        images=content.images,
-        mime=content.mime,
-        format=content.format,
-        size_bytes=content.size_bytes,
-        language=content.language,
-        digest=min(content.payloads, default=""),
+        valid=(document["valid_from"][0], document["valid_to"][0]),
+        stamps=[stamp for stamp in map(digits, schema.stamps_of(document)) if _is_shown(query, key, stamp)],
+        anchors=schema.anchors_of(document),
     )
 
 
@@ -434,12 +403,8 @@ def _waiting(document: dict[str, list[Any]]) -> dict[str, Any]:
     return {"url": bytes(document["url"][0])} if "url" in document else {}
 
 
-def _digits(stamp: int) -> str:
-    return f"{stamp:014d}"
-
-
 def _is_asked(query: TextQuery, timestamp: str) -> bool:
-    low, high = schema.asked_stamps(query)
+    low, high = asked_stamps(query)
     return low <= int(timestamp) <= high
 
 

@@ -12,7 +12,8 @@ import tantivy
 from tantivy import Occur, Query
 
 from webdepot import times
-from webdepot.index.fulltext_schema import STAMP, STEM_WEIGHT, STEMMERS, WEIGHTS, analysers, asked_stamps
+from webdepot.index.fulltext_schema import STAMP, STEM_WEIGHT, STEMMERS, WEIGHTS, analysers
+from webdepot.index.hits import asked_stamps, wanted_texts
 from webdepot.index.states import FOREVER
 from webdepot.index.words import prepared
 from webdepot.model import EVERYTHING
@@ -110,13 +111,7 @@ class QueryMaker:
 
     def phrases(self, query: TextQuery) -> list[list[str]]:
         """What a snippet marks: every wanted word and phrase as folded words."""
-        wanted = [
-            *query.phrases,
-            *query.words,
-            *(text for group in query.alternatives for text in group),
-            *(text for _, text in query.parts),
-        ]
-        return [found for found in map(self.tokens, wanted) if found]
+        return [found for found in map(self.tokens, wanted_texts(query)) if found]
 
     def stems(self, query: TextQuery, language: str) -> frozenset[str]:
         """Stems of the single words, in one language."""

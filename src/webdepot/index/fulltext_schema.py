@@ -40,15 +40,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
-from urllib.parse import unquote
 
 import tantivy
 from tantivy import Filter, Tokenizer
 
-from webdepot import times
-from webdepot.index.states import FOREVER, Content, Run
+from webdepot.index.hits import address_words, sites_of
+from webdepot.index.states import Content, Run
 from webdepot.index.words import prepared, shown
-from webdepot.ports import TextQuery
 from webdepot.url import domain_of, host_of
 
 STEMMERS = {
@@ -244,30 +242,8 @@ def _months(stamps: Sequence[int]) -> list[int]:
     return made
 
 
-def address_words(url: str) -> str:
-    return prepared(unquote(url.partition("://")[2] or url, errors="replace"))
-
-
 @lru_cache(maxsize=10_000)
 def _places_of(host: str) -> tuple[list[str], str]:
     url = f"http://{host}/"
     sites = list(sites_of(url))
     return sites, domain_of(url) or sites[0]
-
-
-def sites_of(url: str) -> Iterator[str]:
-    host = host_of(url).lower()
-    if host.startswith("["):
-        yield host.partition("]")[0] + "]"
-        return
-    labels = host.partition(":")[0].rstrip(".").split(".")
-    for at in range(len(labels)):
-        yield ".".join(labels[at:])
-
-
-def asked_stamps(query: TextQuery) -> tuple[int, int]:
-    """First and last capture time that the query asks for."""
-    low, high = 0, FOREVER
-    if query.period is not None:
-        low, high = int(times.to_timestamp(query.period.start)), int(times.to_timestamp(query.period.end))
-    return low, high if query.as_of is None else min(high, int(times.to_timestamp(query.as_of)))

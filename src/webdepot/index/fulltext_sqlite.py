@@ -23,7 +23,7 @@ from typing import Any
 
 from webdepot.index import states
 from webdepot.index.folding import Leader, folded_groups
-from webdepot.index.fulltext_schema import address_words, asked_stamps, sites_of
+from webdepot.index.hits import address_words, asked_stamps, digits, hit_of, sites_of, state_of, wanted_texts
 from webdepot.index.sqlite_file import SqliteFile
 from webdepot.index.states import FOREVER, Content, Gone, Run, Seen, remaining
 from webdepot.index.words import folded, prepared, snippet, tokens
@@ -428,22 +428,7 @@ def _values(connection: sqlite3.Connection, facet: Facet) -> list[tuple[str, int
 
 def _hit(connection: sqlite3.Connection, query: TextQuery, leader: Leader) -> Hit:
     state = _state(connection, query, leader.place)
-    text, marks = snippet(prepared(state.text), _phrases(query))
-    return Hit(
-        key=state.key,
-        url=state.url,
-        timestamp=state.timestamps[0] if query.sort is Sort.OLDEST else state.timestamps[-1],
-        title=state.title,
-        snippet=text,
-        marks=marks,
-        mime=state.mime,
-        size_bytes=state.size_bytes,
-        language=state.language,
-        versions=len(state.timestamps),
-        score=leader.score,
-        format=state.format,
-        similar=leader.similar,
-    )
+    return hit_of(query, state, leader, snippet(prepared(state.text), _phrases(query)))
 
 
 def _state(connection: sqlite3.Connection, query: TextQuery, state: int) -> State:
@@ -454,26 +439,16 @@ def _state(connection: sqlite3.Connection, query: TextQuery, state: int) -> Stat
         {**_asked(query), "state": state},
     )
     anchors = connection.execute("SELECT external, internal FROM anchors WHERE page = ?", (page,)).fetchone() or ("", "")
-    return State(
+    return state_of(
+        query,
+        content,
         key=page,
-        url=content.url,
         collection=collection,
-        timestamps=tuple(f"{stamp:014d}" for (stamp,) in stamps),
-        valid_from=f"{valid_from:014d}",
-        valid_to=f"{valid_to:014d}",
-        title=content.title,
-        headings=content.headings,
-        text=content.text,
-        anchors="\n".join(filter(None, anchors)) if query.anchors else "",
-        images=content.images,
-        mime=content.mime,
-        format=content.format,
-        size_bytes=content.size_bytes,
-        language=content.language,
-        digest=min(content.payloads, default=""),
+        valid=(valid_from, valid_to),
+        stamps=[digits(stamp) for (stamp,) in stamps],
+        anchors=anchors,
     )
 
 
 def _phrases(query: TextQuery) -> list[list[str]]:
-    wanted = [*query.phrases, *query.words, *(text for group in query.alternatives for text in group), *(text for _, text in query.parts)]
-    return [found for found in map(tokens, wanted) if found]
+    return [found for found in map(tokens, wanted_texts(query)) if found]

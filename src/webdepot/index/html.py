@@ -20,7 +20,8 @@ from resiliparse.parse.html import DOMNode, HTMLTree
 from webdepot.url import find_canonical, host_of, key
 
 _MOST_TAGS, _DEEPEST = 150_000, 800
-_LONG_TAG = re.compile(r"<[^<>]{20000,}")
+_LONG_TAG_CHARS = 20_000
+_LONG_TAG = re.compile(rf"<[^<>]{{{_LONG_TAG_CHARS},}}")
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*?(/?)>")
 # Elements that have no end tag, or need none: they do not nest.
 _SHALLOW = frozenset(
@@ -31,7 +32,8 @@ _ANY_TAG = re.compile(r"<[^<>]*>")
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
 _DOCUMENTS = ("pdf", "doc", "docx", "odt", "ppt", "pptx", "odp", "xls", "xlsx", "ods")
 _DOCUMENT = re.compile(r"\.(?:" + "|".join(_DOCUMENTS) + r")\Z", re.IGNORECASE)
-_BEGINNINGS = (".pdf", ".PDF", ".Pdf", ".doc", ".DOC", ".Doc", ".od", ".OD", ".ppt", ".PPT", ".xls", ".XLS")
+# Whether a page may have a link to a document at all: a tenth of the time of looking for each ending.
+_ANY_DOCUMENT = re.compile(r"\.(?:pdf|doc|od|ppt|xls)", re.IGNORECASE)
 _ABSOLUTE = re.compile(r"\s*(?:https?:)?//(.+)", re.IGNORECASE)
 # Chosen by the parser: a line of Python for each link of a page took longer than its text.
 _AWAY = 'a[href^="http" i], a[href^="//"]'
@@ -88,7 +90,7 @@ def pictures_of_html(text: str) -> list[Picture]:
 def is_slow(text: str) -> bool:
     """Whether a tree of this mark-up would take time out of proportion to its size."""
     tags = text.count("<")
-    if tags > _MOST_TAGS or (max(map(len, text.split("<"))) > 20_000 and _LONG_TAG.search(text)):
+    if tags > _MOST_TAGS or (_has_stretch_without_tag(text) and _LONG_TAG.search(text)):
         return True
     if tags < _DEEPEST or _most_open(text) <= _DEEPEST:
         return False
@@ -101,6 +103,12 @@ def is_slow(text: str) -> bool:
         if depth > _DEEPEST:
             return True
     return False
+
+
+def _has_stretch_without_tag(text: str) -> bool:
+    """Whether there may be a stretch of `_LONG_TAG_CHARS` without a tag: it would cover one of these, each half as long."""
+    half = _LONG_TAG_CHARS // 2
+    return any(text.find("<", at, at + half) < 0 for at in range(0, len(text) - half + 1, half))
 
 
 def _most_open(text: str) -> int:
@@ -147,7 +155,7 @@ def _pictures(body: DOMNode) -> Iterator[Picture]:
 def _links(body: DOMNode, text: str, url: str) -> Iterator[tuple[str, str]]:
     """(key of the target, words) of links to other sites, and to documents of the own."""
     own, seen = host_of(url).lower().removeprefix("www."), set()
-    for node in body.query_selector_all(_AWAY_OR_DOCUMENT if any(map(text.__contains__, _BEGINNINGS)) else _AWAY):
+    for node in body.query_selector_all(_AWAY_OR_DOCUMENT if _ANY_DOCUMENT.search(text) else _AWAY):
         href = (node.getattr("href") or "")[:_LONGEST_TARGET]
         away = _ABSOLUTE.match(href)
         is_other = away is not None and host_of(f"http://{away[1]}").lower().removeprefix("www.") != own

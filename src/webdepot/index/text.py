@@ -38,6 +38,8 @@ from webdepot.ports import PageText
 HTML_MIMES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 PLAIN_MIMES = frozenset({"text/plain", "text/markdown"})
 PDF_MIMES = frozenset({"application/pdf", "application/x-pdf"})
+_DOCUMENT_MIMES = PDF_MIMES | OFFICE_MIMES
+_WORDY_MIMES = HTML_MIMES | PLAIN_MIMES | _DOCUMENT_MIMES
 _UNTOLD_MIMES = frozenset({entry.UNKNOWN_MIME, "application/octet-stream", "application/x-unknown", "binary/octet-stream"})
 # A document cut in two is mostly none, so more of it is read than of a page.
 _DOCUMENT_FACTOR = 8
@@ -101,7 +103,7 @@ class _Reader:
 
     def _content(self, record: Record) -> tuple[bytes, str]:
         """The payload up to the limit, its content coding undone, and its digest: stated, or computed over all of it."""
-        limit = self._limit_bytes * (_DOCUMENT_FACTOR if entry.mime_of(record) in PDF_MIMES | OFFICE_MIMES else 1)
+        limit = self._limit_bytes * (_DOCUMENT_FACTOR if entry.mime_of(record) in _DOCUMENT_MIMES else 1)
         stated = entry.stated_digest(record)
         if stated:
             return record.content(limit).read(limit), stated
@@ -116,7 +118,7 @@ class _Reader:
             return None
         original = self._seen.get(capture.digest)
         if original is None:
-            is_other = capture.mime not in HTML_MIMES | PLAIN_MIMES | PDF_MIMES | OFFICE_MIMES | {REVISIT_MIME}
+            is_other = capture.mime not in _WORDY_MIMES and capture.mime != REVISIT_MIME
             return None if is_other else self._made(capture, _NOTHING, size_bytes=0, repeats=True)
         try:
             record = read_record(self._container, original)
@@ -201,7 +203,13 @@ def decoded(data: bytes, charset: str = "", *, is_html: bool) -> str:
 
 def tidy(text: str) -> str:
     """Spaces single, lines without blank ones between, no control characters: what is stored and shown."""
-    if not text.replace("\n", " ").isprintable():
+    text = text.strip().replace("\n\n", "\n")
+    flat = text.replace("\n", " ")
+    if flat.isprintable():
+        # Only spaces and line ends are left to be untidy, and extracted text has mostly none too many.
+        if "  " not in flat:
+            return text
+    else:
         text = _CONTROL.sub(" ", text)
     # Without a line of Python for each line of text: this is done to everything that is indexed.
     return "\n".join(filter(None, map(" ".join, map(str.split, text.split("\n")))))
@@ -216,8 +224,7 @@ def _may_have_words(record: Record) -> bool:
         return False
     mime = entry.mime_of(record)
     # A file for robots is plain text, and nobody's page.
-    known = HTML_MIMES | PLAIN_MIMES | PDF_MIMES | OFFICE_MIMES | _UNTOLD_MIMES
-    return mime in known and not record.url.endswith("/robots.txt")
+    return (mime in _WORDY_MIMES or mime in _UNTOLD_MIMES) and not record.url.endswith("/robots.txt")
 
 
 def _kind_of(mime: str, data: bytes) -> str:
@@ -228,7 +235,7 @@ def _kind_of(mime: str, data: bytes) -> str:
     is_binary = b"\0" in begin and not begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     if mime in _UNTOLD_MIMES and not is_binary:
         return "text/html" if re.match(rb"<(?:!doctype html|html|head|body)\b", begin, re.IGNORECASE) else mime
-    return "" if is_binary and mime not in PDF_MIMES | OFFICE_MIMES else mime
+    return "" if is_binary and mime not in _DOCUMENT_MIMES else mime
 
 
 def charset_of(head: HttpHead | None) -> str:

@@ -21,7 +21,6 @@ from webdepot.container import shelf
 from webdepot.errors import WebdepotError
 from webdepot.formats import results
 from webdepot.harvest import runs
-from webdepot.index import fulltext as text_files
 from webdepot.index import sqlite_file
 from webdepot.index import text as page_texts
 from webdepot.index.links import Link
@@ -221,7 +220,7 @@ def _open_or_discard(archive: Archive) -> None:
     try:
         archive.texts.total()
     except WebdepotError:
-        text_files.discard(archive.index_folder / "text")
+        shutil.rmtree(archive.texts_folder, ignore_errors=True)
 
 
 def _jobs(archive: Archive, containers: Iterable[Container], folder: Path, failed: dict[str, str]) -> Iterator[_Job]:

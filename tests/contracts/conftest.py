@@ -1,0 +1,11 @@
+"""The text index of each implementation, empty. Contracts of other ports have an `index` of their own."""
+
+import pytest
+from text_indexes import MAKERS
+
+
+@pytest.fixture(params=sorted(MAKERS))
+def index(request, tmp_path):
+    made = MAKERS[request.param](tmp_path / "text")
+    yield made
+    made.close()

@@ -1,0 +1,37 @@
+"""Every implementation of `TextIndex`, and pages for them."""
+
+from webdepot.index.fulltext import TantivyTextIndex
+from webdepot.index.fulltext_sqlite import SqliteTextIndex
+from webdepot.ports import PageText, TextQuery
+from webdepot.url import key as key_of
+
+MAKERS = {"tantivy": lambda folder: TantivyTextIndex(folder, memory_bytes=16 << 20), "sqlite": SqliteTextIndex}
+
+
+def page(url="http://example.org/", timestamp="20200101000000", text="some words", **changed):
+    values = {
+        "key": key_of(url),
+        "url": url,
+        "timestamp": timestamp,
+        "mime": "text/html",
+        "size_bytes": 100,
+        "collection": "c",
+        "title": "",
+        "headings": "",
+        "text": text,
+        "language": "",
+        "digest": f"digest of {text}",
+    }
+    return PageText(**{**values, **changed})
+
+
+HISTORY = [
+    page(timestamp="20100101000000", text="old words"),
+    page(timestamp="20120101000000", text="old words"),
+    page(timestamp="20140101000000", text="new words"),
+    page(timestamp="20160101000000", text="old words"),
+]
+
+
+def urls(index, *words, **asked):
+    return [hit.url for hit in index.find(TextQuery(words=words, limit=100, **asked)).hits]

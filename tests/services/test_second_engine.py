@@ -1,0 +1,39 @@
+"""The second engine of the text index stands by itself."""
+
+import subprocess
+import sys
+import textwrap
+
+from test_searching import FIRST, container, taken
+
+from webdepot.access.policy import ANYONE
+from webdepot.archive import Archive
+from webdepot.index.fulltext_sqlite import SqliteTextIndex
+from webdepot.services import indexing, searching
+
+WITHOUT_TANTIVY = """
+    import sys
+    from pathlib import Path
+
+    sys.modules["tantivy"] = None  # as where it is not installed
+    from webdepot.access.policy import ANYONE
+    from webdepot.archive import Archive
+    from webdepot.services import indexing, searching
+
+    with Archive.open(Path(sys.argv[1]), agent="test") as archive:
+        indexing.rebuild(archive)
+        print([hit.url for hit in searching.search(archive, "lighthouse", reader=ANYONE).hits])
+"""
+
+
+def test_an_archive_may_keep_its_words_in_sqlite_and_needs_no_other_engine(home, tmp_path):
+    (home / "webdepot.toml").write_text('[index]\nworkers = 1\nengine = "sqlite"\n')
+    with Archive.open(home, agent="test") as archive:
+        taken(archive, container(tmp_path / "first.warc.gz", *FIRST), "one")
+        assert isinstance(archive.texts, SqliteTextIndex)
+        found = searching.search(archive, "lighthouse", reader=ANYONE)
+        assert found.pages
+        assert indexing.status(archive).states == archive.texts.total()
+    command = [sys.executable, "-c", textwrap.dedent(WITHOUT_TANTIVY), str(home)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([hit.url for hit in found.hits])
