@@ -5,13 +5,14 @@ import gzip
 import io
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import pytest
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from webdepot.container.reader import Record, iter_records
+from webdepot.container.reader import Compression, Kind, Record, iter_records
 from webdepot.model import Finding
 
 HTTP_OK = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nServer: sample\r\n\r\n"
@@ -141,3 +142,35 @@ def records_of(data: bytes, findings: list[Finding] | None = None) -> Iterator[R
         findings.append(finding)
 
     return iter_records(io.BytesIO(data), "sample.warc.gz", on_finding=note)
+
+
+FORMS: dict[str, tuple[Callable[[Sample], bytes], Compression]] = {
+    "plain": (Sample.plain, Compression.NONE),
+    "record": (Sample.record_wise, Compression.RECORD),
+    "whole": (Sample.whole, Compression.WHOLE),
+    "cut": (Sample.cut_into_members, Compression.WHOLE),
+}
+SAMPLES = {
+    "warc 0.17": (lambda: warc_sample(version="0.17"), Kind.WARC),
+    "warc 0.18": (lambda: warc_sample(version="0.18"), Kind.WARC),
+    "warc 1.0": (lambda: warc_sample(version="1.0"), Kind.WARC),
+    "warc 1.1": (lambda: warc_sample(version="1.1"), Kind.WARC),
+    "arc 1": (lambda: arc_sample(1), Kind.ARC),
+    "arc 2": (lambda: arc_sample(2), Kind.ARC),
+}
+EVERY_FORM = pytest.mark.parametrize("form", FORMS)
+EVERY_SAMPLE = pytest.mark.parametrize("sample", SAMPLES)
+
+
+def without(sample: Sample, *skipped: int) -> list[tuple[str, bytes]]:
+    return [expected for number, expected in enumerate(sample.expected) if number not in skipped]
+
+
+def found_codes(findings: list[Finding]) -> list[str]:
+    return [finding.code for finding in findings]
+
+
+FORM_PARTS: dict[str, Callable[[Sample], list[bytes]]] = {
+    "plain": lambda sample: sample.records,
+    "record": lambda sample: [packed(record) for record in sample.records],
+}

@@ -1,6 +1,7 @@
 """A web server on loopback that can behave as badly as we like, and remembers who asked what and when."""
 
 import asyncio
+import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -90,3 +91,19 @@ async def serve(site: Site, reader: asyncio.StreamReader, writer: asyncio.Stream
         pass
     finally:
         writer.close()
+
+
+def of(site: Site, *paths: str) -> list[str]:
+    return [site.url + path for path in paths]
+
+
+def fill(site: Site, pages: int, *, links: int = 5) -> list[str]:
+    """A site where every page can be reached from the first; the paths of all pages."""
+    rng = random.Random(pages)
+    targets = {number: [number * 2 + 1, number * 2 + 2, *(rng.randrange(pages) for _ in range(links))] for number in range(pages)}
+    for number in range(pages):
+        anchors = "".join(f'<a href="/{target}">x</a>' for target in targets[number] if target < pages)
+        site.page(f"/{number}", f"<img src=/i{number % 7}.png>{anchors}")
+    for number in range(7):
+        site.page(f"/i{number}.png", b"png", mime="image/png")
+    return [f"/{number}" for number in range(pages)] + [f"/i{number}.png" for number in range(min(7, pages))]
