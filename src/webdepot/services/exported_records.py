@@ -1,7 +1,8 @@
 """The records behind a result: as one WARC file, or as WACZ 1.1.1 that replay tools open (https://specs.webrecorder.net/wacz/1.1.1/).
 
-Every capture once, byte for byte, one gzip member each; of a revisit the original too, so that it can be replayed. A record of an ARC file
-becomes a WARC response of the same bytes. What cannot be read is left out: `webdepot doctor` names it.
+Every capture once, byte for byte, one gzip member each; of a revisit the original too, and of a page its pictures, styles, scripts and
+frames as they were captured nearest to it (`exported_parts.py`), so that it can be replayed. A record of an ARC file becomes a WARC response
+of the same bytes. What cannot be read is left out: `webdepot doctor` names it.
 
     WACZ   archive/data.warc.gz | indexes/index.cdxj | pages/pages.jsonl | datapackage.json | datapackage-digest.json
 
@@ -17,6 +18,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from webdepot import cdxj
@@ -32,6 +34,7 @@ from webdepot.digest import sha1
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports import State, TextQuery
+from webdepot.services.exported_parts import Parts
 from webdepot.times import Period, from_timestamp, to_iso
 
 _FILE = "data.warc.gz"
@@ -75,16 +78,27 @@ def captures_of(archive: Archive, state: State) -> Iterator[Capture]:
 
 
 def _members(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[Member]:
-    sent: set[Location] = set()
+    """Every capture with the parts it needs, each record once."""
+    sent: set[int] = set()
+    parts = Parts(archive, asked)
     for state in states:
         for capture in captures_of(archive, state):
-            original = archive.captures.find_digest(capture.digest, url=capture.url) if capture.kind is RecordKind.REVISIT else None
-            for one in (capture, original):
-                if one is None or one.location in sent or any((one.key, one.timestamp) in area for area in asked.closed):
+            for one in _with_originals(parts, chain([capture], parts.of(capture, collection=state.collection))):
+                place = hash((one.location.container, one.location.offset))
+                if place in sent or not parts.is_open(one):
                     continue
                 if len(sent) < _MOST_REMEMBERED:
-                    sent.add(one.location)
+                    sent.add(place)
                 yield from _member(archive, one, state.title if one is capture else "")
+
+
+def _with_originals(parts: Parts, captures: Iterable[Capture]) -> Iterator[Capture]:
+    """Of a revisit the capture too that has the bytes."""
+    for capture in captures:
+        yield capture
+        original = parts.original_of(capture)
+        if original is not None:
+            yield original
 
 
 def _member(archive: Archive, capture: Capture, title: str) -> Iterator[Member]:
