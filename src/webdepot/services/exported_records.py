@@ -1,8 +1,8 @@
 """The records behind a result: as one WARC file, or as WACZ 1.1.1 that replay tools open (https://specs.webrecorder.net/wacz/1.1.1/).
 
 Every capture once, byte for byte, one gzip member each; of a revisit the original too, and of a page its pictures, styles, scripts and
-frames as they were captured nearest to it (`exported_parts.py`), so that it can be replayed. A record of an ARC file becomes a WARC response
-of the same bytes. What cannot be read is left out: `webdepot doctor` names it.
+frames as they were captured nearest to it (`exported_parts.py`), so that it can be replayed. A record of an ARC file becomes a WARC
+response of the same bytes. What cannot be read is left out: `webdepot doctor` names it.
 
     WACZ   archive/data.warc.gz | indexes/index.cdxj | pages/pages.jsonl | datapackage.json | datapackage-digest.json
 
