@@ -13,7 +13,7 @@ HOME/
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from importlib.metadata import version
@@ -30,6 +30,7 @@ from webdepot.depot.wrapped import Seekable
 from webdepot.errors import NotFound, NotPermitted, RemoteError
 from webdepot.model import Container, ContainerState
 from webdepot.ports import CaptureIndex, Engine, FormatIdentifier, ObjectStore, TextIndex
+from webdepot.provenance import Event, Outcome
 from webdepot.times import Clock, utc_now
 
 VERSION = version("webdepot")
@@ -56,6 +57,28 @@ class Archive:
         archive = cls(configuration.read(home), clock=clock, agent=agent)
         archive.database.upgrade()
         return archive
+
+    def event(
+        self,
+        action: str,
+        kind: str,
+        subject: str,
+        *,
+        message: str = "",
+        outcome: Outcome = Outcome.SUCCESS,
+        detail: Mapping[str, object] | None = None,
+    ) -> Event:
+        """What happens now, by whoever acts here; `provenance.append` keeps it."""
+        return Event(
+            at=self.clock(),
+            agent=self.agent,
+            action=action,
+            subject_kind=kind,
+            subject=subject,
+            outcome=outcome,
+            message=message,
+            detail=detail or {},
+        )
 
     @property
     def harvests_folder(self) -> Path:

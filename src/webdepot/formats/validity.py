@@ -18,6 +18,14 @@ class Validity(StrEnum):
     NOT_CHECKED = "not checked"
 
 
+class Wrong(Exception):
+    """A check cannot go on: what is wrong, and at which byte. Caught by the check itself, which makes a finding of it."""
+
+    def __init__(self, detail: str, place: int = 0) -> None:
+        super().__init__(detail)
+        self.place = place
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
     """What a check says about one file."""

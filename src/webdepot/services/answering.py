@@ -244,8 +244,7 @@ def _rules(connection: Connection, archive: Archive, case: Case, ruling_: Ruling
     points = (AccessPoint.PUBLIC, AccessPoint.PARTNER) if closes and ruling_.audience is Audience.PUBLIC else (None,)
     made: list[int] = []
     for point in points:
-        found = ruling.add_in(
-            connection,
+        found = ruling.add(
             archive,
             pattern_of(case, ruling_),
             answer=RuleAnswer.REFUSE if closes else RuleAnswer.WARN,
@@ -256,6 +255,7 @@ def _rules(connection: Connection, archive: Archive, case: Case, ruling_: Ruling
             private_note=f"case {case.reference}",
             reason=case.ground.value,
             by=by,
+            connection=connection,
         )
         made += [rule.id for rule in found]
     return made
@@ -264,7 +264,7 @@ def _rules(connection: Connection, archive: Archive, case: Case, ruling_: Ruling
 def _take_back(connection: Connection, archive: Archive, case: Case, *, by: str) -> None:
     for number in case.rules:
         with suppress(NotFound):  # somebody took it back by hand
-            ruling.remove_in(connection, archive, number, by=by)
+            ruling.remove(archive, number, by=by, connection=connection)
 
 
 def _moved(archive: Archive, which: str, act: str, *, by: str, message: str, **values: object) -> Case:

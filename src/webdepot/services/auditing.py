@@ -28,7 +28,7 @@ from webdepot.depot.wrapped import Meter, Metered
 from webdepot.errors import Conflict, InputError, NoSpace, NotPermitted, RemoteError, WebdepotError
 from webdepot.model import Finding, PackageId
 from webdepot.ports import ObjectStore
-from webdepot.provenance import Event, Outcome, append
+from webdepot.provenance import Outcome, append
 from webdepot.services import alarming
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
@@ -94,7 +94,7 @@ def add_place(archive: Archive, name: str, address: str, *, write_once: bool = F
     with archive.database.transaction() as connection:
         places.add(connection, place)
         count = copies.expect_all(connection, name, archive.clock())
-        append(connection, _event(archive, "added", "place", name, message=f"{address}; {count} packages are to be copied"))
+        append(connection, archive.event("added", "place", name, message=f"{address}; {count} packages are to be copied"))
     return place
 
 
@@ -104,7 +104,7 @@ def remove_place(archive: Archive, name: str) -> Place:
         place = places.get(connection, name)
         copies.forget_place(connection, name)
         places.remove(connection, name)
-        append(connection, _event(archive, "removed", "place", name, message=f"{place.address} is no place of the depot any more"))
+        append(connection, archive.event("removed", "place", name, message=f"{place.address} is no place of the depot any more"))
     return place
 
 
@@ -168,7 +168,7 @@ def bring_copy(archive: Archive, name: str, identifier: PackageId, *, meter: Met
         message = note or f"to the place {name}, {len(brought.written)} files"
         # The register is written with every audit; an event of its copying would be its next news, without end.
         if brought.lost or package.is_package(identifier):
-            append(connection, _event(archive, "copied", "package", identifier, outcome=outcome, message=message, detail=detail))
+            append(connection, archive.event("copied", "package", identifier, outcome=outcome, message=message, detail=detail))
     return brought.size_bytes
 
 
@@ -181,7 +181,7 @@ def copy_out(archive: Archive, identifier: PackageId) -> None:
             bring_copy(archive, copy.place, identifier)
         except (WebdepotError, OSError) as error:
             message = f"to the place {copy.place}: {error}"
-            event = _event(archive, "copied", "package", identifier, outcome=Outcome.FAILURE, message=message)
+            event = archive.event("copied", "package", identifier, outcome=Outcome.FAILURE, message=message)
             with archive.database.transaction() as connection:
                 append(connection, event)
 
@@ -219,7 +219,7 @@ def _settle(archive: Archive, names: Sequence[str]) -> int:
             place = places.find(connection, name)
             if place is not None and place.state is PlaceState.FILLING and not waiting:
                 places.activate(connection, name)
-                append(connection, _event(archive, "filled", "place", name, message="every package has been copied"))
+                append(connection, archive.event("filled", "place", name, message="every package has been copied"))
     return left
 
 
@@ -396,8 +396,7 @@ def _record_audit(archive: Archive, found: CopyAudit) -> None:
         action = "repaired" if found.outcome is AuditOutcome.REPAIRED else "audited"
         append(
             connection,
-            _event(
-                archive,
+            archive.event(
                 action,
                 "package",
                 found.package,
@@ -414,7 +413,7 @@ def _note_away(archive: Archive, name: str, words: str) -> None:
         place = places.find(connection, name)
         if place is None or place.away_since is None:
             places.note_away(connection, name, now, words)
-            append(connection, _event(archive, "missed", "place", name, outcome=Outcome.FAILURE, message=words))
+            append(connection, archive.event("missed", "place", name, outcome=Outcome.FAILURE, message=words))
 
 
 # --- from a place alone ------------------------------------------------------------------------------------------------------
@@ -449,25 +448,3 @@ def _meter(archive: Archive, rate_bytes_s: float | None) -> Meter:
 
 def _metered(stores: Mapping[str, ObjectStore], meter: Meter) -> dict[str, ObjectStore]:
     return {name: Metered(store, meter) for name, store in stores.items()}
-
-
-def _event(
-    archive: Archive,
-    action: str,
-    kind: str,
-    subject: str,
-    *,
-    outcome: Outcome = Outcome.SUCCESS,
-    message: str = "",
-    detail: Mapping[str, object] | None = None,
-) -> Event:
-    return Event(
-        at=archive.clock(),
-        agent=archive.agent,
-        action=action,
-        subject_kind=kind,
-        subject=subject,
-        outcome=outcome,
-        message=message,
-        detail=detail or {},
-    )

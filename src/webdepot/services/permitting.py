@@ -249,7 +249,7 @@ def _end_ground(connection: Connection, archive: Archive, kept: KeptGround, *, b
     grounds.end(connection, kept.id, agent=by or archive.agent, reason=reason, now=archive.clock())
     for number in kept.rules:
         with suppress(NotFound):  # somebody took it back by hand
-            ruling.remove_in(connection, archive, number, by=by)
+            ruling.remove(archive, number, by=by, connection=connection)
 
 
 def _limit(connection: Connection, archive: Archive, dossier: Dossier, conditions: Conditions, *, by: str) -> list[int]:
@@ -279,8 +279,7 @@ def _close(
 ) -> list[int]:
     made: list[int] = []
     for pattern in patterns_of(dossier):
-        found = ruling.add_in(
-            connection,
+        found = ruling.add(
             archive,
             pattern,
             answer=answer,
@@ -290,6 +289,7 @@ def _close(
             private_note=f"target {dossier.id}",
             reason="owner",
             by=by,
+            connection=connection,
         )
         made += [rule.id for rule in found]
     return made

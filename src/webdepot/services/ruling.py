@@ -5,6 +5,7 @@ example.org            the whole host         *.example.org           the host a
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date
 
@@ -35,45 +36,12 @@ def add(
     private_note: str = "",
     reason: str = "",
     by: str = "",
+    connection: Connection | None = None,
 ) -> Sequence[Rule]:
-    """Make a rule about what a pattern covers; it holds on every surface with the next request. InputError when a part of it is wrong."""
-    with archive.database.transaction() as connection:
-        return add_in(
-            connection,
-            archive,
-            pattern,
-            answer=answer,
-            captured_from=captured_from,
-            captured_to=captured_to,
-            embargo_days=embargo_days,
-            valid_from=valid_from,
-            valid_to=valid_to,
-            access_point=access_point,
-            public_text=public_text,
-            private_note=private_note,
-            reason=reason,
-            by=by,
-        )
+    """Make a rule about what a pattern covers; it holds on every surface with the next request. InputError when a part of it is wrong.
 
-
-def add_in(
-    connection: Connection,
-    archive: Archive,
-    pattern: str,
-    *,
-    answer: RuleAnswer,
-    captured_from: str = "",
-    captured_to: str = "",
-    embargo_days: int = 0,
-    valid_from: date = date.min,
-    valid_to: date = date.max,
-    access_point: AccessPoint | None = None,
-    public_text: str = "",
-    private_note: str = "",
-    reason: str = "",
-    by: str = "",
-) -> Sequence[Rule]:
-    """As `add`, in the caller's transaction: a decision and the rules that carry it out are kept or lost together."""
+    With a `connection` in the caller's transaction: a decision and the rules that carry it out are kept or lost together.
+    """
     agent = by or archive.agent
     draft = Rule(
         id=0,
@@ -91,9 +59,10 @@ def add_in(
         created_by=agent[:200],
         created_at=archive.clock(),
     )
-    made = [rules.add(connection, replace(draft, prefix=prefix, exact=exact)) for prefix, exact in _prefixes(pattern)]
-    for rule in made:
-        append(connection, _event(archive, rule, _ACTIONS[rule.answer], f"{rule.answer.value} {pattern}", agent))
+    with nullcontext(connection) if connection is not None else archive.database.transaction() as held:
+        made = [rules.add(held, replace(draft, prefix=prefix, exact=exact)) for prefix, exact in _prefixes(pattern)]
+        for rule in made:
+            append(held, _event(archive, rule, _ACTIONS[rule.answer], f"{rule.answer.value} {pattern}", agent))
     return made
 
 
@@ -106,15 +75,11 @@ _ACTIONS = {
 }
 
 
-def remove(archive: Archive, number: int, *, by: str = "") -> Rule:
-    """Take a rule back; NotFound when there is none."""
-    with archive.database.transaction() as connection:
-        return remove_in(connection, archive, number, by=by)
-
-
-def remove_in(connection: Connection, archive: Archive, number: int, *, by: str = "") -> Rule:
-    rule = rules.remove(connection, number)
-    append(connection, _event(archive, rule, "took back", f"{rule.answer.value} {rule.prefix}", by or archive.agent))
+def remove(archive: Archive, number: int, *, by: str = "", connection: Connection | None = None) -> Rule:
+    """Take a rule back, in the caller's transaction if there is one; NotFound when there is no such rule."""
+    with nullcontext(connection) if connection is not None else archive.database.transaction() as held:
+        rule = rules.remove(held, number)
+        append(held, _event(archive, rule, "took back", f"{rule.answer.value} {rule.prefix}", by or archive.agent))
     return rule
 
 

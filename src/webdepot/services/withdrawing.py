@@ -25,7 +25,7 @@ from webdepot.exchange import catalogue
 from webdepot.exchange.catalogue import Record
 from webdepot.harvest import runs
 from webdepot.model import HarvestState, PackageId
-from webdepot.provenance import Event, Outcome, append
+from webdepot.provenance import Outcome, append
 from webdepot.quality import records
 from webdepot.services import auditing, indexing, titling
 from webdepot.services.progress import Watch, unwatched
@@ -85,14 +85,14 @@ def place_hold(
         now = archive.clock()
         hold = Hold(kind=kind, scope=scope, subject=subject, reason=reason, agent=archive.agent, placed_at=now, until=until, years=years)
         placed = holds.place(connection, hold)
-        append(connection, _event(archive, "held", scope.value, subject, f"{kind.value} hold {placed.id}: {reason}"))
+        append(connection, archive.event("held", scope.value, subject, message=f"{kind.value} hold {placed.id}: {reason}"))
     return placed
 
 
 def release_hold(archive: Archive, number: int) -> Hold:
     with archive.database.transaction() as connection:
         hold = holds.release(connection, number, agent=archive.agent, now=archive.clock())
-        append(connection, _event(archive, "released", hold.scope.value, hold.subject, f"{hold.kind.value} hold {hold.id}"))
+        append(connection, archive.event("released", hold.scope.value, hold.subject, message=f"{hold.kind.value} hold {hold.id}"))
     return hold
 
 
@@ -145,7 +145,7 @@ def _leave_database(archive: Archive, stone: Tombstone, stays: Sequence[Record])
         message = f"{stone.reason} (approved by {stone.approved_by})"
         append(
             connection,
-            _event(archive, "withdrawn", "package", stone.package, message, detail={"urn": stone.urn, "files": dict(stone.files)}),
+            archive.event("withdrawn", "package", stone.package, message=message, detail={"urn": stone.urn, "files": dict(stone.files)}),
         )
 
 
@@ -189,26 +189,4 @@ def _note_removed(archive: Archive, stone: Tombstone, waiting: Sequence[str], tr
         tombstone.record(connection, stone, waiting=tuple(waiting))
         message = "bytes removed in every place" if not waiting else "bytes are left in " + "; ".join(troubles)
         outcome = Outcome.WARNING if waiting else Outcome.SUCCESS
-        append(connection, _event(archive, "removed", "package", stone.package, message, outcome=outcome))
-
-
-def _event(
-    archive: Archive,
-    action: str,
-    kind: str,
-    subject: str,
-    message: str,
-    *,
-    outcome: Outcome = Outcome.SUCCESS,
-    detail: dict[str, object] | None = None,
-) -> Event:
-    return Event(
-        at=archive.clock(),
-        agent=archive.agent,
-        action=action,
-        subject_kind=kind,
-        subject=subject,
-        outcome=outcome,
-        message=message,
-        detail=detail or {},
-    )
+        append(connection, archive.event("removed", "package", stone.package, message=message, outcome=outcome))

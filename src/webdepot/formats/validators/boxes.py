@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Property, judged
+from webdepot.formats.validity import Checked, Property, Wrong, judged
 
 MOST_BOXES = 50_000
 MOST_DEPTH = 12
@@ -16,17 +16,11 @@ _INSIDE = frozenset((b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts", b"din
 _KINDS = {b"vide": "video", b"soun": "audio", b"text": "text", b"sbtl": "text", b"subt": "text"}
 
 
-class _Wrong(Exception):
-    def __init__(self, detail: str, place: int) -> None:
-        super().__init__(detail)
-        self.place = place
-
-
 def check(stream: BinaryIO) -> Checked:
     reader = _Reader(stream)
     try:
         reader.read()
-    except _Wrong as error:
+    except Wrong as error:
         return judged([finding("film-damaged", place=f"byte {error.place}", detail=error)], reader.properties)
     except (struct.error, EOFError):
         return judged([finding("film-damaged", place=f"byte {stream.tell()}", detail="it ends in the middle of a box")], reader.properties)
@@ -46,13 +40,13 @@ class _Reader:
     def read(self) -> None:
         self._walk(0, self._size_bytes, 0)
         if b"moov" not in self._seen and b"moof" not in self._seen:
-            raise _Wrong("it has no description of the film", self._size_bytes)
+            raise Wrong("it has no description of the film", self._size_bytes)
         if b"moov" in self._seen and b"mvhd" not in self._seen:
-            raise _Wrong("its description has no header", self._seen[b"moov"])
+            raise Wrong("its description has no header", self._seen[b"moov"])
         if b"moov" in self._seen and b"trak" not in self._seen:
-            raise _Wrong("it has no track", self._seen[b"moov"])
+            raise Wrong("it has no track", self._seen[b"moov"])
         if b"mdat" not in self._seen and b"trak" in self._seen and b"stco" in self._seen:
-            raise _Wrong("it has no sound or pictures", self._size_bytes)
+            raise Wrong("it has no sound or pictures", self._size_bytes)
         self.properties["codecs"] = ", ".join(dict.fromkeys(self._codecs))
 
     def _walk(self, at: int, end: int, depth: int) -> None:
@@ -71,11 +65,11 @@ class _Reader:
                 length = end - at
             self._boxes += 1
             if length < start - at or self._boxes > MOST_BOXES or depth > MOST_DEPTH:
-                raise _Wrong(f"box {kind.decode('latin-1')!r} has length {length}", at)
+                raise Wrong(f"box {kind.decode('latin-1')!r} has length {length}", at)
             if at + length > end:
-                raise _Wrong(f"box {kind.decode('latin-1')!r} is longer than what it stands in", at)
+                raise Wrong(f"box {kind.decode('latin-1')!r} is longer than what it stands in", at)
             if not depth and not self._seen and kind not in (b"ftyp", b"styp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"):
-                raise _Wrong("it does not begin like a film", at)
+                raise Wrong("it does not begin like a film", at)
             self._seen.setdefault(kind, at)
             if kind in _INSIDE:
                 self._walk(start, at + length, depth + 1)
@@ -107,7 +101,7 @@ class _Reader:
         else:
             _, _, scale, duration = struct.unpack(">IIII", self._stream.read(16))
         if not scale:
-            raise _Wrong("its header has no scale of time", at)
+            raise Wrong("its header has no scale of time", at)
         self.properties["duration_s"] = round(duration / scale, 3)
 
     def _codec(self, end: int) -> None:
@@ -125,10 +119,10 @@ class _Reader:
         self._stream.read(4)
         (count,) = struct.unpack(">I", self._stream.read(4))
         if at + 8 + count * size > end:
-            raise _Wrong("its table of places is longer than its box", at)
+            raise Wrong("its table of places is longer than its box", at)
         for place in self._numbers(count, size):
             if place >= self._size_bytes:
-                raise _Wrong("its samples lie behind the end of the file", at)
+                raise Wrong("its samples lie behind the end of the file", at)
 
     def _numbers(self, count: int, size: int) -> Iterator[int]:
         while count > 0:

@@ -4,7 +4,7 @@ import struct
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Property, judged
+from webdepot.formats.validity import Checked, Property, Wrong, judged
 
 MOST_ELEMENTS = 50_000
 _HEADER, _SEGMENT, _INFO, _TRACKS, _TRACK, _CLUSTER = 0x1A45DFA3, 0x18538067, 0x1549A966, 0x1654AE6B, 0xAE, 0x1F43B675
@@ -12,17 +12,11 @@ _DOCTYPE, _SCALE, _DURATION, _CODEC, _VIDEO, _WIDTH, _HEIGHT = 0x4282, 0x2AD7B1,
 _INSIDE = frozenset((_HEADER, _SEGMENT, _INFO, _TRACKS, _TRACK, _VIDEO))
 
 
-class _Wrong(Exception):
-    def __init__(self, detail: str, place: int) -> None:
-        super().__init__(detail)
-        self.place = place
-
-
 def check(stream: BinaryIO) -> Checked:
     reader = _Reader(stream)
     try:
         reader.read()
-    except _Wrong as error:
+    except Wrong as error:
         return judged([finding("film-damaged", place=f"byte {error.place}", detail=error)], reader.properties)
     except (EOFError, struct.error):
         where = f"byte {stream.tell()}"
@@ -44,7 +38,7 @@ class _Reader:
         self._walk(0, self._size_bytes)
         for element, name in ((_HEADER, "header"), (_SEGMENT, "segment"), (_TRACKS, "tracks"), (_CLUSTER, "sound or pictures")):
             if element not in self._seen:
-                raise _Wrong(f"it has no {name}", self._size_bytes)
+                raise Wrong(f"it has no {name}", self._size_bytes)
         self.properties["codecs"] = ", ".join(self._codecs)
 
     def _walk(self, at: int, end: int) -> None:
@@ -57,9 +51,9 @@ class _Reader:
                 return
             stop = end if length < 0 else start + length
             if stop > end:
-                raise _Wrong(f"element {name:X} is longer than what it stands in", at)
+                raise Wrong(f"element {name:X} is longer than what it stands in", at)
             if not self._seen and name != _HEADER:
-                raise _Wrong("it does not begin with its header", at)
+                raise Wrong("it does not begin with its header", at)
             self._seen.add(name)
             if name in _INSIDE:
                 self._walk(start, stop)
@@ -91,7 +85,7 @@ class _Reader:
             raise EOFError
         length = 9 - first[0].bit_length()
         if length > 8 or (keeps_mark and length > 4):
-            raise _Wrong("a number of an element is damaged", self._stream.tell() - 1)
+            raise Wrong("a number of an element is damaged", self._stream.tell() - 1)
         rest = self._stream.read(length - 1)
         if len(rest) < length - 1:
             raise EOFError

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Property, Validity, judged
+from webdepot.formats.validity import Checked, Property, Validity, Wrong, judged
 from webdepot.model import Finding
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -22,12 +22,6 @@ _SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _COLOURS = {0: "grey", 2: "RGB", 3: "palette", 4: "grey with alpha", 6: "RGB with alpha"}
 _ONCE = frozenset((b"PLTE", b"tRNS", b"cHRM", b"gAMA", b"iCCP", b"sBIT", b"sRGB", b"bKGD", b"hIST", b"pHYs", b"tIME", b"acTL"))
 _PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
-
-
-class _Wrong(Exception):
-    def __init__(self, detail: str, place: int) -> None:
-        super().__init__(detail)
-        self.place = place
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +48,7 @@ def check(stream: BinaryIO) -> Checked:
     properties: dict[str, Property] = {}
     try:
         findings = _walk(stream, properties)
-    except _Wrong as error:
+    except Wrong as error:
         return judged([finding("image-damaged", place=f"byte {error.place}", detail=error)], properties)
     except EOFError:
         return judged([finding("image-cut-off", place=f"byte {stream.tell()}")], properties)
@@ -65,7 +59,7 @@ def check(stream: BinaryIO) -> Checked:
 def _walk(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     stream.seek(0)
     if stream.read(8) != SIGNATURE:
-        raise _Wrong("it does not begin like a PNG", 0)
+        raise Wrong("it does not begin like a PNG", 0)
     header: _Header | None = None
     pixels: _Pixels | None = None
     seen: set[bytes] = set()
@@ -75,7 +69,7 @@ def _walk(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
         length, kind = _chunk_head(stream, place)
         if header is None:
             if kind != b"IHDR" or length != 13:
-                raise _Wrong("its first chunk is not the header", place)
+                raise Wrong("its first chunk is not the header", place)
             header = _header(_body(stream, length, kind, place), place)
             pixels = _Pixels(header)
             properties |= {"width": header.width, "height": header.height, "bit_depth": header.depth, "colour": _COLOURS[header.colour]}
@@ -92,7 +86,7 @@ def _walk(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
                 properties["animated"] = True
         seen.add(kind)
         last = kind
-    raise _Wrong("it has more chunks than can be read", stream.tell())
+    raise Wrong("it has more chunks than can be read", stream.tell())
 
 
 def _chunk_head(stream: BinaryIO, place: int) -> tuple[int, bytes]:
@@ -101,9 +95,9 @@ def _chunk_head(stream: BinaryIO, place: int) -> tuple[int, bytes]:
         raise EOFError
     length, kind = int.from_bytes(head[:4], "big"), head[4:]
     if not kind.isalpha() or not kind.isascii():
-        raise _Wrong(f"{kind!r} is no name of a chunk", place)
+        raise Wrong(f"{kind!r} is no name of a chunk", place)
     if length > 0x7FFFFFFF:
-        raise _Wrong(f"chunk {kind.decode()} is longer than a chunk may be", place)
+        raise Wrong(f"chunk {kind.decode()} is longer than a chunk may be", place)
     return length, kind
 
 
@@ -125,46 +119,46 @@ def _compare(stream: BinaryIO, checksum: int, kind: bytes, place: int) -> None:
     if len(stated) < 4:
         raise EOFError
     if checksum != int.from_bytes(stated, "big"):
-        raise _Wrong(f"chunk {kind.decode()} does not match its checksum", place)
+        raise Wrong(f"chunk {kind.decode()} does not match its checksum", place)
 
 
 def _header(body: bytes, place: int) -> _Header:
     width, height = int.from_bytes(body[:4], "big"), int.from_bytes(body[4:8], "big")
     depth, colour, packing, filtering, interlace = body[8:13]
     if not 0 < width <= 0x7FFFFFFF or not 0 < height <= 0x7FFFFFFF:
-        raise _Wrong(f"its size is {width} × {height}", place)
+        raise Wrong(f"its size is {width} × {height}", place)
     if depth not in _DEPTHS.get(colour, ()):
-        raise _Wrong(f"colour type {colour} with bit depth {depth} does not exist", place)
+        raise Wrong(f"colour type {colour} with bit depth {depth} does not exist", place)
     if packing or filtering or interlace > 1:
-        raise _Wrong("its header names an unknown method", place)
+        raise Wrong("its header names an unknown method", place)
     return _Header(width, height, depth, colour, bool(interlace))
 
 
 def _check_order(kind: bytes, seen: set[bytes], last: bytes, header: _Header, place: int) -> None:
     name = kind.decode()
     if kind == b"IHDR":
-        raise _Wrong("it has two headers", place)
+        raise Wrong("it has two headers", place)
     if kind in _ONCE and kind in seen:
-        raise _Wrong(f"chunk {name} stands twice", place)
+        raise Wrong(f"chunk {name} stands twice", place)
     if kind == b"IDAT" and b"IDAT" in seen and last != b"IDAT":
-        raise _Wrong("its pixels are not in one piece", place)
+        raise Wrong("its pixels are not in one piece", place)
     if kind in (b"PLTE", b"tRNS") and b"IDAT" in seen:
-        raise _Wrong(f"chunk {name} stands behind the pixels", place)
+        raise Wrong(f"chunk {name} stands behind the pixels", place)
     if kind == b"IDAT" and header.colour == 3 and b"PLTE" not in seen:
-        raise _Wrong("it has no palette", place)
+        raise Wrong("it has no palette", place)
     if kind == b"PLTE" and header.colour in (0, 4):
-        raise _Wrong("a grey image has no palette", place)
+        raise Wrong("a grey image has no palette", place)
     if kind[:1].isupper() and kind not in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
-        raise _Wrong(f"its necessary chunk {name} is not known", place)
+        raise Wrong(f"its necessary chunk {name} is not known", place)
 
 
 def _check_body(kind: bytes, body: bytes, header: _Header, place: int) -> None:
     if kind == b"PLTE" and (not body or len(body) % 3 or len(body) > 768):
-        raise _Wrong(f"a palette of {len(body)} bytes does not exist", place)
+        raise Wrong(f"a palette of {len(body)} bytes does not exist", place)
     if kind == b"tRNS":
         right = {0: len(body) == 2, 2: len(body) == 6, 3: 0 < len(body) <= 256}.get(header.colour, False)
         if not right:
-            raise _Wrong("its transparency does not fit its colour type", place)
+            raise Wrong("its transparency does not fit its colour type", place)
 
 
 def _take_pixels(stream: BinaryIO, length: int, pixels: "_Pixels", place: int) -> None:
@@ -181,9 +175,9 @@ def _take_pixels(stream: BinaryIO, length: int, pixels: "_Pixels", place: int) -
 def _end(stream: BinaryIO, length: int, seen: set[bytes], header: _Header, pixels: "_Pixels", place: int) -> list[Finding]:
     _body(stream, length, b"IEND", place)
     if length:
-        raise _Wrong("its end mark is not empty", place)
+        raise Wrong("its end mark is not empty", place)
     if b"IDAT" not in seen:
-        raise _Wrong("it has no pixels", place)
+        raise Wrong("it has no pixels", place)
     pixels.finish(place)
     here = stream.tell()
     rest = stream.seek(0, 2) - here
@@ -211,7 +205,7 @@ class _Pixels:
             try:
                 rows = self._unpacker.decompress(data, _PIECE_BYTES)
             except zlib.error as error:
-                raise _Wrong(f"its pixels are damaged ({error})", place) from error
+                raise Wrong(f"its pixels are damaged ({error})", place) from error
             self._look(rows, place)
             if self._unpacker.eof:
                 return
@@ -221,7 +215,7 @@ class _Pixels:
 
     def finish(self, place: int) -> None:
         if not self.gave_up and (self._left_bytes or self._passes or not self._unpacker.eof):
-            raise _Wrong("it has fewer pixels than its header says", place)
+            raise Wrong("it has fewer pixels than its header says", place)
 
     def _look(self, rows: bytes, place: int) -> None:
         at = 0
@@ -229,7 +223,7 @@ class _Pixels:
             part = rows[at : at + self._left_bytes]
             filters = part[-self._in_row % self._row_bytes :: self._row_bytes]
             if filters and max(filters) > 4:
-                raise _Wrong("its pixels name a filter that does not exist", place)
+                raise Wrong("its pixels name a filter that does not exist", place)
             self._in_row = (self._in_row + len(part)) % self._row_bytes
             self._left_bytes -= len(part)
             at += len(part)

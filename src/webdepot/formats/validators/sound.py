@@ -10,19 +10,13 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, Literal
 
 from webdepot.formats.texts import finding
-from webdepot.formats.validity import Checked, Property, judged
+from webdepot.formats.validity import Checked, Property, Wrong, judged
 from webdepot.model import Finding
 
 MOST_CHUNKS = 10_000
 _WAVE_CODECS = {1: "PCM", 2: "ADPCM", 3: "floating point", 6: "A-law", 7: "µ-law", 17: "IMA ADPCM", 85: "MP3", 0xFFFE: "extensible"}
 _PCM = 1
 _FOR_RF64 = 0xFFFFFFFF
-
-
-class _Wrong(Exception):
-    def __init__(self, detail: str, place: int = 0) -> None:
-        super().__init__(detail)
-        self.place = place
 
 
 def check_wave(stream: BinaryIO) -> Checked:
@@ -38,7 +32,7 @@ def check_aiff(stream: BinaryIO) -> Checked:
 def _answer(code: str, properties: dict[str, Property], read: Callable[[], list[Finding]]) -> Checked:
     try:
         return judged(read(), properties)
-    except _Wrong as error:
+    except Wrong as error:
         return judged([finding(code, place=f"byte {error.place}", detail=error)], properties)
     except struct.error:
         return judged([finding(code, detail="it ends in the middle of a chunk")], properties)
@@ -50,11 +44,11 @@ def _wave(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     header = stream.read(12)
     is_large = header[:4] in (b"RF64", b"BW64")
     if len(header) < 12 or (header[:4] != b"RIFF" and not is_large) or header[8:] != b"WAVE":
-        raise _Wrong("it has no RIFF header")
+        raise Wrong("it has no RIFF header")
     stated = int.from_bytes(header[4:8], "little")
     end = size_bytes if is_large and stated == _FOR_RF64 else stated + 8
     if end > size_bytes + (stated % 2):
-        raise _Wrong(f"it promises {end} bytes and has {size_bytes}", 4)
+        raise Wrong(f"it promises {end} bytes and has {size_bytes}", 4)
     block_bytes = bytes_a_second = sound_bytes = -1
     data_bytes = 0
     for kind, at, length in _chunks(stream, 12, min(end, size_bytes), size_bytes, "little"):
@@ -62,18 +56,18 @@ def _wave(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
             data_bytes = struct.unpack("<Q", stream.read(16)[8:])[0]
         elif kind == b"fmt ":
             if block_bytes > 0:
-                raise _Wrong("it has two formats", at)
+                raise Wrong("it has two formats", at)
             block_bytes, bytes_a_second = _wave_format(stream.read(min(length, 40)), at, properties)
         elif kind == b"data":
             if block_bytes < 0:
-                raise _Wrong("its sound stands before its format, or it has no format", at)
+                raise Wrong("its sound stands before its format, or it has no format", at)
             if sound_bytes >= 0:
-                raise _Wrong("it has its sound twice", at)
+                raise Wrong("it has its sound twice", at)
             sound_bytes = data_bytes if is_large and data_bytes else length
             if sound_bytes % block_bytes:
-                raise _Wrong("its sound ends within a sample", at)
+                raise Wrong("its sound ends within a sample", at)
     if sound_bytes < 0:
-        raise _Wrong("it has no sound data", min(end, size_bytes))
+        raise Wrong("it has no sound data", min(end, size_bytes))
     properties["duration_s"] = round(sound_bytes / bytes_a_second, 3) if bytes_a_second else 0.0
     rest = size_bytes - end
     return [finding("trailing-bytes", place=f"byte {end}", detail=rest)] if rest > 1 else []
@@ -81,15 +75,15 @@ def _wave(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
 
 def _wave_format(data: bytes, at: int, properties: dict[str, Property]) -> tuple[int, int]:
     if len(data) < 16:
-        raise _Wrong("its format is too short", at)
+        raise Wrong("its format is too short", at)
     tag, channels, rate, bytes_a_second, block_bytes, bits = struct.unpack("<HHIIHH", data[:16])
     properties |= {"channels": channels, "sample_rate": rate, "bit_depth": bits, "codec": _WAVE_CODECS.get(tag, f"{tag:#06x}")}
     if not channels or not rate or not block_bytes:
-        raise _Wrong("its format has no channels, no rate or no sample size", at)
+        raise Wrong("its format has no channels, no rate or no sample size", at)
     if tag == _PCM and (not bits or block_bytes != channels * ((bits + 7) // 8) or bytes_a_second != rate * block_bytes):
-        raise _Wrong("the numbers of its format contradict each other", at)
+        raise Wrong("the numbers of its format contradict each other", at)
     if tag == 0xFFFE and len(data) < 40:
-        raise _Wrong("its format is called extensible and has no extension", at)
+        raise Wrong("its format is called extensible and has no extension", at)
     return block_bytes, bytes_a_second
 
 
@@ -98,42 +92,42 @@ def _aiff(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     stream.seek(0)
     header = stream.read(12)
     if len(header) < 12 or header[:4] != b"FORM" or header[8:] not in (b"AIFF", b"AIFC"):
-        raise _Wrong("it has no FORM header")
+        raise Wrong("it has no FORM header")
     end = int.from_bytes(header[4:8], "big") + 8
     if end > size_bytes + 1:
-        raise _Wrong(f"it promises {end} bytes and has {size_bytes}", 4)
+        raise Wrong(f"it promises {end} bytes and has {size_bytes}", 4)
     frames = block_bytes = sound_bytes = -1
     is_packed = False
     for kind, at, length in _chunks(stream, 12, min(end, size_bytes), size_bytes, "big"):
         if kind == b"COMM":
             if frames >= 0:
-                raise _Wrong("it has two formats", at)
+                raise Wrong("it has two formats", at)
             frames, block_bytes, is_packed = _aiff_format(stream.read(min(length, 300)), header[8:], at, properties)
         elif kind == b"SSND":
             if sound_bytes >= 0:
-                raise _Wrong("it has its sound twice", at)
+                raise Wrong("it has its sound twice", at)
             if length < 8:
-                raise _Wrong("its sound is too short", at)
+                raise Wrong("its sound is too short", at)
             sound_bytes = length - 8 - struct.unpack(">I", stream.read(4))[0]
     if frames < 0:
-        raise _Wrong("it has no format", 12)
+        raise Wrong("it has no format", 12)
     if frames and sound_bytes < 0:
-        raise _Wrong("it has no sound data", 12)
+        raise Wrong("it has no sound data", 12)
     if not is_packed and sound_bytes >= 0 and frames * block_bytes > sound_bytes:
-        raise _Wrong(f"it promises {frames} samples and has {sound_bytes // block_bytes}", 12)
+        raise Wrong(f"it promises {frames} samples and has {sound_bytes // block_bytes}", 12)
     rest = size_bytes - end
     return [finding("trailing-bytes", place=f"byte {end}", detail=rest)] if rest > 1 else []
 
 
 def _aiff_format(data: bytes, kind: bytes, at: int, properties: dict[str, Property]) -> tuple[int, int, bool]:
     if len(data) < 18 or (kind == b"AIFC" and len(data) < 23):
-        raise _Wrong("its format is too short", at)
+        raise Wrong("its format is too short", at)
     channels, frames, bits = struct.unpack(">hIh", data[:8])
     rate = _extended(data[8:18])
     codec = data[18:22] if kind == b"AIFC" else b"NONE"
     properties |= {"channels": channels, "sample_rate": round(rate), "bit_depth": bits, "codec": codec.decode("latin-1").strip()}
     if channels < 1 or not 1 <= bits <= 64 or rate <= 0:
-        raise _Wrong("its format has no channels, no rate or no sample size", at)
+        raise Wrong("its format has no channels, no rate or no sample size", at)
     properties["duration_s"] = round(frames / rate, 3)
     return frames, channels * ((bits + 7) // 8), codec not in (b"NONE", b"sowt", b"twos", b"raw ")
 
@@ -156,11 +150,11 @@ def _chunks(stream: BinaryIO, at: int, end: int, size_bytes: int, order: Literal
         head = stream.read(8)
         kind, length = head[:4], int.from_bytes(head[4:], order)
         if not all(0x20 <= byte < 0x7F for byte in kind):
-            raise _Wrong(f"{kind!r} is no name of a chunk", at)
+            raise Wrong(f"{kind!r} is no name of a chunk", at)
         if kind == b"data" and length == _FOR_RF64:
             length = size_bytes - at - 8
         if at + 8 + length > size_bytes:
-            raise _Wrong(f"chunk {kind.decode('latin-1')!r} is longer than the file", at)
+            raise Wrong(f"chunk {kind.decode('latin-1')!r} is longer than the file", at)
         yield kind, at, length
         at += 8 + length + length % 2
-    raise _Wrong("it has too many chunks", at)
+    raise Wrong("it has too many chunks", at)
