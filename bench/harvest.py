@@ -172,7 +172,7 @@ def _measured(name: str, plan: Plan, folder: Path, work: Path) -> Run:
     note = "" if status == 0 or name == "wget" else f"ended with {status}: {(out / 'errors.txt').read_text()[-300:]}"
     if name.startswith("webdepot"):
         report = json.loads((out / "home" / "bench.json").read_text())
-        took_s = report["seconds"]  # without starting Python, making the archive
+        took_s = report["seconds"]  # without starting Python and its processes, making the archive
         note = note or _compared(plan, out / "home", report)
     return _counted(name, log, begin, took_s, usage, note)
 

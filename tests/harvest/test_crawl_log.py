@@ -92,13 +92,13 @@ def test_nothing_to_cut(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_told() -> None:
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("this system has no /dev/full")
-    log = CrawlLog.__new__(CrawlLog)
-    log._heritrix = full.open("wb")
-    log._json = full.open("wb")
+    for name in (LOG_NAME, JSON_NAME):
+        (tmp_path / name).symlink_to(full)
+    log = CrawlLog(tmp_path)
     log.write(LINE)
     with pytest.raises(NoSpace, match="could not be written"):
         log.sync()

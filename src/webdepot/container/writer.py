@@ -31,6 +31,7 @@ from webdepot.times import Clock
 
 OPEN_SUFFIX = ".open"
 _END = b"\r\n\r\n"
+_MOST_HELD_BYTES = 128 << 10
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
 
@@ -50,7 +51,7 @@ class Sealed:
 def iter_member(record: NewRecord) -> Iterator[bytes]:
     """The gzip member of a record, in pieces; the body is read from its beginning, twice where it is large."""
     if not is_large(record):
-        yield _packed_record(record)
+        yield packed(_plain_record(record))
     else:
         assert record.body is not None  # noqa: S101 - it is what is large
         hasher = hashlib.sha1(usedforsecurity=False)
@@ -65,18 +66,19 @@ def is_large(record: NewRecord) -> bool:
     return record.body_bytes > 0 and len(record.head) + record.body_bytes > IN_MEMORY_BYTES
 
 
-def _packed_record(record: NewRecord) -> bytes:
+def _plain_record(record: NewRecord) -> bytes:
+    """A small record as it is before it is packed."""
     head = record.head
     if record.body is None or record.body_bytes == 0:
         header = records.header(record, sha1_label(hashlib.sha1(head, usedforsecurity=False).digest()))
-        return packed(b"".join((header, head, _END)))
+        return b"".join((header, head, _END))
     record.body.seek(0)
     body = record.body.read(record.body_bytes)
     if len(body) != record.body_bytes:
         raise _short(record, len(body))
     hasher = hashlib.sha1(head, usedforsecurity=False)
     hasher.update(body)
-    return packed(b"".join((records.header(record, sha1_label(hasher.digest())), head, body, _END)))
+    return b"".join((records.header(record, sha1_label(hasher.digest())), head, body, _END))
 
 
 def _chained(header: bytes, record: NewRecord) -> Iterator[bytes]:
@@ -139,6 +141,7 @@ class ContainerWriter:
         if not group:
             return []
         if self._current is not None and self._current.size_bytes >= self._size_bytes:
+            self._current.flush()
             self._full.append(self._current)
             self._current = None
         if self._current is None:
@@ -146,7 +149,7 @@ class ContainerWriter:
         return self._current.write(group)
 
     def append(self, group: Sequence[NewRecord]) -> None:
-        """As `write`, for whoever does not ask where they stand."""
+        """As `write`, for whoever does not ask where they stand; they are packed with the next ones, at the latest by `sync`."""
         if self._current is None or self._current.size_bytes >= self._size_bytes or any(is_large(record) for record in group):
             self.write(group)
         else:
@@ -212,6 +215,8 @@ class _OpenFile:
         self.size_bytes = 0
         self.synced_bytes = 0
         self.count = 0
+        self._held: list[bytes] = []
+        self._held_bytes = 0
         self._hasher = hashlib.sha256()
         try:
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -221,6 +226,7 @@ class _OpenFile:
             raise
 
     def write(self, group: Sequence[NewRecord]) -> list[Location]:
+        self.flush()
         start, hasher, ends = self.size_bytes, self._hasher.copy(), []
         try:
             held = bytearray()
@@ -243,8 +249,21 @@ class _OpenFile:
         return [Location(container=self._name, offset=begin, length=end - begin) for begin, end in zip([start, *ends], ends)]
 
     def append(self, group: Sequence[NewRecord]) -> None:
-        """As `write`, in one go: for small records."""
-        data = b"".join([_packed_record(record) for record in group])
+        """Hold small records for the next `flush`."""
+        plain = [_plain_record(record) for record in group]
+        self._held += plain
+        self._held_bytes += sum(map(len, plain))
+        self.count += len(group)
+        if self._held_bytes >= _MOST_HELD_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Pack what is held and write it in one go. Many at a time, because packing one takes from the processor's cache what the
+        making of the next one needs: that is a tenth of a harvest's time."""
+        if not self._held:
+            return
+        data = b"".join(map(packed, self._held))
+        self._held, self._held_bytes = [], 0
         start = self.size_bytes
         try:
             written = os.write(self._descriptor, data)
@@ -258,9 +277,9 @@ class _OpenFile:
             raise
         self._hasher.update(data)
         self.size_bytes = start + len(data)
-        self.count += len(group)
 
     def sync(self) -> None:
+        self.flush()
         if self.synced_bytes != self.size_bytes:
             try:
                 os.fsync(self._descriptor)

@@ -101,8 +101,7 @@ class Router:
 
     def find_known(self, host: str, port: int) -> Route | None:
         """The route if it needs no look-up. `host` is as in a canonical address: lower case, IPv6 in brackets."""
-        place = self._connect_to.get(f"{host}:{port}") or self._connect_to.get(host)
-        if place is not None:
+        if self._connect_to and (place := self._connect_to.get(f"{host}:{port}") or self._connect_to.get(host)):
             return Route(connect_to=place)
         kept = self._kept.get(host)
         if kept is not None and kept[0] > time.monotonic():

@@ -52,6 +52,8 @@ __all__ = [
 
 MOST_UNCOMMITTED = 50_000
 """New addresses after which a checkpoint comes early: they are in memory until then."""
+MOST_TOGETHER = 16
+"""Answers that are settled at once; servers that wait for their next request should not wait for more."""
 RATE_WINDOW_S = 5.0
 PEERS_S = 0.02
 """So often a crawl looks what other processes have found for it."""
@@ -114,6 +116,7 @@ class _Crawl:
         self.wake = asyncio.Event()
         self.asleep_until_s = 0.0
         self.error: BaseException | None = None
+        self.is_settling = False
         self.recent: deque[tuple[float, int]] = deque()
         self.began_s = time.monotonic()
 
@@ -129,8 +132,11 @@ class _Crawl:
         finally:
             stopping.cancel()
             await self._cancel_active()
+            if self.error is not None:
+                self.steps.discard()
         if self.error is not None:
             raise self.error
+        self.steps.settle()
         self._checkpoint()
         self._tell()
         return self._result(end)
@@ -139,11 +145,15 @@ class _Crawl:
         checkpoint_s = self.began_s + self.steps.settings.checkpoint_s
         progress_s = peers_s = self.began_s
         while self.error is None:
+            self._settle_all()
+            if self.error is not None:
+                break
             now_s = time.monotonic()
             end = self._end(now_s)
             if end is not None:
                 return end
             self._fill(now_s)
+            self.steps.turns.let_go()
             due_s = self.frontier.next_due_s()
             if not self.active and (due_s is None or due_s == math.inf) and not self.paused and self._is_over():
                 return End.FINISHED
@@ -194,8 +204,8 @@ class _Crawl:
         """Requests that may be out now: no more than would reach the limit of pages."""
         if self.paused:
             return 0
-        limit = self.steps.settings.limit_pages
-        return min(self.steps.settings.workers, limit - self.steps.totals.fetched) if limit else self.steps.settings.workers
+        limit, workers = self.steps.settings.limit_pages, self.steps.settings.workers
+        return min(workers, limit - self.steps.totals.fetched - len(self.steps.arrived)) if limit else workers
 
     def _end(self, now_s: float) -> End | None:
         settings, totals = self.steps.settings, self.steps.totals
@@ -219,19 +229,39 @@ class _Crawl:
             task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """The next one goes out at once; the loop is woken only for what it alone sees to."""
+        """Others may have ended with it: they are settled together."""
         self.active.discard(task)
         if task.cancelled() or task.exception() is not None:
             self.error = self.error or (None if task.cancelled() else task.exception())
             self.wake.set()
+        elif not self.is_settling:
+            self.is_settling = True
+            self.loop.call_soon(self._settle)
+
+    def _settle(self) -> None:
+        """The next ones go out at once; the loop is woken only for what it alone sees to."""
+        self.is_settling = False
+        self._settle_all(MOST_TOGETHER)
+        if self.error is not None:
+            self.wake.set()
             return
+        if self.steps.arrived:
+            self.is_settling = True
+            self.loop.call_soon(self._settle)
         now_s = time.monotonic()
         if self._end(now_s) is None and self.steps.uncommitted <= MOST_UNCOMMITTED:
             self._fill(now_s)
             due_s = self.frontier.next_due_s()
-            if self.active and (due_s is None or due_s >= self.asleep_until_s or len(self.active) >= self._places()):
+            if (self.active or self.is_settling) and (due_s is None or due_s >= self.asleep_until_s or len(self.active) >= self._places()):
                 return
         self.wake.set()
+
+    def _settle_all(self, most: int | None = None) -> None:
+        if self.error is None:
+            try:
+                self.steps.settle(most)
+            except Exception as error:  # told by `run`, when nothing is out any more
+                self.error = error
 
     async def _cancel_active(self) -> None:
         """What is out is given up; the frontier has it waiting again when it is opened next."""

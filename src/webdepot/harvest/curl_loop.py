@@ -3,15 +3,30 @@
 libcurl says which sockets it wants to hear of and when it wants to be woken; the event loop tells it. Nothing blocks, there are
 no threads, and the cost of a transfer does not grow with the number of transfers.
 https://curl.se/libcurl/c/libcurl-multi.html
+
+The sockets stand in an epoll of their own, and the event loop watches that alone: a socket comes and goes with every request, and the
+event loop takes ten times as long to note it; and all that is ready is dealt with in one go.
 """
 
 import asyncio
+import select
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import pycurl
 
 Result = TypeVar("Result")
+
+_IN = select.EPOLLIN | select.EPOLLPRI | select.EPOLLERR | select.EPOLLHUP
+_OUT = select.EPOLLOUT | select.EPOLLERR | select.EPOLLHUP
+_EVENTS = {
+    pycurl.POLL_NONE: 0,
+    pycurl.POLL_IN: select.EPOLLIN,
+    pycurl.POLL_OUT: select.EPOLLOUT,
+    pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
+}
+_MOST_AT_ONCE = 64
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
@@ -36,7 +51,9 @@ class CurlLoop:
         self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
         self._timer: asyncio.Handle | None = None
         self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
-        self._watched: dict[int, int] = {}
+        self._watched: set[int] = set()
+        self._poll = select.epoll()
+        self._loop.add_reader(self._poll.fileno(), self._on_ready)
 
     async def perform(self, curl: pycurl.Curl) -> tuple[int, str]:
         """Run a transfer to its end; libcurl's error number (0 for none) and message."""
@@ -56,22 +73,33 @@ class CurlLoop:
         self._running.clear()
         self._set_timer(-1)
         self._multi.close()
-        for handle in list(self._watched):
-            self._watch(pycurl.POLL_REMOVE, handle, self._multi, None)
+        self._loop.remove_reader(self._poll.fileno())
+        self._poll.close()
 
     def _watch(self, what: int, handle: int, multi: object, data: object) -> None:
-        before = self._watched.pop(handle, pycurl.POLL_NONE)
-        wanted = pycurl.POLL_NONE if what == pycurl.POLL_REMOVE else what
-        if wanted != pycurl.POLL_NONE:
-            self._watched[handle] = wanted
-        if wanted & pycurl.POLL_IN and not before & pycurl.POLL_IN:
-            self._loop.add_reader(handle, self._act, handle, pycurl.CSELECT_IN)
-        elif before & pycurl.POLL_IN and not wanted & pycurl.POLL_IN:
-            self._loop.remove_reader(handle)
-        if wanted & pycurl.POLL_OUT and not before & pycurl.POLL_OUT:
-            self._loop.add_writer(handle, self._act, handle, pycurl.CSELECT_OUT)
-        elif before & pycurl.POLL_OUT and not wanted & pycurl.POLL_OUT:
-            self._loop.remove_writer(handle)
+        if self._poll.closed:
+            return
+        if what == pycurl.POLL_REMOVE:
+            self._watched.discard(handle)
+            with suppress(OSError):  # it is closed already
+                self._poll.unregister(handle)
+            return
+        try:
+            if handle in self._watched:
+                self._poll.modify(handle, _EVENTS[what])
+            else:
+                self._watched.add(handle)
+                self._poll.register(handle, _EVENTS[what])
+        except FileNotFoundError:  # closed and opened again under the same number
+            self._poll.register(handle, _EVENTS[what])
+        except FileExistsError:
+            self._poll.modify(handle, _EVENTS[what])
+
+    def _on_ready(self) -> None:
+        act = self._multi.socket_action
+        for handle, events in self._poll.poll(0, _MOST_AT_ONCE):
+            act(handle, (pycurl.CSELECT_IN if events & _IN else 0) | (pycurl.CSELECT_OUT if events & _OUT else 0))
+        self._settle_done()
 
     def _set_timer(self, timeout_ms: int) -> None:
         if self._timer is not None:
@@ -84,10 +112,10 @@ class CurlLoop:
 
     def _on_timer(self) -> None:
         self._timer = None
-        self._act(pycurl.SOCKET_TIMEOUT, 0)
+        self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        self._settle_done()
 
-    def _act(self, handle: int, events: int) -> None:
-        self._multi.socket_action(handle, events)
+    def _settle_done(self) -> None:
         while True:
             left, done, failed = self._multi.info_read()
             for curl in done:

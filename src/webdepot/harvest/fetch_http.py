@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from http import HTTPStatus
 from io import BytesIO
 from pathlib import Path
@@ -116,13 +117,13 @@ class CurlFetcher:
 
     def known_server(self, origin: str) -> str:
         """The address at which a host would be asked, if it needs no look-up; empty otherwise."""
-        _, host, port, _ = _parts(origin)
+        _, host, port = _place(origin)
         route = self._router.find_known(host, port)
         return _server_of(route) if route is not None else ""
 
     async def find_server(self, origin: str) -> str:
         """As `known_server`, looking the name up; empty when it has no address."""
-        _, host, port, _ = _parts(origin)
+        _, host, port = _place(origin)
         return _server_of(await self._router.find(host, port))
 
     async def fetch(self, candidate: Candidate) -> Visit:
@@ -378,19 +379,25 @@ def _fixed_options(limits: FetchLimits, ca_file: str | None) -> dict[int, object
 
 def _server_of(route: Route) -> str:
     """One name for one server: where the operator sends us, or its first address."""
-    return route.connect_to or (min(route.addresses) if route.addresses else "")
+    if len(route.addresses) == 1:
+        return route.connect_to or route.addresses[0]
+    return route.connect_to or min(route.addresses, default="")
 
 
 def _parts(url: str) -> tuple[str, str, int, str]:
     """Scheme, host, port and request target of a canonical address; user and password are left out."""
-    scheme, _, rest = url.partition("://")
-    slash = rest.find("/")
-    authority, target = (rest, "/") if slash < 0 else (rest[:slash], rest[slash:])
+    slash = url.find("/", url.find("://") + 3)
+    return (*_place(url), "/") if slash < 0 else (*_place(url[:slash]), url[slash:])
+
+
+@lru_cache(maxsize=10_000)
+def _place(origin: str) -> tuple[str, str, int]:
+    scheme, _, authority = origin.partition("://")
     authority = authority.rpartition("@")[2]
     host, colon, port = authority.rpartition(":")
     if not colon or port.endswith("]"):
-        return scheme, authority, _DEFAULT_PORTS.get(scheme, 0), target
-    return scheme, host, int(port), target
+        return scheme, authority, _DEFAULT_PORTS.get(scheme, 0)
+    return scheme, host, int(port)
 
 
 def _header(name: str, value: str) -> bytes:

@@ -48,8 +48,10 @@ LAYOUT = 1
 FIRST_MAP_BYTES = 1 << 30
 """Address space, not disk: the file is as long as the pages in use."""
 PER_HOST = 20
+MOST_READ_AHEAD = 200_000
+"""Candidates over all hosts; with very many hosts each gets fewer than `per_host`."""
 MOST_IN_MEMORY = 100_000
-"""Candidates read ahead over all hosts; with very many hosts each gets fewer than `per_host`."""
+"""Hosts."""
 
 _PRECEDENCE = {"": 0, Hop.PREREQUISITE: 0, Hop.EMBED: 1, Hop.LINK: 2, Hop.MANIFEST: 2, Hop.SPECULATIVE: 3}
 _KEY = Struct(">BQ")
@@ -182,12 +184,12 @@ class LmdbFrontier:
             if host.due_s != due_s or host.flying is not None:
                 continue  # scheduled anew since
             host.due_s = None
-            entry = self._next_of(host, now_s)
+            entry = host.front.pop(0) if host.front and not host.deferred else self._next_of(host, now_s)
             if entry is None:
                 self._schedule(host)
                 continue
-            candidate = _decoded(entry[1])
-            host.flying = entry[0]
+            host.flying, value = entry
+            candidate = _decoded(value)
             self._flying[candidate.url] = host
             return candidate
         return None
@@ -203,7 +205,11 @@ class LmdbFrontier:
         self._gone.add(key)
         host.waiting -= 1
         self._queued_count -= 1
-        self._schedule(host)
+        if host.front:  # as `_schedule` has it
+            host.due_s = host_free_at_s
+            heappush(self._heap, (host_free_at_s, next(self._turn), host))
+        else:
+            self._schedule(host)
 
     def retry(self, candidate: Candidate, *, host_free_at_s: float, not_before_s: float = 0.0, counted: bool = True) -> None:
         host, key = self._landed(candidate, host_free_at_s)
@@ -244,7 +250,7 @@ class LmdbFrontier:
             self._txn.put(b"marks", json.dumps(dict(marks)).encode(), db=self._meta)
             delete, queue = self._txn.delete, self._queue
             for key in sorted(self._gone):
-                delete(key, db=queue)
+                delete(key, b"", queue)
             self._txn.commit()
         except lmdb.Error as error:
             raise _storage_error(self.folder, error) from error
@@ -346,7 +352,7 @@ class LmdbFrontier:
 
     def _refill(self, host: _Host) -> bool:
         """Read the next entries of a host's range; whether there are any."""
-        wanted = max(1, min(self._per_host, MOST_IN_MEMORY // (len(self._hosts) or 1)))
+        wanted = max(1, min(self._per_host, MOST_READ_AHEAD // (len(self._hosts) or 1)))
         held = {key for _, key in host.deferred} if host.deferred else _NONE
         front, gone, host_id = host.front, self._gone, host.id
         cursor = self._txn.cursor(db=self._queue)

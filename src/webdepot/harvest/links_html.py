@@ -84,11 +84,11 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
     attributes: set[str] = set().union(*[element.attrs for element in document.iter_elements()])
     page = Page()
     found = page.found
-    has_rel = "rel" in attributes
+    has_nofollow = "rel" in attributes and document.select_one("[rel~=nofollow i]") is not None
     for element, attribute, url in document.links():
         hop = _HOPS.get((element.tag, attribute)) or _hop(element, element.tag, attribute)
         if hop is not None:
-            if has_rel and hop is Hop.LINK and (rel := element.attr("rel")) and "nofollow" in rel.lower().split():
+            if has_nofollow and hop is Hop.LINK and (rel := element.attr("rel")) and "nofollow" in rel.lower().split():
                 page.nofollow.append((url, hop))
             else:
                 found.append((url, hop))

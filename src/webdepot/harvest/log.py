@@ -14,6 +14,7 @@ Both are cut back to the last checkpoint's sizes (`cut`) before a harvest is res
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from json.encoder import encode_basestring as _quoted
@@ -28,6 +29,7 @@ JSON_NAME = "crawl.jsonl"
 _DIGITS = str.maketrans("", "", "-T:.Z")
 _TAIL_BYTES = 64 << 10
 _BUFFER_BYTES = 256 << 10
+_MOST_HELD = 64
 _TRUNCATED = {"length": "lenTrunc", "time": "timeTrunc", "disconnect": "discTrunc"}
 
 
@@ -63,17 +65,26 @@ class CrawlLog:
         folder.mkdir(parents=True, exist_ok=True)
         self._heritrix: BinaryIO = (folder / LOG_NAME).open("ab", buffering=_BUFFER_BYTES)
         self._json: BinaryIO = (folder / JSON_NAME).open("ab", buffering=_BUFFER_BYTES)
+        self._held: list[LogLine] = []
 
     def write(self, line: LogLine) -> None:
+        """Lines are put into words many at a time: that is twice as fast as one by one between pages."""
+        self._held.append(line)
+        if len(self._held) >= _MOST_HELD:
+            self._write_held()
+
+    def _write_held(self) -> None:
+        held = [(line, _milliseconds(line.at)) for line in self._held]
+        self._held.clear()
         try:
-            begun = _milliseconds(line.at)
-            self._heritrix.write(as_heritrix(line, begun).encode("utf-8", "replace"))
-            self._json.write(as_json(line, begun).encode("utf-8", "replace"))
+            self._heritrix.write("".join([as_heritrix(line, begun) for line, begun in held]).encode("utf-8", "replace"))
+            self._json.write("".join([as_json(line, begun) for line, begun in held]).encode("utf-8", "replace"))
         except OSError as error:
             raise _no_space(self._heritrix.name, error) from error
 
     def sync(self) -> Mapping[str, int]:
         """Make what was written durable; the size of each file."""
+        self._write_held()
         try:
             for file in (self._heritrix, self._json):
                 file.flush()
@@ -89,6 +100,8 @@ class CrawlLog:
 
     def close(self) -> None:
         """Closes even on a full disk: what was not synced is not acknowledged."""
+        with suppress(NoSpace):
+            self._write_held()
         for file in (self._heritrix, self._json):
             try:
                 file.close()

@@ -6,7 +6,8 @@ A server has the slot of its name's hash; two servers in one slot wait for each 
 
 1. `begin` takes the lock on the slot's bytes (an open file description lock: a process that dies lets go of it) and looks at
    the time. Somebody else's turn, or a pause: it says when to come again.
-2. `end` writes when the server may be asked again, and lets go.
+2. `end` writes when the server may be asked again, and lets go. Where there is no pause, the lock is kept for a few turns more, no
+   longer than anybody who waits for it waits anyway: it is asked for again at once. `let_go` ends what was kept so.
 
 Times are `time.monotonic()`, which all processes share from boot to boot and no clock jump touches.
 """
@@ -47,24 +48,33 @@ class SharedServers:
         finally:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
         self._held: set[int] = set()
+        self._kept: dict[int, float] = {}
+        """Locks of slots that nobody asks at the moment, and since when we have them."""
 
     def begin(self, server: str) -> float:
         """0 when it is our turn, until `end`; otherwise when to come again."""
         at, now_s = _place(server), time.monotonic()
-        if at in self._held or not self._lock(at, fcntl.F_WRLCK):
+        if at in self._held or (at not in self._kept and not self._lock(at, fcntl.F_WRLCK)):
             return now_s + BUSY_S
         free_at_s: float = _TIME.unpack_from(self._times, at)[0]
         if free_at_s > now_s:
-            self._lock(at, fcntl.F_UNLCK)
+            self._unlock(at)
             return free_at_s
+        self._kept.setdefault(at, now_s)
         self._held.add(at)
         return 0.0
 
     def end(self, server: str, free_at_s: float) -> None:
-        at = _place(server)
+        at, now_s = _place(server), time.monotonic()
         _TIME.pack_into(self._times, at, free_at_s)
         self._held.discard(at)
-        self._lock(at, fcntl.F_UNLCK)
+        if free_at_s > now_s or now_s - self._kept.get(at, 0.0) > BUSY_S:
+            self._unlock(at)
+
+    def let_go(self) -> None:
+        """Of servers that are not asked at the moment."""
+        for at in [at for at in self._kept if at not in self._held]:
+            self._unlock(at)
 
     def hold(self, server: str, until_s: float) -> None:
         """Leave it alone at least until then."""
@@ -74,6 +84,10 @@ class SharedServers:
     def close(self) -> None:
         self._times.close()
         os.close(self._handle)
+
+    def _unlock(self, at: int) -> None:
+        self._kept.pop(at, None)
+        self._lock(at, fcntl.F_UNLCK)
 
     def _lock(self, at: int, kind: int) -> bool:
         wanted = _FLOCK.pack(kind, os.SEEK_SET, at, _TIME.size, 0)

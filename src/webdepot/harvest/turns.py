@@ -78,6 +78,11 @@ class Turns:
                     self._shared.end(name, server.free_at_s)
         return visit
 
+    def let_go(self) -> None:
+        """So that other harvests have their turn at servers that this one does not ask at the moment."""
+        if self._shared is not None:
+            self._shared.let_go()
+
     def free_at_s(self, origin: str) -> float:
         server = self._servers.get(self._names.get(origin, origin))
         return server.free_at_s if server is not None else 0.0

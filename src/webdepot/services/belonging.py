@@ -9,13 +9,10 @@ import json
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import cast
 
 from webdepot.archive import Archive
-from webdepot.harvest.addresses import LookUp
 from webdepot.model import Answer, Verdict
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.judging import RULE
@@ -23,23 +20,13 @@ from webdepot.selection.domains.organisations import Organisation, Remembered
 from webdepot.selection.domains.resolver import Resolver
 from webdepot.selection.domains.rules import Kind, RuleName, parse
 from webdepot.services import discovering
+from webdepot.services.open_gate import OpenGate
 from webdepot.url import Url, from_typed
 
 _DAYS_OF_MONTH = 30
 MOST_LINKERS = 5
 MOST_STARTS = 3
 ENDS_WITHIN_S = 30.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenGate:
-    """What a crawl needs of an organisation: its rules, and, in a closed network, its names and authorities."""
-
-    rules: "HostGate | None" = None
-    seeds: tuple[Url, ...] = ()
-    """Front pages of the hosts that are known to belong: some of them nobody links to."""
-    look_up: LookUp | None = None
-    ca_file: Path | None = None
 
 
 @asynccontextmanager

@@ -22,7 +22,6 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import uvloop
 from sqlalchemy import Connection
@@ -49,13 +48,10 @@ from webdepot.provenance import Event, Outcome, append
 from webdepot.services import harvest_options, harvest_parts, selecting
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.harvest_parts import Part
+from webdepot.services.open_gate import OpenGate
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.services.visit_keeper import ContainerKeeper
 from webdepot.url import Url, from_typed, host_of
-
-if TYPE_CHECKING:
-    from webdepot.services import belonging
-
 
 LAST_BREATHS = 50
 """Tenths of a second that a resumed harvest waits for processes of its killed predecessor."""
@@ -275,10 +271,12 @@ async def _run_crawl(
     watch: Watch,
     part: Part | None,
 ) -> CrawlResult:
-    # Here, because the look-ups of an organisation use our user agent.
+    options = harvest_options.from_kept(harvest.settings)
+    if not options.organisation:
+        return await _run_crawl_with(archive, harvest, frontier, keeper, crawl_log, watch, OpenGate(), part)
+    # Here, because the look-ups of an organisation use our user agent, and because it takes a third of a second to load.
     from webdepot.services import belonging
 
-    options = harvest_options.from_kept(harvest.settings)
     async with belonging.gate_of(archive, options.organisation, options.host_rules, allow_private=options.allow_private) as gate:
         return await _run_crawl_with(archive, harvest, frontier, keeper, crawl_log, watch, gate, part)
 
@@ -290,7 +288,7 @@ async def _run_crawl_with(
     keeper: ContainerKeeper,
     crawl_log: CrawlLog,
     watch: Watch,
-    gate: "belonging.OpenGate",
+    gate: OpenGate,
     part: Part | None,
 ) -> CrawlResult:
     given, options = archive.config.harvest, harvest_options.from_kept(harvest.settings)

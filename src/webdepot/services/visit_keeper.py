@@ -23,8 +23,8 @@ class ContainerKeeper:
         self._writer = writer
         self._captures = captures
         self._frontier = frontier
-        self._held: list[NewRecord] = []
-        """Records of the visit that is being kept; `annotate` writes them with its own, in one go."""
+        self._held: dict[int, list[NewRecord]] = {}
+        """Records of visits that are being kept, by their identity; `annotate` writes them with its own, in one go."""
         self._look_ups: dict[str, NewRecord] = {}
 
     def keep(self, visit: Visit) -> Kept:
@@ -32,18 +32,18 @@ class ContainerKeeper:
         earlier = revisit.find_in_harvest(visit, payload, self._frontier.recall)
         if earlier is None and self._captures is not None:
             earlier = revisit.find(visit, payload, self._captures)
-        self._held = from_visit(visit, payload_digest=payload, revisit_of=earlier)
+        self._held[id(visit)] = from_visit(visit, payload_digest=payload, revisit_of=earlier)
         if earlier is None:
             revisit.remember_in_harvest(visit, payload, self._frontier.remember)
         return Kept(digest=payload, size_bytes=visit.body_bytes, duplicate=earlier is not None)
 
     def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
-        answer = self._held[-1].id if self._held else ""
-        group = [*self._held, about_visit(visit, outlinks, concurrent_to=answer)]
+        held = self._held.pop(id(visit), [])
+        answer = held[-1].id if held else ""
+        group = [*held, about_visit(visit, outlinks, concurrent_to=answer)]
         if self._look_ups:
             group = [*self._look_ups.values(), *group]
             self._look_ups = {}
-        self._held = []
         self._writer.append(group)
 
     def note_look_up(self, host: str, addresses: Sequence[str], at: datetime) -> None:
