@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from webdepot.harvest.control import Order, Orders, Verb, standing
 from webdepot.harvest.host_book import most_of
+from webdepot.harvest.kept import Keeper, Kept
 from webdepot.harvest.log import CrawlLog
 from webdepot.harvest.peers import Peers
 from webdepot.harvest.result import (
@@ -30,7 +31,7 @@ from webdepot.harvest.result import (
 )
 from webdepot.harvest.scope import OUTSIDE
 from webdepot.harvest.servers import SharedServers
-from webdepot.harvest.steps import Keeper, Kept, Steps
+from webdepot.harvest.steps import Steps
 from webdepot.model import Candidate
 from webdepot.ports import Fetcher, Frontier
 from webdepot.times import Clock

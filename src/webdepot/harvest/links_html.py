@@ -1,8 +1,8 @@
 """Links in HTML pages. HTML Living Standard, https://html.spec.whatwg.org/#attributes-3, and what pages really use.
 
-turbohtml parses as browsers do, in time linear in the page, and lists the links of the standard's own attributes, srcset, style
-and refresh included. What it leaves to us is found with one selector: lazy-loading attributes, Open Graph, JSON-LD, parameters of
-objects and applets, handlers. `references` gives addresses as written, each with its hop, the page's base, and what page and
+turbohtml parses as browsers do, in time linear in the page, and lists the links of the standard's own attributes, srcset and refresh
+included. What it leaves to us is found with one selector: styles (`links_css`), lazy-loading attributes, Open Graph, JSON-LD,
+parameters of objects and applets, handlers. `references` gives addresses as written, each with its hop, the page's base, and what page and
 links say about being followed (`nofollow`); whether that is obeyed is not decided here.
 
 Forms are not followed: to send one is to act, not to read.
@@ -50,7 +50,7 @@ _HANDLERS = ["onclick", "onchange"]
 _WATCHED = frozenset((*_LAZY, *_LAZY_SETS, *_LAZY_LINKS, *_HANDLERS))
 _MORE = (
     "base[href],meta[content],script,html[manifest],img[lowsrc],img[dynsrc],object,applet,param[value],"
-    "a[href^='javascript:' i],iframe[srcdoc]"
+    "a[href^='javascript:' i],iframe[srcdoc],style,[style]"
 )
 _META_PARTS = re.compile(
     r"(?i)(?:og|twitter):(?:image|video|audio|player)(?::(?:url|secure_url|src|stream))?\Z|msapplication-(?:tileimage|config|square\w*logo|wide\w*logo)\Z"
@@ -129,6 +129,8 @@ def _conditional_parts(text: str) -> Iterator[str]:
 
 def _hop(element: turbohtml.Element, tag: str, attribute: str | None) -> Hop | None:
     """How a link of the standard's attributes leads on, where tag and attribute alone do not say; None when it is not followed."""
+    if attribute == "style" or tag == "style":
+        return None  # `links_css` undoes escapes, and knows more than url()
     if tag == "link" and attribute == "href":
         return _rel_hop((element.attr("rel") or "").lower().split(), has_item=element.attr("itemprop") is not None)
     if (tag, attribute) in _IGNORED:
@@ -173,6 +175,10 @@ def _more(element: turbohtml.Element, *, guess: bool, nested: int) -> Iterator[R
         yield manifest, Hop.EMBED
     elif tag == "iframe" and (inner := element.attr("srcdoc")) and nested < MOST_NESTED:
         yield from references(inner, guess=guess, nested=nested + 1).found
+    elif tag == "style":
+        yield from links_css.references(element.text)
+    if style := element.attr("style"):
+        yield from links_css.references(style)
     if any(name.startswith(("data-", "on")) or name in ("lowsrc", "dynsrc", "href") for name in element.attrs):
         yield from _of_attributes(element)
 

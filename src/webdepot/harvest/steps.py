@@ -15,16 +15,17 @@ import json
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Protocol
+from dataclasses import asdict, replace
 
 from webdepot.container.http import HttpHead, parse_head
 from webdepot.harvest import host_rules, links, politeness, robots, scope
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.host_book import HostBook
 from webdepot.harvest.judge import Judge
+from webdepot.harvest.kept import Arrived, Keeper, Kept, Totals
 from webdepot.harvest.links import Extracted
 from webdepot.harvest.log import CrawlLog, of_refusal, of_unkept, of_visit
+from webdepot.harvest.missing_pages import MissingPages
 from webdepot.harvest.peers import Peers
 from webdepot.harvest.result import CrawlSettings, HostSettings, RobotsPolicy
 from webdepot.harvest.robots_desk import RobotsDesk
@@ -37,6 +38,8 @@ from webdepot.times import Clock
 from webdepot.url import Url, find_canonical, host_of
 
 MOST_REMEMBERED = 50_000
+MISSING = "soft404"
+"""The annotation in the log."""
 
 _PASSING = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.DISCONNECT})
 _NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
@@ -44,58 +47,6 @@ _NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
 _NOT_THERE = frozenset({404, 410})
 _OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
 """Failures that speak for the whole host."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What the keeper says of a visit it has stored."""
-
-    digest: str
-    """Labelled payload digest."""
-    size_bytes: int
-    duplicate: bool
-
-
-_NO_HEAD = HttpHead(version="", status=0, reason="", headers=())
-_NOT_KEPT = Kept(digest="", size_bytes=0, duplicate=False)
-
-
-class Keeper(Protocol):
-    """Stores visits; the service has it on a container writer. NoSpace ends the crawl."""
-
-    def keep(self, visit: Visit) -> Kept: ...
-
-    def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
-        """What was found in a visit that was kept: addresses with their hop."""
-
-    def checkpoint(self) -> Mapping[str, int]:
-        """Make everything kept durable; file name -> acknowledged size."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Arrived:
-    """An answer or a failure that waits to be settled, and what is known of it by then."""
-
-    visit: Visit
-    asked_by: Verdict
-    found: Extracted | None
-    head: HttpHead = _NO_HEAD
-    mime: str = ""
-    kept: Kept = _NOT_KEPT
-
-
-@dataclass(slots=True)
-class Totals:
-    """Counted over all runs of a harvest; kept with the frontier."""
-
-    fetched: int = 0
-    good: int = 0
-    """Pages with 2xx and a body."""
-    bytes: int = 0
-    errors: int = 0
-    robots_refused: int = 0
-    duplicates: int = 0
-    elapsed_s: float = 0.0
 
 
 class Steps:
@@ -125,6 +76,7 @@ class Steps:
         self.judge = Judge(settings, self.hosts, lambda: (self.totals.fetched, self.totals.bytes), frontier.recall("judge"))
         self.turns = Turns(fetcher, settings.manners, shared=shared, bytes_per_s=settings.bytes_per_s)
         self.robots = RobotsDesk(self.turns, frontier, clock, robots.product_token(settings.user_agent))
+        self.missing = MissingPages(self.turns, frontier)
         self.nameless_since_s: dict[str, float] = {}
         self.uncommitted = 0
         """Addresses added since the last checkpoint."""
@@ -219,6 +171,9 @@ class Steps:
             else:
                 self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
             return
+        if self.missing.must_ask(candidate, origin):
+            await self._ask_for_missing(candidate, origin, known, obeys=obeys)
+            return
         if allowed.rule != "robots":  # not obeyed: the log says so, and which line it was
             asked_by = replace(asked_by, rule=allowed.rule, reason=f"{allowed.reason} ({asked_by.rule}: {asked_by.reason})")
         visit = await self.turns.ask(candidate, crawl_delay_s=known.crawl_delay_s if obeys else None, manners=host.manners)
@@ -291,6 +246,7 @@ class Steps:
             for answer in wanted:
                 answer.kept = self.keeper.keep(answer.visit)
             found = [answer.found or self._links_of(answer) for answer in wanted]
+            found = [_of_missing(links) if self.missing.is_one(answer.visit) else links for answer, links in zip(wanted, found)]
             for answer, extracted in zip(wanted, found):
                 self._take_in(answer.visit.candidate, extracted)
             for answer, extracted in zip(wanted, found):
@@ -340,7 +296,9 @@ class Steps:
         """Count and log what was kept, and let its host go on."""
         visit, candidate, kept = answer.visit, answer.visit.candidate, answer.kept
         self._count(visit, kept)
-        self.judge.learn(candidate, visit.status, lambda: _body_of(visit))
+        if kept.repeated and visit.status < 300:
+            self.missing.note_same(candidate.url)
+        self.judge.learn(candidate, 404 if found.note.endswith(MISSING) else visit.status, lambda: _body_of(visit))
         note = found.note
         if found.directives:
             note = ",".join(filter(None, (note, *(f"says:{word}" for word in sorted(found.directives & _TOLD)))))
@@ -443,6 +401,18 @@ class Steps:
             for visit in answer.visits:
                 visit.body.close()
 
+    async def _ask_for_missing(self, candidate: Candidate, origin: str, known: robots.Robots, *, obeys: bool) -> None:
+        """Learn what the host says of pages that are not there (`missing_pages`), and put the candidate back until it is free again."""
+        there_is_none = Candidate(url=self.missing.address(origin), via=candidate.url, path=candidate.path + Hop.SPECULATIVE)
+        if self.judge.of_robots(known, there_is_none):
+            visit = await self.missing.ask(there_is_none, origin, crawl_delay_s=known.crawl_delay_s if obeys else None)
+            with visit.body:
+                self.log.write(of_visit(visit, mime=_mime(parse_head(visit.head)), note=f"{MISSING}Probe"))
+        else:
+            self.missing.spare(origin)
+        self.is_dirty = True
+        self.frontier.retry(candidate, host_free_at_s=self.turns.free_at_s(origin), counted=False)
+
     def _keep_robots(self, visit: Visit) -> None:
         if visit.failure is not None:
             self.log.write(of_visit(visit))
@@ -461,6 +431,11 @@ class Steps:
         urls = (find_canonical(line, base=home.url) for line in lines[: self.settings.links.links])
         found = [self._candidate(home, url, Hop.MANIFEST) for url in urls if url is not None]
         self.add(outlink for outlink in found if self.judge.of_link(outlink))
+
+
+def _of_missing(found: Extracted) -> Extracted:
+    """What the page leads to that a host shows for all that is not there: nowhere."""
+    return replace(found, links=[], note=",".join(filter(None, (found.note, MISSING))))
 
 
 _TOLD = frozenset({"nofollow", "noarchive", "noindex"})

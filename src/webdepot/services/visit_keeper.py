@@ -30,12 +30,13 @@ class ContainerKeeper:
     def keep(self, visit: Visit) -> Kept:
         payload = payload_digest(visit)
         earlier = revisit.find_in_harvest(visit, payload, self._frontier.recall)
+        repeated = earlier is not None
         if earlier is None and self._captures is not None:
             earlier = revisit.find(visit, payload, self._captures)
         self._held[id(visit)] = from_visit(visit, payload_digest=payload, revisit_of=earlier)
         if earlier is None:
             revisit.remember_in_harvest(visit, payload, self._frontier.remember)
-        return Kept(digest=payload, size_bytes=visit.body_bytes, duplicate=earlier is not None)
+        return Kept(digest=payload, size_bytes=visit.body_bytes, duplicate=earlier is not None, repeated=repeated)
 
     def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
         held = self._held.pop(id(visit), [])
