@@ -3,8 +3,8 @@
     python -m bench.frontier [--quick] [--json PATH] [--urls N] [--hosts N]
 
 5 million addresses over 10,000 hosts (Zipf) are added in pages of 30 links, committed with a safe flush as a crawl does it: each second,
-or after 50,000; then handed out and finished, committed as often. Private memory is what the process has allocated (pages of the mapped
-file are the kernel's to take back).
+or after 50,000 new ones; then handed out and finished, committed as a crawl does it: each second. Private memory is what the process has
+allocated (pages of the mapped file are the kernel's to take back).
 `--false` counts how many of 10 million different addresses are taken for seen (none should be).
 """
 
@@ -115,7 +115,7 @@ def _handed_out(frontier: LmdbFrontier, urls: int) -> tuple[float, float]:
     while taken < urls and (candidate := frontier.take(0.0)) is not None:
         frontier.finish(candidate, host_free_at_s=0.0)
         taken += 1
-        if taken % PER_BATCH == 0 and (taken % PER_COMMIT < PER_BATCH or time.perf_counter() - committed_s >= COMMIT_S):
+        if taken % PER_BATCH == 0 and time.perf_counter() - committed_s >= COMMIT_S:
             frontier.commit({})
             committed_s = time.perf_counter()
     frontier.commit({})

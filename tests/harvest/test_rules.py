@@ -237,6 +237,18 @@ def test_words_against_following(nofollow: str, page: bool, link: bool) -> None:
     assert made.of_link(candidate("http://a.example/x.png", "LE"), page_says_no=True, link_says_no=True)
 
 
+def test_a_later_rule_about_an_address_wins_over_one_about_types() -> None:
+    no_video = {"reject": "mime", "of": "video/*"}
+    made = judge_of(rules=tuple(rules.from_table(table, "t") for table in (no_video, {"accept": "path", "of": "/films/"})))
+    assert made.of_answer(candidate("http://a.example/films/x", "L"), "video/mp4")
+    assert made.of_answer(candidate("http://a.example/x", "L"), "video/mp4").rule == "mime"
+    turned = judge_of(rules=tuple(rules.from_table(table, "t") for table in ({"accept": "path", "of": "/films/"}, no_video)))
+    assert turned.of_answer(candidate("http://a.example/films/x", "L"), "video/mp4").rule == "mime"
+    # What is against its address was asked before: a limit reached meanwhile throws no answer away.
+    late = judge_of(rules=tuple(rules.from_table(table, "t") for table in (no_video, {"reject": "path", "of": "/x"})))
+    assert late.of_answer(candidate("http://a.example/x", "L"), "text/html")
+
+
 def test_guesses_end_where_most_of_them_are_wrong() -> None:
     made = judge_of()
     guess = candidate("http://a.example/x.html", "X")

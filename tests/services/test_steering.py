@@ -154,6 +154,16 @@ def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(home: Pa
         assert json.loads(lines.splitlines()[0])["documents"] == found.counts["fetched"] + 1  # robots.txt
 
 
+def test_a_killed_harvest_is_no_running_one(home: Path, running: tuple[subprocess.Popen[bytes], str]) -> None:
+    process, harvest = running
+    process.kill()
+    process.wait()
+    command = [PROGRAM, "--home", str(home), "harvest", "show", harvest]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "  interrupted  " in shown
+    assert f"webdepot harvest resume {harvest}" in " ".join(shown.split())
+
+
 def test_scope_is_explained_for_a_target_by_the_rules_of_its_last_harvest(
     home: Path, running: tuple[subprocess.Popen[bytes], str], endless: str
 ) -> None:

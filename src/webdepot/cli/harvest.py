@@ -15,6 +15,7 @@ from webdepot.cli.report import tell
 from webdepot.errors import InputError
 from webdepot.harvest.control import Order, Verb
 from webdepot.harvest.reports import Kind
+from webdepot.model import HarvestState
 from webdepot.services import archiving, harvesting, profiling, steering
 
 WIDEST_COLUMN = 60
@@ -235,8 +236,12 @@ def _live_fields(watched: steering.Watched) -> dict[str, object]:
 
 def _live_words(watched: steering.Watched) -> str:
     found, numbers = watched.harvest, watched.live
-    state = "paused" if watched.is_running and watched.standing.paused else "running" if watched.is_running else found.state.value
-    lines = [f"[bold]{plain(found.id)}[/bold]  {state}  [dim]{plain(found.reason)}[/dim]"]
+    state, reason = found.state.value, found.reason
+    if watched.is_running:
+        state = "paused" if watched.standing.paused else "running"
+    elif found.state is HarvestState.RUNNING:
+        state, reason = "interrupted", f"Its process is gone. Go on with it: webdepot harvest resume {found.id}"
+    lines = [f"[bold]{plain(found.id)}[/bold]  {state}  [dim]{plain(reason)}[/dim]"]
     if numbers is None:
         return lines[0]
     lines.append(

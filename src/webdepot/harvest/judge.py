@@ -52,7 +52,7 @@ class Judge:
         self.settings = settings
         facts = replace(settings.facts, pages_of=self._pages_of, bytes_of=self._bytes_of)
         more = [(str(spec), rule) for spec in settings.rules if (rule := rules.rule_of(spec, facts)) is not None]
-        self._answer_rules = [kept for spec in settings.rules if (kept := rules.answer_rule_of(spec)) is not None]
+        self._answer_rules = rules.of_answers(settings.rules, facts)
         self._belongs = scope.belongs(settings.scope, seeds)
         self.named = scope.named_chain(
             settings.scope,
@@ -111,10 +111,10 @@ class Judge:
         return robots.judge(known, candidate.url, policy, is_part=scope.embed_depth(candidate.path) > 0)
 
     def of_answer(self, candidate: Candidate, mime: str) -> Verdict:
-        """Is it kept? Seeds always are."""
-        if candidate.path.strip(Hop.REDIRECT):
+        """Is it kept? Seeds always are. Rules about types stand in one row with those about addresses, and the last answer wins."""
+        if self._answer_rules and candidate.path.strip(Hop.REDIRECT):
             for rule in reversed(self._answer_rules):
-                verdict = rule(mime)
+                verdict = rule(candidate, mime)
                 if verdict.answer is not Answer.PASS:
                     return verdict
         return _KEPT

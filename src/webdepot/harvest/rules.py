@@ -169,6 +169,25 @@ def answer_rule_of(spec: RuleSpec) -> Callable[[str], Verdict] | None:
     return rule
 
 
+def of_answers(specs: Sequence[RuleSpec], facts: Facts) -> list[Callable[[Candidate, str], Verdict]]:
+    """All rules in their order, as they judge an answer by its address and its type; none where no rule is about types."""
+    if not any(spec.condition == "mime" for spec in specs):
+        return []
+    return [_of_answer(spec, facts) for spec in specs]
+
+
+def _of_answer(spec: RuleSpec, facts: Facts) -> Callable[[Candidate, str], Verdict]:
+    about_type, about_address = answer_rule_of(spec), rule_of(spec, facts)
+
+    def rule(candidate: Candidate, mime: str) -> Verdict:
+        if about_type is not None:
+            return about_type(mime)
+        verdict = about_address(candidate) if about_address is not None else _PASS
+        return verdict if verdict else _PASS  # what is against its address was asked before it was fetched
+
+    return rule
+
+
 # --- conditions, one small callable each -------------------------------------------------------------------------------
 
 
