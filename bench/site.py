@@ -122,6 +122,10 @@ def write(plan: Plan, folder: Path) -> None:
 
 
 def nginx_config(plan: Plan, folder: Path, work: Path, port: int) -> str:
+    """As little work for the server as may be: it shares the machine with those who are measured."""
+    redirects = "".join(
+        f"    location = /r/{redirect} {{ return 302 /p/{1 + redirect % (plan.pages - 1)}.html; }}\n" for redirect in range(plan.redirects)
+    )
     return f"""
 worker_processes 1; daemon off; pid {work}/nginx.pid; error_log {work}/error.log crit;
 events {{ worker_connections 2000; }}
@@ -134,17 +138,10 @@ http {{
   sendfile on; tcp_nopush on; keepalive_requests 100000; open_file_cache off;
   server {{
     listen {port} reuseport backlog=4096; root {folder}/$server_addr;
-    location ~ ^/r/([0-9]+)$ {{ return 302 /p/{"$1"}.html; }}
-    location ~ ^/trap/ {{ rewrite ^ /trap/index.html break; }}
+{redirects}    location /trap/ {{ rewrite ^ /trap/index.html break; }}
   }}
 }}
-""".replace("return 302 /p/$1.html;", _redirect_rule(plan))
-
-
-def _redirect_rule(plan: Plan) -> str:
-    return "set $to $1; " + "".join(
-        f"if ($to = {redirect}) {{ return 302 /p/{1 + redirect % (plan.pages - 1)}.html; }} " for redirect in range(plan.redirects)
-    )
+"""
 
 
 def _page(plan: Plan, number: int, page: int, chance: random.Random, paragraphs: list[str]) -> bytes:

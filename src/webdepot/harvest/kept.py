@@ -18,7 +18,7 @@ class Kept:
     size_bytes: int
     duplicate: bool
     repeated: bool = False
-    """This very harvest has kept the same payload before."""
+    """This very harvest has kept the same payload before, of the same host."""
 
 
 _NO_HEAD = HttpHead(version="", status=0, reason="", headers=())

@@ -15,6 +15,7 @@ from webdepot.harvest.crawl import Kept
 from webdepot.model import Visit
 from webdepot.ports import CaptureIndex, Frontier
 from webdepot.times import to_timestamp
+from webdepot.url import host_of
 
 
 class ContainerKeeper:
@@ -30,7 +31,7 @@ class ContainerKeeper:
     def keep(self, visit: Visit) -> Kept:
         payload = payload_digest(visit)
         earlier = revisit.find_in_harvest(visit, payload, self._frontier.recall)
-        repeated = earlier is not None
+        repeated = earlier is not None and host_of(earlier.url) == host_of(visit.candidate.url)
         if earlier is None and self._captures is not None:
             earlier = revisit.find(visit, payload, self._captures)
         self._held[id(visit)] = from_visit(visit, payload_digest=payload, revisit_of=earlier)
