@@ -27,6 +27,7 @@ import fcntl
 import json
 import os
 from bisect import insort
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import blake2b
@@ -138,6 +139,8 @@ class LmdbFrontier:
         self._now_s = 0.0
         self._turn = count()
         self._heap: list[tuple[float, int, _Host]] = []
+        self._ready: deque[tuple[float, _Host]] = deque()
+        """Hosts that were due already when they were put here: they need no heap."""
         self._hosts: dict[bytes, _Host] = {}
         self._host_ids: dict[str, bytes] = {}
         self._flying: dict[Url, _Host] = {}
@@ -178,9 +181,12 @@ class LmdbFrontier:
     def take(self, now_s: float) -> Candidate | None:
         if now_s > self._now_s:
             self._now_s = now_s
-        heap = self._heap
-        while heap and heap[0][0] <= now_s:
-            due_s, _, host = heappop(heap)
+        heap, ready = self._heap, self._ready
+        while ready or (heap and heap[0][0] <= now_s):
+            if ready and (not heap or ready[0][0] < heap[0][0]):
+                due_s, host = ready.popleft()
+            else:
+                due_s, _, host = heappop(heap)
             if host.due_s != due_s or host.flying is not None:
                 continue  # scheduled anew since
             host.due_s = None
@@ -195,9 +201,13 @@ class LmdbFrontier:
         return None
 
     def next_due_s(self) -> float | None:
-        heap = self._heap
+        heap, ready = self._heap, self._ready
         while heap and (heap[0][2].due_s != heap[0][0] or heap[0][2].flying is not None):
             heappop(heap)
+        while ready and (ready[0][1].due_s != ready[0][0] or ready[0][1].flying is not None):
+            ready.popleft()
+        if ready and (not heap or ready[0][0] < heap[0][0]):
+            return ready[0][0]
         return heap[0][0] if heap else None
 
     def finish(self, candidate: Candidate, *, host_free_at_s: float) -> None:
@@ -205,9 +215,9 @@ class LmdbFrontier:
         self._gone.add(key)
         host.waiting -= 1
         self._queued_count -= 1
-        if host.front:  # as `_schedule` has it
+        if host.front and host_free_at_s <= self._now_s:  # as `_schedule` has it
             host.due_s = host_free_at_s
-            heappush(self._heap, (host_free_at_s, next(self._turn), host))
+            self._ready.append((host_free_at_s, host))
         else:
             self._schedule(host)
 
@@ -329,7 +339,7 @@ class LmdbFrontier:
             host.unread = key
         if host.flying is None and (host.due_s is None or host.due_s > host.free_at_s):
             host.due_s = host.free_at_s
-            heappush(self._heap, (host.due_s, next(self._turn), host))
+            self._line_up(host, host.due_s)
 
     def _schedule(self, host: _Host) -> None:
         """Put a host that is not out into the heap, unless it has nothing waiting."""
@@ -340,7 +350,13 @@ class LmdbFrontier:
         else:
             host.due_s = None
             return
-        heappush(self._heap, (host.due_s, next(self._turn), host))
+        self._line_up(host, host.due_s)
+
+    def _line_up(self, host: _Host, due_s: float) -> None:
+        if due_s <= self._now_s:
+            self._ready.append((due_s, host))
+        else:
+            heappush(self._heap, (due_s, next(self._turn), host))
 
     def _next_of(self, host: _Host, now_s: float) -> tuple[bytes, bytes] | None:
         if host.deferred and host.deferred[0][0] <= now_s:
