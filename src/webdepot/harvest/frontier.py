@@ -179,8 +179,7 @@ class LmdbFrontier:
         return bool(self._txn.put(self._fingerprint(candidate.url), b"", overwrite=False, db=self._refused))
 
     def take(self, now_s: float) -> Candidate | None:
-        if now_s > self._now_s:
-            self._now_s = now_s
+        now_s = self._now_s = max(now_s, self._now_s)
         heap, ready = self._heap, self._ready
         while ready or (heap and heap[0][0] <= now_s):
             if ready and (not heap or ready[0][0] < heap[0][0]):
