@@ -198,6 +198,16 @@ class ExchangeConfig:
     provenance: bool = _key(
         False, "Say in OAI answers where records of partners came from (an `about` block, as the DINI certificate recommends)."
     )
+    transfer: str = _key(
+        "containers",
+        "What partners get of a harvest unless they are set otherwise: its containers, or its files unpacked into a tree (files).",
+        _one_of("containers", "files"),
+    )
+    most_tree_files: int = _key(
+        10_000,
+        "A harvest with more files is handed over in containers, also where files are wanted; each is told in the record.",
+        _at_least(1),
+    )
     largest_transfer_bytes: int = _key(1 << 40, "A partner's object that is larger is refused.", _at_least(1024))
 
 

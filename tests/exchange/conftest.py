@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from exchange_samples import Warc
+from partner_doubles import desk
 
 
 @pytest.fixture
@@ -18,3 +19,9 @@ def write_warc() -> Callable[..., Path]:
         return warc.write()
 
     return write
+
+
+@pytest.fixture
+def partner():
+    with desk() as made:
+        yield made

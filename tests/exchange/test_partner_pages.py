@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from exchange_samples import ask, portal
 from partner_doubles import desk, put
-from test_partners import article, checksum
+from partner_offers import article, checksum
 
 from webdepot import accounts
 from webdepot.accounts import Role

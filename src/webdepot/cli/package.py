@@ -101,7 +101,7 @@ def export(
 def import_(
     context: typer.Context,
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Bags, WACZ, UOF or ZIP files, OCFL folders, folders of WARC files.")
+        list[Path], typer.Argument(metavar="PATH...", help="Bags, WACZ, UOF, ZIP or tar files, OCFL folders, folders of WARC files.")
     ],
     collection: Annotated[str, typer.Option(help="Collection to put it into.")] = "imported",
     json: Json = False,

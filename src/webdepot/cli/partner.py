@@ -8,7 +8,7 @@ from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import Output, plain
 from webdepot.cli.progress import shown
 from webdepot.exchange.partners import OnWithdrawal, UrnCheck
-from webdepot.services import exchanging, partnering, taking_over
+from webdepot.services import exchanging, partnering, taking_over, unpacking
 from webdepot.services.partnering import PartnerStatus
 
 commands = typer.Typer(help="Partner depots: harvest their records, take in their objects.", no_args_is_help=True)
@@ -29,6 +29,7 @@ def add(
         OnWithdrawal, typer.Option(help="When it withdraws an object: close our copy for readers and partners, or only note it.")
     ] = OnWithdrawal.CLOSE,
     lmer: Annotated[str, typer.Option(help="Version of LMER it gets from us: 1.2 or 1.0 (names of 1.0 as far as they are known).")] = "1.2",
+    transfer: Annotated[str, typer.Option(help="What it gets of our harvests: containers or files. Default: exchange.transfer.")] = "",
     json: Json = False,
 ) -> None:
     """Add a partner. Nothing is asked of it yet."""
@@ -45,6 +46,7 @@ def add(
             urn_check=urn_check,
             on_withdrawal=on_withdrawal,
             lmer=lmer,
+            transfer=transfer,
         )
     fields = {"name": partner.name, "url": partner.url, "prefix": partner.prefix, "set": partner.set_spec, "collection": partner.collection}
     call.output(json).result(fields, f"Added {plain(partner.name)}. Next: webdepot partner harvest {plain(partner.name)}")
@@ -60,13 +62,26 @@ def change(
     token: Annotated[str | None, typer.Option(help="Token that it gave us for its objects.")] = None,
     urn_check: Annotated[UrnCheck | None, typer.Option(help="A wrong check digit in a URN: warn or refuse.")] = None,
     on_withdrawal: Annotated[OnWithdrawal | None, typer.Option(help="When it withdraws an object: close or note.")] = None,
+    lmer: Annotated[str | None, typer.Option(help="Version of LMER it gets from us: 1.2 or 1.0.")] = None,
+    transfer: Annotated[str | None, typer.Option(help="What it gets of our harvests: containers or files.")] = None,
+    collection: Annotated[str | None, typer.Option(help="Collection for its objects from now on.")] = None,
     json: Json = False,
 ) -> None:
     """Change the settings of a partner; what is not named stays."""
     call = call_of(context)
     with call.archive() as archive:
         partner = partnering.change(
-            archive, name, url=url, prefix=prefix, set_spec=set_spec, token=token, urn_check=urn_check, on_withdrawal=on_withdrawal
+            archive,
+            name,
+            url=url,
+            prefix=prefix,
+            set_spec=set_spec,
+            token=token,
+            urn_check=urn_check,
+            on_withdrawal=on_withdrawal,
+            lmer=lmer,
+            transfer=transfer,
+            collection=collection,
         )
     call.output(json).result({"name": partner.name, "url": partner.url}, f"{plain(partner.name)} is at {plain(partner.url)}.")
 
@@ -143,6 +158,20 @@ def ingest(
     output.result(fields, words + f"{len(done.refused):,} refused.")
     if done.refused:
         raise typer.Exit(1)
+
+
+@commands.command(epilog="Example: webdepot partner prepare")
+def prepare(context: typer.Context, json: Json = False, quiet: Quiet = False) -> None:
+    """Unpack the harvests that are in the depot, for partners that take files. What is harvested later is unpacked by itself."""
+    call = call_of(context)
+    output = call.output(json, quiet)
+    with call.archive() as archive, shown(output) as watch:
+        done = unpacking.prepare(archive, watch=watch)
+    for key, reason in done.left.items():
+        output.warn(f"{plain(key)} stays in containers: {plain(reason)}")
+    output.result(
+        {"unpacked": done.made, "left": done.left}, f"{len(done.made):,} objects unpacked, {len(done.left):,} left in containers."
+    )
 
 
 @commands.command(epilog="Example: webdepot partner token nlb")

@@ -1,10 +1,13 @@
 """Submissions (SIP): what somebody brings, recognised by what is in it, and looked through before anything is taken.
 
-    bag          a folder with bagit.txt, or a ZIP of one
-    wacz         a ZIP with datapackage.json and archive/
-    package      a package of Webdepot: as a bag, as a ZIP, or as an OCFL object
-    zip, folder  WARC and ARC files in a ZIP (with METS beside them: a UOF) or in a folder
-    container    one WARC or ARC file
+    bag               a folder with bagit.txt
+    wacz              datapackage.json and archive/
+    package           a package of Webdepot: as a bag, as files, or as an OCFL object
+    uof               mets.xml (METS with a list of files, and LMER) at the top; files of any kind
+    zip, tar, folder  WARC and ARC files
+    container         one WARC or ARC file
+
+Each may come as a folder, in a ZIP or in a tar file.
 
 The identity of a submission is the SHA-256 over the digests of its files, whatever they are called and however they are packed.
 """
@@ -20,19 +23,24 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 
 from sqlalchemy import Connection, RowMapping, delete, insert, select
 
 from webdepot import digest
-from webdepot.depot import bag, layout, zipped
+from webdepot.depot import bag, layout, tarred, zipped
 from webdepot.depot.package import FACTS, FORMAT
 from webdepot.depot.tables import submissions
 
 SUFFIXES = (".warc", ".warc.gz", ".arc", ".arc.gz")
 DESCRIPTIONS = re.compile(r"(bag-info\.txt|datapackage\.json|[^/]*mets[^/]*\.xml|mets\.xml)", re.IGNORECASE)
 LONGEST_DESCRIPTION_BYTES = 16 << 20
+LONGEST_UOF_BYTES = 64 << 20
 SCANNER_LIMIT_S = 24 * 3600
+MOST_REASONS = 1000
+UOF_METS = "mets.xml"
+_UOF_MARKS = (b"http://www.loc.gov/METS/", b"fileSec", b"http://www.ddb.de/LMER")
 
 
 class SubmissionKind(StrEnum):
@@ -40,7 +48,9 @@ class SubmissionKind(StrEnum):
     WACZ = "wacz"
     PACKAGE = "package"
     OCFL = "ocfl"
+    UOF = "uof"
     ZIP = "zip"
+    TAR = "tar"
     FOLDER = "folder"
     CONTAINER = "container"
 
@@ -83,20 +93,40 @@ def open_up(path: Path, folder: Path) -> Submission:
     if path.is_dir():
         kind, root = _kind_of_folder(path)
         return Submission(path=path, kind=kind, root=root, reasons=tuple(_check(kind, root)))
-    if not zipfile.is_zipfile(path):
+    if zipfile.is_zipfile(path):
+        packing, reasons = SubmissionKind.ZIP, _unzipped(path, folder)
+    elif tarred.is_tar(path):
+        packing, reasons = SubmissionKind.TAR, _untarred(path, folder)
+    else:
         return Submission(path=path, kind=SubmissionKind.CONTAINER, root=path)
+    if reasons:
+        return Submission(path=path, kind=packing, root=folder, reasons=reasons)
+    kind, root = _kind_of_folder(folder)
+    kind = packing if kind is SubmissionKind.FOLDER else kind
+    return Submission(path=path, kind=kind, root=root, reasons=tuple(_check(kind, root)))
+
+
+def _unzipped(path: Path, folder: Path) -> tuple[str, ...]:
+    """Unpack a ZIP, or say why not."""
     try:
         with zipfile.ZipFile(path) as packed:
             reasons = tuple(zipped.check_members(packed))
             if not reasons:
                 zipped.unpack(packed, folder)
     except (*zipped.BROKEN, OSError) as error:
-        return Submission(path=path, kind=SubmissionKind.ZIP, root=folder, reasons=(f"the ZIP file cannot be unpacked: {error}",))
-    if reasons:
-        return Submission(path=path, kind=SubmissionKind.ZIP, root=folder, reasons=reasons)
-    kind, root = _kind_of_folder(folder)
-    kind = SubmissionKind.ZIP if kind is SubmissionKind.FOLDER else kind
-    return Submission(path=path, kind=kind, root=root, reasons=tuple(_check(kind, root)))
+        return (f"the ZIP file cannot be unpacked: {error}",)
+    return reasons
+
+
+def _untarred(path: Path, folder: Path) -> tuple[str, ...]:
+    try:
+        reasons = tuple(islice(tarred.check_members(path), MOST_REASONS))
+        if not reasons:
+            folder.mkdir(parents=True, exist_ok=True)
+            tarred.unpack(path, folder)
+    except (*tarred.BROKEN, OSError) as error:
+        return (f"the tar file cannot be unpacked: {error}",)
+    return reasons
 
 
 def containers_of(submission: Submission) -> list[Path]:
@@ -104,6 +134,14 @@ def containers_of(submission: Submission) -> list[Path]:
     if submission.root.is_file():
         return [submission.root]
     return sorted(path for path in submission.root.rglob("*") if path.name.lower().endswith(SUFFIXES) and path.is_file())
+
+
+def contents_of(submission: Submission) -> list[Path]:
+    """The files that make it what it is: all but the description of a UOF, the containers of anything else."""
+    if submission.kind is not SubmissionKind.UOF:
+        return containers_of(submission)
+    described = submission.root / UOF_METS
+    return sorted(path for path in submission.root.rglob("*") if path.is_file() and path != described)
 
 
 def descriptions_of(submission: Submission) -> dict[str, bytes]:
@@ -115,8 +153,8 @@ def descriptions_of(submission: Submission) -> dict[str, bytes]:
 
 
 def id_of(submission: Submission) -> str:
-    """The same for the same containers."""
-    digests = sorted(digest.of_file(path).value.hex() for path in containers_of(submission))
+    """The same for the same files."""
+    digests = sorted(digest.of_file(path).value.hex() for path in contents_of(submission))
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
@@ -167,7 +205,17 @@ def _kind_of_folder(folder: Path) -> tuple[SubmissionKind, Path]:
         return SubmissionKind.OCFL, folder
     if (folder / zipped.DATAPACKAGE).is_file() and (folder / "archive").is_dir():
         return SubmissionKind.WACZ, folder
-    return (SubmissionKind.PACKAGE if _is_package(folder) else SubmissionKind.FOLDER), folder
+    if _is_package(folder):
+        return SubmissionKind.PACKAGE, folder
+    return (SubmissionKind.UOF if _is_uof(folder / UOF_METS) else SubmissionKind.FOLDER), folder
+
+
+def _is_uof(described: Path) -> bool:
+    """By what must stand in its description; whether that is right is another question."""
+    if not described.is_file() or described.is_symlink() or described.stat().st_size > LONGEST_UOF_BYTES:
+        return False
+    data = described.read_bytes()
+    return all(mark in data for mark in _UOF_MARKS)
 
 
 def _is_package(folder: Path) -> bool:
@@ -186,7 +234,9 @@ def _check(kind: SubmissionKind, root: Path) -> Iterator[str]:
         yield from bag.check(root)
     elif kind is SubmissionKind.WACZ:
         yield from zipped.check_wacz(root)
-    if kind is not SubmissionKind.OCFL and not any(name.lower().endswith(SUFFIXES) for _, _, names in os.walk(root) for name in names):
+    if kind not in (SubmissionKind.OCFL, SubmissionKind.UOF) and not any(
+        name.lower().endswith(SUFFIXES) for _, _, names in os.walk(root) for name in names
+    ):
         yield f"there is no WARC or ARC file in it ({', '.join(SUFFIXES)})"
 
 

@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+from webdepot.exchange.transfer import Form
+
+TREE = ".tree"
+"""Behind the key of an object in the address of its unpacked form."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
@@ -15,8 +20,9 @@ class Addresses:
     def front_page(self, key: str) -> str:
         return f"{self.portal_url}/title/{key}"
 
-    def transfer(self, key: str) -> str:
-        return f"{self.portal_url}/transfer/{key}.zip"
+    def transfer(self, key: str, form: Form) -> str:
+        """An object may be there in two forms, each with an address and a checksum of its own."""
+        return f"{self.portal_url}/transfer/{key}{TREE if form is Form.TREE else ''}.zip"
 
     def resolver(self, urn: str) -> str:
         return f"{self.portal_url}/urn/{urn}"

@@ -7,17 +7,21 @@ hold (control characters out of crawled titles) is left out when writing, since 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from lxml import etree
 
 from webdepot.errors import InputError
 from webdepot.exchange.catalogue import Level, Record, sets_of
+from webdepot.exchange.languages import two_letters
 
 OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
 DC = "http://purl.org/dc/elements/1.1/"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 LOCATION = f"{OAI_DC} http://www.openarchives.org/OAI/2.0/oai_dc.xsd"
 LONGEST_BYTES = 16 << 20
+FOREIGN = "dc"
+"""Kind of a sender's record in `Record.foreign`."""
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -100,14 +104,43 @@ def from_xml(data: bytes) -> DublinCore:
         raise InputError(f"The Dublin Core record is no well-formed XML: {error}") from error
     if root.tag != f"{{{OAI_DC}}}dc":
         raise InputError(f"The record is no oai_dc: its root element is {root.tag}.")
+    return from_element(root)
+
+
+def from_element(root: etree._Element) -> DublinCore:
+    """The elements of Dublin Core below an element, wherever they stand in it."""
     known = {f"{{{DC}}}{item.name}": item.name for item in fields(DublinCore)}
     found: dict[str, tuple[str, ...]] = {}
-    for element in root:
+    for element in root.iter():
         name = known.get(element.tag)
         text = "".join(element.itertext()).strip() if name else ""
         if name and text:
             found[name] = (*found.get(name, ()), text)
     return DublinCore(**found)
+
+
+def to_fields(record: DublinCore) -> tuple[Level, dict[str, Any]]:
+    """What a foreign record says, as fields of the catalogue (`urn` among them where it names one), and which kind of work it is."""
+    words = " ".join(record.type).lower()
+    level = Level.THESIS if re.search("thesis|dissertation|habilitation", words) else Level.MONOGRAPH
+    names = [value for value in record.identifier if value.lower().startswith("urn:nbn:")]
+    found: dict[str, Any] = {
+        "urn": names[0] if names else "",
+        "title": record.title[0] if record.title else "",
+        "subtitle": " ".join(record.title[1:]),
+        "creators": record.creator,
+        "contributors": record.contributor,
+        "publisher": "; ".join(record.publisher),
+        "keywords": tuple(value for value in record.subject if not value.startswith("ddc:")),
+        "ddc": tuple(value.removeprefix("ddc:") for value in record.subject if value.startswith("ddc:")),
+        "abstract": "\n".join(record.description),
+        "languages": tuple(map(two_letters, record.language)),
+        "date": next((value for value in record.date if re.match(r"[0-9]{4}(?:-[0-9]{2}){0,2}\Z", value)), ""),
+        "identifiers": tuple(value for value in record.identifier if value not in names[:1] and not value.startswith("http")),
+        "addresses": tuple(value for value in record.identifier if value.startswith(("http://", "https://"))),
+        "rights": "; ".join(record.rights),
+    }
+    return level, {name: value for name, value in found.items() if value}
 
 
 def without_forbidden(text: str) -> str:

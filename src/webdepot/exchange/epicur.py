@@ -25,7 +25,7 @@ def to_element(record: Record, transfer: Transfer | None, *, addresses: Addresse
     add(made, f"{{{EPICUR}}}identifier", record.urn, scheme=scheme)
     _resource(made, addresses.front_page(record.key), "text/html", role="primary", type="frontpage")
     if transfer is not None:
-        _resource(made, addresses.transfer(record.key), "application/zip", target="transfer")
+        _resource(made, addresses.transfer(record.key, transfer.form), "application/zip", target="transfer")
     return root
 
 

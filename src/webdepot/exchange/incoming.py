@@ -32,6 +32,14 @@ ZIP_HEADER_BYTES = 1200
 """More than the headers of one member take."""
 
 
+class Refused(Exception):
+    """An object that is not taken, with every reason."""
+
+    def __init__(self, *reasons: str) -> None:
+        super().__init__("; ".join(reasons))
+        self.reasons = reasons
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedFile:
     """A file of the object, unpacked and verified."""
@@ -111,16 +119,16 @@ def check_files(folder: Path, delivered: Delivered, checked: list[CheckedFile]) 
 
 
 def urls_of(file: CheckedFile, delivered: Delivered, files: Sequence[CheckedFile]) -> tuple[str, ...]:
-    """The addresses of a loose file: where it stood on the web, or below the URN of its object.
+    """The addresses of a loose file: where it stood on the web, as the sender says or its place shows, or below the URN of its object.
 
     Offline browsers put the files of a site below a folder named like the host, or directly at the top. The page of a folder is
     found by the folder's address too.
     """
+    if told := delivered.urls.get(file.facts.file_identifier):
+        return (told,)
     addresses = [each for level in reversed(delivered.levels) for each in level.fields.get("addresses", ()) if each.startswith("http")]
     if not delivered.is_web or not addresses:
-        if len(files) == 1 and addresses:
-            return (addresses[0],)
-        return (f"{delivered.urn}/{quote(file.member)}",)
+        return (address_without_site(delivered.urn, file.member, addresses, count=len(files)),)
     base = urlsplit(addresses[0])
     first, _, rest = file.member.partition("/")
     host, path = (first, rest) if rest and "." in first and _is_host(first, base.netloc) else (base.netloc, file.member)
@@ -128,6 +136,11 @@ def urls_of(file: CheckedFile, delivered: Delivered, files: Sequence[CheckedFile
     if _INDEX_PAGES.match(file.facts.name):
         return (url, url[: len(url) - len(quote(file.facts.name))])
     return (url,)
+
+
+def address_without_site(urn: str, member: str, addresses: Sequence[str], *, count: int) -> str:
+    """The address of a file of an object that is no web site: where its one file stood on the web, else below its URN."""
+    return addresses[0] if count == 1 and addresses else f"{urn}/{quote(member)}"
 
 
 def seeds_of(delivered: Delivered) -> tuple[str, ...]:

@@ -4,17 +4,21 @@ https://www.loc.gov/standards/marcxml/. A site is an integrating resource (leade
 Addresses stand in 856 with a word for machines in $x, as German repositories write them: Resolving-URL, Frontdoor-URL, Transfer-URL.
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from lxml import etree
 
 from webdepot.exchange.addresses import Addresses
 from webdepot.exchange.catalogue import Level, Record
-from webdepot.exchange.languages import three_letters
-from webdepot.exchange.markup import XSI, add
+from webdepot.exchange.languages import three_letters, two_letters
+from webdepot.exchange.markup import XSI, add, text_of
 from webdepot.exchange.transfer import Transfer
 
 MARC = "http://www.loc.gov/MARC21/slim"
+FOREIGN = "marc"
+"""Kind of a sender's record in `Record.foreign`."""
 SCHEMA = "http://www.loc.gov/standards/marcxml/schema/MARC21slim.xsd"
 # Leader/06 and /07: what it is, and whether it stands alone, is a part, or goes on.
 _LEADER = {
@@ -119,7 +123,12 @@ def _addresses(levels: Sequence[Record], transfer: Transfer | None, addresses: A
     yield "856", "4", "0", (("u", addresses.front_page(own.key)), ("x", "Frontdoor-URL"))
     if transfer is not None:
         size = str(transfer.size_bytes)
-        yield "856", "4", "0", (("u", addresses.transfer(own.key)), ("q", "application/zip"), ("s", size), ("x", "Transfer-URL"))
+        yield (
+            "856",
+            "4",
+            "0",
+            (("u", addresses.transfer(own.key, transfer.form)), ("q", "application/zip"), ("s", size), ("x", "Transfer-URL")),
+        )
     yield from (("856", "4", "2", (("u", url), ("x", "Original-URL"))) for url in _gathered(levels, "addresses"))
 
 
@@ -129,3 +138,54 @@ def _identifiers(record: Record, kind: str) -> list[str]:
 
 def _filled(parts: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     return tuple((code, text) for code, text in parts if text)
+
+
+def from_element(root: etree._Element) -> tuple[Level, dict[str, Any]]:
+    """The fields of the catalogue that a `record` tells (`urn` among them where it has one), and which kind of work it is."""
+    fields = [
+        (each.get("tag", ""), [(sub.get("code", ""), text_of(sub)) for sub in each.iterfind(f"{{{MARC}}}subfield")])
+        for each in root.iterfind(f"{{{MARC}}}datafield")
+    ]
+
+    def every(tags: str, codes: str) -> tuple[str, ...]:
+        return tuple(text for tag, subs in fields if tag in tags.split() for code, text in subs if code in codes and text)
+
+    numbers = {
+        dict(subs).get("2", "").lower(): value for tag, subs in fields if tag == "024" for code, value in subs if code == "a" and value
+    }
+    places = [dict(subs) for tag, subs in fields if tag == "856"]
+    found: dict[str, Any] = {
+        "urn": numbers.pop("urn", ""),
+        "title": _unpunctuated(next(iter(every("245", "a")), "")),
+        "subtitle": _unpunctuated(" ".join(every("245", "b"))),
+        "responsibility": " ".join(every("245", "c")),
+        "part": " ".join(every("245", "np")),
+        "creators": tuple(map(_unpunctuated, every("100 110 111", "a"))),
+        "contributors": tuple(map(_unpunctuated, every("700 710 711", "a"))),
+        "place": _unpunctuated(next(iter(every("260 264", "a")), "")),
+        "publisher": _unpunctuated(next(iter((*every("260 264", "b"), *every("502", "c"))), "")),
+        "date": next((year[0] for text in every("260 264 502", "cd") if (year := re.search("[0-9]{4}", text))), ""),
+        "languages": tuple(dict.fromkeys(map(two_letters, every("041", "a")))),
+        "ddc": every("082", "a"),
+        "abstract": "\n".join(every("520", "a")),
+        "rights": "; ".join(every("540", "a")),
+        "keywords": tuple(map(_unpunctuated, every("650 653", "a"))),
+        "genre": _unpunctuated(next(iter(every("655", "a")), "")),
+        "identifiers": (
+            *(f"{kind}:{value}" for kind, value in numbers.items() if kind),
+            *(f"isbn:{value}" for value in every("020", "a")),
+            *(f"issn:{value}" for value in every("022", "a")),
+        ),
+        "addresses": tuple(parts["u"] for parts in places if "u" in parts and parts.get("x", "") in ("", "Original-URL")),
+    }
+    return _level(root, bool(every("502", "abcd"))), {name: value for name, value in found.items() if value}
+
+
+def _level(root: etree._Element, is_thesis: bool) -> Level:
+    kind = (text_of(root.find(f"{{{MARC}}}leader")) + " " * 8)[7]
+    return Level.THESIS if is_thesis else {"s": Level.JOURNAL, "b": Level.ARTICLE, "a": Level.ARTICLE}.get(kind, Level.MONOGRAPH)
+
+
+def _unpunctuated(text: str) -> str:
+    """Without the punctuation that ISBD puts between the parts of a record."""
+    return re.sub(r"\s*[/:;,=]\s*\Z", "", text).strip()

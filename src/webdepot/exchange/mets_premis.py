@@ -35,7 +35,7 @@ def to_element(levels: Sequence[Record], transfer: Transfer, *, addresses: Addre
         _file(_premis(amd, f"{prefix}_P{number:05d}", "PREMIS:OBJECT"), own, file)
     group = add(add(root, f"{{{METS}}}fileSec"), f"{{{METS}}}fileGrp", USE=transfer.form.value, ADMID=f"{prefix}_P")
     for number, file in enumerate(transfer.files, start=1):
-        _listed(group, file, number, prefix, addresses.transfer(own.key))
+        _listed(group, file, number, prefix, addresses.transfer(own.key, transfer.form))
     place = add(root, f"{{{METS}}}structMap", TYPE="LOGICAL")
     for number, record in enumerate(levels):
         place = add(
@@ -54,7 +54,7 @@ def _premis(amd: etree._Element, identifier: str, kind: str) -> etree._Element:
 
 def _entity(made: etree._Element, own: Record, transfer: Transfer, addresses: Addresses) -> None:
     made.set(f"{{{XSI}}}type", "premis:representation")
-    for kind, value in (("URN", own.urn), ("URL", addresses.transfer(own.key))):
+    for kind, value in (("URN", own.urn), ("URL", addresses.transfer(own.key, transfer.form))):
         _identified(made, kind, value)
     significant = add(made, f"{{{PREMIS}}}significantProperties")
     add(significant, f"{{{PREMIS}}}significantPropertiesType", "transfer object, SHA-256 and bytes")

@@ -60,6 +60,8 @@ class Partner:
     on_withdrawal: OnWithdrawal = OnWithdrawal.CLOSE
     lmer: str = "1.2"
     """Which LMER they get from us."""
+    transfer: str = ""
+    """In which form they get what lies in containers: `containers` or `files`; empty means as everybody does."""
     added_at: datetime
 
 
@@ -127,6 +129,10 @@ def check(partner: Partner) -> None:
         raise InputError("The name of a partner has 1 to 40 lower-case letters, digits, - and _.")
     if not re.match(r"https?://[^\s/?#]+[^\s?#]*\Z", partner.url) or len(partner.url) > 1000:
         raise InputError(f"{partner.url[:200]} is no address of OAI-PMH. Write it like https://depot.example.org/oai")
+    if partner.lmer not in ("1.0", "1.2"):
+        raise InputError(f"There is no LMER {partner.lmer[:10]}; 1.2 and 1.0 are known.")
+    if partner.transfer not in ("", "containers", "files"):
+        raise InputError(f"Objects are handed over as containers or as files, not as {partner.transfer[:20]!r}.")
 
 
 def change(connection: Connection, partner: Partner) -> None:

@@ -8,9 +8,10 @@ Reading: `read` gives everything that the document tells; `check` says what is a
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from lxml import etree
 
@@ -27,6 +28,9 @@ METS = "http://www.loc.gov/METS/"
 SCHEMA = "http://www.loc.gov/standards/mets/mets.xsd"
 XLINK = "http://www.w3.org/1999/xlink"
 FOREIGN_SECTION = "techMD"
+CAPTURE = "capture"
+"""Division of one file that stood on the web: its CONTENTIDS is the address, and the file's date the moment when it was fetched."""
+_IN_ADDRESSES = "%:/?#[]@!$&'()*+,;=~"
 _DIVISIONS = {
     Level.SITE: "website",
     Level.SLICE: "timeslice",
@@ -38,6 +42,8 @@ _DIVISIONS = {
 }
 _LEVELS = {name: level for level, name in _DIVISIONS.items()} | {"dissertation": Level.THESIS, "slice": Level.SLICE, "site": Level.SITE}
 MOST_FILES = 1_000_000
+_THESIS_NOTE = "519"
+"""Field of MAB that only theses have: where and when the degree was given."""
 
 
 def identifier_of(key: str) -> str:
@@ -78,7 +84,7 @@ def _technical(
         persistent_identifier=own.urn,
         group_identifier=levels[-2].urn if len(levels) > 1 else "",
         object_version="1",
-        transfer_url=addresses.transfer(own.key),
+        transfer_url=addresses.transfer(own.key, transfer.form),
         transfer_format="ZIP",
         transfer_checksum=transfer.sha256,
         transfer_checksum_type="SHA-256",
@@ -111,8 +117,9 @@ def _structure(root: etree._Element, levels: Sequence[Record], transfer: Transfe
             CONTENTIDS=record.urn,
         )
     place.set("ADMID", f"{prefix}_TM")
-    for number in range(1, len(transfer.files) + 1):
-        add(place, f"{{{METS}}}fptr", FILEID=f"{prefix}_F{number:05d}")
+    for number, file in enumerate(transfer.files, start=1):
+        holder = add(place, f"{{{METS}}}div", TYPE=CAPTURE, CONTENTIDS=quote(file.url, safe=_IN_ADDRESSES)) if file.url else place
+        add(holder, f"{{{METS}}}fptr", FILEID=f"{prefix}_F{number:05d}")
 
 
 def wrapping(parent: etree._Element, name: str, identifier: str, kind: str) -> etree._Element:
@@ -132,7 +139,9 @@ class DeliveredLevel:
     fields: dict[str, Any]
     """Fields of the catalogue; `urn`, and `key` and `parent` as the partner has them."""
     xml: str
-    """The MABxml record as it came."""
+    """The record as it came."""
+    kind: str = mab.FOREIGN
+    """What it is written in, as `Record.foreign` tells kinds apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +155,8 @@ class Delivered:
     foreign: tuple[str, ...]
     """Sections that we do not understand."""
     is_web: bool
+    urls: Mapping[str, str] = field(default_factory=dict)
+    """Identifiers of files to the addresses where they stood, as far as the sender tells."""
 
     @property
     def urn(self) -> str:
@@ -169,7 +180,16 @@ def read(root: etree._Element) -> Delivered:
         raise InputError(f"P8: there are {len(objects)} object sections of LMER, and not one")
     levels = levels_of(root)
     is_web = levels[0].level is Level.SITE if levels else False
-    return Delivered(levels=levels, object=objects[0], files=tuple(files), foreign=tuple(foreign), is_web=is_web)
+    return Delivered(levels=levels, object=objects[0], files=tuple(files), foreign=tuple(foreign), is_web=is_web, urls=_urls(root))
+
+
+def _urls(root: etree._Element) -> dict[str, str]:
+    found = {}
+    for division in root.iterfind(f"{{{METS}}}structMap//{{{METS}}}div[@TYPE='{CAPTURE}']"):
+        pointer, address = division.find(f"{{{METS}}}fptr"), division.get("CONTENTIDS", "").strip()
+        if pointer is not None and re.match(r"https?://[^/\s]+/\S*\Z", address):
+            found[pointer.get("FILEID", "")] = address
+    return found
 
 
 def check(root: etree._Element) -> list[str]:
@@ -319,6 +339,8 @@ def _level(name: str, record: etree._Element, *, is_lowest: bool) -> Level:
         return Level.SLICE
     if coded.get("052", "").startswith("p"):
         return Level.JOURNAL
+    if coded.get(_THESIS_NOTE):
+        return Level.THESIS
     return {"h": Level.MONOGRAPH, "u": Level.ISSUE, "y": Level.ARTICLE}.get(record.get("typ", "h"), Level.MONOGRAPH)
 
 

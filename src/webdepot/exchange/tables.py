@@ -45,6 +45,7 @@ catalogue = Table(
     Column("withdrawn_at", Moment),
     Column("withdrawn_reason", Text, nullable=False),
     Index("ix_catalogue_changed_at_key", "changed_at", "key"),
+    Index("ix_catalogue_is_object_changed_at_key", "is_object", "changed_at", "key"),
 )
 
 catalogue_sets = Table(
@@ -68,6 +69,18 @@ transfers = Table(
     Column("made_at", Moment, nullable=False),
 )
 
+trees = Table(
+    "trees",
+    metadata,
+    Column("key", String(100), primary_key=True),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    Column("start", String(1000), nullable=False),
+    Column("files", JSON, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("made_at", Moment, nullable=False),
+)
+
 partners = Table(
     "partners",
     metadata,
@@ -81,6 +94,7 @@ partners = Table(
     Column("urn_check", String(10), nullable=False),
     Column("on_withdrawal", String(10), nullable=False),
     Column("lmer", String(5), nullable=False),
+    Column("transfer", String(12), nullable=False, server_default=""),
     Column("added_at", Moment, nullable=False),
 )
 

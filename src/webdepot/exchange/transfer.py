@@ -15,26 +15,31 @@ ZIP64 fields stand where a size or an offset needs them. Names are UTF-8 (flag b
 """
 
 import hashlib
+import json
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import accumulate
 from typing import Any, BinaryIO
 
 from isal import isal_zlib
-from sqlalchemy import Connection, RowMapping, delete, insert, select
+from sqlalchemy import Connection, Text, cast, delete, insert, select
 
+from webdepot.container.reader import read_record
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import CorruptData, InputError
-from webdepot.exchange.tables import transfers
+from webdepot.exchange.tables import transfers, trees
+from webdepot.model import Location
 from webdepot.times import from_iso
 
 OpenContainer = Callable[[str], AbstractContextManager[BinaryIO]]
 """A container by its name, as a seekable stream."""
+LARGEST_BYTES = 1 << 34
+"""No file that is unpacked is larger; what pretends to be is a bomb."""
 _UTF8 = 1 << 11
 _MOST_32 = 0xFFFFFFFF
 _MOST_16 = 0xFFFF
@@ -49,12 +54,17 @@ class Form(StrEnum):
     CONTAINERS = "containers"
     """The WARC and ARC files of a slice."""
     FILES = "files"
-    """Loose files: an unpacked tree, an article."""
+    """Loose files as they came: the tree of an offline browser, an article."""
+    TREE = "tree"
+    """The files of a slice, unpacked from its containers (`exchange/unpacked.py`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferFile:
-    """One file of an object, as LMER tells of it, and where its bytes are: in a container, from `offset` on, as they are."""
+    """One file of an object, as LMER tells of it, and where its bytes are.
+
+    They stand in a container from `offset` on, as they are; with a `length`, they are the content of the record of that length there.
+    """
 
     path: str
     """Folder in the ZIP, with a slash before and behind; `/` at the top."""
@@ -70,6 +80,9 @@ class TransferFile:
     """ISO 8601."""
     container: str
     offset: int = 0
+    length: int = 0
+    url: str = ""
+    """Where the file stood on the web, where that is known."""
 
     @property
     def member(self) -> str:
@@ -101,20 +114,25 @@ def measure(form: Form, files: Sequence[TransferFile], start: str, opened: OpenC
 
 
 def _summed(file: TransferFile, opened: OpenContainer) -> TransferFile:
-    crc = 0
-    for chunk in verified(file, opened):
+    """The file with its CRC-32; with size and checksum too, where nobody knows them yet."""
+    crc = size = 0
+    hasher = hashlib.sha256()
+    for chunk in verified(file, opened) if file.sha256 else _bytes(file, 0, LARGEST_BYTES, opened):
         crc = isal_zlib.crc32(chunk, crc)
-    values = {each.name: getattr(file, each.name) for each in fields(TransferFile)}
-    return TransferFile(**values | {"crc32": crc})
+        if not file.sha256:
+            hasher.update(chunk)
+            size += len(chunk)
+    if size >= LARGEST_BYTES:
+        raise InputError(f"{file.member[:200]} is larger than {LARGEST_BYTES} bytes.")
+    return replace(file, crc32=crc) if file.sha256 else replace(file, crc32=crc, size_bytes=size, sha256=hasher.hexdigest())
 
 
 def verified(file: TransferFile, opened: OpenContainer) -> Iterator[bytes]:
     """The bytes of one file; CorruptData at their end when they are not what they were."""
     hasher = hashlib.sha256()
-    with opened(file.container) as stream:
-        for chunk in _part(stream, file.offset, file.size_bytes, file.container):
-            hasher.update(chunk)
-            yield chunk
+    for chunk in _bytes(file, 0, file.size_bytes, opened):
+        hasher.update(chunk)
+        yield chunk
     if hasher.hexdigest() != file.sha256:
         raise CorruptData(f"{file.member} is damaged: expected sha256 {file.sha256}, found {hasher.hexdigest()}.", where=file.container)
 
@@ -145,9 +163,25 @@ class Layout:
             if isinstance(part, bytes):
                 yield part[begin:end]
             elif end > begin:
-                with opened(part.container) as stream:
-                    yield from _part(stream, part.offset + begin, end - begin, part.container)
+                yield from _bytes(part, begin, end, opened)
             number += 1
+
+
+def _bytes(file: TransferFile, begin: int, end: int, opened: OpenContainer) -> Iterator[bytes]:
+    """The bytes of a file from `begin` to before `end`; where its content has to be unpacked, to its own end at most."""
+    with opened(file.container) as stream:
+        if not file.length:
+            yield from _part(stream, file.offset + begin, end - begin, file.container)
+            return
+        place = Location(container=file.container, offset=file.offset, length=file.length)
+        content = read_record(stream, place).content(end)
+        at = 0
+        while at < end and (chunk := content.read(CHUNK_BYTES)):
+            if at + len(chunk) > begin:
+                yield chunk[max(begin - at, 0) : end - at]
+            at += len(chunk)
+        if file.sha256 and at < end:
+            raise CorruptData(f"{file.member} is shorter than it was. Run: webdepot depot audit", where=file.container)
 
 
 def _part(stream: BinaryIO, offset: int, length: int, where: str) -> Iterator[bytes]:
@@ -222,6 +256,41 @@ def record(connection: Connection, key: str, transfer: Transfer, *, now: datetim
 
 def forget(connection: Connection, key: str) -> None:
     connection.execute(delete(transfers).where(transfers.c.key == key))
+    connection.execute(delete(trees).where(trees.c.key == key))
+
+
+def record_tree(connection: Connection, key: str, tree: Transfer | None, *, reason: str = "", now: datetime) -> None:
+    """The unpacked form of an object; without one, the reason why there is none, so that nobody tries again."""
+    connection.execute(delete(trees).where(trees.c.key == key))
+    facts = to_document(tree) if tree else {"start": "", "size_bytes": 0, "sha256": "", "files": []}
+    facts.pop("form", None)
+    connection.execute(insert(trees).values(key=key, made_at=now, reason=reason, **facts))
+
+
+def forget_trees_with(connection: Connection, container: str) -> int:
+    """Trees that have a file in a container which is going: how many."""
+    named = cast(trees.c.files, Text).contains(json.dumps(container), autoescape=True)
+    return connection.execute(delete(trees).where(named)).rowcount
+
+
+def find_tree(connection: Connection, key: str) -> Transfer | None:
+    return many_trees(connection, [key]).get(key)
+
+
+def many_trees(connection: Connection, keys: Sequence[str]) -> dict[str, Transfer]:
+    """Those that could be made."""
+    rows = connection.execute(select(trees).where(trees.c.key.in_(sorted(set(keys))), trees.c.size_bytes > 0)).mappings()
+    return {row["key"]: from_row({**row, "form": Form.TREE.value}) for row in rows}
+
+
+def without_tree(connection: Connection, *, limit: int, after: str = "") -> list[str]:
+    """Keys of objects in containers for which nobody made a tree yet, or found out that there can be none."""
+    chosen = (
+        select(transfers.c.key)
+        .outerjoin(trees, trees.c.key == transfers.c.key)
+        .where(transfers.c.form == Form.CONTAINERS.value, trees.c.key.is_(None), transfers.c.key > after)
+    )
+    return list(connection.execute(chosen.order_by(transfers.c.key).limit(limit)).scalars())
 
 
 def find(connection: Connection, key: str) -> Transfer | None:
@@ -234,5 +303,5 @@ def many(connection: Connection, keys: Sequence[str]) -> dict[str, Transfer]:
     return {row["key"]: from_row(row) for row in rows}
 
 
-def from_row(row: RowMapping) -> Transfer:
+def from_row(row: Mapping[Any, Any]) -> Transfer:
     return from_document({name: row[name] for name in ("form", "files", "start", "size_bytes", "sha256")})

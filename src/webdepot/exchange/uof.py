@@ -3,28 +3,32 @@
 METS profile 00000011: exactly one `fileGrp`, every file with size, date and checksum and an address that begins with `file://./`; LMER in
 `techMD`, one for the object (persistent identifier) and one for each file (format only, the rest is METS's own); one structural map ASSET
 that lists all files and all descriptions. A second map shows the levels.
+
+Reading is tolerant in what the profile leaves free (descriptions of any kind) and strict in what makes the object whole (its files).
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from lxml import etree
 
 from webdepot.errors import InputError
-from webdepot.exchange import lmer, mab, markup, regbib
+from webdepot.exchange import dublin_core, lmer, mab, marc, markup, regbib, urn
 from webdepot.exchange.addresses import Addresses
-from webdepot.exchange.catalogue import Record
+from webdepot.exchange.catalogue import Level, Record
 from webdepot.exchange.lmer import LmerFile, LmerObject
 from webdepot.exchange.markup import XSI, add
-from webdepot.exchange.regbib import METS, SCHEMA, XLINK, DeliveredLevel
+from webdepot.exchange.regbib import METS, SCHEMA, XLINK, Delivered, DeliveredLevel
 from webdepot.exchange.transfer import Transfer
-from webdepot.times import to_iso
+from webdepot.times import from_iso, to_iso
 
 NAME = "mets.xml"
 CONTENT = "content"
 PROFILE = "http://www.loc.gov/standards/mets/profiles/00000011.xml"
-_LONGEST_BYTES = 64 << 20
 
 
 def to_xml(levels: Sequence[Record], transfer: Transfer, *, identifier: str, addresses: Addresses, created: datetime) -> bytes:
@@ -90,13 +94,90 @@ def _files(root: etree._Element, transfer: Transfer) -> None:
         add(made, f"{{{METS}}}FLocat", LOCTYPE="URL").set(f"{{{XLINK}}}href", f"file://./{CONTENT}/{quote(file.member)}")
 
 
-def read_levels(data: bytes) -> tuple[DeliveredLevel, ...]:
-    """The levels that a `mets.xml` describes in MABxml, each with a URN; empty when it is of another kind."""
-    try:
-        root = markup.parse(data[:_LONGEST_BYTES], what=NAME)
-    except InputError:
-        return ()
+def read(data: bytes) -> Delivered:
+    """Everything that a `mets.xml` tells of an object; InputError, with the reason, when it is no UOF.
+
+    Files are those of METS; what LMER alone knows (format) is taken from the file's own section. Levels may be described in MABxml,
+    MARCXML or Dublin Core, or not at all, and may have no URN: whoever takes the object in gives it one.
+    """
+    root = markup.parse(data, what=NAME)
     if root.tag != f"{{{METS}}}mets":
-        return ()
-    levels = regbib.levels_of(root)
-    return levels if levels and all(level.fields.get("urn") for level in levels) else ()
+        raise InputError(f"{NAME} is no METS: its root element is {str(root.tag)[:200]}.")
+    inside = {
+        section.get("ID", ""): content
+        for section in root.iterfind(f"{{{METS}}}amdSec/{{{METS}}}techMD")
+        if (content := section.find(f"{{{METS}}}mdWrap/{{{METS}}}xmlData")) is not None
+    }
+    objects = [lmer.read_object(content) for content in inside.values() if lmer.is_object(content)]
+    if len(objects) != 1:
+        raise InputError(f"There are {len(objects)} object sections of LMER in {NAME}, and not one.")
+    files = tuple(_read_files(root, inside))
+    if not files:
+        raise InputError(f"{NAME} lists no files.")
+    told = objects[0].number_of_files
+    if told and told != str(len(files)):
+        raise InputError(f"LMER says {told[:20]} files, {NAME} lists {len(files)}.")
+    facts = replace(objects[0], master_creation_date=_created(root, objects[0], files))
+    levels = _read_levels(root, facts)
+    return Delivered(levels=levels, object=facts, files=files, foreign=(), is_web=levels[0].level is Level.SITE)
+
+
+def _read_files(root: etree._Element, inside: Mapping[str, etree._Element]) -> Iterator[LmerFile]:
+    for element in root.iterfind(f"{{{METS}}}fileSec//{{{METS}}}file"):
+        place = element.find(f"{{{METS}}}FLocat")
+        path = _path_of(place.get(f"{{{XLINK}}}href", "") if place is not None else "")
+        own = next((inside[name] for name in element.get("ADMID", "").split() if name in inside and lmer.is_file(inside[name])), None)
+        told = lmer.read_file(own) if own is not None else LmerFile()
+        folder, _, name = path.rpartition("/")
+        yield replace(
+            told,
+            file_identifier=element.get("ID", ""),
+            path=f"/{folder}/" if folder else "/",
+            name=name,
+            size=element.get("SIZE", "") or told.size,
+            file_date_time=element.get("CREATED", "") or told.file_date_time,
+            file_checksum=element.get("CHECKSUM", "") or told.file_checksum,
+            file_checksum_type=element.get("CHECKSUMTYPE", "") or told.file_checksum_type,
+            mime_type=element.get("MIMETYPE", "") or told.mime_type,
+        )
+
+
+def _path_of(href: str) -> str:
+    """The path in the package that an address like `file://./content/a.pdf` means; InputError when it leads elsewhere."""
+    found = re.fullmatch(r"(?:file:(?://)?)?(?:\./)*(.+)", href)
+    path = unquote(found[1]) if found else ""
+    if not path or path.startswith("/") or "\\" in path or ":" in path.partition("/")[0] or {"..", ".", ""} & set(path.split("/")):
+        raise InputError(f"{NAME} lists {href[:200]!r}, which is no file of the package.")
+    return path
+
+
+def _created(root: etree._Element, facts: LmerObject, files: Sequence[LmerFile]) -> str:
+    """When the object was made: as LMER says, else as its newest file or the header says."""
+    header = root.find(f"{{{METS}}}metsHdr")
+    newest = max((file.file_date_time for file in files), default="")
+    for text in (facts.master_creation_date, newest, header.get("CREATEDATE", "") if header is not None else ""):
+        with suppress(ValueError):
+            return to_iso(from_iso(text))
+    raise InputError(f"{NAME} says nowhere when the object was made.")
+
+
+def _read_levels(root: etree._Element, facts: LmerObject) -> tuple[DeliveredLevel, ...]:
+    """In MABxml as many as there are; else one, from what can be read, or from the object's name alone. The lowest has the object's URN."""
+    levels = list(regbib.levels_of(root)) or [_read_level(root)]
+    if not levels[-1].fields.get("urn") and urn.is_nbn(facts.persistent_identifier):
+        levels[-1].fields["urn"] = facts.persistent_identifier
+    if not levels[-1].fields.get("title"):
+        levels[-1].fields["title"] = facts.name or root.get("LABEL", "") or facts.persistent_identifier
+    return tuple(levels)
+
+
+def _read_level(root: etree._Element) -> DeliveredLevel:
+    for content in root.iterfind(f"{{{METS}}}dmdSec/{{{METS}}}mdWrap/{{{METS}}}xmlData"):
+        record = next((each for each in content.iter(f"{{{marc.MARC}}}record")), None)
+        if record is not None:
+            level, fields = marc.from_element(record)
+            return DeliveredLevel(level=level, fields=fields, xml=markup.verbatim(record), kind=marc.FOREIGN)
+        if next(content.iter(f"{{{dublin_core.DC}}}title"), None) is not None:
+            level, fields = dublin_core.to_fields(dublin_core.from_element(content))
+            return DeliveredLevel(level=level, fields=fields, xml=markup.verbatim(content), kind=dublin_core.FOREIGN)
+    return DeliveredLevel(level=Level.MONOGRAPH, fields={}, xml="", kind="")

@@ -1,6 +1,6 @@
 """The whole way in one call: harvest or import, check, identify, keep, index. Each step can be repeated.
 
-    running ─ harvest ─> finished ─ identify ─ check ─ keep ─> kept ─ index
+    running ─ harvest ─> finished ─ identify ─ check ─ keep ─> kept ─ index ─ unpack, where partners take files
 
 A killed process leaves a harvest in one of those states; the same call goes on from there.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from webdepot.archive import Archive
 from webdepot.formats.report import HarvestTable
 from webdepot.model import Finding, Harvest, HarvestKind, HarvestState, Package, Verdict
-from webdepot.services import borrowing, harvesting, importing, indexing, ingesting, keeping
+from webdepot.services import borrowing, harvesting, importing, indexing, ingesting, keeping, unpacking
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.progress import Watch, unwatched
 
@@ -94,6 +94,8 @@ def take_in(archive: Archive, harvest: Harvest, *, deposit: bool, index: bool = 
     if package is None and deposit and harvest.state is HarvestState.FINISHED:
         package = keeping.keep(archive, harvest, watch=watch)
     indexed = indexing.index_harvest(archive, harvest.id, watch=watch) if index else None
+    if package is not None and unpacking.is_wanted(archive):
+        unpacking.prepare(archive, watch=watch)
     return ArchiveReport(
         harvest=harvesting.get(archive, harvest.id),
         verdict=checked.verdict,

@@ -14,13 +14,14 @@ from sqlalchemy import Connection
 from webdepot.archive import Archive
 from webdepot.depot import holdings, package
 from webdepot.errors import InputError
-from webdepot.exchange import catalogue, dublin_core, transfer, urn
+from webdepot.exchange import catalogue, dublin_core, incoming, transfer, urn
 from webdepot.exchange.catalogue import EDITABLE, Access, Level, Record, Source
-from webdepot.exchange.transfer import Transfer
+from webdepot.exchange.transfer import Form, Transfer
 from webdepot.model import Package, Target, TargetId
 from webdepot.provenance import Event, append
 from webdepot.selection import targets
 from webdepot.services import auditing, keeping, titling
+from webdepot.times import from_iso, to_timestamp
 
 LONGEST_TEXT = 20_000
 MOST_VALUES = 200
@@ -60,6 +61,27 @@ def find_transfer(archive: Archive, key: str) -> Transfer | None:
     """What can be fetched for a record."""
     with archive.database.reading() as connection:
         return transfer.find(connection, key)
+
+
+def find_tree(archive: Archive, key: str) -> Transfer | None:
+    """The same object as files, where it was unpacked."""
+    with archive.database.reading() as connection:
+        return transfer.find_tree(connection, key)
+
+
+def shown_at(levels: Sequence[Record], made: Transfer) -> dict[str, tuple[str, str]]:
+    """Files of an object that is no web site: where each can be opened in the archive, by member, as address and timestamp."""
+    own = levels[-1]
+    if made.form is not Form.FILES or levels[0].level is Level.SITE:
+        return {}
+    addresses = [each for level in reversed(levels) for each in level.addresses if each.startswith(("http://", "https://"))]
+    return {
+        file.member: (
+            file.url or incoming.address_without_site(own.urn, file.member, addresses, count=len(made.files)),
+            to_timestamp(from_iso(file.at)),
+        )
+        for file in made.files
+    }
 
 
 def find_of_target(archive: Archive, target: TargetId) -> Record | None:
@@ -198,9 +220,25 @@ def own_urn(archive: Archive, key: str, given: str) -> Record:
         other = catalogue.find_urn(connection, lower)
         if other is not None and other.key != record.key:
             raise InputError(f"{lower} belongs to {other.key} already.")
-        if record.is_object:
+        if record.urn == lower:
+            return record
+        if record.is_object or catalogue.children(connection, record.key, limit=1):
             raise InputError(f"{record.key} is in the depot under {record.urn}, and stays so.")
+        append(
+            connection,
+            Event(at=archive.clock(), agent=archive.agent, action="named", subject_kind="title", subject=record.key, message=lower),
+        )
         return catalogue.put(connection, replace(record, urn=lower, changed_at=catalogue.stamp(archive.clock())))
+
+
+def restrict(archive: Archive, key: str, access: str, *, by: str = "") -> Record:
+    """Who may fetch a work and everything below it: everybody whom the rules allow, or partners with a token only."""
+    record = write(archive, key, {"access": access}, by=by)
+    with archive.database.reading() as connection:
+        below = [child.key for child in catalogue.children(connection, key) if child.withdrawn_at is None]
+    for child in below:
+        restrict(archive, child, access, by=by)
+    return record
 
 
 def close(archive: Archive, key: str, *, reason: str) -> Record:

@@ -1,9 +1,10 @@
-"""What a sender wrote about a submission in METS with MABxml (a UOF) becomes its records in the catalogue: same URNs, same words."""
+"""What a sender wrote about containers in METS with MABxml becomes their records in the catalogue: same URNs, same words."""
 
 from dataclasses import replace
 
 from webdepot.archive import Archive
-from webdepot.exchange import catalogue, mab, uof, urn
+from webdepot.errors import InputError
+from webdepot.exchange import catalogue, mab, markup, regbib, urn
 from webdepot.exchange.catalogue import EDITABLE, Level, Record, Source
 from webdepot.exchange.regbib import DeliveredLevel
 from webdepot.model import Harvest
@@ -12,7 +13,7 @@ from webdepot.services import cataloguing, harvesting, titling
 
 def keep_levels(archive: Archive, harvest: Harvest, described: bytes, *, sender: str) -> bool:
     """Put the levels beside the harvest, for its package; whether there were any. An object that is known by its URN gets a URN of ours."""
-    levels = uof.read_levels(described) if described else ()
+    levels = _read(described)
     names = [str(level.fields["urn"]).lower() for level in levels]
     if not levels or not all(map(urn.is_nbn, names)):
         return False
@@ -25,6 +26,15 @@ def keep_levels(archive: Archive, harvest: Harvest, described: bytes, *, sender:
         records.append(known.get(name) or _record(archive, harvest, name, level, records[-1].key if records else "", sender))
     (harvesting.folder_of(archive, harvest) / titling.FILE).write_bytes(catalogue.to_document(records))
     return True
+
+
+def _read(described: bytes) -> tuple[DeliveredLevel, ...]:
+    """The levels of a METS document, each with a URN; empty when it is of another kind."""
+    try:
+        levels = regbib.levels_of(markup.parse(described, what="The description"))
+    except InputError:
+        return ()
+    return levels if all(level.fields.get("urn") for level in levels) else ()
 
 
 def _record(archive: Archive, harvest: Harvest, name: str, level: DeliveredLevel, parent: str, sender: str) -> Record:

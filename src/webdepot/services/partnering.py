@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webdepot.archive import Archive
-from webdepot.errors import InputError
 from webdepot.exchange import partners
 from webdepot.exchange.partners import OnWithdrawal, Partner, PartnerRecord, RecordState, Run, RunState, UrnCheck
 from webdepot.provenance import Event, append
@@ -37,10 +36,9 @@ def add(
     urn_check: UrnCheck = UrnCheck.WARN,
     on_withdrawal: OnWithdrawal = OnWithdrawal.CLOSE,
     lmer: str = "1.2",
+    transfer: str = "",
 ) -> Partner:
     """A new partner. Nothing is asked of it yet."""
-    if lmer not in ("1.0", "1.2"):
-        raise InputError(f"There is no LMER {lmer[:10]}; 1.2 and 1.0 are known.")
     partner = Partner(
         name=name,
         url=url.strip(),
@@ -51,6 +49,7 @@ def add(
         urn_check=urn_check,
         on_withdrawal=on_withdrawal,
         lmer=lmer,
+        transfer=transfer,
         added_at=archive.clock(),
     )
     with archive.database.transaction() as connection:
@@ -60,7 +59,7 @@ def add(
 
 
 def change(archive: Archive, name: str, **changes: Any) -> Partner:
-    """Other settings for a partner: `url`, `prefix`, `set_spec`, `token`, `urn_check`, `on_withdrawal`, `lmer`."""
+    """Other settings for a partner, by the names of `Partner`; what is None stays."""
     with archive.database.transaction() as connection:
         partner = replace(partners.get(connection, name), **{key: value for key, value in changes.items() if value is not None})
         partners.check(partner)

@@ -26,6 +26,7 @@ FIELDS = (
     "country",
     "genre",
     "keywords",
+    "ddc",
     "abstract",
     "languages",
     "run_from",
@@ -33,7 +34,7 @@ FIELDS = (
     "rights",
 )
 """What a person fills in; other fields come from the harvest."""
-LISTED = frozenset({"creators", "contributors", "keywords", "languages"})
+LISTED = frozenset({"creators", "contributors", "keywords", "ddc", "languages"})
 READ_BYTES = 400_000
 Values = Mapping[str, str | tuple[str, ...]]
 
@@ -86,7 +87,13 @@ def save(archive: Archive, target: TargetId, given: Values, *, by: str = "") -> 
     person = {name: value for name, value in checked.items() if name not in own}
     if own:
         record = cataloguing.write(archive, record.key, own, source=Source.SITE, by=by)
-    return cataloguing.write(archive, record.key, person, source=Source.PERSON, by=by) if person else record
+    record = cataloguing.write(archive, record.key, person, source=Source.PERSON, by=by) if person else record
+    return cataloguing.restrict(archive, record.key, str(given["access"]), by=by) if given.get("access") else record
+
+
+def may_be_named(archive: Archive, record: Record) -> bool:
+    """Whether the publisher's URN can still take the place of ours: nobody was told of any slice yet."""
+    return not cataloguing.view(archive, record.key).children
 
 
 def take_over(archive: Archive, target: TargetId, *, by: str = "") -> Record:

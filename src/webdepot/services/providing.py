@@ -52,14 +52,16 @@ class HandedOver:
 
 
 def answer(archive: Archive, pairs: Sequence[tuple[str, str]], *, portal_url: str, token: str = "") -> bytes:
-    """The answer to a request of OAI-PMH; a partner with a token gets the form of LMER that it asked for."""
+    """The answer to a request of OAI-PMH; a partner with a token gets LMER and objects in the form that it asked for."""
     with archive.database.reading() as connection:
         partner = partners.find_by_token(connection, token)
-        repository = repository_of(archive, portal_url, lmer=Version(partner.lmer) if partner else Version.NEW)
+        form = (partner.transfer if partner else "") or archive.config.exchange.transfer
+        lmer = Version(partner.lmer) if partner else Version.NEW
+        repository = repository_of(archive, portal_url, lmer=lmer, unpacked=form == "files")
         return provider.respond(pairs, repository, connection, archive.clock())
 
 
-def repository_of(archive: Archive, portal_url: str, *, lmer: Version = Version.NEW) -> Repository:
+def repository_of(archive: Archive, portal_url: str, *, lmer: Version = Version.NEW, unpacked: bool = False) -> Repository:
     config = archive.config.exchange
     domain = domain_of(archive)
     contact = archive.config.archive.contact
@@ -74,6 +76,7 @@ def repository_of(archive: Archive, portal_url: str, *, lmer: Version = Version.
         token_life=timedelta(hours=config.token_hours),
         with_provenance=config.provenance,
         lmer=lmer,
+        unpacked=unpacked,
     )
 
 
@@ -95,22 +98,27 @@ def resolve(archive: Archive, urn: str) -> Record:
     return record
 
 
-def hand_over(archive: Archive, key: str, *, reader: Reader, token: str = "") -> HandedOver:
-    """The transfer object of a record. TokenNeeded or NotPermitted when it is not for whoever asks, Withdrawn when it is gone."""
+def hand_over(archive: Archive, key: str, *, reader: Reader, token: str = "", unpacked: bool = False) -> HandedOver:
+    """The transfer object of a record, or its unpacked form.
+
+    TokenNeeded or NotPermitted when it is not for whoever asks, Withdrawn when it is gone.
+    """
     with archive.database.reading() as connection:
         record = catalogue.find(connection, key)
-        made = transfer.find(connection, key)
+        packed = transfer.find(connection, key)
+        made = transfer.find_tree(connection, key) if unpacked else packed
         partner = partners.find_by_token(connection, token)
         speaking = [rule for rule in rules.every(connection) if rule.answer not in (RuleAnswer.SHOW, RuleAnswer.LEND)]
         known = rules.by_prefix(connection)
     if record is not None and record.withdrawn_at is not None:
         raise Withdrawn(f"{record.urn} was withdrawn on {record.withdrawn_at:%Y-%m-%d}.")
-    if record is None or made is None:
+    if record is None or made is None or packed is None:
         raise NotFound(f"There is nothing to fetch for {key[:200]}.")
     asking = Reader(name=partner.name, access_point=AccessPoint.PARTNER) if partner else reader
     if record.access is Access.RESTRICTED and asking.access_point not in (AccessPoint.PARTNER, AccessPoint.STAFF):
         raise TokenNeeded(f"{record.urn} goes to partners only. Show the token that you were given.")
-    if not _is_open(archive, made, speaking, known, asking):
+    containers = {file.container for file in (*packed.files, *made.files)}
+    if not _is_open(archive, containers, speaking, known, asking):
         refusal = NotPermitted if partner else TokenNeeded
         raise refusal(f"A rule of access closes {record.urn}, or a part of it.")
     return HandedOver(record=record, transfer=made, layout=Layout(made.files), archive=archive)
@@ -125,10 +133,9 @@ def is_open(archive: Archive, record: Record, reader: Reader) -> bool:
     return True
 
 
-def _is_open(archive: Archive, made: Transfer, speaking: Sequence[Rule], known: rules.Prefixed, reader: Reader) -> bool:
+def _is_open(archive: Archive, containers: set[str], speaking: Sequence[Rule], known: rules.Prefixed, reader: Reader) -> bool:
     """Whether no rule closes a capture in these containers. Where there are too many to look through, the answer is no."""
     today = archive.clock().date()
-    containers = {file.container for file in made.files}
     for rule in speaking:
         stop = behind(rule.prefix)
         for number, capture in enumerate(archive.captures.scan(rule.prefix, stop)):

@@ -5,7 +5,8 @@
 3. A submission that was taken before is recognised by its bytes, however it is packed now.
 4. Refused: a copy as it came goes into the quarantine, with the list of reasons beside it. The sender's own file is not touched.
 5. Taken: the containers become a harvest of kind `import` and go the way of every harvest; what the sender wrote about it (bag-info,
-   METS, datapackage) becomes part of the package. A package of another Webdepot is kept as it is, under its own identifier.
+   METS, datapackage) becomes part of the package. A package of another Webdepot is kept as it is, under its own identifier. An object in
+   UOF, of whatever files, goes the way of partners' objects (`taking_uof`).
 """
 
 import json
@@ -23,9 +24,10 @@ from webdepot.depot.folder import FolderStore
 from webdepot.depot.submission import Receipt, Submission, SubmissionKind, SubmissionState
 from webdepot.errors import CorruptData, InputError, NotFound, WebdepotError
 from webdepot.exchange import uof
+from webdepot.exchange.incoming import Refused
 from webdepot.model import Package, PackageId, Severity
 from webdepot.provenance import Event, Outcome, append
-from webdepot.services import archiving, auditing, describing_levels, harvesting, importing, indexing, keeping
+from webdepot.services import archiving, auditing, describing_levels, harvesting, importing, indexing, keeping, taking_uof
 from webdepot.services.archiving import ArchiveReport
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
@@ -55,6 +57,8 @@ def receive(archive: Archive, path: Path, *, collection: str, watch: Watch = unw
         reasons = list(_reasons(archive, found, watch))
         if reasons:
             return _refused(archive, found, identifier, reasons)
+        if found.kind is SubmissionKind.UOF:
+            return _taken_uof(archive, found, identifier, collection, Path(folder), watch)
         return _taken(archive, found, identifier, collection, watch)
 
 
@@ -66,6 +70,8 @@ def _reasons(archive: Archive, found: Submission, watch: Watch) -> Iterator[str]
     yield from submission.scan(archive.config.depot.virus_scanner, found.path)
     if found.kind is SubmissionKind.OCFL:
         yield from _reasons_of_ocfl(archive, found)
+        return
+    if found.kind is SubmissionKind.UOF:
         return
     containers = submission.containers_of(found)
     for number, path in enumerate(containers, start=1):
@@ -122,6 +128,16 @@ def _taken(archive: Archive, found: Submission, identifier: str, collection: str
     report = archiving.take_in(archive, harvesting.get(archive, intake.harvest.id), deposit=True, watch=watch)
     receipt = _noted(archive, found, identifier, intake.harvest.id)
     return Received(receipt=receipt, is_known=False, package=report.package, report=report)
+
+
+def _taken_uof(archive: Archive, found: Submission, identifier: str, collection: str, folder: Path, watch: Watch) -> Received:
+    try:
+        known, report = taking_uof.take(archive, found, collection=collection, folder=folder, watch=watch)
+    except Refused as refused:
+        return _refused(archive, found, identifier, list(refused.reasons))
+    held = known or (report.package if report else None)
+    receipt = _noted(archive, found, identifier, held.harvest if held else "")
+    return Received(receipt=receipt, is_known=known is not None, package=held, report=report)
 
 
 def _adopted(archive: Archive, found: Submission, watch: Watch) -> Package:

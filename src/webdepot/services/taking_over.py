@@ -4,63 +4,38 @@ For each record that waits, in the order of identifiers; one that fails is told 
 
 1. The record keeps to the profile, its URNs are URNs (a wrong check digit is a warning or a refusal, as the partner is set).
 2. An object that is here is not fetched again; its description is brought up to date, without touching what people wrote.
-3. The ZIP is fetched into `partners/NAME/`, going on where it broke; checksum, members, sizes and checksums of files are verified.
-4. Containers become containers, loose files one WARC of resource records; both a harvest of kind `import` with a name that follows from
-   the URN, so that a killed run finds what it began.
-5. Levels, transfer object and the partner's XML wait in the harvest's folder and become part of the package.
+3. The ZIP is fetched and verified (`transferring`).
+4. Its files become a harvest of kind `import` with everything that describes them (`loading`), and go the way of every harvest.
 
 All or nothing: until the package is there, neither catalogue nor index knows of the object.
 """
 
-import hashlib
-import re
-import shutil
 import tempfile
 import time
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from webdepot.access.policy import RuleAnswer
-from webdepot.archive import VERSION, Archive
-from webdepot.container import kinds, loose, shelf
-from webdepot.container.loose import LooseFile
-from webdepot.container.reader import Compression, detect
-from webdepot.depot import holdings, package, zipped
+from webdepot.archive import Archive
+from webdepot.depot import holdings, package
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, RemoteError
-from webdepot.exchange import catalogue, incoming, mab, markup, partners, regbib, transfer, urn
+from webdepot.exchange import catalogue, incoming, markup, partners, regbib, urn
 from webdepot.exchange.catalogue import EDITABLE, Record, Source
-from webdepot.exchange.client import Got, TooLarge
-from webdepot.exchange.incoming import CheckedFile
-from webdepot.exchange.lmer import PRONOM
+from webdepot.exchange.incoming import Refused
 from webdepot.exchange.partners import OnWithdrawal, Partner, PartnerRecord, RecordState, UrnCheck
 from webdepot.exchange.regbib import Delivered
-from webdepot.exchange.transfer import Form, TransferFile
-from webdepot.harvest import runs
-from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, Target
+from webdepot.model import HarvestState
 from webdepot.provenance import Event, Outcome, append
-from webdepot.services import archiving, cataloguing, exchanging, harvesting, importing, keeping, ruling, selecting, titling
+from webdepot.services import archiving, cataloguing, exchanging, harvesting, importing, loading, ruling, transferring
+from webdepot.services.loading import Sender
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
-from webdepot.times import from_iso, to_iso, to_timestamp
-from webdepot.url import Url
+from webdepot.services.transferring import Gone
+from webdepot.times import to_iso
 
 AT_ONCE = 50
-TRIES = 4
 RECORD_FILE = "partner-record.xml"
 MOST_HOSTS = 200
-
-
-class Refused(Exception):
-    """An object that is not taken, with every reason."""
-
-    def __init__(self, *reasons: str) -> None:
-        super().__init__("; ".join(reasons))
-
-
-class Gone(Exception):
-    """The partner has withdrawn the object."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -203,7 +178,7 @@ def _update(archive: Archive, partner: Partner, record: PartnerRecord, delivered
         done.known += 1  # ours, or of another partner: whoever brought it describes it
         return
     changed = False
-    levels = _levels(archive, partner, record, delivered)
+    levels = loading.records_of(archive, _sender(partner, record), delivered)
     for level in levels:
         with archive.database.reading() as connection:
             before = catalogue.find(connection, level.key)
@@ -227,219 +202,24 @@ def _fetch_and_load(
     watch: Watch,
     wait: Callable[[float], None],
 ) -> None:
-    harvest = _find_harvest(archive, delivered)
-    if harvest is None or not _waits(archive, harvest):
+    harvest = loading.find_harvest(archive, delivered)
+    if harvest is None or not loading.is_loaded(archive, harvest):
         if sum(int(file.size) for file in delivered.files) > archive.config.exchange.largest_transfer_bytes:
             raise Refused(
                 f"the object is larger than {archive.config.exchange.largest_transfer_bytes} bytes (exchange.largest_transfer_bytes)"
             )
-        packed = _fetch(archive, partner, delivered, watch, wait)
+        packed = transferring.fetch(archive, partner, delivered, watch, wait)
         with tempfile.TemporaryDirectory(prefix=".taking-", dir=archive.home) as folder:
-            files = _unpacked(packed, delivered, Path(folder) / "files")
-            harvest = _load(archive, partner, record, delivered, files, Path(folder))
-        _discard(packed)
+            files = transferring.unpacked(packed, delivered, Path(folder) / "files")
+            harvest = loading.load(archive, _sender(partner, record), delivered, files, Path(folder))
+        transferring.discard(packed)
     finished = importing.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
     archiving.take_in(archive, finished, deposit=True, watch=watch)
     missing = [file.name for file in delivered.files if not file.file_checksum]
     warnings += [f"{len(missing)} files came without a checksum"] if missing else []
 
 
-def _fetch(archive: Archive, partner: Partner, delivered: Delivered, watch: Watch, wait: Callable[[float], None]) -> Path:
-    """The whole ZIP, verified; what came before of it is not asked for again."""
-    url = delivered.object.transfer_url
-    if not re.match(r"https?://[^/\s]+/", url):
-        raise Refused(f"the Transfer-URL {url[:200]!r} is no address on the web")
-    folder = exchanging.folder_of(archive, partner.name)
-    path = folder / f"{hashlib.sha256(f'{delivered.urn} {url}'.encode()).hexdigest()[:32]}.zip"
-    for attempt in range(1, TRIES + 1):
-        try:
-            _download(archive, partner, url, path, incoming.largest_bytes(delivered), watch)
-            break
-        except TooLarge as error:
-            _discard(path)
-            raise Refused("the ZIP is larger than the files that the record tells of") from error
-        except RemoteError as error:
-            if not error.retry or attempt == TRIES:
-                if path.exists() and path.stat().st_size == 0:
-                    _discard(path)
-                raise
-            wait(float(2**attempt))
-    reasons = list(incoming.check_zip(path, delivered))
-    if reasons:
-        _discard(path)
-        raise Refused(*reasons)
-    return path
-
-
-def _discard(path: Path) -> None:
-    """A download that is of no use any more, with the mark beside it."""
-    path.unlink(missing_ok=True)
-    path.with_suffix(".etag").unlink(missing_ok=True)
-
-
-def _download(archive: Archive, partner: Partner, url: str, path: Path, limit_bytes: int, watch: Watch) -> None:
-    marks = path.with_suffix(".etag")
-    offset = path.stat().st_size if path.exists() and marks.exists() else 0
-    etag = marks.read_text() if offset else ""
-    is_same_host = _origin(url) == _origin(partner.url)
-    client = exchanging.client_for(archive, partner)
-    with path.open("r+b" if offset else "wb") as sink:
-        sink.seek(offset)
-        started = False
-
-        def taken(got: Got, piece: bytes) -> None:
-            nonlocal started
-            if got.status not in (200, 206):
-                return
-            if not started:
-                started = True
-                if got.status == 200:
-                    sink.seek(0)
-                    sink.truncate()
-                marks.write_text(got.headers.get("ETag") or "")
-            sink.write(piece)
-            watch(Progress(phase=Phase.FETCH, done=0, size_bytes=sink.tell(), note=url[:200]))
-
-        got = client.get(url, taken, limit_bytes=limit_bytes, offset=offset, etag=etag, with_token=is_same_host)
-    if got.status == 416:  # what is here is whole, or of another object: the checksum tells
-        return
-    if got.status in (404, 410):
-        _discard(path)
-    if got.status == 410:
-        raise Gone(f"{url[:200]} answers 410: the object was withdrawn")
-    if got.status not in (200, 206):
-        words = {401: " It wants a token: webdepot partner add --token", 403: " We may not have it."}.get(got.status, "")
-        raise RemoteError(f"The Transfer-URL {url[:200]} answers {got.status}.{words}", retry=got.status in (429, 500, 502, 503, 504))
-
-
-def _origin(url: str) -> str:
-    found = re.match(r"https?://[^/?#]+", url)
-    return found[0].lower() if found else ""
-
-
-def _unpacked(packed: Path, delivered: Delivered, folder: Path) -> list[CheckedFile]:
-    checked: list[CheckedFile] = []
-    try:
-        with zipfile.ZipFile(packed) as archive:
-            reasons = [*zipped.check_members(archive), *incoming.check_members(archive, delivered)]
-            if not reasons:
-                zipped.unpack(archive, folder)
-                reasons = list(incoming.check_files(folder, delivered, checked))
-    except (*zipped.BROKEN, OSError) as error:
-        _discard(packed)
-        raise Refused(f"the ZIP cannot be unpacked: {error}") from error
-    if reasons:
-        _discard(packed)
-        raise Refused(*reasons[:50])
-    return checked
-
-
-def _load(
-    archive: Archive, partner: Partner, record: PartnerRecord, delivered: Delivered, files: Sequence[CheckedFile], folder: Path
-) -> Harvest:
-    """Files into containers of a harvest, and everything that describes them beside it."""
-    _refuse_known(archive, delivered, files)
-    target = _target(archive, partner, delivered)
-    harvest = _begin(archive, partner, record, delivered, target)
-    try:
-        _fill(archive, partner, record, delivered, files, folder, harvest)
-    except BaseException:
-        _undo(archive, harvest)
-        raise
-    return harvest
-
-
-def _refuse_known(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile]) -> None:
-    """Bytes that the archive has under another name cannot become a second object."""
-    own = _harvest_id(delivered)
-    with archive.database.reading() as connection:
-        for file in files:
-            found = shelf.find_bytes(connection, file.sha256)
-            if found is not None and found.harvest != own:
-                raise Refused(f"{file.facts.name[:200]} is in this archive already, as {found.name} of harvest {found.harvest}")
-
-
-def _undo(archive: Archive, harvest: Harvest) -> None:
-    """Nothing stays of an object that could not be loaded."""
-    with archive.database.transaction() as connection:
-        shelf.remove_of_harvest(connection, harvest.id)
-        runs.move(connection, harvest.id, HarvestState.FAILED, reason="could not be taken over", ended_at=archive.clock())
-    shutil.rmtree(harvesting.folder_of(archive, harvest), ignore_errors=True)
-
-
-def _fill(
-    archive: Archive,
-    partner: Partner,
-    record: PartnerRecord,
-    delivered: Delivered,
-    files: Sequence[CheckedFile],
-    folder: Path,
-    harvest: Harvest,
-) -> None:
-    with harvesting.locked(harvesting.folder_of(archive, harvest)):
-        listed = _place(archive, partner, harvest, delivered, files, folder)
-        first = delivered.object.start_file
-        start = next((incoming.member_of(file) for file in delivered.files if file.file_identifier == first), listed[0].member)
-        form = Form.CONTAINERS if all(_is_container(file.path) for file in files) else Form.FILES
-        made = transfer.measure(form, listed, start, archive.open_container)
-        levels = _levels(archive, partner, record, delivered)
-        keeping.keep_descriptions(archive, harvest, {RECORD_FILE: record.xml.encode()})
-        described = catalogue.to_document(levels, transfer.to_document(made))
-        partial = harvesting.folder_of(archive, harvest) / f".{titling.FILE}"
-        partial.write_bytes(described)
-        partial.rename(partial.with_name(titling.FILE))
-
-
-def _place(
-    archive: Archive, partner: Partner, harvest: Harvest, delivered: Delivered, files: Sequence[CheckedFile], folder: Path
-) -> list[TransferFile]:
-    """Where each file is in our containers, in the order of the record."""
-    single = [file for file in files if not _is_container(file.path)]
-    offsets: dict[Path, int] = {}
-    wrapped = None
-    if single:
-        sources = [
-            LooseFile(path=file.path, urls=incoming.urls_of(file, delivered, files), mime=file.facts.mime_type, date=_date_of(delivered))
-            for file in single
-        ]
-        target = folder / f"{harvest.id}-files.warc"
-        info = {"software": f"webdepot {VERSION}", "description": f"files of {delivered.urn}, taken over from {partner.name}"}
-        offsets = loose.write(target, sources, info=info, now=_date_of(delivered))
-        wrapped = importing.take_container(archive, harvest, target)
-    placed = []
-    for file in files:
-        if file.path in offsets and wrapped is not None:
-            placed.append(_listed(file, wrapped.name, offsets[file.path]))
-        else:
-            container = importing.take_container(archive, harvest, file.path)
-            if container.sha256 != file.sha256:
-                raise Refused(f"the records of {file.facts.name[:200]} cannot be read at their place")
-            placed.append(_listed(file, container.name, 0))
-    return placed
-
-
-def _listed(file: CheckedFile, container: str, offset: int) -> TransferFile:
-    facts = file.facts
-    kind = kinds.of_file(file.path) if _is_container(file.path) else None
-    is_key = facts.registry == PRONOM
-    folder = facts.path if facts.path.endswith("/") else facts.path + "/"
-    return TransferFile(
-        path=folder,
-        name=facts.name,
-        size_bytes=file.size_bytes,
-        sha256=file.sha256,
-        mime=facts.mime_type,
-        format=kind.label if kind else facts.format,
-        puid=facts.format if is_key else kind.puid if kind else "",
-        at=to_iso(from_iso(facts.file_date_time)),
-        container=container,
-        offset=offset,
-    )
-
-
-def _levels(archive: Archive, partner: Partner, record: PartnerRecord, delivered: Delivered) -> tuple[Record, ...]:
-    """The partner's levels as records of our catalogue, with the keys that their URNs have here."""
-    now = archive.clock()
+def _sender(partner: Partner, record: PartnerRecord) -> Sender:
     origin = {
         "partner": partner.name,
         "base_url": partner.url,
@@ -448,94 +228,13 @@ def _levels(archive: Archive, partner: Partner, record: PartnerRecord, delivered
         "namespace": regbib.METS,
         "harvested_at": to_iso(record.seen_at),
     }
-    made: list[Record] = []
-    for number, level in enumerate(delivered.levels):
-        fields = {name: value for name, value in level.fields.items() if name in EDITABLE}
-        name = str(level.fields["urn"]).lower()
-        is_lowest = number == len(delivered.levels) - 1
-        foreign: list[dict[str, str]] = [{"kind": mab.FOREIGN, "xml": level.xml}]
-        if is_lowest:
-            foreign += [{"kind": regbib.FOREIGN_SECTION, "xml": xml} for xml in delivered.foreign]
-        with archive.database.reading() as connection:
-            before = catalogue.find_urn(connection, name)
-        made.append(
-            Record(
-                key=before.key if before else titling.key_of_urn(name),
-                level=level.level,
-                parent=made[-1].key if made else "",
-                urn=name,
-                title=str(fields.pop("title", "")) or delivered.object.name or name,
-                collection=partner.collection,
-                foreign=tuple(foreign),
-                origin=origin,
-                sources=dict.fromkeys((*fields, "title"), Source.PARTNER.value),
-                created_at=before.created_at if before else now,
-                changed_at=now,
-                **cataloguing.fitting(fields),
-            )
-        )
-    return tuple(made)
-
-
-def _target(archive: Archive, partner: Partner, delivered: Delivered) -> Target:
-    seeds = [Url(each) for each in incoming.seeds_of(delivered)]
-    top = delivered.levels[0].fields.get("title") or delivered.object.name or delivered.urn
-    target = selecting.nominate(archive, seeds, collection=partner.collection, name=str(top)[:300])
-    selecting.admit(archive, target, [selecting.operators_decision(archive)])
-    return target
-
-
-def _harvest_id(delivered: Delivered) -> HarvestId:
-    """Follows from the URN: a killed run finds what it began."""
-    mark = hashlib.sha256(delivered.urn.encode()).hexdigest()[:12]
-    return HarvestId(f"{to_timestamp(_date_of(delivered))}-partner-{mark}")
-
-
-def _find_harvest(archive: Archive, delivered: Delivered) -> Harvest | None:
-    with archive.database.reading() as connection:
-        name = _harvest_id(delivered)
-        return runs.get(connection, name) if runs.exists(connection, name) else None
-
-
-def _waits(archive: Archive, harvest: Harvest) -> bool:
-    """Whether everything of a harvest was loaded before, by a run that was killed behind that."""
-    return (harvesting.folder_of(archive, harvest) / titling.FILE).exists()
-
-
-def _begin(archive: Archive, partner: Partner, record: PartnerRecord, delivered: Delivered, target: Target) -> Harvest:
-    found = _find_harvest(archive, delivered)
-    if found is not None:
-        with archive.database.transaction() as connection:
-            runs.move(connection, found.id, HarvestState.RUNNING)
-        return harvesting.get(archive, found.id)
-    harvest = Harvest(
-        id=_harvest_id(delivered),
-        target=target.id,
-        kind=HarvestKind.IMPORT,
-        state=HarvestState.RUNNING,
-        seeds=target.seeds,
+    return Sender(
+        name=partner.name,
         collection=partner.collection,
-        settings={"partner": partner.name, "identifier": record.identifier, "urn": delivered.urn},
-        started_at=archive.clock(),
+        settings={"partner": partner.name, "identifier": record.identifier},
+        origin=origin,
+        words={RECORD_FILE: record.xml.encode()},
     )
-    with archive.database.transaction() as connection:
-        runs.begin(connection, harvest)
-    return harvest
-
-
-def _date_of(delivered: Delivered) -> datetime:
-    return from_iso(delivered.object.master_creation_date)
-
-
-def _is_container(path: Path) -> bool:
-    """Whether a file can be a container here as it is; one that is compressed in one piece would have to be changed."""
-    if not path.name.lower().endswith(importing.SUFFIXES):
-        return False
-    try:
-        with path.open("rb") as stream:
-            return detect(stream, path.name).compression is not Compression.WHOLE
-    except (InputError, CorruptData):
-        return False
 
 
 def _apply_deletion(archive: Archive, partner: Partner, record: PartnerRecord) -> str:

@@ -21,7 +21,7 @@ from webdepot.depot.inventory import Inventory
 from webdepot.depot.places import MAIN
 from webdepot.depot.tombstone import Tombstone
 from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, WebdepotError
-from webdepot.exchange import catalogue
+from webdepot.exchange import catalogue, transfer
 from webdepot.exchange.catalogue import Record
 from webdepot.harvest import runs
 from webdepot.model import HarvestState, PackageId
@@ -136,6 +136,8 @@ def _leave_database(archive: Archive, stone: Tombstone, stays: Sequence[Record])
         if held is not None:
             holdings.forget(connection, held)
         migration.forget(connection, stone.package)
+        for container in shelf.of_harvest(connection, stone.harvest):
+            transfer.forget_trees_with(connection, container.name)
         shelf.remove_of_harvest(connection, stone.harvest)
         records.replace(connection, stone.harvest, ())
         runs.move(connection, stone.harvest, HarvestState.KEPT, reason="withdrawn")

@@ -45,7 +45,7 @@ RESERVED = frozenset(
 """First steps of a path that are pages of ours and so no names of collections."""
 
 _PATH = re.compile(
-    r"/([^/]*)/(?:([0-9]{4}\*|\*|timemap/(?:link|json|cdxj)(?:/[0-9]{4,14})?|[^/.:]*)/)?((?:[a-zA-Z][a-zA-Z0-9+.-]*:/|//|www\.).*|[^/]+\..*)\Z",
+    r"/([^/]*)/(?:([0-9]{4}\*|\*|timemap/(?:link|json|cdxj)(?:/[0-9]{4,14})?|[^/.:]*)/)?((?:[a-zA-Z][a-zA-Z0-9+.-]*:/|//|www\.|urn:).*|[^/]+\..*)\Z",
     re.DOTALL,
 )
 _STAMP = re.compile(r"([0-9]*)([a-z]{2}_)?\Z")
@@ -110,7 +110,9 @@ def find_address(raw_path: bytes, query: bytes) -> Address | None:
 
 
 def archived_url(text: str) -> Url:
-    """The address at the end of a path or in a parameter; the scheme may be missing."""
+    """The address at the end of a path or in a parameter; the scheme may be missing. Files of works that are no web sites have a URN."""
+    if text[:4].lower() == "urn:" and len(text) > 4:
+        return Url(text)
     text = _ONE_SLASH.sub(r"\1://", text, count=1)
     if text.startswith("//"):
         text = "http:" + text

@@ -56,6 +56,7 @@ def _page(request: Request, *, status: int = 200, given: Mapping[str, str] | Non
         fields=portraying.FIELDS,
         listed=portraying.LISTED,
         long=_LONG,
+        may_be_named=portraying.may_be_named(archive, record),
         is_saved=bool(request.query_params.get("saved")) and not wrong,
     )
 
@@ -71,8 +72,12 @@ def _described(request: Request, form: Mapping[str, str]) -> Response:
     for name in portraying.FIELDS:
         text = form.get(name, "").strip()
         given[name] = tuple(line.strip() for line in text.split("\n") if line.strip()) if name in portraying.LISTED else text
+    given["access"] = form.get("access", "")
+    archive = site_of(request).archive
     try:
-        portraying.save(site_of(request).archive, target, given, by=by(request))
+        record = portraying.save(archive, target, given, by=by(request))
+        if form.get("urn", "").strip():
+            cataloguing.own_urn(archive, record.key, form["urn"])
     except InputError as error:
         return _page(request, status=400, given=form, wrong=str(error))
     return RedirectResponse(f"/targets/{target}/title?saved=1", status_code=303)

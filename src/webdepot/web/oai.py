@@ -22,8 +22,11 @@ from starlette.types import Receive, Scope, Send
 
 from webdepot.access.replay.body import accepts, parse_range
 from webdepot.errors import NotFound, NotPermitted, Withdrawn
+from webdepot.exchange.addresses import TREE
+from webdepot.model import EVERYTHING
 from webdepot.services import cataloguing, portraying, providing
 from webdepot.services.providing import HandedOver, TokenNeeded
+from webdepot.web.address import path_of
 from webdepot.web.site import of_app, reader_of, render, site_of
 
 LONGEST_REQUEST_BYTES = 1 << 16
@@ -85,7 +88,8 @@ def _answer(request: Request, raw: bytes) -> Response:
     if request.headers.get("sec-fetch-dest") == "document":
         # Browsers are giving up XSLT: for a person the page is made here. No harvester sends this header.
         return Response(str(_style()(etree.fromstring(data))), headers=headers, media_type="text/html; charset=utf-8")
-    if accepts("gzip", request.headers.get("accept-encoding")):
+    asked = request.headers.get("accept-encoding")
+    if asked and accepts("gzip", asked):  # whoever says nothing may be a plain script
         data = gzip.compress(data, 3)
         headers["Content-Encoding"] = "gzip"
     return Response(data, headers=headers, media_type=XML)
@@ -125,18 +129,31 @@ def title(request: Request) -> Response:
         raise Withdrawn(f"{record.urn} was withdrawn on {record.withdrawn_at:%Y-%m-%d}.")
     is_open = record.is_object and providing.is_open(site.archive, record, reader_of(request))
     handed_over = cataloguing.find_transfer(site.archive, record.key) if record.is_object else None
+    tree = cataloguing.find_tree(site.archive, record.key) if record.is_object else None
+    places = cataloguing.shown_at(seen.levels, handed_over) if handed_over and is_open else {}
     repository = providing.domain_of(site.archive)
     json_ld = portraying.as_json_ld(site.archive, record.key, portal_url=site.portal_url)
     return render(
-        request, "title.html", json_ld=json_ld, seen=seen, record=record, transfer=handed_over, is_open=is_open, repository=repository
+        request,
+        "title.html",
+        json_ld=json_ld,
+        seen=seen,
+        record=record,
+        transfer=handed_over,
+        tree=tree,
+        shown_at={member: path_of(EVERYTHING, stamp, url) for member, (url, stamp) in places.items()},
+        is_open=is_open,
+        repository=repository,
     )
 
 
 def transferred(request: Request) -> Response:
     """One ZIP with all files of an object; any range of it."""
     archive = site_of(request).archive
+    named: str = request.path_params["key"]
+    key, is_tree = named.removesuffix(TREE), named.endswith(TREE)
     try:
-        found = providing.hand_over(archive, request.path_params["key"], reader=reader_of(request), token=token_of(request))
+        found = providing.hand_over(archive, key, reader=reader_of(request), token=token_of(request), unpacked=is_tree)
     except TokenNeeded as error:
         return _refused(401, str(error), {"WWW-Authenticate": 'Bearer realm="transfer objects"'})
     except NotPermitted as error:
@@ -148,7 +165,7 @@ def transferred(request: Request) -> Response:
     headers = {
         "Accept-Ranges": "bytes",
         "ETag": etag,
-        "Content-Disposition": f'attachment; filename="{found.record.key}.zip"',
+        "Content-Disposition": f'attachment; filename="{named}.zip"',
         "Repr-Digest": f"sha-256=:{_base64(found.transfer.sha256)}:",
         "Cache-Control": "no-cache",
     }

@@ -7,6 +7,7 @@ The specification wants errors in arguments and verbs to be told without repeati
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 
 from lxml import etree
 from sqlalchemy import Connection
@@ -25,6 +26,7 @@ from webdepot.times import to_iso
 IDENTIFIER = "http://www.openarchives.org/OAI/2.0/oai-identifier"
 PROVENANCE = "http://www.openarchives.org/OAI/2.0/provenance"
 STYLESHEET = "/-/static/oai.xsl"
+MOST_FILES_IN_ANSWER = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class Repository:
     token_life: timedelta = timedelta(hours=48)
     with_provenance: bool = False
     lmer: Version = Version.NEW
+    unpacked: bool = False
+    """Objects are offered as trees of files, as far as they can be."""
 
     def identifier(self, key: str) -> str:
         return f"oai:{self.domain}:{key}"
@@ -218,11 +222,15 @@ def _list(arguments: Arguments, repository: Repository, connection: Connection, 
     else:
         position, after, sent = _first(arguments, repository, now), None, 0
     kind = _format(position.prefix)
-    wanted = Window(set_spec=position.set_spec, since=position.since, until=position.until, objects_only=kind.objects_only)
+    wanted = Window(
+        set_spec=position.set_spec, since=position.since, until=position.until, objects_only=kind.objects_only, unpacked=repository.unpacked
+    )
     found = window.page(connection, wanted, after=after, limit=repository.page_size + 1)
     shown = found[: repository.page_size]
     if not shown:
         raise Refused((Code.NO_RECORDS_MATCH, "No record lies in what was asked for."))
+    if arguments.verb is Verb.LIST_RECORDS and kind.objects_only:
+        shown = _bounded(shown, _handed_over(shown, repository, connection))
     made = etree.Element(f"{{{OAI}}}{arguments.verb.value}")
     if arguments.verb is Verb.LIST_RECORDS:
         _write_records(made, shown, kind, repository, connection)
@@ -291,7 +299,7 @@ def _get(arguments: Arguments, repository: Repository, connection: Connection) -
 
 def _write_records(made: etree._Element, records: Sequence[Record], kind: Format, repository: Repository, connection: Connection) -> None:
     levels = _levels(connection, records)
-    handed_over = transfer.many(connection, [record.key for record in records if record.is_object])
+    handed_over = _handed_over(records, repository, connection)
     for record in records:
         entry = add(made, f"{{{OAI}}}record")
         entry.append(_header(record, repository))
@@ -299,6 +307,18 @@ def _write_records(made: etree._Element, records: Sequence[Record], kind: Format
             add(entry, f"{{{OAI}}}metadata").append(kind.write(levels[record.key], handed_over.get(record.key), repository))
             if repository.with_provenance and record.origin:
                 entry.append(_about(record))
+
+
+def _handed_over(records: Sequence[Record], repository: Repository, connection: Connection) -> dict[str, Transfer]:
+    keys = [record.key for record in records if record.is_object]
+    found = transfer.many(connection, keys)
+    return found | transfer.many_trees(connection, keys) if repository.unpacked else found
+
+
+def _bounded(records: list[Record], handed_over: Mapping[str, Transfer]) -> list[Record]:
+    """As many of them as tell of so many files together; one at least. Memory is bounded by this, not by what partners keep."""
+    files = accumulate(len(handed_over[record.key].files) if record.key in handed_over else 0 for record in records)
+    return records[: max(sum(count <= MOST_FILES_IN_ANSWER for count in files), 1)]
 
 
 def _levels(connection: Connection, records: Sequence[Record]) -> dict[str, tuple[Record, ...]]:

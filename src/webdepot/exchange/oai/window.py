@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, literal, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, func, literal, or_, select, tuple_
 
 from webdepot.database import Moment
 from webdepot.exchange.catalogue import Record, from_row
-from webdepot.exchange.tables import catalogue, catalogue_sets
+from webdepot.exchange.tables import catalogue, catalogue_sets, transfers, trees
+from webdepot.exchange.transfer import Form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,8 @@ class Window:
     until: datetime
     objects_only: bool = False
     """Only what can be handed over; formats that tell of files have no other."""
+    unpacked: bool = False
+    """Of what lies in containers, only what is ready as a tree too (or is known never to be)."""
 
 
 def page(connection: Connection, window: Window, *, after: tuple[datetime, str] | None, limit: int) -> list[Record]:
@@ -66,4 +69,10 @@ def _within(chosen: Select[Any], window: Window, at: ColumnElement[datetime], co
     chosen = chosen.where(at < literal(window.until.replace(microsecond=0) + timedelta(seconds=1), Moment), *conditions)
     if window.since is not None:
         chosen = chosen.where(at >= literal(window.since, Moment))
-    return chosen.where(catalogue.c.is_object) if window.objects_only else chosen
+    if window.objects_only:
+        chosen = chosen.where(catalogue.c.is_object)
+    if window.objects_only and window.unpacked:
+        ready = select(trees.c.key).where(trees.c.key == catalogue.c.key).exists()
+        loose = select(transfers.c.key).where(transfers.c.key == catalogue.c.key, transfers.c.form == Form.FILES.value).exists()
+        chosen = chosen.where(or_(catalogue.c.withdrawn_at.is_not(None), ready, loose))
+    return chosen

@@ -1,0 +1,105 @@
+"""Pages of exchange in a real browser: front pages, partners, OAI answers as pages; they fit screens and phones and keep nobody out."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from exchange_samples import portal
+from partner_doubles import desk, put
+from partner_offers import add, article, checksum
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from test_unpacked import keep, write
+from test_uof_import import NAME, thesis
+
+from webdepot import accounts
+from webdepot.accounts import Role
+from webdepot.archive import Archive
+from webdepot.services import cataloguing, exchanging, founding, partnering, receiving, taking_over
+
+pytestmark = pytest.mark.browser
+AXE = Path(__file__).parents[1] / "web" / "vendor" / "axe.min.js"
+PICTURES = os.environ.get("WEBDEPOT_TEST_PICTURES", "")
+"""A folder for pictures of every page, to look at."""
+PASSWORD = "correct horse battery"
+
+
+@dataclass(frozen=True)
+class Depot:
+    url: str
+    site: str
+    slice: str
+    thesis: str
+
+
+@pytest.fixture(scope="module")
+def depot(tmp_path_factory) -> Iterator[Depot]:
+    """A site with one slice, also unpacked; a thesis; a partner whose object was refused."""
+    folder = tmp_path_factory.mktemp("exchange")
+    home = folder / "home"
+    founding.found(home, settings='[archive]\nname = "Landesbibliothek Musterland"\n')
+    with desk() as partner, Archive.open(home, agent="test") as archive:
+        accounts.add(archive.database, "anna", PASSWORD, [Role.CURATOR], archive.clock())
+        put(partner, [article()], change=checksum("0" * 64))
+        add(archive, partner)
+        partnering.change(archive, "p", transfer="files")
+        exchanging.harvest(archive, "p")
+        taking_over.ingest(archive, "p")
+        own = keep(archive, write(folder / "a.warc.gz"))
+        cataloguing.write(
+            archive, own.parent, {"title": "Uhrenmuseum Musterstadt", "publisher": "Stadt Musterstadt", "keywords": ["Uhren"]}
+        )
+        receiving.receive(archive, thesis(folder / "thesis.zip"), collection="theses")
+        described = cataloguing.get(archive, NAME)
+    with portal(home) as url:
+        yield Depot(url=url, site=own.parent, slice=own.key, thesis=described.key)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def page(browser: Browser, depot: Depot) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, bypass_csp=True)
+    context.set_default_timeout(120_000)
+    made = context.new_page()
+    made.goto(f"{depot.url}/sign-in")
+    made.fill("input[name=name]", "anna")
+    made.fill("input[name=password]", PASSWORD)
+    made.press("input[name=password]", "Enter")
+    made.wait_for_url(lambda url: "sign-in" not in url)
+    yield made
+    context.close()
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
+def test_every_page_fits_and_keeps_nobody_out(page: Page, depot: Depot):
+    paths = ["/partners", "/partners/p", f"/title/{depot.site}", f"/title/{depot.slice}", f"/title/{depot.thesis}"]
+    paths += ["/catalogue", "/oai?verb=Identify", "/oai?verb=ListSets", "/oai?verb=ListRecords&metadataPrefix=oai_dc", "/oai"]
+    paths.append(f"/oai?verb=GetRecord&metadataPrefix=oai_mets_lmer&identifier=oai:localhost.localdomain:{depot.slice}")
+    for number, path in enumerate(paths):
+        for width in (1280, 375):
+            page.set_viewport_size({"width": width, "height": 900})
+            answer = page.goto(depot.url + path)
+            assert answer is not None and answer.status == 200, path
+            if PICTURES:
+                page.screenshot(path=f"{PICTURES}/exchange-{number:02d}-{width}.png", full_page=True)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+        page.add_script_tag(path=AXE)
+        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        assert [
+            (each["id"], each["nodes"][0]["html"]) for each in found["violations"] if each["impact"] in ("serious", "critical")
+        ] == [], path
+
+
+def test_from_the_urn_of_a_thesis_to_its_files(page: Page, depot: Depot):
+    page.goto(f"{depot.url}/urn/{NAME}")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Pendulum clocks")
+    page.get_by_role("link", name="thesis.html").click()
+    expect(page.frame_locator("iframe").first.locator("body")).to_contain_text("The escapement of Huygens", timeout=120_000)

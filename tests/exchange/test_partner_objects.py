@@ -1,0 +1,191 @@
+"""Taking in what partners offer: loose sites, articles, theses, what changes, what breaks off and goes on."""
+
+import hashlib
+import io
+import os
+import signal
+import zipfile
+from dataclasses import replace
+
+import pytest
+from exchange_samples import Warc
+from lxml import etree
+from partner_doubles import page, put, ranged
+from partner_offers import PDF, add, article, no_wait, state, website
+
+from webdepot.access.policy import Reader
+from webdepot.archive import Archive
+from webdepot.exchange import catalogue, lmer, mab, regbib
+from webdepot.exchange.catalogue import Level
+from webdepot.exchange.regbib import METS
+from webdepot.services import cataloguing, exchanging, providing, replaying, searching, taking_over
+
+
+def test_a_loose_site_becomes_a_package_that_replays_and_goes_out_as_it_came(archive, partner):
+    offer = website()
+    put(partner, [offer])
+    add(archive, partner)
+    assert exchanging.harvest(archive, "p").new == 1
+    done = taking_over.ingest(archive, "p")
+    assert (done.taken, done.refused) == ([offer.levels[-1].urn], {})
+    own = cataloguing.get(archive, offer.levels[-1].urn)
+    seen = cataloguing.view(archive, own.key)
+    assert [level.urn for level in seen.levels] == [level.urn for level in offer.levels]
+    assert (seen.levels[0].publisher, own.date, own.origin["identifier"]) == ("Stadt", "2005-03-01", "oai:p.example:WD1-1")
+    for url in ("http://www.gartenschau.example/", "http://www.gartenschau.example/index.html"):
+        opened = replaying.open_capture(archive, url, "20050301093000", collection="all", reader=Reader.staff("test"))
+        assert opened.payload.read() == offer.files["index.html"]
+        opened.close()
+    hits = searching.search(archive, "Tulpen", reader=Reader.staff("test")).hits
+    assert {hit.url for hit in hits} <= {"http://www.gartenschau.example/", "http://www.gartenschau.example/index.html"}
+    assert hits
+    found = providing.hand_over(archive, own.key, reader=Reader.staff("test"))
+    data = b"".join(found.pieces(0, found.layout.size_bytes))
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        assert {name: packed.read(name) for name in packed.namelist()} == offer.files
+    before = state(archive)
+    assert exchanging.harvest(archive, "p").new == 0
+    again = taking_over.ingest(archive, "p")
+    assert (again.taken, again.updated, again.known) == ([], [], 0)
+    assert state(archive) == before
+
+
+def test_an_article_with_its_journal_goes_in_and_out(archive, partner):
+    offer = article()
+    put(partner, [offer])
+    add(archive, partner)
+    exchanging.harvest(archive, "p")
+    assert taking_over.ingest(archive, "p").taken == [offer.levels[-1].urn]
+    with archive.database.reading() as connection:
+        own = catalogue.find_urn(connection, offer.levels[-1].urn)
+        levels = catalogue.levels(connection, own)
+    assert [level.level for level in levels] == [Level.JOURNAL, Level.ISSUE, Level.ARTICLE]
+    assert (levels[0].identifiers, levels[1].part, levels[2].creators) == (("issn:1234-5679",), "12 (2004), 3", ("Huygens, Christiaan",))
+    answer = providing.answer(
+        archive,
+        [("verb", "GetRecord"), ("metadataPrefix", "oai_mets_lmer"), ("identifier", f"oai:localhost.localdomain:{own.key}")],
+        portal_url="http://b.example",
+    )
+    root = etree.fromstring(answer).find(f".//{{{METS}}}mets")
+    assert regbib.check(root) == []
+    again = regbib.read(root)
+    assert [level.fields["urn"] for level in again.levels] == [level.urn for level in offer.levels]
+    assert [file.file_checksum for file in again.files] == [hashlib.sha256(PDF).hexdigest()]
+
+
+def test_what_we_do_not_understand_is_kept_and_handed_on(archive, partner):
+    offer = website()
+
+    def strange(root: etree._Element) -> None:
+        amd = root.find(f"{{{METS}}}amdSec")
+        xml = (
+            f'<m:techMD xmlns:m="{METS}" ID="Z"><m:mdWrap MDTYPE="OTHER" OTHERMDTYPE="lmerProcess"><m:xmlData>'
+            f'<p:oldObjectVersion xmlns:p="{lmer.PROCESS}">1</p:oldObjectVersion></m:xmlData></m:mdWrap></m:techMD>'
+        )
+        amd.append(etree.fromstring(xml))
+        field = etree.SubElement(root.find(f".//{{{mab.MAB}}}datensatz"), f"{{{mab.MAB}}}feld", nr="902", ind=" ")
+        field.text = "Kette & Schuss"
+
+    put(partner, [offer], change=strange)
+    add(archive, partner)
+    exchanging.harvest(archive, "p")
+    assert taking_over.ingest(archive, "p").refused == {}
+    own = cataloguing.get(archive, offer.levels[-1].urn)
+    answer = providing.answer(
+        archive,
+        [("verb", "GetRecord"), ("metadataPrefix", "oai_mets_lmer"), ("identifier", f"oai:localhost.localdomain:{own.key}")],
+        portal_url="http://b.example",
+    )
+    assert b"oldObjectVersion" in answer
+    assert b"Kette &amp; Schuss" in answer
+    cataloguing.write(archive, own.parent, {"title": "Die Gartenschau"})
+    changed = providing.answer(
+        archive,
+        [("verb", "GetRecord"), ("metadataPrefix", "oai_mets_lmer"), ("identifier", f"oai:localhost.localdomain:{own.key}")],
+        portal_url="http://b.example",
+    )
+    assert b"Die Gartenschau" in changed
+    assert b"Kette &amp; Schuss" in changed, "a field that only the partner knows stays when a person edits another one"
+
+
+def test_a_transfer_url_that_is_gone(archive, partner):
+    put(partner, [website()])
+    partner.answers["/transfer/WD1-1.zip"] = lambda arguments, headers: (410, {}, b"gone")
+    add(archive, partner)
+    exchanging.harvest(archive, "p")
+    assert taking_over.ingest(archive, "p").withdrawn == ["oai:p.example:WD1-1"]
+
+
+def test_a_download_that_breaks_goes_on_and_the_token_is_shown(archive, partner):
+    offer = article()
+    offer.files["unruh.pdf"] = PDF + os.urandom(200_000)
+    put(partner, [offer])
+    whole = ranged(offer.zip())
+    times = []
+
+    def breaking(arguments, headers):
+        times.append(headers)
+        status, more, body = whole(arguments, headers)
+        if len(times) < 3:
+            return status, more | {"Content-Length": str(len(body))}, body[:60_000]
+        return status, more, body
+
+    partner.answers["/transfer/J1-3-7.zip"] = breaking
+    add(archive, partner, token="secret-token")
+    exchanging.harvest(archive, "p")
+    done = taking_over.ingest(archive, "p", wait=no_wait)
+    assert done.taken == [offer.levels[-1].urn]
+    assert [headers.get("range") for headers in times] == [None, "bytes=60000-", "bytes=120000-"]
+    assert all(headers["authorization"] == "Bearer secret-token" for headers in times)
+
+
+def test_a_changed_description_and_a_deletion(archive, partner, tmp_path):
+    warc = Warc(tmp_path / "s.warc.gz").response("http://www.gartenschau.example/", "20050301093000", b"<title>Tulpen</title>").write()
+    offer = website(files={"s.warc.gz": warc.read_bytes()})
+    put(partner, [offer])
+    add(archive, partner)
+    exchanging.harvest(archive, "p")
+    taking_over.ingest(archive, "p")
+    own = cataloguing.get(archive, offer.levels[-1].urn)
+    cataloguing.write(archive, own.parent, {"abstract": "von uns"})
+    offer.levels[0] = replace(offer.levels[0], publisher="Land", abstract="von ihnen")
+    put(partner, [offer])
+    exchanging.harvest(archive, "p", from_the_beginning=True)
+    done = taking_over.ingest(archive, "p")
+    assert (done.taken, done.updated) == ([], [own.urn])
+    site = cataloguing.get(archive, own.parent)
+    assert (site.publisher, site.abstract) == ("Land", "von uns"), "what a person wrote stays"
+    partner.answers["/oai"] = lambda arguments, headers: (200, {}, page({}, deleted=("WD1-1",), stamp="2026-04-01T00:00:00Z"))
+    exchanging.harvest(archive, "p")
+    assert taking_over.ingest(archive, "p").withdrawn == ["oai:p.example:WD1-1"]
+    after = cataloguing.get(archive, own.urn)
+    assert after.withdrawn_at is not None
+    assert "Withdrawn by the partner p" in after.withdrawn_reason
+    from webdepot.access.policy import ANYONE
+    from webdepot.errors import NotPermitted
+
+    with pytest.raises(NotPermitted, match="Withdrawn by the partner"):
+        replaying.open_capture(archive, "http://www.gartenschau.example/", "20050301093000", collection="all", reader=ANYONE)
+
+
+def test_killed_between_loading_and_keeping(archive, partner):
+    """A run that was killed behind the download finds what it began, and fetches nothing again."""
+    put(partner, [article()])
+    add(archive, partner)
+    exchanging.harvest(archive, "p")
+    home = archive.home
+
+    def blow(progress) -> None:
+        if progress.phase == "identify":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        with Archive.open(home) as own:
+            taking_over.ingest(own, "p", watch=blow)
+        os._exit(0)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    partner.asked.clear()
+    done = taking_over.ingest(archive, "p")
+    assert done.taken == [article().levels[-1].urn]
+    assert [path for path, _, _ in partner.asked] == []
