@@ -1,5 +1,6 @@
 """What partners of the tests offer, and what is looked at behind a run."""
 
+import hashlib
 from datetime import UTC, datetime
 
 from exchange_samples import record
@@ -8,7 +9,7 @@ from partner_doubles import Desk, Offer, put
 
 from webdepot.archive import Archive
 from webdepot.container import shelf
-from webdepot.exchange import catalogue, lmer, partners
+from webdepot.exchange import catalogue, lmer, partners, urn
 from webdepot.exchange.catalogue import Level
 from webdepot.services import exchanging, partnering, taking_over
 
@@ -78,3 +79,68 @@ def checksum(value: str):
         root.find(f".//{{{lmer.OBJECT}}}transferChecksum").text = value
 
     return change
+
+
+def pdf(words: str) -> bytes:
+    """A PDF with one page and these words on it, whole enough for every reader."""
+    stream = f"BT /F1 24 Tf 72 700 Td ({words}) Tj ET".encode()
+    parts = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
+        b"<</Length %d>>stream\n%b\nendstream" % (len(stream), stream),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    data, places = bytearray(b"%PDF-1.4\n"), []
+    for number, part in enumerate(parts, start=1):
+        places.append(len(data))
+        data += b"%d 0 obj%b endobj\n" % (number, part)
+    start = len(data)
+    data += b"xref\n0 6\n0000000000 65535 f \n" + b"".join(b"%010d 00000 n \n" % place for place in places)
+    return bytes(data + b"trailer<</Size 6/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % start)
+
+
+THESIS_URN = urn.mint("urn:nbn:de:hbz:385", "diss-290")
+THESIS_FILES = {"diss.pdf": pdf("The cycloidal pendulum"), "anhang/messung.csv": b"t;x\n0;1\n"}
+
+
+def thesis_mets(base: str, packed: bytes) -> bytes:
+    """A dissertation as a university library of that time offered it: written by hand, MD5 sums, times without zone, one level."""
+    sections = "".join(
+        f'<m:techMD ID="DISS290_F{number}"><m:mdWrap MDTYPE="OTHER" OTHERMDTYPE="lmerFile"><m:xmlData>'
+        f"<f:fileIdentifier>DISS290_F{number}</f:fileIdentifier><f:path>{folder}</f:path><f:name>{name}</f:name><f:size>{len(data)}</f:size>"
+        f'<f:fileDateTime>2004-07-01T12:00:00</f:fileDateTime><f:fileChecksum CHECKSUMTYPE="MD5">{hashlib.md5(data).hexdigest()}'
+        f'</f:fileChecksum><f:mimeType>{mime}</f:mimeType><f:format REGISTRYNAME="LZA-RegBib">{kind}</f:format>'
+        "</m:xmlData></m:mdWrap></m:techMD>"
+        for number, (folder, name, mime, kind, data) in enumerate(
+            (
+                ("/", "diss.pdf", "application/pdf", "PDF 1.4", THESIS_FILES["diss.pdf"]),
+                ("/anhang", "messung.csv", "text/csv", "CSV", THESIS_FILES["anhang/messung.csv"]),
+            )
+        )
+    )
+    fields = (
+        ("001", " ", "HT013"),
+        ("037", "b", "eng"),
+        ("050", " ", "||||||||g|||||"),
+        ("051", " ", "m|||||||"),
+        ("100", " ", "Huygens, Christiaan"),
+        ("331", " ", "On the pendulum"),
+        ("425", "a", "2004"),
+        ("519", " ", "Köln, Univ., Diss., 2004"),
+        ("552", "b", THESIS_URN),
+        ("700", "b", "529"),
+    )
+    described = "".join(f'<feld nr="{number}" ind="{indicator}">{text}</feld>' for number, indicator, text in fields)
+    return (
+        f'<m:mets xmlns:m="http://www.loc.gov/METS/" xmlns:o="{lmer.OBJECT}" xmlns:f="{lmer.FILE}"><m:dmdSec ID="DISS290_D"><m:mdWrap '
+        'MDTYPE="OTHER" OTHERMDTYPE="MABxml"><m:xmlData><datensatz xmlns="http://www.ddb.de/professionell/mabxml/mabxml-1.xsd" '
+        f'typ="h" status="n" mabVersion="M2.0">{described}</datensatz></m:xmlData></m:mdWrap></m:dmdSec><m:amdSec>'
+        '<m:techMD ID="DISS290_O"><m:mdWrap MDTYPE="OTHER" OTHERMDTYPE="lmerObject"><m:xmlData>'
+        f"<o:persistentIdentifier>{THESIS_URN}</o:persistentIdentifier><o:transferURL>{base}/transfer/diss290.zip</o:transferURL>"
+        f'<o:transferFormat>ZIP</o:transferFormat><o:transferChecksum CHECKSUMTYPE="MD5">{hashlib.md5(packed).hexdigest()}'
+        "</o:transferChecksum><o:masterCreationDate>2004-07-02T08:00:00</o:masterCreationDate><o:numberOfFiles>2</o:numberOfFiles>"
+        f"<o:startFile>DISS290_F0</o:startFile></m:xmlData></m:mdWrap></m:techMD>{sections}</m:amdSec>"
+        '<m:structMap><m:div TYPE="dissertation" DMDID="DISS290_D"><m:fptr FILEID="DISS290_F0"/><m:fptr FILEID="DISS290_F1"/></m:div>'
+        "</m:structMap></m:mets>"
+    ).encode()

@@ -128,6 +128,30 @@ def test_the_publishers_own_urn_is_kept_before_the_first_deposit(archive, tmp_pa
         cataloguing.get(archive, site.urn)
 
 
+def test_once_a_slice_is_kept_the_urn_of_its_site_stays(archive, kept):
+    site = cataloguing.find_of_harvest(archive, kept.harvest.id).parent
+    with pytest.raises(InputError, match="stays so"):
+        cataloguing.own_urn(archive, site, "urn:nbn:de:hbz:385-2902")
+    same = cataloguing.get(archive, site)
+    assert cataloguing.own_urn(archive, site, same.urn.upper()) == same
+
+
+def test_who_may_fetch_a_site_counts_for_its_slices(archive, kept):
+    from webdepot.access.policy import ANYONE
+    from webdepot.exchange.catalogue import Access
+    from webdepot.services import portraying, providing
+
+    own = cataloguing.find_of_harvest(archive, kept.harvest.id)
+    portraying.save(archive, own.target, {"title": "Clocks", "ddc": ("529.7",), "access": "restricted"}, by="anna")
+    site, own = cataloguing.get(archive, own.parent), cataloguing.get(archive, own.key)
+    assert (site.access, own.access, site.ddc) == (Access.RESTRICTED, Access.RESTRICTED, ("529.7",))
+    assert ("ddc:529" in catalogue.sets_of(site), "open_access" in catalogue.sets_of(own)) == (True, False)
+    with pytest.raises(providing.TokenNeeded):
+        providing.hand_over(archive, own.key, reader=ANYONE)
+    portraying.save(archive, own.target, {"title": "Clocks", "access": "open"}, by="anna")
+    assert providing.hand_over(archive, own.key, reader=ANYONE).record.access is Access.OPEN
+
+
 def test_sets_have_their_parents():
     at = datetime(2026, 1, 1, tzinfo=UTC)
     record = Record(

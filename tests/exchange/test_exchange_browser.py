@@ -31,6 +31,7 @@ class Depot:
     site: str
     slice: str
     thesis: str
+    target: int
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def depot(tmp_path_factory) -> Iterator[Depot]:
         receiving.receive(archive, thesis(folder / "thesis.zip"), collection="theses")
         described = cataloguing.get(archive, NAME)
     with portal(home) as url:
-        yield Depot(url=url, site=own.parent, slice=own.key, thesis=described.key)
+        yield Depot(url=url, site=own.parent, slice=own.key, thesis=described.key, target=own.target)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,14 @@ def page(browser: Browser, depot: Depot) -> Iterator[Page]:
 @pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
 def test_every_page_fits_and_keeps_nobody_out(page: Page, depot: Depot):
     paths = ["/partners", "/partners/p", f"/title/{depot.site}", f"/title/{depot.slice}", f"/title/{depot.thesis}"]
-    paths += ["/catalogue", "/oai?verb=Identify", "/oai?verb=ListSets", "/oai?verb=ListRecords&metadataPrefix=oai_dc", "/oai"]
+    paths += [
+        f"/targets/{depot.target}/title",
+        "/catalogue",
+        "/oai?verb=Identify",
+        "/oai?verb=ListSets",
+        "/oai?verb=ListRecords&metadataPrefix=oai_dc",
+        "/oai",
+    ]
     paths.append(f"/oai?verb=GetRecord&metadataPrefix=oai_mets_lmer&identifier=oai:localhost.localdomain:{depot.slice}")
     for number, path in enumerate(paths):
         for width in (1280, 375):

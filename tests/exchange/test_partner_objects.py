@@ -3,22 +3,25 @@
 import hashlib
 import io
 import os
+import re
 import signal
 import zipfile
 from dataclasses import replace
 
 import pytest
-from exchange_samples import Warc
+from exchange_samples import Warc, ask, portal
 from lxml import etree
+from oai_rules import checked
 from partner_doubles import page, put, ranged
-from partner_offers import PDF, add, article, no_wait, state, website
+from partner_offers import PDF, THESIS_FILES, THESIS_URN, add, article, no_wait, state, thesis_mets, website
 
-from webdepot.access.policy import Reader
+from webdepot.access.policy import ANYONE, Reader
 from webdepot.archive import Archive
+from webdepot.errors import NotPermitted
 from webdepot.exchange import catalogue, lmer, mab, regbib
 from webdepot.exchange.catalogue import Level
 from webdepot.exchange.regbib import METS
-from webdepot.services import cataloguing, exchanging, providing, replaying, searching, taking_over
+from webdepot.services import cataloguing, exchanging, founding, partnering, providing, replaying, searching, taking_over
 
 
 def test_a_loose_site_becomes_a_package_that_replays_and_goes_out_as_it_came(archive, partner):
@@ -71,6 +74,62 @@ def test_an_article_with_its_journal_goes_in_and_out(archive, partner):
     again = regbib.read(root)
     assert [level.fields["urn"] for level in again.levels] == [level.urn for level in offer.levels]
     assert [file.file_checksum for file in again.files] == [hashlib.sha256(PDF).hexdigest()]
+
+
+def offer_thesis(partner) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, data in THESIS_FILES.items():
+            packed.writestr(name, data)
+    document = thesis_mets(partner.url, buffer.getvalue())
+    partner.answers["/transfer/diss290.zip"] = ranged(buffer.getvalue())
+    partner.answers["/oai"] = lambda arguments, headers: (200, {"Content-Type": "text/xml"}, page({"diss290": document}))
+
+
+def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive, partner, tmp_path):
+    """From a university library to us, from us over HTTP to the next: the same URN, files and words, also those we have no field for."""
+    offer_thesis(partner)
+    add(archive, partner)
+    exchanging.harvest(archive, "p")
+    done = taking_over.ingest(archive, "p")
+    assert (done.taken, done.refused, done.warnings) == ([THESIS_URN], {}, [])
+    founding.found(tmp_path / "next")
+    with portal(archive.home) as url, Archive.open(tmp_path / "next", agent="test") as following:
+        front = ask(f"{url}/urn/{THESIS_URN}")
+        shown = ask(url + front.headers["Location"]).text
+        assert "Thesis" in shown and "Huygens, Christiaan: On the pendulum" in shown
+        link = re.search(r'href="([^"]+diss\.pdf)"', shown)[1]
+        assert ask(url + link).headers["Location"].endswith(f"/all/20040702080000/{THESIS_URN}/diss.pdf"), "to the moment it has here"
+        partnering.add(following, "a", f"{url}/oai")
+        exchanging.harvest(following, "a")
+        assert taking_over.ingest(following, "a").taken == [THESIS_URN]
+        for depot in (archive, following):
+            own = cataloguing.get(depot, THESIS_URN)
+            assert (own.level, own.title, own.creators, own.date, own.ddc) == (
+                Level.THESIS,
+                "On the pendulum",
+                ("Huygens, Christiaan",),
+                "2004",
+                ("529",),
+            )
+            assert [hit.url for hit in searching.search(depot, "cycloidal", reader=ANYONE).hits] == [f"{THESIS_URN}/diss.pdf"]
+            opened = replaying.open_capture(depot, f"{THESIS_URN}/diss.pdf", "2004", collection="all", reader=ANYONE)
+            assert (opened.payload.read(), opened.capture.mime) == (THESIS_FILES["diss.pdf"], "application/pdf")
+            opened.close()
+            found = providing.hand_over(depot, own.key, reader=ANYONE)
+            with zipfile.ZipFile(io.BytesIO(b"".join(found.pieces(0, found.layout.size_bytes)))) as packed:
+                assert {name: packed.read(name) for name in packed.namelist()} == THESIS_FILES
+            told = providing.answer(
+                depot, [("verb", "ListRecords"), ("metadataPrefix", "oai_mets_lmer"), ("set", "doc-type:doctoralThesis")], portal_url=url
+            )
+            assert "Köln, Univ., Diss., 2004".encode() in told
+            checked(told)
+    partner.answers["/oai"] = lambda arguments, headers: (200, {}, page({}, deleted=("diss290",), stamp="2026-04-01T00:00:00Z"))
+    exchanging.harvest(archive, "p")
+    assert taking_over.ingest(archive, "p").withdrawn == ["oai:p.example:diss290"]
+    assert searching.search(archive, "cycloidal", reader=ANYONE).hits == []
+    with pytest.raises(NotPermitted, match="Withdrawn by the partner"):
+        replaying.open_capture(archive, f"{THESIS_URN}/diss.pdf", "2004", collection="all", reader=ANYONE)
 
 
 def test_what_we_do_not_understand_is_kept_and_handed_on(archive, partner):
@@ -161,9 +220,6 @@ def test_a_changed_description_and_a_deletion(archive, partner, tmp_path):
     after = cataloguing.get(archive, own.urn)
     assert after.withdrawn_at is not None
     assert "Withdrawn by the partner p" in after.withdrawn_reason
-    from webdepot.access.policy import ANYONE
-    from webdepot.errors import NotPermitted
-
     with pytest.raises(NotPermitted, match="Withdrawn by the partner"):
         replaying.open_capture(archive, "http://www.gartenschau.example/", "20050301093000", collection="all", reader=ANYONE)
 

@@ -27,7 +27,7 @@ from itertools import accumulate
 from typing import Any, BinaryIO
 
 from isal import isal_zlib
-from sqlalchemy import Connection, Text, cast, delete, insert, select
+from sqlalchemy import Connection, Select, Text, cast, delete, insert, select
 
 from webdepot.container.reader import read_record
 from webdepot.digest import CHUNK_BYTES
@@ -285,12 +285,17 @@ def many_trees(connection: Connection, keys: Sequence[str]) -> dict[str, Transfe
 
 def without_tree(connection: Connection, *, limit: int, after: str = "") -> list[str]:
     """Keys of objects in containers for which nobody made a tree yet, or found out that there can be none."""
-    chosen = (
-        select(transfers.c.key)
-        .outerjoin(trees, trees.c.key == transfers.c.key)
-        .where(transfers.c.form == Form.CONTAINERS.value, trees.c.key.is_(None), transfers.c.key > after)
-    )
+    chosen = _without_tree().where(transfers.c.key > after)
     return list(connection.execute(chosen.order_by(transfers.c.key).limit(limit)).scalars())
+
+
+def is_without_tree(connection: Connection, key: str) -> bool:
+    return connection.execute(_without_tree().where(transfers.c.key == key)).first() is not None
+
+
+def _without_tree() -> Select[Any]:
+    joined = select(transfers.c.key).outerjoin(trees, trees.c.key == transfers.c.key)
+    return joined.where(transfers.c.form == Form.CONTAINERS.value, trees.c.key.is_(None))
 
 
 def find(connection: Connection, key: str) -> Transfer | None:

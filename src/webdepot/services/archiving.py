@@ -95,7 +95,7 @@ def take_in(archive: Archive, harvest: Harvest, *, deposit: bool, index: bool = 
         package = keeping.keep(archive, harvest, watch=watch)
     indexed = indexing.index_harvest(archive, harvest.id, watch=watch) if index else None
     if package is not None and unpacking.is_wanted(archive):
-        unpacking.prepare(archive, watch=watch)
+        unpacking.prepare_harvest(archive, harvest.id)
     return ArchiveReport(
         harvest=harvesting.get(archive, harvest.id),
         verdict=checked.verdict,

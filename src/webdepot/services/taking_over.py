@@ -35,7 +35,6 @@ from webdepot.times import to_iso
 
 AT_ONCE = 50
 RECORD_FILE = "partner-record.xml"
-MOST_HOSTS = 200
 
 
 @dataclass(slots=True, kw_only=True)
@@ -256,17 +255,16 @@ def _known(archive: Archive, partner: Partner, record: PartnerRecord) -> Record 
 
 
 def _close_captures(archive: Archive, known: Record, words: str) -> None:
-    """Rules of access for what was captured in the slice: host by host, between its first and last moment."""
+    """Rules of access for what came with the object: host by host between its first and last moment, and what stands below its URN."""
     with archive.database.reading() as connection:
         held = holdings.find(connection, known.package)
     if held is None:
         return
-    hosts: dict[str, tuple[str, str]] = {}
+    covered: dict[str, tuple[str, str]] = {}
     for capture in package.iter_captures(archive.store, package.read(archive.store, held.id)):
-        if not capture.url.startswith(("http://", "https://")):
-            continue
-        host = capture.url.split("/")[2].rpartition("@")[2]
-        first, last = hosts.get(host, (capture.timestamp, capture.timestamp))
-        hosts[host] = (min(first, capture.timestamp), max(last, capture.timestamp))
-    for host, (first, last) in list(hosts.items())[:MOST_HOSTS]:
-        ruling.add(archive, host, answer=RuleAnswer.REFUSE, captured_from=first, captured_to=last, public_text=words, reason="partner")
+        is_web = capture.url.startswith(("http://", "https://"))
+        pattern = capture.url.split("/")[2].rpartition("@")[2] if is_web else f"{known.urn}/*"
+        first, last = covered.get(pattern, (capture.timestamp, capture.timestamp))
+        covered[pattern] = (min(first, capture.timestamp), max(last, capture.timestamp))
+    for pattern, (first, last) in covered.items():
+        ruling.add(archive, pattern, answer=RuleAnswer.REFUSE, captured_from=first, captured_to=last, public_text=words, reason="partner")

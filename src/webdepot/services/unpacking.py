@@ -59,13 +59,22 @@ def prepare(archive: Archive, *, watch: Watch = unwatched) -> Prepared:
         for key in keys:
             count = len(done.made) + len(done.left)
             watch(Progress(phase=Phase.KEEP, done=count + 1, note=f"unpacking {key}"))
-            prepare_one(archive, key, done)
+            _prepare(archive, key, done)
         if len(keys) < AT_ONCE:
             return done
         after = keys[-1]
 
 
-def prepare_one(archive: Archive, key: str, done: Prepared) -> None:
+def prepare_harvest(archive: Archive, harvest: str) -> None:
+    """The tree of a harvest that was kept just now; nothing where it has one, or came as files."""
+    with archive.database.reading() as connection:
+        record = catalogue.find_of_harvest(connection, harvest)
+        is_missing = record is not None and transfer.is_without_tree(connection, record.key)
+    if record is not None and is_missing:
+        _prepare(archive, record.key, Prepared())
+
+
+def _prepare(archive: Archive, key: str, done: Prepared) -> None:
     """The tree of one object, or the reason why it has none."""
     with archive.database.reading() as connection:
         record = catalogue.get(connection, key)

@@ -70,7 +70,12 @@ async def add(request: Request) -> Response:
 def _added(request: Request, form: Mapping[str, str]) -> Response:
     name = form.get("name", "").strip()
     partnering.add(
-        site_of(request).archive, name, form.get("url", ""), set_spec=form.get("set", "").strip(), token=form.get("token", "").strip()
+        site_of(request).archive,
+        name,
+        form.get("url", ""),
+        set_spec=form.get("set", "").strip(),
+        token=form.get("token", "").strip(),
+        transfer=form.get("transfer", ""),
     )
     return RedirectResponse(f"/partners/{name}", status_code=303)
 

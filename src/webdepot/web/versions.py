@@ -15,7 +15,7 @@ from webdepot.model import EVERYTHING, Capture
 from webdepot.services import citing, lending, replaying
 from webdepot.services.replaying import Narrowed
 from webdepot.url import Match, split_wildcard
-from webdepot.web import address, charts, passes
+from webdepot.web import address, charts, passes, still
 from webdepot.web.address import Address
 from webdepot.web.charts import DrawnBar
 from webdepot.web.language import CODES
@@ -201,6 +201,9 @@ def _frame_values(request: Request, found: Address, place: replaying.Place) -> d
     asked = {"url": capture.url, "at": capture.timestamp}
     needed = _pass_for(request, capture) if site.face is Face.PORTAL else ""
     start = site.replay_url + needed + "/-/start" + address.path_of(found.collection, capture.timestamp + "mp_", capture.url)
+    if not capture.url.startswith(("http://", "https://")):
+        # Files of works that are no web sites stand below a URN, which the replay worker cannot fetch.
+        start = site.replay_url + address.path_of(found.collection, capture.timestamp + still.MODIFIER, capture.url)
     return {
         "place": place,
         "capture": capture,
