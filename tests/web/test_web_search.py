@@ -31,6 +31,16 @@ def test_results_can_be_narrowed_explained_and_taken_along(served: Served):
     assert ask(f"{served.portal}/search?q=clock&relative=1").status == 200
 
 
+def test_the_web_as_it_stood_and_years_with_their_counts(served: Served):
+    text = ask(f"{served.portal}/search?q=edition&as_of=2012-06-01").text
+    assert f'<h2><a href="/all/{EDITIONS[2]}/{SITE}/">' in text  # the last of that day
+    assert "as_of=2012-06-01" in text.partition("search/why")[2][:200] and 'value="2012-06-01"' in text
+    assert ask(f"{served.portal}/search?q=edition&as_of=2008").text.count("<article>") == 0
+    assert "as_of" not in ask(f"{served.portal}/search?q=edition&as_of=yesterday").text.partition("search/why")[2][:200]
+    years = ask(f"{served.portal}/search?q=edition").text.partition("<h2>Year</h2>")[2]
+    assert "from=2012&amp;to=2012" in years.partition("2009")[0] and '>2012</a> <span class="quiet">2</span>' in years
+
+
 def test_why(served: Served):
     text = ask(f"{served.portal}/search/why?q=clock&key=org,example)/").text
     assert "Why this page was found" in text and f"/all/{EDITIONS[0]}/{SITE}/" in text

@@ -32,6 +32,8 @@ PAGE_HITS = 10
 MOST_PAGES = 100
 LONGEST_QUERY = 1000
 _MOMENT = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2]))?\Z", re.ASCII)
+_DAY = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?)?\Z", re.ASCII)
+_MOST_YEARS = 30
 _FACET_WORDS = {Facet.SITE: "site:{}", Facet.DOMAIN: "site:{}", Facet.FORMAT: "type:{}", Facet.LANGUAGE: "lang:{}"}
 
 
@@ -45,6 +47,8 @@ class Asked:
     from_: str
     """A year or a month, `2010` or `2010-03`; empty for the beginning."""
     to: str
+    as_of: str
+    """A year, a month or a day: the web as it stood then; empty for whenever."""
     relative: bool
     """The histogram is set against the archive's volume."""
     similar: bool
@@ -59,6 +63,7 @@ class Asked:
             "sort": self.sort.value if self.sort is not Sort.RELEVANCE else None,
             "from": self.from_,
             "to": self.to,
+            "as_of": self.as_of,
             "relative": 1 if self.relative else None,
             "similar": 1 if self.similar else None,
             "page": None,
@@ -107,6 +112,7 @@ def search(request: Request) -> Response:
         wrong=wrong,
         asked=asked,
         query=asked.query,
+        whole_query=with_period(asked),
         collection=asked.collection,
         collections=[found.name for found in reporting.collections(archive)],
         sort=asked.sort.value,
@@ -193,8 +199,9 @@ def read(request: Request) -> Asked:
         query=words,
         collection=collection,
         sort=Sort(sort) if sort in set(Sort) else Sort.RELEVANCE,
-        from_=_moment(given.get("from")),
-        to=_moment(given.get("to")),
+        from_=_moment(given.get("from"), _MOMENT),
+        to=_moment(given.get("to"), _MOMENT),
+        as_of=_moment(given.get("as_of"), _DAY),
         relative=given.get("relative") == "1",
         similar=given.get("similar") == "1",
         number=min(max(int(number), 1), MOST_PAGES) if number.isascii() and number.isdigit() and len(number) < 6 else 1,
@@ -202,10 +209,11 @@ def read(request: Request) -> Asked:
 
 
 def with_period(asked: Asked) -> str:
-    """The period of the form as words of the query language."""
+    """The words, and the times of the form as words of the query language."""
     after = f" after:{asked.from_}" if asked.from_ else ""
     before = f" before:{asked.to}" if asked.to else ""
-    return asked.query + after + before
+    as_of = f" as-of:{asked.as_of}" if asked.as_of else ""
+    return asked.query + after + before + as_of
 
 
 def _bars(request: Request, asked: Asked, page: SearchPage) -> list[DrawnBar]:
@@ -235,7 +243,10 @@ def _facets(asked: Asked, page: SearchPage, spoken: Language) -> list[tuple[str,
         # What cannot narrow is no help.
         if len(links) > 1:
             found.append((facet.value, links))
-    return found
+    years = [
+        Value(label=str(year), count=count, href=asked.link("/search", **{"from": year, "to": year})) for year, count in page.years.items()
+    ]
+    return [*found, ("year", years[::-1][:_MOST_YEARS])] if len(years) > 1 else found
 
 
 def _label(page: SearchPage, facet: Facet, value: str, spoken: Language) -> str:
@@ -273,5 +284,5 @@ def _attached(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
-def _moment(text: str | None) -> str:
-    return text if text and _MOMENT.match(text) and int(text[:4]) > 0 else ""
+def _moment(text: str | None, form: re.Pattern[str]) -> str:
+    return text if text and form.match(text) and int(text[:4]) > 0 else ""

@@ -205,6 +205,7 @@ def described(_: Site) -> dict[str, Any]:
         parameter("collection", "Search in one collection."),
         parameter("from", "First year or month: 2010 or 2010-03."),
         parameter("to", "Last year or month."),
+        parameter("as_of", "The web as it stood then: 2010, 2010-03 or 2010-03-15."),
     ]
     paging = [
         parameter("sort", "relevance, oldest or newest."),
