@@ -10,6 +10,9 @@ The data: HTML of about 20 kB, one in eight a picture, from a fixed seed; one ad
 * raw: random captures as they were (`id_`), 8 clients, each request on a new connection, and keep-alive for the slowest of a hundred;
 * cdx: which captures has this address, 8 clients;
 * nearest: the nearest of 50,000 captures of one address, over HTTP;
+* rules: raw captures again, with what rules of access may cost each request: a pass to check, a rule that lends other pages, pages that
+  are lent to this reader;
+* while others write: raw captures while another process commits to the database ten times a second, as a harvest does;
 * many: the same cdx questions to an index of 200 containers, as a share of one container;
 * memory: of our server, before and after all of this.
 
@@ -33,18 +36,19 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 from webdepot import cdxj
+from webdepot.access.policy import RuleAnswer
 from webdepot.archive import Archive
 from webdepot.digest import sha1
 from webdepot.index import entry
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.services import founding, importing
+from webdepot.services import founding, importing, ruling
 from webdepot.services.progress import unwatched
 
 SEED = 20070115
@@ -58,6 +62,18 @@ from webdepot.archive import Archive
 from webdepot.web.serve import serve
 with Archive.open(Path(sys.argv[1])) as archive:
     serve(archive, host="127.0.0.1", port=0, replay_port=0, ready=lambda portal, replay: print(json.dumps([portal, replay]), flush=True))
+"""
+COMMIT = """
+import sys, time
+from pathlib import Path
+from webdepot.archive import Archive
+from webdepot.provenance import Event, append
+with Archive.open(Path(sys.argv[1])) as archive:
+    while True:
+        with archive.database.transaction() as connection:
+            append(connection, Event(at=archive.clock(), agent="bench", action="noted", subject_kind="bench", subject="bench", message=""))
+        print(flush=True)
+        time.sleep(0.1)
 """
 INDEX = """
 import sys
@@ -141,12 +157,13 @@ def indexed(warc: Path, count: int, folder: Path, rounds: int) -> list[Result]:
     ]
 
 
-def wrk(base: str, paths: list[str], seconds: int, *, keep_alive: bool) -> tuple[float, float]:
+def wrk(base: str, paths: list[str], seconds: int, *, keep_alive: bool, cookie: str = "") -> tuple[float, float]:
     """Requests a second and the time of the slowest of a hundred, in milliseconds."""
     with tempfile.TemporaryDirectory() as folder:
         listing, script = Path(folder, "paths"), Path(folder, "ask.lua")
         listing.write_text("\n".join(paths))
         close = "" if keep_alive else 'headers["Connection"] = "close"'
+        close += f'\nheaders["Cookie"] = "{cookie}"' if cookie else ""
         script.write_text(
             f'local paths = {{}}\nfor line in io.lines("{listing}") do paths[#paths + 1] = line end\nmath.randomseed({SEED})\n'
             f'local headers = {{["Accept-Encoding"] = "identity"}}\n{close}\n'
@@ -299,6 +316,44 @@ def served(folder: Path, warc: Path, urls: list[str], programs: Path | None, *, 
             done += wrk(base, raw, seconds, keep_alive=True)[0] * seconds
         yield Result(question="memory MB", side="webdepot, begin", per_second=begun_mb)
         yield Result(question="memory MB", side=f"webdepot, after {done:,.0f} more", per_second=memory_mb(pid))
+        yield from rules_cost(home, base, pid, raw, seconds)
+
+
+def rules_cost(home: Path, base: str, pid: int, raw: list[str], seconds: int) -> Iterator[Result]:
+    """What each request pays for rules of access, made while the server runs. A pass that is not good costs what a good one does."""
+    a_pass = f"pass={int(time.time()) + 3600}.{'0' * 64}"
+    plain = 0.0
+    with Archive.open(home) as archive, ExitStack() as stack:
+        for side, question, lends in (
+            ("none", "rules", ""),
+            ("a pass", "rules", ""),
+            ("commits", "while others write", ""),
+            ("other pages are lent", "rules", "hot.example.org"),
+            ("lent to this reader", "rules", "example.org"),
+        ):
+            if lends:
+                ruling.add(archive, lends, answer=RuleAnswer.LEND)
+            if side == "commits":
+                stack.enter_context(_committing(home))
+            before = process_s(pid)
+            rate, p99 = wrk(base, raw, seconds, keep_alive=True, cookie=a_pass if side == "a pass" else "")
+            stack.close()
+            cpu_ms = (process_s(pid) - before) * 1000 / (rate * seconds)
+            plain = plain or rate
+            yield Result(question=question, side=side, per_second=rate, p99_ms=p99, ratio=plain / rate, cpu_ms=cpu_ms)
+
+
+@contextmanager
+def _committing(home: Path) -> Iterator[None]:
+    process = subprocess.Popen([sys.executable, "-c", COMMIT, str(home)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+        process.stdout.close()
 
 
 @contextmanager

@@ -5,7 +5,8 @@ the Alembic migrations in `migrations/` alone; `upgrade` runs them and refuses a
 """
 
 import os
-import time
+import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MOST_REMEMBERED = 10_000
-_SETTLED_S = 1.0
 Value = TypeVar("Value")
 
 metadata = MetaData(
@@ -61,8 +61,7 @@ class Database:
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_immediate)
         self._remembered: dict[str, tuple[object, Any]] = {}
-        file = self.engine.url.database if self.engine.dialect.name == "sqlite" else None
-        self._files = (file, f"{file}-wal") if file else ()
+        self._commits = _Commits(self.engine.url.database) if self.engine.dialect.name == "sqlite" and self.engine.url.database else None
 
     @classmethod
     def in_file(cls, path: Path) -> "Database":
@@ -82,7 +81,8 @@ class Database:
 
     def remembered(self, name: str, read: Callable[[Connection], Value]) -> Value:
         """What `read` gives, kept under that name until anybody commits anything. For small facts asked for on every request."""
-        state = self._state()
+        # Asked before the value is read: what is committed in between makes the value new and the state old, never the other way round.
+        state = self._commits.state() if self._commits else None
         known = self._remembered.get(name)
         if known is not None and state is not None and known[0] == state:
             value: Value = known[1]
@@ -94,23 +94,6 @@ class Database:
                 self._remembered.clear()
             self._remembered[name] = (state, value)
         return value
-
-    def _state(self) -> object | None:
-        """A value that every commit of any process changes: times and sizes of SQLite's files. None when it cannot be told.
-
-        File times have ticks of some milliseconds, so a state that is younger than a second may still change unseen.
-        """
-        seen: list[tuple[int, int, int]] = []
-        settled_at = time.time() - _SETTLED_S
-        for file in self._files:
-            try:
-                stat = os.stat(file)  # noqa: PTH116 - asked for on every request; a Path costs more than the question
-            except OSError:
-                continue
-            if stat.st_mtime > settled_at:
-                return None
-            seen.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
-        return tuple(seen) or None
 
     def upgrade(self) -> None:
         """Bring the schema to this version; Conflict when a newer version has written it."""
@@ -135,7 +118,53 @@ class Database:
             return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
 
     def close(self) -> None:
+        if self._commits:
+            self._commits.close()
         self.engine.dispose()
+
+
+class _Commits:
+    """Tells whether anybody, in any process, has committed to a SQLite file since the last time: a connection that asks nothing else.
+
+    SQLite's own counter (https://sqlite.org/pragma.html#pragma_data_version), not the times of its files: these change when a commit is
+    written, which may be seconds before it can be seen, while the disk is busy, and two commits may fall into one tick of the clock.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._opened: tuple[int, int] | None = None
+        self._times_opened = 0
+        """The counter of one connection means nothing to the next one."""
+
+    def state(self) -> object | None:
+        """A value that every commit changes; None where it cannot be told, because there is no such file yet."""
+        with self._lock:
+            try:
+                stat = os.stat(self._file)  # noqa: PTH116 - asked for on every request; a Path costs more than the question
+                if self._opened != (stat.st_dev, stat.st_ino):  # another file in its place: put back from a backup
+                    self._open((stat.st_dev, stat.st_ino))
+                assert self._connection is not None  # noqa: S101 - just opened
+                return self._times_opened, self._connection.execute("PRAGMA data_version").fetchone()[0]
+            except (OSError, sqlite3.Error):
+                self._close()
+                return None
+
+    def _open(self, which: tuple[int, int]) -> None:
+        self._close()
+        self._connection = sqlite3.connect(self._file, timeout=0, isolation_level=None, check_same_thread=False)
+        self._opened = which
+        self._times_opened += 1
+
+    def close(self) -> None:
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = self._opened = None
 
 
 @contextmanager

@@ -20,6 +20,7 @@ _BASE32 = re.compile(r"[a-zA-Z2-7]+")
 _TO_PYTHON = str.maketrans(
     string.ascii_uppercase + string.ascii_lowercase + "234567", (string.digits + string.ascii_lowercase[:16]) * 2 + "qrstuv"
 )
+_TO_PYTHON_BYTES = bytes(_TO_PYTHON.get(code, code) for code in range(256))
 _DIGITS = string.ascii_uppercase + "234567"
 _PAIRS = [first + second for first in _DIGITS for second in _DIGITS]
 
@@ -51,8 +52,9 @@ def sha1_label(value: bytes) -> str:
 
 def parse(text: str) -> Digest | None:
     """Read `sha1:…`, `sha-256:…` or a bare SHA-1, in base32 or hexadecimal of either case; None for anything else."""
-    if _USUAL.fullmatch(text):  # nearly all of them, without looking at every other way to spell one
-        return Digest("sha1", int(text[5:].translate(_TO_PYTHON), 32).to_bytes(20, "big"))
+    usual = _find_usual(text)
+    if usual is not None:
+        return Digest("sha1", usual)
     label, colon, spelled = text.strip().partition(":")
     if not colon:
         label, spelled = "sha1", label
@@ -66,8 +68,24 @@ def parse(text: str) -> Digest | None:
     surplus_bits = len(spelled) * 5 - size * 8
     if not 0 <= surplus_bits < 5 or not _BASE32.fullmatch(spelled):
         return None
-    # base64.b32decode is a loop in Python and takes ten times as long; every capture of an index comes this way.
     return Digest(algorithm, (int(spelled.translate(_TO_PYTHON), 32) >> surplus_bits).to_bytes(size, "big"))
+
+
+def find_value(text: str) -> bytes | None:
+    """The bytes alone of what `parse` reads."""
+    usual = _find_usual(text)
+    if usual is not None:
+        return usual
+    known = parse(text)
+    return known.value if known else None
+
+
+def _find_usual(text: str) -> bytes | None:
+    """Nearly all are spelled so, and every capture of an index comes this way: without looking at every other way to spell one."""
+    if not _USUAL.fullmatch(text):
+        return None
+    # As bytes, since these are translated by a table; base64.b32decode is a loop in Python and takes ten times as long.
+    return int(text[5:].encode("ascii").translate(_TO_PYTHON_BYTES), 32).to_bytes(20, "big")
 
 
 def is_same(one: str, other: str) -> bool:

@@ -6,12 +6,10 @@ A timestamp is `YYYYMMDDhhmmss` in UTC, as CDX, WARC tools and replay addresses 
 A leap second (`:60`) is read as the second before it: datetimes have none, and two captures may not change places.
 """
 
-import calendar
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime, parsedate_to_datetime
 
 Clock = Callable[[], datetime]
 
@@ -39,9 +37,9 @@ def utc_now() -> datetime:
 
 def to_timestamp(moment: datetime) -> str:
     """The 14 digits of an aware moment; fractions of a second are cut, never rounded up into the future."""
-    # isoformat pads years before 1000, as strftime does not on every platform, and takes a fifth of the time.
-    iso = _utc(moment).isoformat()
-    return f"{iso[:4]}{iso[5:7]}{iso[8:10]}{iso[11:13]}{iso[14:16]}{iso[17:19]}"
+    # As one number: strftime takes ten times as long, and does not pad years before 1000 on every platform.
+    at = _utc(moment)
+    return f"{((((at.year * 100 + at.month) * 100 + at.day) * 100 + at.hour) * 100 + at.minute) * 100 + at.second:014d}"
 
 
 def from_timestamp(digits: str) -> datetime:
@@ -61,7 +59,7 @@ def period_of(digits: str) -> Period:
         case 1:
             end = start.replace(month=12, day=31, hour=23, minute=59, second=59)
         case 2:
-            end = start.replace(day=calendar.monthrange(year, month)[1], hour=23, minute=59, second=59)
+            end = (start + timedelta(days=31)).replace(day=1) - timedelta(seconds=1) if (year, month) != (9999, 12) else LATEST
         case 3:
             end = start.replace(hour=23, minute=59, second=59)
         case 4:
@@ -102,11 +100,15 @@ def _shifted(moment: datetime, zone: str, text: str) -> datetime:
 
 def to_http(moment: datetime) -> str:
     """`Sun, 15 Nov 2026 09:02:51 GMT` (RFC 9110, 5.6.7)."""
+    from email.utils import format_datetime  # the e-mail package takes a while to load, and few who need times need it
+
     return format_datetime(_utc(moment), usegmt=True)
 
 
 def from_http(text: str) -> datetime:
     """Read an HTTP date in any of its three forms; ValueError for anything else."""
+    from email.utils import parsedate_to_datetime
+
     try:
         moment = parsedate_to_datetime(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -1,10 +1,5 @@
-"""Every answer in our containers is shown by pywb as it was sent.
+"""Every answer in our containers is shown by pywb as it was sent."""
 
-pywb wants older versions of what we use, so it lives in a virtual environment of its own, made by `make install-test`; without it
-(another place can be named in WEBDEPOT_PYWB) the test says so and is skipped.
-"""
-
-import os
 import socket
 import subprocess
 import time
@@ -17,11 +12,10 @@ from bench import site as generated
 from harvest_site import Site
 from test_whole_site import begin, build, found, held
 
+from pywb_beside import PROGRAMS, needs_pywb
 from webdepot.archive import Archive
 from webdepot.model import HarvestState
 from webdepot.services import harvesting
-
-PYWB = Path(os.environ.get("WEBDEPOT_PYWB", Path(__file__).parents[2] / ".pywb")) / "bin"
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -51,7 +45,7 @@ def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (PYWB / "wayback").exists(), reason=f"pywb is not installed in {PYWB.parent}; make install-test does that")
+@needs_pywb
 def test_every_answer_is_replayed_by_pywb(site: Site, tmp_path: Path) -> None:
     plan = build(site, pages=6)
     found(tmp_path / "home")
@@ -61,12 +55,15 @@ def test_every_answer_is_replayed_by_pywb(site: Site, tmp_path: Path) -> None:
     there = tmp_path / "pywb"
     there.mkdir()
     for command in (["init", "ours"], ["add", "ours", *containers]):
-        subprocess.run([PYWB / "wb-manager", *command], cwd=there, check=True, capture_output=True)
+        subprocess.run([PROGRAMS / "wb-manager", *command], cwd=there, check=True, capture_output=True)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     process = subprocess.Popen(
-        [PYWB / "wayback", "-b", "127.0.0.1", "-p", str(port), "-t", "2"], cwd=there, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [PROGRAMS / "wayback", "-b", "127.0.0.1", "-p", str(port), "-t", "2"],
+        cwd=there,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         wait_for(port, process)

@@ -26,10 +26,13 @@ EDITIONS = ("20090312101500", "20120601120000", "20120601180000", "2019091108000
 SITE = "http://www.example.org"
 SERVER = """
 import json, sys
+from datetime import datetime
 from pathlib import Path
 from webdepot.archive import Archive
+from webdepot.times import utc_now
 from webdepot.web.serve import serve
-with Archive.open(Path(sys.argv[1])) as archive:
+clock = (lambda: datetime.fromisoformat(Path(sys.argv[2]).read_text())) if sys.argv[2:] else utc_now
+with Archive.open(Path(sys.argv[1]), clock=clock) as archive:
     serve(archive, host="127.0.0.1", port=0, replay_port=0, ready=lambda portal, replay: print(json.dumps([portal, replay]), flush=True))
 """
 
@@ -97,6 +100,14 @@ class Served:
     replay: str
     home: Path
     process: subprocess.Popen
+    clock: Path | None = None
+
+    def set_clock(self, now: datetime) -> None:
+        """The server lives at this moment from now on; only where it was given a clock."""
+        assert self.clock is not None
+        written = self.clock.with_suffix(".new")
+        written.write_text(now.isoformat())
+        written.replace(self.clock)
 
     @property
     def frame(self) -> str:
@@ -122,12 +133,16 @@ def make_home(home: Path, *warcs: Path, collection: str = "museums", settings: s
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[Served]:
-    process = subprocess.Popen([sys.executable, "-c", SERVER, str(home)], stdout=subprocess.PIPE, text=True)
+def serving(home: Path, *, clock: Path | None = None, now: datetime = NOW) -> Iterator[Served]:
+    """A server in a process of its own; with a `clock`, a file, it lives at the moment written there, first at `now`."""
+    if clock is not None:
+        clock.write_text(now.isoformat())
+    command = [sys.executable, "-c", SERVER, str(home), *([str(clock)] if clock else [])]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
         portal, replay = json.loads(process.stdout.readline())
-        yield Served(portal, replay, home, process)
+        yield Served(portal, replay, home, process, clock)
     finally:
         process.send_signal(signal.SIGTERM)
         status = process.wait(timeout=20)

@@ -308,6 +308,7 @@ def test_a_page_that_sends_its_own_frame_to_the_live_web_is_held(page: Page, ser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_serious_barriers(browser: Browser, served: Served, scheme):
     paths = ["/", "/search?q=clock", "/search?q=typ:x", f"/all/2012*/{SITE}/", "/about", "/help", "/sign-in", f"/all/2012/{SITE}/nowhere"]
+    paths += ["/versions?url=*.example.org", f"/museums/2012*/{SITE}/", f"/compare?url={SITE}/"]
     with new_page(browser, color_scheme=scheme, bypass_csp=True) as page:
         for address in [*(served.portal + path for path in paths), f"{served.frame}/all/{EDITIONS[1]}/{SITE}/"]:
             page.goto(address)
@@ -324,6 +325,7 @@ def test_no_serious_barriers(browser: Browser, served: Served, scheme):
 def test_every_page_fits_a_phone(browser: Browser, served: Served):
     with new_page(browser) as page:
         page.set_viewport_size({"width": 360, "height": 700})
-        for path in ("/", "/search?q=clock", f"/all/*/{SITE}/", "/about", "/help", "/sign-in", "/nothing"):
+        paths = ("/", "/search?q=clock", f"/all/*/{SITE}/", f"/museums/*/{SITE}/", "/versions?url=*.example.org", f"/compare?url={SITE}/")
+        for path in (*paths, "/about", "/help", "/sign-in", "/nothing"):
             page.goto(served.portal + path)
             assert page.evaluate("document.documentElement.scrollWidth") <= 360, path

@@ -1,11 +1,9 @@
 """What other programs ask for: revisits resolved, fuzzy addresses, the description of it all, and a real pywb on top of our index."""
 
 import json
-import os
 import shutil
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -16,11 +14,11 @@ from pathlib import Path
 import pytest
 from museum import EDITIONS, SITE, Served, Warc, ask, make_home, serving
 
+from pywb_beside import PROGRAMS, needs_pywb
 from webdepot.archive import Archive
 from webdepot.services import listing
 from webdepot.services.listing import Form
 
-PYWB = "pywb==2.10.0"
 BODY = b"<title>Clock</title><p>It still runs."
 
 
@@ -72,35 +70,14 @@ def test_everything_is_described(told: tuple[Served, Path]):
 # --- pywb -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def wayback(request: pytest.FixtureRequest) -> str:
-    """pywb's program, in an environment of its own: it wants other versions of what we use too. Made once and kept with pytest's cache."""
-    given = os.environ.get("WEBDEPOT_TEST_PYWB")
-    if given:
-        return str(Path(given, "wayback"))
-    if request.config.cache is None:
-        pytest.skip("pywb's environment is kept in pytest's cache, which is off")
-    folder = request.config.cache.mkdir("pywb")
-    program = folder / "bin" / "wayback"
-    if not program.exists():
-        try:
-            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, capture_output=True, timeout=120)
-            install = [str(folder / "bin" / "pip"), "install", "--quiet", PYWB, "setuptools<81"]
-            subprocess.run(install, check=True, capture_output=True, timeout=400)
-        except (subprocess.SubprocessError, OSError) as error:
-            shutil.rmtree(folder, ignore_errors=True)
-            pytest.skip(f"pywb cannot be installed here: {error}")
-    return str(program)
-
-
 @contextmanager
-def pywb(program: str, folder: Path) -> Iterator[str]:
+def pywb(folder: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     base = f"http://127.0.0.1:{port}"
     with (folder / "log").open("wb") as log:
-        command = [program, "-p", str(port), "-b", "127.0.0.1", "-d", str(folder)]
+        command = [str(PROGRAMS / "wayback"), "-p", str(port), "-b", "127.0.0.1", "-d", str(folder)]
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             for _ in range(600):
@@ -116,8 +93,9 @@ def pywb(program: str, folder: Path) -> Iterator[str]:
             process.wait(timeout=20)
 
 
+@needs_pywb
 @pytest.mark.parametrize("form", ["cdxj", "zipnum", "server"])
-def test_a_real_pywb_sits_on_our_index(told: tuple[Served, Path], wayback: str, tmp_path: Path, form: str):
+def test_a_real_pywb_sits_on_our_index(told: tuple[Served, Path], tmp_path: Path, form: str):
     served, path = told
     place = tmp_path / "collections" / "ours"
     for name in ("archive", "indexes"):
@@ -131,7 +109,7 @@ def test_a_real_pywb_sits_on_our_index(told: tuple[Served, Path], wayback: str, 
             name = "index.cdxj" if form == "cdxj" else "index.cdxj.gz"
             listing.export(archive, place / "indexes" / name, Form(form))
     collection = "theirs" if form == "server" else "ours"
-    with pywb(wayback, tmp_path) as base:
+    with pywb(tmp_path) as base:
         for stamp in EDITIONS[:2]:
             with urllib.request.urlopen(f"{base}/{collection}/{stamp}id_/{SITE}/clock", timeout=30) as answer:
                 assert answer.read() == BODY

@@ -72,6 +72,14 @@ def test_a_collection_has_its_own_versions(served: Served):
     assert ask(f"{served.portal}/other/*/{SITE}/").status == 404
 
 
+def test_a_collection_is_chosen_among_those_that_have_the_address(served: Served):
+    text = ask(f"{served.portal}/museums/2012*/{SITE}/").text
+    assert '<option value="all">' in text and "<option selected>museums</option>" in text
+    assert '<select name="collection">' not in ask(f"{served.portal}/all/*/{SITE}/").text, "there is but one"
+    chosen = ask(f"{served.portal}/versions?url={SITE}/&collection=museums&year=2012&status=")
+    assert (chosen.status, chosen.headers["Location"]) == (303, f"/museums/2012*/{SITE}/")
+
+
 def test_the_frame_stands_on_the_host_of_replay_and_not_on_the_portals(served: Served):
     answer = ask(f"{served.portal}/all/{EDITIONS[1]}/{SITE}/")
     assert (answer.status, answer.headers["Location"]) == (302, f"{served.frame}/all/{EDITIONS[1]}/{SITE}/")

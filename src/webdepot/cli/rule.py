@@ -9,7 +9,7 @@ from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
 from webdepot.errors import InputError
-from webdepot.services import lending, ruling
+from webdepot.services import heeding, lending, ruling
 
 commands = typer.Typer(help="Rules of access: what may be seen, where and when.", no_args_is_help=True)
 
@@ -110,6 +110,25 @@ def _fields(rule: Rule) -> dict[str, Any]:
         "created_by": rule.created_by,
         "created_at": rule.created_at,
     }
+
+
+@commands.command(name="robots", epilog="Example: webdepot rule robots www.example.org --text 'Closed by the site's robots.txt.' --dry-run")
+def robots_(
+    context: typer.Context,
+    site: Annotated[str, typer.Argument(help="Host whose newest archived robots.txt shall be heeded.")],
+    text: Annotated[str, typer.Option(help="Shown to readers where it shuts them out.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say which rules it would make.")] = False,
+    json: Json = False,
+) -> None:
+    """Make rules of what a site's robots.txt shuts out. Those that it made last time are taken back first."""
+    call = call_of(context)
+    with call.archive() as archive:
+        heeded = heeding.heed(archive, site, text=text, dry_run=dry_run)
+    output = call.output(json)
+    for answer, pattern in heeded.patterns:
+        output.result({"answer": answer.value, "pattern": pattern, "made": not dry_run}, f"{answer.value:6}  {plain(pattern)}")
+    for value in heeded.left_out:
+        output.say(f"No rule can say {plain(value)!r}: a star stands in its middle. Add rules by hand where it matters.")
 
 
 @commands.command(epilog="Example: webdepot rule lent")

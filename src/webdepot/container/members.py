@@ -25,7 +25,8 @@ IN_MEMORY_BYTES = 4 << 20
 MAGIC = b"\x1f\x8b\x08"
 _START = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
 _GZIP = 31
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 18
+"""Fetched at a time; a block that stays in the processor's cache while its members are unpacked."""
 # ISA-L copies what it does not need of the input at the end of a member, so the first pieces are small.
 _INPUT_BYTES = 1 << 14
 _TRIAL_BYTES = 512
@@ -107,7 +108,7 @@ class MemberReader:
     def _read_on(self, at: int, data: bytes, unpacker: isal_zlib.Decompress) -> Member:
         parts, size = [data], len(data)
         while size < IN_MEMORY_BYTES:
-            piece = self._input(at, BLOCK_BYTES // 8)
+            piece = self._input(at, BLOCK_BYTES // 2)
             data = unpacker.decompress(piece, IN_MEMORY_BYTES)
             at += len(piece) - len(unpacker.unconsumed_tail)
             parts.append(data)

@@ -71,9 +71,10 @@ def _iter_members(stream: BinaryIO, grammar: Grammar, name: str, reporter: Repor
         member = reader.read(at)
         data, end, torn = member
         if end > 0 and begins(data) and (header_end := header_end_of(data, 0, LONGEST_HEADER_BYTES)) > 0:
-            header = parse(data[:header_end])
+            text = data[:header_end]
+            header = parse(text)
             if not header.problem and header_end + header.length + len(terminator) == len(data) and data.endswith(terminator):
-                yield header.record(data[:header_end], Location(container=name, offset=at, length=end - at), data, header_end)
+                yield header.record(text, Location(container=name, offset=at, length=end - at), data, header_end)
                 at = end
                 continue
         if torn:

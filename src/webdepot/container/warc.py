@@ -38,22 +38,21 @@ def parse(data: bytes) -> Header:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-    pairs = _plain_pairs(text) or _pairs(text)
-    by_name = {name.lower(): value for name, value in reversed(pairs)}
-    fields = Fields(lambda: pairs, by_name)
-    length = _length(by_name.get("content-length"))
+    is_plain = "\n " not in text and "\n\t" not in text and text.count("\r\n") == text.count("\n")
+    fields = Fields(_pairs, text, is_plain=is_plain)
+    length = _length(fields.get("Content-Length"))
     if length < 0:
         return Header(problem="its header has no valid Content-Length")
-    stated = by_name.get("warc-type")
+    stated = fields.get("WARC-Type")
     if not stated:
         return Header(length=length, problem="its header has no WARC-Type")
     kind = _KINDS.get(stated) or _KINDS.get(stated.lower(), RecordKind.UNKNOWN)
-    date = _date(by_name.get("warc-date"))
+    date = _date(fields.get("WARC-Date"))
     if date is None:
         return Header(length=length, problem="its header has no valid WARC-Date")
     if kind is RecordKind.WARCINFO:
         return Header(kind, "", date, fields, length)
-    url = bare(by_name.get("warc-target-uri") or "")
+    url = bare(fields.get("WARC-Target-URI") or "")
     if not url and kind not in _WITHOUT_ADDRESS:
         return Header(length=length, problem=f"it is a {kind} record without WARC-Target-URI")
     return Header(kind, url, date, fields, length)
@@ -62,17 +61,6 @@ def parse(data: bytes) -> Header:
 def bare(address: str) -> str:
     """An address without wget's angle brackets."""
     return address[1:-1] if address[:1] == "<" and address[-1:] == ">" else address
-
-
-def _plain_pairs(text: str) -> list[tuple[str, str]]:
-    """The fields of a header that is written as nearly all are, in a fifth of the time; nothing where it is not."""
-    lines = text.split("\r\n")
-    if "\n " in text or "\n\t" in text or " : " in text or text.count("\n") != len(lines) - 1 or lines[-1] or lines[-2]:
-        return []
-    try:
-        return [(name, value.strip()) for name, value in [line.split(": ", 1) for line in lines[1:-2]]]
-    except ValueError:
-        return []
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:

@@ -183,7 +183,7 @@ class Robots:
 
     def shuts_out(self, origin: str) -> bool:
         """Whether nothing at all may be fetched, for everybody or for us: no page, and no exception is made."""
-        if self.basis is not Basis.RULES or any(kind == "allow" for kind, _ in self._lines):
+        if self.basis is not Basis.RULES or any(kind == "allow" for kind, _ in self.lines):
             return False
         return not self._rules.can_fetch(f"{origin}/", self.agent) and not self._rules.can_fetch(f"{origin}/any/page?at=all", self.agent)
 
@@ -199,7 +199,7 @@ class Robots:
         return Protego.parse(self.text)
 
     @cached_property
-    def _lines(self) -> list[tuple[str, str]]:
+    def lines(self) -> list[tuple[str, str]]:
         """Allow and Disallow lines of our group, or, without one, of the group for everybody."""
         named: list[tuple[str, str]] = []
         general: list[tuple[str, str]] = []
@@ -221,7 +221,7 @@ class Robots:
 
     @cached_property
     def _patterns(self) -> list[tuple[str, re.Pattern[str]]]:
-        return [(value, _pattern(value)) for kind, value in self._lines if kind == "disallow"]
+        return [(value, _pattern(value)) for kind, value in self.lines if kind == "disallow"]
 
     def _line_for(self, url: str) -> str:
         """The longest Disallow line that matches, for the log."""

@@ -7,7 +7,6 @@ their bytes.
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
 from typing import Any
 
 from webdepot import digest as digests
@@ -66,11 +65,14 @@ _Numbers = dict[str, tuple[int, str]]
 
 def numbers_of_keys(connection: sqlite3.Connection, captures: Sequence[Capture]) -> _Numbers:
     """Keys that are new get the next numbers: inside a transaction nobody else gives any. One question for all instead of one for each."""
-    urls = {capture.key: capture.url for capture in reversed(captures)}  # the first of a key counts
+    # The first of a key counts. Numbers follow the keys, as the captures do: rows added in the order of the tree find their place sooner.
+    urls: dict[str, str] = {}
+    for capture in captures:
+        urls.setdefault(capture.key, capture.url)
     numbers: _Numbers = {key: (number, url) for key, number, url in connection.execute(_KNOWN_KEYS, (json.dumps(list(urls)),))}
     following = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM keys").fetchone()[0]
     fresh = [(number, key, urls[key]) for number, key in enumerate((key for key in urls if key not in numbers), start=following)]
-    connection.executemany("INSERT INTO keys VALUES (?, ?, ?)", sorted(fresh, key=itemgetter(1)))
+    connection.executemany("INSERT INTO keys VALUES (?, ?, ?)", fresh)
     numbers |= {key: (number, url) for number, key, url in fresh}
     return numbers
 
@@ -82,7 +84,7 @@ def numbers_of_mimes(connection: sqlite3.Connection, captures: Sequence[Capture]
 
 
 def row_of(capture: Capture, container: int, collection: int, keys: _Numbers, mimes: Mapping[str, int]) -> tuple[Any, ...]:
-    known = digests.parse(capture.digest)
+    digest = digests.find_value(capture.digest)
     key, url = keys[capture.key]
     place, redirect = capture.location, capture.redirect
     return (
@@ -96,7 +98,7 @@ def row_of(capture: Capture, container: int, collection: int, keys: _Numbers, mi
         capture.status,
         mimes[capture.mime],
         # Bytes where we know the algorithm (their length tells which), the text itself where we do not.
-        known.value if known else capture.digest or None,
+        digest if digest is not None else capture.digest or None,
         None if capture.url == url else capture.url,
         redirect or None,
         capture.refers_to_url or None,

@@ -124,8 +124,7 @@ def of_record(record: Record, *, payload_digest: str | None = None) -> Capture:
         head = record.head
         status, mime = head.status if head else 0, mime_of(record)
         location = (head.get("location") or "") if head and 300 <= status < 400 else ""
-    refers_to_url = (record.fields.get("WARC-Refers-To-Target-URI") or "") if record.kind is RecordKind.REVISIT else ""
-    return Capture(
+    capture = Capture(
         key=key_of(record.url),
         timestamp=times.to_timestamp(record.date),
         url=record.url,
@@ -134,10 +133,11 @@ def of_record(record: Record, *, payload_digest: str | None = None) -> Capture:
         mime=mime,
         digest=payload_digest if payload_digest is not None else digest_of(record),
         location=record.location,
-        redirect=_target(record.url, location) if location else "",
-        refers_to_url=refers_to_url.strip("<> "),
-        refers_to_timestamp=_refers_to_timestamp(record) if record.kind is RecordKind.REVISIT else "",
     )
+    if record.kind is RecordKind.REVISIT:
+        refers_to_url = (record.fields.get("WARC-Refers-To-Target-URI") or "").strip("<> ")
+        capture = replace(capture, refers_to_url=refers_to_url, refers_to_timestamp=_refers_to_timestamp(record))
+    return replace(capture, redirect=_target(record.url, location)) if location else capture
 
 
 def stated_digest(record: Record) -> str:

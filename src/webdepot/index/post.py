@@ -12,8 +12,6 @@ import json
 from typing import Any
 from urllib.parse import unquote_plus, urlencode
 
-from python_multipart.multipart import parse_options_header
-
 LONGEST_QUERY = 4096
 MOST_BODY_BYTES = 1 << 16
 _DEEPEST = 100
@@ -29,6 +27,8 @@ def folded(url: str, method: str, content_type: str, body: bytes) -> str:
 
 
 def _query(content_type: str, body: bytes) -> str:
+    from python_multipart.multipart import parse_options_header  # takes longer to load than most containers have need of it
+
     mime, options = parse_options_header(content_type)
     match mime.decode("latin-1"):
         case "application/x-www-form-urlencoded":
@@ -52,6 +52,8 @@ def _binary(body: bytes) -> str:
 
 def _multipart(body: bytes, boundary: bytes) -> str:
     """Names and values of the parts; empty where it cannot be read."""
+    from python_multipart.multipart import parse_options_header
+
     values: list[tuple[str, bytes]] = []
     for part in body.split(b"--" + boundary)[1:] if boundary else []:
         head, mark, value = part.partition(b"\r\n\r\n")

@@ -30,7 +30,7 @@ from webdepot.depot.migration import Conversion
 from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError, WebdepotError
 from webdepot.model import EVERYTHING, Capture, RecordKind
 from webdepot.ports import Position, Span, Tally
-from webdepot.services import lending
+from webdepot.services import lending, reporting
 from webdepot.times import Period, period_of
 from webdepot.url import from_typed, key_range
 from webdepot.url import key as key_of
@@ -65,6 +65,8 @@ class Versions:
     year: int
     """The year whose captures are listed."""
     captures: Sequence[Capture]
+    collections: Sequence[str]
+    """Those that have versions of it which this reader may see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +153,7 @@ def look_up(
         bars=timeline.bars(times),
         year=chosen,
         captures=list(islice(_narrowed(listed, narrowed), MOST_LISTED)),
+        collections=_with_versions(archive, key, gate),
     )
 
 
@@ -325,6 +328,12 @@ def _nothing(archive: Archive, url: str, key: str, collection: str, gate: Gate) 
 def _versions(archive: Archive, key: str, collection: str, gate: Gate, after: Position | None = None) -> Iterator[Capture]:
     found = archive.captures.versions(key, collection=collection, spans=gate.spans, after=after)
     return (capture for capture in found if lookup.is_version(capture))
+
+
+def _with_versions(archive: Archive, key: str, gate: Gate) -> list[str]:
+    """The collections that have any: one seek for each."""
+    names = reporting.collection_names(archive)
+    return [name for name in names if archive.captures.last(key, collection=name, spans=gate.spans) is not None]
 
 
 def _whole_year(year: int) -> Period:

@@ -105,6 +105,11 @@ def collections(archive: Archive) -> list[Collection]:
         return [Collection(name=row[0], harvests=row[1], size_bytes=int(row[2])) for row in connection.execute(chosen)]
 
 
+def collection_names(archive: Archive) -> list[str]:
+    """The names alone, for forms to choose from: asked for with every page."""
+    return [name for name in archive.database.remembered("collections", runs.collections) if name != EVERYTHING]
+
+
 def status(archive: Archive, *, limit: int = 20) -> Status:
     count, size_bytes = _container_totals(archive)
     with archive.database.reading() as connection:

@@ -301,13 +301,13 @@ REPLAY_PAGES = (
 def build_portal(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
     """The portal. With another `frame_url` it sends readers of archived pages there (see `site.Face`)."""
     site = Site(archive=archive, face=Face.PORTAL, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
-    return _app(site, PORTAL_PAGES, portal_headers(replay_url))
+    return _app(site, PORTAL_PAGES, portal_headers(replay_url, site.frame_url))
 
 
 def build_frame(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str) -> Starlette:
     """Nothing but the frame around archived pages."""
     site = Site(archive=archive, face=Face.FRAME, portal_url=portal_url, frame_url=frame_url, replay_url=replay_url)
-    return _app(site, FRAME_PAGES, portal_headers(replay_url))
+    return _app(site, FRAME_PAGES, portal_headers(replay_url, site.frame_url))
 
 
 def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:

@@ -42,7 +42,7 @@ def pictures(request: Request) -> Response:
         small=lambda picture: site.replay_url + small_path(asked.collection, picture),
         more=asked.link("/search/images", offset=found.next_offset) if found and found.next_offset else "",
     )
-    policy = portal_headers(site.replay_url)["Content-Security-Policy"]
+    policy = portal_headers(site.replay_url, site.frame_url)["Content-Security-Policy"]
     response.headers["Content-Security-Policy"] = policy.replace("img-src 'self'", f"img-src 'self' {site.replay_url}")
     return response
 

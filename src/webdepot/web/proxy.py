@@ -23,7 +23,7 @@ from webdepot.access.replay import headers as replay_headers
 from webdepot.errors import InputError, WebdepotError
 from webdepot.index import post
 from webdepot.model import EVERYTHING
-from webdepot.services import replaying
+from webdepot.services import replaying, reporting
 from webdepot.services.replaying import NotKept, Replayed
 from webdepot.times import from_http, from_timestamp, period_of, to_timestamp
 from webdepot.url import Url, find_canonical
@@ -198,7 +198,8 @@ async def _chosen(request: Request) -> Response:
 
 
 def _shown(request: Request, wrong: str) -> Response:
-    config, choice, spoken = site_of(request).archive.config.web, _choice(request), language_of(request)
+    archive, choice, spoken = site_of(request).archive, _choice(request), language_of(request)
+    config = archive.config.web
     moment = from_timestamp(choice.timestamp or config.proxy_date) if choice.timestamp or config.proxy_date else None
     return render(
         request,
@@ -207,7 +208,9 @@ def _shown(request: Request, wrong: str) -> Response:
         headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"},
         heading=spoken.texts["proxy.title"],
         date=f"{moment:%Y-%m-%d}" if moment else "",
+        now=spoken.say("proxy.now", date=spoken.date(to_timestamp(moment))) if moment else spoken.texts["proxy.now_newest"],
         collection=choice.collection or config.proxy_collection,
+        collections=sorted({*reporting.collection_names(archive), choice.collection} - {"", EVERYTHING}),
         wrong=spoken.texts[wrong] if wrong else "",
     )
 

@@ -204,7 +204,7 @@ def _answer(request: Request, found: Address, opened: Replayed, *, for_worker: b
     headers += _location(found, opened, for_worker=for_worker)
     if for_worker:
         # The one header that a page can read of all its parts: the banner tells which of them are from another time.
-        headers.append(("Server-Timing", f'captured;desc="{opened.capture.timestamp}"'))
+        headers += [("Server-Timing", f'captured;desc="{opened.capture.timestamp}"'), replay_headers.CONNECTIONS]
         headers += [("X-Redirect-Status", str(status)), ("X-Redirect-StatusText", opened.head.reason[:100] if opened.head else "OK")]
         status = 206 if status == 206 else 200
     else:

@@ -15,10 +15,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def portal_headers(replay_url: str) -> Mapping[str, str]:
+def portal_headers(replay_url: str, frame_url: str) -> Mapping[str, str]:
+    # Browsers hold the redirects behind a form to its policy too: who signs in to see an archived page is led on to the frame around it.
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
-        f"manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; frame-src {replay_url}"
+        f"manifest-src 'self'; form-action 'self' {frame_url}; base-uri 'none'; frame-ancestors 'none'; frame-src {replay_url}"
     )
     return {
         "Content-Security-Policy": policy,

@@ -41,7 +41,7 @@ def look_up(request: Request) -> Response:
         return _addresses(request, collection.lower(), typed.strip())
     if any(request.query_params.get(name) for name in ("status", "type", "changed")):
         return _versions(request, found)
-    return RedirectResponse(address.path_of(collection, "*", url), status_code=303)
+    return RedirectResponse(address.path_of(collection, f"{_year(request)}*", url), status_code=303)
 
 
 def archived(request: Request) -> Response:
@@ -113,12 +113,17 @@ def _narrowed(request: Request) -> Narrowed:
     return Narrowed(status=given.get("status", "")[:3], mime=given.get("type", "").lower()[:100], changed_only=bool(given.get("changed")))
 
 
+def _year(request: Request) -> str:
+    """The year that the form asks for, or none; on an archived address the query is the address's own."""
+    asked = "" if getattr(request.state, "is_archived", False) else request.query_params.get("year", "")
+    return asked if asked.isascii() and asked.isdigit() and len(asked) == 4 else ""
+
+
 def _versions(request: Request, found: Address) -> Response:
     archive = site_of(request).archive
     if split_wildcard(found.url)[1] is not Match.EXACT:
         return RedirectResponse("/versions?" + urlencode({"url": found.url, "collection": found.collection}), status_code=302)
-    asked = "" if getattr(request.state, "is_archived", False) else request.query_params.get("year", "")
-    stamp = found.timestamp or (asked if asked.isascii() and asked.isdigit() and len(asked) == 4 else "")
+    stamp = found.timestamp or _year(request)
     year, narrowed = int(stamp) if stamp else None, _narrowed(request)
     try:
         versions = replaying.look_up(

@@ -28,7 +28,8 @@ RENAMED = frozenset(
     """
     accept-ch access-control-allow-credentials access-control-allow-headers access-control-allow-methods
     access-control-allow-origin access-control-expose-headers access-control-max-age age alt-svc authentication-info
-    cache-control clear-site-data content-location content-security-policy content-security-policy-report-only critical-ch
+    cache-control clear-site-data connection-allowlist connection-allowlist-report-only
+    content-location content-security-policy content-security-policy-report-only critical-ch
     cross-origin-embedder-policy cross-origin-embedder-policy-report-only cross-origin-opener-policy
     cross-origin-opener-policy-report-only cross-origin-resource-policy date document-policy etag expect-ct expires
     feature-policy last-modified link location memento-datetime nel no-vary-search observe-browsing-topics origin-agent-cluster
@@ -58,6 +59,9 @@ def page_policy(replay_url: str, frame_url: str) -> str:
 
 RAW_POLICY = "sandbox; default-src 'none'; img-src 'self' data:; media-src 'self' data:; style-src 'unsafe-inline'; form-action 'none'"
 """Of a raw capture opened by itself: it may be looked at, it may not act."""
+CONNECTIONS = ("Connection-Allowlist", "(response-origin)")
+"""With every part of a page rewritten in the browser: whatever it does, peer connections, preconnections and look-ups of names included,
+which no Content-Security-Policy reaches, the browser connects to nobody but us (https://wicg.github.io/connection-allowlists/)."""
 WORKER_POLICY = "default-src 'self'; connect-src 'self' data: blob:"
 """Of the replay worker: whatever an archived script tells it, it can ask nobody but us."""
 

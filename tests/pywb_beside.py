@@ -1,0 +1,14 @@
+"""pywb in an environment of its own, beside ours: it wants other versions of what we use.
+
+`make install-test` makes it in `.pywb`; another place can be named in WEBDEPOT_PYWB. Where it is not, tests say so and are skipped.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(os.environ.get("WEBDEPOT_PYWB", Path(__file__).parents[1] / ".pywb")) / "bin"
+needs_pywb = pytest.mark.skipif(
+    not (PROGRAMS / "wayback").exists(), reason=f"pywb is not installed in {PROGRAMS.parent}; make install-test does that"
+)
