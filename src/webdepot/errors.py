@@ -5,7 +5,8 @@
     ├── InputError                2     400   something given to us (URL, file, form, query) is wrong
     ├── NotFound                  1     404   the named thing does not exist
     ├── Withdrawn                 1     410   it was here and was withdrawn; it will not come back
-    ├── NotPermitted              3     403   a rule, a role or an owner's answer forbids it
+    ├── NotPermitted              3     403   a role, a person's decision or an owner's answer forbids it
+    │   └── Closed                3     451   a rule of access closes it to whoever asks (RFC 7725)
     ├── Conflict                  4     409   somebody else holds it, or it exists already in another form
     ├── RemoteError               5     502   another machine failed; `retry` says whether to try again
     ├── CorruptData               6     500   bytes of ours are not what they were; `where` says which
@@ -53,6 +54,11 @@ class NotPermitted(WebdepotError):
     code = "not-permitted"
     exit_status = 3
     http_status = 403
+
+
+class Closed(NotPermitted):
+    code = "closed"
+    http_status = 451
 
 
 class Conflict(WebdepotError):

@@ -12,9 +12,10 @@ from playwright.sync_api import Page, sync_playwright
 
 from letters import LetterBox, box_running
 from webdepot import accounts
+from webdepot.access.policy import RuleAnswer
 from webdepot.accounts import Role
 from webdepot.archive import Archive
-from webdepot.services import selecting
+from webdepot.services import ruling, selecting
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{7*7}}"
@@ -188,6 +189,27 @@ def test_a_template_and_the_criteria_are_changed_with_care(office: Served, cooki
         finally:
             # The other tests of this office, in whatever order, answer the criteria that came with the program.
             selecting.set_criteria(archive, before)
+
+
+def test_a_lacking_role_is_403_and_a_rule_of_access_451(office: Served, cookies):
+    given = {"code-0": "ours", "question-0": "Ours?", "kind-0": "yes-no", "weight-0": "2", "required-0": "1", "roles-0": "reviewer"}
+    with office.archive() as archive:
+        dossier, _ = selecting.enter(archive, selecting.draft(["https://roles.example/"]))
+        before = selecting.criteria_of(archive)
+        assert post(office, "/criteria", cookies["administrator"], **given).status == 303
+        try:
+            answer = {"answer-ours": "1", "reason-ours": "because"}
+            refused = post(office, f"/targets/{dossier.id}/answers", cookies["curator"], **answer)
+            assert refused.status == 403 and "Only reviewer may answer" in refused.text
+            assert post(office, f"/targets/{dossier.id}/answers", cookies["reviewer"], **answer).status == 303
+        finally:
+            selecting.set_criteria(archive, before)
+        closed = ruling.add(archive, f"{SITE}/news.html", answer=RuleAnswer.REFUSE, public_text="Closed.")
+        try:
+            assert ask(f"{office.portal}/all/*/{SITE}/news.html").status == 451
+        finally:
+            for rule in closed:
+                ruling.remove(archive, rule.id)
 
 
 @pytest.fixture(scope="module")

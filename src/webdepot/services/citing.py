@@ -17,7 +17,7 @@ def find_urn(archive: Archive, capture: Capture) -> str:
 
 
 def cite(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader, address: str) -> Citation:
-    """The citation of the version closest to a moment; `address` is where the portal shows it. NotFound or NotPermitted with words."""
+    """The citation of the version closest to a moment; `address` is where the portal shows it. NotFound or Closed with words."""
     place = replaying.find_place(archive, url, timestamp, collection=collection, reader=reader)
     return of_place(archive, place, address=address)
 

@@ -50,7 +50,7 @@ class Comparison:
 def run(archive: Archive, url: str, at: str, other: str, *, collection: str, reader: Reader) -> Comparison:
     """The versions closest to two moments, the earlier first; without `other` the one before `at`, or after it where it is the first.
 
-    NotFound or NotPermitted with words; NotFound too where there is but one version.
+    NotFound or Closed with words; NotFound too where there is but one version.
     """
     one = replaying.find_place(archive, url, at, collection=collection, reader=reader)
     wanted = other or next((step.timestamp for step in (one.steps.previous, one.steps.next) if step), "")

@@ -148,7 +148,7 @@ def _find(archive: Archive, url: str, timestamp: str, *, reader: Reader, collect
 
 
 def thumbnail(archive: Archive, url: str, timestamp: str, *, reader: Reader, collection: str = EVERYTHING) -> bytes:
-    """A small JPEG of an archived picture; NotFound where there is none, or none can be made of it, NotPermitted where it is closed."""
+    """A small JPEG of an archived picture; NotFound where there is none, or none can be made of it, Closed where a rule closes it."""
     capture = replaying.find_closest(archive, url, timestamp, collection=collection, reader=reader)
     path = _cached(archive, capture)
     with suppress(FileNotFoundError):

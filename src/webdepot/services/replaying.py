@@ -27,7 +27,7 @@ from webdepot.container.http import HttpHead
 from webdepot.container.reader import Record, read_record
 from webdepot.depot import migration
 from webdepot.depot.migration import Conversion
-from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError, WebdepotError
+from webdepot.errors import Closed, CorruptData, NotFound, NotPermitted, RemoteError, WebdepotError
 from webdepot.model import EVERYTHING, Capture, RecordKind
 from webdepot.ports import Position, Span, Tally
 from webdepot.services import lending, reporting
@@ -132,7 +132,7 @@ def look_up(
     year: int | None = None,
     narrowed: Narrowed = Narrowed(),  # noqa: B008 - frozen value
 ) -> Versions:
-    """The versions of an address however it was typed; InputError when it is none, NotFound or NotPermitted with words."""
+    """The versions of an address however it was typed; InputError when it is none, NotFound or Closed with words."""
     key = key_of(from_typed(typed))
     gate = gate_of(archive, key, reader)
     captures = archive.captures
@@ -176,7 +176,7 @@ def near_by(archive: Archive, typed: str, *, reader: Reader, collection: str = E
 
 
 def find_place(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Place:
-    """The version closest to a moment and what stands around it; NotFound or NotPermitted with words."""
+    """The version closest to a moment and what stands around it; NotFound or Closed with words."""
     capture, gate = _closest(archive, url, timestamp, collection, reader)
     is_lent = lending.hold(archive, capture, reader)
     days = archive.captures.tally(capture.key, digits=8, collection=collection, spans=gate.spans)
@@ -198,7 +198,7 @@ def find_place(archive: Archive, url: str, timestamp: str, *, collection: str, r
 
 
 def find_closest(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Capture:
-    """The version that `open_capture` would open; NotFound or NotPermitted with words."""
+    """The version that `open_capture` would open; NotFound or Closed with words."""
     return _closest(archive, url, timestamp, collection, reader)[0]
 
 
@@ -223,7 +223,7 @@ def count_versions(archive: Archive, url: str, *, collection: str, reader: Reade
 def open_capture(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader, at_hand_only: bool = False) -> Replayed:
     """Open the version closest to a moment.
 
-    NotFound when there is none, NotPermitted when a rule refuses it, InUse when one reader at a time may see it and another does,
+    NotFound when there is none, Closed when a rule refuses it, InUse when one reader at a time may see it and another does,
     CorruptData when its bytes are not where the index says. With `at_hand_only` NotAtHand unless it is opened in next to no time, for
     callers that must not wait.
     """
@@ -314,14 +314,14 @@ def _closest(archive: Archive, url: str, timestamp: str, collection: str, reader
     return capture, gate
 
 
-def _nothing(archive: Archive, url: str, key: str, collection: str, gate: Gate) -> NotFound | NotPermitted:
+def _nothing(archive: Archive, url: str, key: str, collection: str, gate: Gate) -> NotFound | Closed:
     """Why there is nothing to show: refused by a rule, only redirects to itself, or not kept at all."""
     where = "in this archive" if collection == EVERYTHING else f"in the collection {collection}"
     if archive.captures.last(key, collection=collection, spans=gate.spans) is not None:
         return NotFound(f"{url} is kept {where} only as a redirect to itself, so there is no page to show.")
     capture = archive.captures.last(key, collection=collection)
     if capture is not None and (reason := gate.visible(capture).reason):
-        return NotPermitted(reason)
+        return Closed(reason)
     return NotKept(f"{url} is not kept {where}.")
 
 

@@ -8,16 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from webdepot.access.replay.headers import RAW_POLICY
-from webdepot.errors import NotPermitted, WebdepotError
+from webdepot.errors import WebdepotError
 from webdepot.services.lending import InUse
 from webdepot.web.address import BadAddress
 from webdepot.web.language import Language
 from webdepot.web.site import Face, language_of, render, site_of
 
 log = logging.getLogger(__name__)
-
-LEGAL = 451
-"""RFC 7725: a rule of access refuses it."""
 
 
 def problem(request: Request, status: int, words: str) -> Response:
@@ -41,15 +38,11 @@ def words_for(request: Request, error: WebdepotError) -> str:
     return language_of(request).say(error.key, **error.values) if isinstance(error, (BadAddress, InUse)) else str(error)
 
 
-def status_for(error: WebdepotError) -> int:
-    return LEGAL if isinstance(error, NotPermitted) else error.http_status
-
-
 def on_webdepot_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, WebdepotError)  # noqa: S101 - registered for it alone
     if error.http_status >= 500:
         log.error("request failed", extra={"path": request.url.path[:500], "error": str(error)})
-    return problem(request, status_for(error), words_for(request, error))
+    return problem(request, error.http_status, words_for(request, error))
 
 
 def on_http_error(request: Request, error: Exception) -> Response:

@@ -34,7 +34,7 @@ from webdepot.url import find_canonical
 from webdepot.web import address, timemap
 from webdepot.web.address import Address
 from webdepot.web.openapi import ADDRESS, COLLECTION, NOT_KEPT, on_replay, parameter
-from webdepot.web.problems import heading, status_for, words_for
+from webdepot.web.problems import heading, words_for
 from webdepot.web.site import Site, language_of, reader_of, render, site_of
 
 PIECE_BYTES = 1 << 18
@@ -305,7 +305,7 @@ class Streamed(Response):
 
 def not_there(request: Request, found: Address, error: WebdepotError) -> Response:
     """A missing capture: a page for people, one line for everything else."""
-    status = status_for(error)
+    status = error.http_status
     if "text/html" not in request.headers.get("accept", ""):
         return PlainTextResponse(words_for(request, error) + "\n", status_code=status)
     spoken = language_of(request)

@@ -185,7 +185,7 @@ def _target(request: Request) -> TargetId:
 
 
 def _status(error: Exception) -> int:
-    return error.http_status if isinstance(error, (InputError, Conflict)) else 403 if isinstance(error, NotPermitted) else 400
+    return error.http_status if isinstance(error, (InputError, Conflict, NotPermitted)) else 400
 
 
 def _day(text: str) -> date | None:

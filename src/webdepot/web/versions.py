@@ -19,7 +19,7 @@ from webdepot.web import address, charts, passes, still
 from webdepot.web.address import Address
 from webdepot.web.charts import DrawnBar
 from webdepot.web.language import CODES
-from webdepot.web.problems import problem, status_for, words_for
+from webdepot.web.problems import problem, words_for
 from webdepot.web.site import LANGUAGE_COOKIE, Face, here, language_of, local_path, person_of, reader_by_network, reader_of, render, site_of
 
 UNSANDBOXED_TYPES = frozenset({"application/pdf"})
@@ -181,7 +181,7 @@ def _pass_for(request: Request, capture: Capture) -> str:
 def _true_status(place: replaying.Place) -> int:
     """What machines that ask for the framed page are told: a version that was an error then is one still, and so is one we cannot read."""
     if place.failure is not None:
-        return status_for(place.failure)
+        return place.failure.http_status
     return place.capture.status if 400 <= place.capture.status < 600 else 200
 
 
