@@ -18,6 +18,7 @@ from webdepot.accounts import Role
 from webdepot.archive import Archive
 
 PASSWORD = "bench bench bench"
+TYPING_S = 4.0
 SERVER = """
 import json, sys
 from pathlib import Path
@@ -60,6 +61,10 @@ def _served(home: Path) -> Iterator[http.client.HTTPConnection]:
 
 
 def _sign_in(client: http.client.HTTPConnection) -> str:
+    """As a person does: the form first, and some seconds to type."""
+    client.request("GET", "/sign-in")
+    client.getresponse().read()
+    time.sleep(TYPING_S)
     body = urlencode({"name": "bench", "password": PASSWORD, "to": "/"})
     client.request("POST", "/sign-in", body, {"Content-Type": "application/x-www-form-urlencoded"})
     answer = client.getresponse()

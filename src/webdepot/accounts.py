@@ -10,7 +10,7 @@ curator        selects, asks owners, plans, harvests
 
 import hashlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -468,7 +468,7 @@ def _roles(kept: Iterable[str]) -> frozenset[Role]:
     return frozenset(role for name in kept for role in ((Role.CURATOR, Role.REVIEWER) if name == "rights officer" else (Role(name),)))
 
 
-def _note(connection: Connection, name: str, action: str, now: datetime, by: str, *, detail: dict[str, object] | None = None) -> None:
+def _note(connection: Connection, name: str, action: str, now: datetime, by: str, *, detail: Mapping[str, object] | None = None) -> None:
     append(connection, Event(at=now, agent=by or "webdepot", action=action, subject_kind="person", subject=name, detail=detail or {}))
 
 

@@ -28,6 +28,7 @@ events = Table(
     Index("ix_events_agent_id", "agent", "id"),
     Index("ix_events_action_id", "action", "id"),
     Index("ix_events_at", "at", "id"),
+    Index("ix_events_outcome_id", "outcome", "id"),
 )
 
 
@@ -65,7 +66,7 @@ class Asked:
     """Up to but without this moment."""
 
 
-def difference(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, object]:
+def difference(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, dict[str, object]]:
     """The detail of a change: what it was and what it is, of the fields that differ alone."""
     names = [name for name in dict.fromkeys((*before, *after)) if before.get(name) != after.get(name)]
     return {

@@ -14,7 +14,8 @@ from webdepot.model import EVERYTHING, Purpose
 from webdepot.selection.criteria import SCALE, Judgement, Kind
 from webdepot.selection.states import TargetState
 from webdepot.selection.targets import Dossier, Filter, Origin, Sort, Strategy
-from webdepot.services import enlisting, selecting
+from webdepot.services import asking, cataloguing, enlisting, portraying, selecting
+from webdepot.services.portraying import Form
 
 commands = typer.Typer(help="Sites: nominate, judge, select; lists as CSV.", no_args_is_help=True)
 Which = Annotated[str, typer.Argument(help="Number, name or address of the site.")]
@@ -143,6 +144,33 @@ def decide(
         day = day_of(look_again_on) if look_again_on else None
         moved = selecting.decide(archive, dossier.id, act, reason=reason, look_again_on=day)
     call.output(json).result(fields(moved), f"{plain(moved.name)} is {moved.state.value}.")
+
+
+@commands.command(epilog="Example: webdepot target describe 12 genre=museum creators='J. Uurwerk' keywords=clocks keywords=hours")
+def describe(
+    context: typer.Context,
+    target: Which,
+    values: Annotated[
+        list[str] | None, typer.Argument(help=f"FIELD=VALUE, several times for lists: {', '.join(portraying.FIELDS)}.")
+    ] = None,
+    from_site: Annotated[bool, typer.Option("--from-site", help="Fill it from the site's own words in its newest version.")] = False,
+    form: Annotated[Form | None, typer.Option(help="Print the record in this form instead.")] = None,
+    json: Json = False,
+) -> None:
+    """The catalogue record of a site: show it, fill it, write it out. What a person wrote is not written over by the site's words."""
+    call = call_of(context)
+    with call.archive() as archive:
+        dossier = selecting.find(archive, target)
+        given = portraying.given_in(values or ())
+        record = portraying.take_over(archive, dossier.id) if from_site else cataloguing.site_record(archive, dossier.target)
+        record = cataloguing.write(archive, record.key, given) if given else record
+        if form is not None:
+            sys.stdout.write(portraying.as_text(archive, record.key, form, portal_url=asking.portal_address(archive, "")))
+            return
+    told = {name: getattr(record, name) for name in portraying.FIELDS}
+    lines = [f"{name:13} {plain('; '.join(value) if isinstance(value, tuple) else value)}" for name, value in told.items() if value]
+    shown = {"key": record.key, "urn": record.urn, **told, "sources": dict(record.sources)}
+    call.output(json).result(shown, "\n".join([f"[bold]{plain(record.key)}[/bold]  {record.urn}", *lines]))
 
 
 @commands.command(name="import", epilog="Example: webdepot target import sites.csv --dry-run")

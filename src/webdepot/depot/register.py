@@ -33,7 +33,7 @@ _NOT_TAKEN = frozenset(
         *("alembic_version", "sessions", "events"),
         *("harvests", "containers", "packages", "copies", "copy_tallies", "depot_growth", "tombstones", "conversions"),
         *("findings", "judgements", "identifications", "surveys", "format_counts"),
-        *("partner_runs", "partner_records", "catalogue_sets"),
+        *("partner_runs", "partner_records", "catalogue_sets", "catalogue_words"),
     )
 )
 _SECRET = re.compile(r"password|secret|token|api_?key")

@@ -19,9 +19,10 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Text, cast, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 
 from webdepot.errors import CorruptData, NotFound
+from webdepot.exchange import catalogue_words
 from webdepot.exchange.tables import catalogue, catalogue_sets
 from webdepot.model import TargetId
 from webdepot.times import from_iso
@@ -41,6 +42,10 @@ class Level(StrEnum):
     ARTICLE = "article"
     MONOGRAPH = "monograph"
     THESIS = "thesis"
+
+
+WORKS = (Level.SITE, Level.JOURNAL, Level.MONOGRAPH, Level.THESIS)
+"""Levels that are works as such; the others are parts of one."""
 
 
 class Access(StrEnum):
@@ -133,6 +138,7 @@ def put(connection: Connection, record: Record) -> Record:
     else:
         connection.execute(update(catalogue).where(catalogue.c.key == record.key).values(**values))
     _put_sets(connection, record)
+    _put_words(connection, record)
     return record
 
 
@@ -227,7 +233,7 @@ def listed(
     connection: Connection,
     *,
     words: Sequence[str] = (),
-    levels: Sequence[Level] = (),
+    levels: Sequence[Level] = WORKS,
     creator: str = "",
     genre: str = "",
     keyword: str = "",
@@ -235,28 +241,24 @@ def listed(
     limit: int = 100,
     after: str = "",
 ) -> list[Record]:
-    """Records that are not withdrawn, by title; a page goes on behind the key of its last record."""
-    chosen = select(catalogue).where(catalogue.c.withdrawn_at.is_(None))
-    if levels:
-        chosen = chosen.where(catalogue.c.level.in_([level.value for level in levels]))
-    for word in words:
-        anywhere = [catalogue.c[name] for name in ("title", "subtitle", "responsibility", "publisher", "genre", "abstract", "urn")]
-        in_lists = (catalogue.c.creators, catalogue.c.contributors, catalogue.c.keywords, catalogue.c.addresses)
-        matching = [column.icontains(word, autoescape=True) for column in anywhere]
-        matching += [_text(column).icontains(_in_json(word), autoescape=True) for column in in_lists]
-        chosen = chosen.where(or_(*matching))
-    for column, value in ((catalogue.c.creators, creator), (catalogue.c.keywords, keyword)):
-        if value:
-            chosen = chosen.where(_text(column).icontains(_in_json(value), autoescape=True))
-    if genre:
-        chosen = chosen.where(catalogue.c.genre == genre)
-    if collection:
-        chosen = chosen.where(catalogue.c.collection == collection)
+    """Works that are not withdrawn, by title; a page goes on behind the key of its last record. Words are found by their beginnings."""
+    asked = catalogue_words.wanted(words=words, creator=creator, genre=genre, keyword=keyword)
     start = find(connection, after) if after else None
+    where = [catalogue.c.withdrawn_at.is_(None)]
+    if collection:
+        where.append(catalogue.c.collection == collection)
     if start is not None:
-        chosen = chosen.where((catalogue.c.title > start.title) | ((catalogue.c.title == start.title) & (catalogue.c.key > start.key)))
-    rows = connection.execute(chosen.order_by(catalogue.c.title, catalogue.c.key).limit(limit)).mappings()
-    return [from_row(row) for row in rows]
+        where += [catalogue.c.title >= start.title, (catalogue.c.title > start.title) | (catalogue.c.key > start.key)]
+    rare = catalogue_words.rare(connection, asked) if asked else None
+    if rare is not None:
+        where.append(catalogue.c.key.in_(rare))
+    where += [catalogue_words.has(one) for one in asked]
+    found: list[Record] = []
+    for level in levels:
+        # One level after the other: each goes along the index of its titles.
+        chosen = select(catalogue).where(catalogue.c.level == level.value, *where).order_by(catalogue.c.title, catalogue.c.key).limit(limit)
+        found += [from_row(row) for row in connection.execute(chosen).mappings()]
+    return sorted(found, key=lambda record: (record.title, record.key))[:limit]
 
 
 def iter_all(connection: Connection, *, changed_since: datetime | None = None) -> Iterator[Record]:
@@ -336,11 +338,18 @@ def stamp(now: datetime, *, size_bytes: int = 0) -> datetime:
     return ahead.replace(microsecond=0)
 
 
-def restore_sets(connection: Connection) -> None:
-    """The sets of every record again, from the records."""
+def restore_derived(connection: Connection) -> None:
+    """The sets and words of every record again, from the records."""
     connection.execute(delete(catalogue_sets))
     for record in list(iter_all(connection)):
         _put_sets(connection, record)
+        _put_words(connection, record)
+
+
+def _put_words(connection: Connection, record: Record) -> None:
+    if record.level in WORKS:
+        shown = {} if record.withdrawn_at else {each.name: getattr(record, each.name) for each in fields(Record)}
+        catalogue_words.put(connection, record.key, shown)
 
 
 def _put_sets(connection: Connection, record: Record) -> None:
@@ -376,12 +385,3 @@ def _plain(value: object) -> object:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     return list(value) if isinstance(value, tuple) else value
-
-
-def _text(column: ColumnElement[Any]) -> ColumnElement[str]:
-    return cast(column, Text)
-
-
-def _in_json(word: str) -> str:
-    """As the word stands inside a JSON text, which writes letters beyond ASCII by number."""
-    return json.dumps(word)[1:-1]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from html.parser import HTMLParser
 
 READ_CHARACTERS = 200_000
-LONGEST = {"title": 300, "abstract": 4000}
+LONGEST = {"title": 300, "abstract": 4000, "genre": 100}
 MOST_VALUES = 40
 _TAGS: Mapping[str, tuple[str, ...]] = {
     "title": ("dc.title", "dcterms.title", "og:site_name", "application-name"),

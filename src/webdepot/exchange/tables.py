@@ -46,6 +46,16 @@ catalogue = Table(
     Column("withdrawn_reason", Text, nullable=False),
     Index("ix_catalogue_changed_at_key", "changed_at", "key"),
     Index("ix_catalogue_is_object_changed_at_key", "is_object", "changed_at", "key"),
+    Index("ix_catalogue_level_title_key", "level", "title", "key"),
+)
+
+catalogue_words = Table(
+    "catalogue_words",
+    metadata,
+    Column("key", String(100), primary_key=True),
+    Column("field", String(10), primary_key=True),
+    Column("word", String(60), primary_key=True),
+    Index("ix_catalogue_words_word", "field", "word", "key"),
 )
 
 catalogue_sets = Table(

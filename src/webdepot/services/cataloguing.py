@@ -18,7 +18,7 @@ from webdepot.exchange import catalogue, dublin_core, incoming, transfer, urn
 from webdepot.exchange.catalogue import EDITABLE, Access, Level, Record, Source
 from webdepot.exchange.transfer import Form, Transfer
 from webdepot.model import Package, Target, TargetId
-from webdepot.provenance import Event, append
+from webdepot.provenance import Event, append, difference
 from webdepot.selection import targets
 from webdepot.services import auditing, keeping, titling
 from webdepot.times import from_iso, to_timestamp
@@ -113,7 +113,7 @@ def listed(
     archive: Archive,
     *,
     words: str = "",
-    levels: Sequence[Level] = (Level.SITE, Level.JOURNAL, Level.MONOGRAPH, Level.THESIS),
+    levels: Sequence[Level] = catalogue.WORKS,
     creator: str = "",
     genre: str = "",
     keyword: str = "",
@@ -176,7 +176,7 @@ def write(
             subject_kind="title",
             subject=written.key,
             message=", ".join(sorted(wanted)),
-            detail={"source": source.value},
+            detail={**difference({name: getattr(before, name) for name in wanted}, wanted), "source": source.value},
         )
         append(connection, event)
     return written

@@ -11,7 +11,7 @@ from webdepot.access import closed, rules
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.exchange import catalogue
-from webdepot.exchange.catalogue import Level, Record
+from webdepot.exchange.catalogue import Record
 from webdepot.index.words import tokens
 from webdepot.model import EVERYTHING
 from webdepot.ports import TextQuery
@@ -19,7 +19,6 @@ from webdepot.url import host_of
 from webdepot.url import key as key_of
 
 MOST_SLICES = 12
-_WORKS = (Level.SITE, Level.JOURNAL, Level.MONOGRAPH, Level.THESIS)
 _MOST_READ, _MOST_SITES = 200, 500
 _NOWHERE = "nothing.invalid"
 
@@ -87,7 +86,7 @@ def _matching(archive: Archive, words: Sequence[str], told: Sequence[tuple[str, 
     """The database finds letters anywhere; here they must be whole words."""
     parts = [word for _, text in told for word in tokens(text)]
     with archive.database.reading() as connection:
-        read = catalogue.listed(connection, words=[*words, *parts], levels=_WORKS, limit=limit)
+        read = catalogue.listed(connection, words=[*words, *parts], limit=limit)
     return [record for record in read if _says(record, words, told)]
 
 

@@ -29,11 +29,12 @@ from webdepot.exchange import catalogue, dublin_core, transfer
 from webdepot.formats import results
 from webdepot.harvest import runs
 from webdepot.index import entry
-from webdepot.model import Answer, Capture, ContainerState, Harvest, HarvestId, HarvestState, Package, Verdict
+from webdepot.model import Answer, Capture, ContainerState, Harvest, HarvestId, HarvestKind, HarvestState, Package, Verdict
 from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import records
 from webdepot.selection import targets
 from webdepot.services import auditing, harvesting, ingesting, titling
+from webdepot.services.introducing import StartPage
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import from_iso
 
@@ -185,9 +186,17 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         verdict = records.find_verdict(connection, harvest.id)
         surveys = results.facts_of(connection, harvest.id)
     containers = _containers(archive, harvest.id)
-    rows.write_captures(folder / "captures.cdxj.gz", _iter_captures(archive, containers))
+    start = StartPage(() if harvest.kind is HarvestKind.IMPORT else harvest.seeds)
+    rows.write_captures(folder / "captures.cdxj.gz", start.watch(_iter_captures(archive, containers)))
     identifier = package.id_of(harvest.id)
-    levels, handed_over = titling.levels_for(archive, target, harvest, folder, containers)
+    levels, handed_over = titling.levels_for(
+        archive,
+        target,
+        harvest,
+        folder,
+        containers,
+        said=start.words({each.name: each.path for each in containers}, archive.config.archive.languages),
+    )
     own = levels[-1]
     title = f"{own.title}, {own.date}" if own.date else own.title
     described = dublin_core.of_levels(levels, identifiers=(identifier,))

@@ -1,19 +1,20 @@
 """Describing a site: what its own start page says, completed by a person; and the record in the formats of others (mission K22, X10)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from enum import StrEnum
 
 from lxml import etree
 
 from webdepot.access.policy import Reader
-from webdepot.access.replay.body import negotiated
 from webdepot.access.replay.rewrite import text_of
 from webdepot.archive import Archive
-from webdepot.errors import WebdepotError
-from webdepot.exchange import dublin_core, marc, meta_tags, schema_org
+from webdepot.errors import InputError, WebdepotError
+from webdepot.exchange import dublin_core, marc, schema_org
 from webdepot.exchange.addresses import Addresses
 from webdepot.exchange.catalogue import Record, Source
 from webdepot.model import EVERYTHING, TargetId
-from webdepot.services import cataloguing, replaying, selecting
+from webdepot.services import cataloguing, introducing, replaying, selecting
+from webdepot.services.introducing import Values
 from webdepot.times import to_timestamp
 
 FIELDS = (
@@ -35,8 +36,14 @@ FIELDS = (
 )
 """What a person fills in; other fields come from the harvest."""
 LISTED = frozenset({"creators", "contributors", "keywords", "ddc", "languages"})
-READ_BYTES = 400_000
-Values = Mapping[str, str | tuple[str, ...]]
+
+
+class Form(StrEnum):
+    """Forms of others in which a record is written."""
+
+    MARCXML = "marcxml"
+    DUBLIN_CORE = "dc"
+    JSON_LD = "jsonld"
 
 
 def own_words(archive: Archive, target: TargetId) -> Values:
@@ -50,13 +57,12 @@ def own_words(archive: Archive, target: TargetId) -> Values:
             continue
         try:
             kind = opened.head.get("content-type") if opened.head else ""
-            plain = negotiated(opened.payload, opened.head, "identity").stream
-            text = text_of(plain.read(READ_BYTES), kind or "")
+            text = text_of(replaying.content_of(opened).read(introducing.READ_BYTES), kind or "")
         except (WebdepotError, OSError, ValueError, EOFError):
             continue
         finally:
             opened.close()
-        if found := meta_tags.read(text):
+        if found := introducing.words_of(text, archive.config.archive.languages):
             return found
     return {}
 
@@ -68,14 +74,12 @@ def draft(archive: Archive, target: TargetId) -> tuple[Record, Values, frozenset
     values: dict[str, str | tuple[str, ...]] = {}
     taken: set[str] = set()
     for name in FIELDS:
-        kept = getattr(record, name)
+        kept, source = getattr(record, name), record.sources.get(name)
         # The program's own title is the host or the name of the nomination: the site knows better, a person best.
-        is_ours = record.sources.get(name) is None
-        if name in own and (not kept or is_ours):
-            values[name] = own[name]
+        is_offered = name in own and (not kept or source is None)
+        values[name] = own[name] if is_offered else kept
+        if is_offered or (kept and source == Source.SITE):
             taken.add(name)
-        else:
-            values[name] = kept
     return record, values, frozenset(taken)
 
 
@@ -97,9 +101,28 @@ def may_be_named(archive: Archive, record: Record) -> bool:
 
 
 def take_over(archive: Archive, target: TargetId, *, by: str = "") -> Record:
-    """Fill the record from the site's own words, without a person; what a person wrote stays."""
-    record, values, taken = draft(archive, target)
-    return cataloguing.write(archive, record.key, {name: values[name] for name in taken}, source=Source.SITE, by=by) if taken else record
+    """Fill the record from the site's own words in its newest version; what a person or a partner wrote stays.
+
+    Harvests do so by themselves when they are kept (`titling`); this is for sites that were kept before, and for imported ones.
+    """
+    record = cataloguing.site_record(archive, selecting.get(archive, target).target)
+    said = introducing.filled(record, own_words(archive, target))
+    changed = {name: getattr(said, name) for name in FIELDS if getattr(said, name) != getattr(record, name)}
+    return cataloguing.write(archive, record.key, changed, source=Source.SITE, by=by) if changed else record
+
+
+def given_in(texts: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
+    """Fields written as `name=value`; a name with several values comes several times. InputError names the fields that there are."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, mark, value = text.partition("=")
+        if not mark or name not in FIELDS:
+            raise InputError(f"{text[:60]!r} is no field with its value. Write it like genre=museum. Fields: {', '.join(FIELDS)}.")
+        found.setdefault(name, []).append(value.strip())
+    twice = [name for name, values in found.items() if len(values) > 1 and name not in LISTED]
+    if twice:
+        raise InputError(f"{twice[0]} has one value only.")
+    return {name: tuple(values) if name in LISTED else values[0] for name, values in found.items()}
 
 
 def addresses_of(archive: Archive, portal_url: str) -> Addresses:
@@ -122,3 +145,13 @@ def as_dublin_core(archive: Archive, key: str, *, portal_url: str) -> bytes:
 def as_json_ld(archive: Archive, key: str, *, portal_url: str) -> str:
     seen = cataloguing.view(archive, key)
     return schema_org.to_script(schema_org.to_object(seen.levels, seen.children, addresses=addresses_of(archive, portal_url)))
+
+
+def as_text(archive: Archive, key: str, form: Form, *, portal_url: str) -> str:
+    match form:
+        case Form.MARCXML:
+            return as_marcxml(archive, key, portal_url=portal_url).decode()
+        case Form.DUBLIN_CORE:
+            return as_dublin_core(archive, key, portal_url=portal_url).decode()
+        case Form.JSON_LD:
+            return as_json_ld(archive, key, portal_url=portal_url) + "\n"

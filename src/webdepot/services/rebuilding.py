@@ -91,7 +91,7 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
         if known is not None:
             count += register.restore_tables(store, known, connection)
             count += _restore_events(store, connection, archive.clock().year)
-            catalogue.restore_sets(connection)
+            catalogue.restore_derived(connection)
             auditing.expect_copies(connection, PackageId(known.id), version=known.head, size_bytes=0, now=archive.clock())
         event = Event(
             at=archive.clock(),

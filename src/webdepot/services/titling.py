@@ -1,7 +1,8 @@
 """The catalogue records that a harvest gets when it goes into the depot: its site's and its own, each with a URN.
 
 What a sender or a partner told about a harvest waits as `catalogue.json` in its working folder and counts; without it the site's record
-is taken from the catalogue, or made, and the slice is made below it. The records become part of the package and come back with it.
+is taken from the catalogue, or made, filled from the site's own words, and the slice is made below it. The records become part of the
+package and come back with it.
 """
 
 import hashlib
@@ -19,9 +20,12 @@ from webdepot.depot import package
 from webdepot.depot.package import ContainerSource, PackageFacts
 from webdepot.depot.tombstone import Tombstone
 from webdepot.exchange import catalogue, transfer, urn
-from webdepot.exchange.catalogue import Level, Record
+from webdepot.exchange.catalogue import Level, Record, Source
 from webdepot.exchange.transfer import Form, Transfer, TransferFile
 from webdepot.model import Harvest, Target, TargetId
+from webdepot.provenance import Event, append, difference
+from webdepot.services import introducing
+from webdepot.services.introducing import Values
 from webdepot.times import to_iso
 from webdepot.url import host_of
 
@@ -85,11 +89,12 @@ def new_slice(archive: Archive, site: Record, harvest: Harvest, now: datetime) -
 
 
 def levels_for(
-    archive: Archive, target: Target, harvest: Harvest, folder: Path, containers: Sequence[ContainerSource]
+    archive: Archive, target: Target, harvest: Harvest, folder: Path, containers: Sequence[ContainerSource], *, said: Values
 ) -> tuple[tuple[Record, ...], Transfer | None]:
     """The records of a harvest that is about to be kept, from the top down, and its transfer object. Nothing is written.
 
-    A harvest that brought no container has nothing to hand over.
+    A harvest that brought no container has nothing to hand over. `said` is what the site says of itself in it: its record is filled from
+    that, but for fields that a person or a partner filled.
     """
     now = archive.clock()
     given = folder / FILE
@@ -97,14 +102,17 @@ def levels_for(
         records, facts = catalogue.from_document(given.read_bytes(), where=str(given))
         made = transfer.from_document(facts) if facts else _of_containers(harvest, containers)
     else:
-        records = _own_levels(archive, target, harvest, now)
+        records = _own_levels(archive, target, harvest, now, said)
         made = _of_containers(harvest, containers)
     visible = catalogue.stamp(now, size_bytes=made.size_bytes if made else 0)
     with archive.database.reading() as connection:
         known = catalogue.many(connection, [record.key for record in records])
     lowest = replace(records[-1], harvest=harvest.id, target=target.id, package=package.id_of(harvest.id), is_object=made is not None)
     above = [replace(each, target=target.id) if each.level is Level.SITE else each for each in records[:-1]]
-    stamped = [known.get(each.key) or replace(each, changed_at=visible) for each in above]
+    stamped = [
+        before if (before := known.get(each.key)) is not None and (given.exists() or each == before) else replace(each, changed_at=visible)
+        for each in above
+    ]
     return (*stamped, replace(lowest, changed_at=visible)), made
 
 
@@ -129,9 +137,29 @@ def restore(archive: Archive, connection: Connection, facts: PackageFacts, targe
         changed_at = catalogue.stamp(now) if is_late else max(record.changed_at, above.changed_at if above else record.changed_at)
         title = catalogue.inherited_title(record, above) if record.withdrawn_at is None else ""
         put = catalogue.put(connection, replace(record, title=title, target=target if is_ours else None, changed_at=changed_at))
+        if is_new and record.level is Level.SITE:
+            _tell_what_the_site_said(archive, connection, before, put)
         catalogue.touch_below(connection, put.key, put.changed_at)
     if handed_over:
         transfer.record(connection, records[-1].key, transfer.from_document(handed_over), now=facts.package.stored_at)
+
+
+def _tell_what_the_site_said(archive: Archive, connection: Connection, before: Record | None, after: Record) -> None:
+    """The event for fields that a site filled by itself, with what was in them before."""
+    names = [name for name, source in after.sources.items() if source == Source.SITE]
+    detail = difference({name: getattr(before, name) for name in names} if before else {}, {name: getattr(after, name) for name in names})
+    if names and detail["after"]:
+        words = ", ".join(sorted(detail["after"]))
+        event = Event(
+            at=archive.clock(),
+            agent=archive.agent,
+            action="described",
+            subject_kind="title",
+            subject=after.key,
+            message=words,
+            detail={**detail, "source": Source.SITE.value},
+        )
+        append(connection, event)
 
 
 def levels_withdrawn(connection: Connection, stone: Tombstone) -> tuple[Record, ...]:
@@ -152,13 +180,14 @@ def restore_withdrawn(connection: Connection, stays: Sequence[Record]) -> None:
         transfer.forget(connection, record.key)
 
 
-def _own_levels(archive: Archive, target: Target, harvest: Harvest, now: datetime) -> tuple[Record, ...]:
+def _own_levels(archive: Archive, target: Target, harvest: Harvest, now: datetime, said: Values) -> tuple[Record, ...]:
     with archive.database.reading() as connection:
         own = catalogue.find_of_harvest(connection, harvest.id)
         if own is not None:
             return catalogue.levels(connection, own)
         sites = catalogue.of_target(connection, target.id)
     site = next((each for each in sites if each.withdrawn_at is None), None) or new_site(archive, target, now)
+    site = introducing.filled(site, said)
     return site, new_slice(archive, site, harvest, now)
 
 

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot import accounts
+from webdepot.web import preparing
 from webdepot.web.site import language_of, local_path, of_app, person_of, render, session_token, site_of
 
 LONGEST_FORM_BYTES = 16_384
@@ -44,6 +45,7 @@ def sign_in_form(request: Request) -> Response:
     to = local_path(request.query_params.get("to"))
     if person_of(request) is not None:
         return RedirectResponse(to, status_code=303)
+    preparing.begin(request)
     return page(request, to=to)
 
 
@@ -55,6 +57,7 @@ def page(request: Request, *, status: int = 200, to: str = "/", wrong: str = "",
 
 async def sign_in(request: Request) -> Response:
     form = await read_form(request)
+    preparing.begin(request)
     return await run_in_threadpool(_signed_in, request, form)
 
 

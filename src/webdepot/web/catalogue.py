@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import InputError
 from webdepot.services import cataloguing, portraying, selecting
+from webdepot.services.portraying import Form
 from webdepot.web.forms import read_form
 from webdepot.web.site import render, site_of
 from webdepot.web.targets import by, target_of
@@ -17,6 +18,7 @@ from webdepot.web.targets import by, target_of
 ROWS = 50
 _ASKED = ("words", "creator", "genre", "keyword")
 _LONG = frozenset({"abstract", "rights"})
+_MEDIA = {Form.MARCXML: "application/marcxml+xml", Form.DUBLIN_CORE: "application/xml", Form.JSON_LD: "application/ld+json"}
 
 
 def listed(request: Request) -> Response:
@@ -85,11 +87,9 @@ def _described(request: Request, form: Mapping[str, str]) -> Response:
 
 def exported(request: Request) -> Response:
     """One record as MARCXML, Dublin Core or schema.org JSON-LD."""
-    site, key, form = site_of(request), request.path_params["key"], request.path_params["form"]
-    if form == "marcxml":
-        return Response(portraying.as_marcxml(site.archive, key, portal_url=site.portal_url), media_type="application/marcxml+xml")
-    if form == "dc":
-        return Response(portraying.as_dublin_core(site.archive, key, portal_url=site.portal_url), media_type="application/xml")
-    if form == "jsonld":
-        return Response(portraying.as_json_ld(site.archive, key, portal_url=site.portal_url), media_type="application/ld+json")
-    raise HTTPException(404)
+    site = site_of(request)
+    try:
+        form = Form(request.path_params["form"])
+    except ValueError:
+        raise HTTPException(404) from None
+    return Response(portraying.as_text(site.archive, request.path_params["key"], form, portal_url=site.portal_url), media_type=_MEDIA[form])

@@ -8,11 +8,15 @@ import importlib
 from collections.abc import Awaitable, Callable
 from functools import cache
 from inspect import iscoroutinefunction
+from threading import Lock
+from types import ModuleType
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
+
+_loading = Lock()
 
 
 def __getattr__(name: str) -> "Later":
@@ -31,14 +35,20 @@ class Later:
         return _endpoint(self._module, name)
 
 
+def load(module: str) -> ModuleType:
+    """Import a module of pages. One at a time: two threads that import modules which need each other may see one of them half made."""
+    with _loading:
+        return importlib.import_module(module)
+
+
 def _endpoint(module: str, name: str) -> Callable[[Request], Awaitable[Response]]:
     @cache
-    def load() -> Callable[[Request], Any]:
-        found: Callable[[Request], Any] = getattr(importlib.import_module(module), name)
-        return found
+    def found() -> Callable[[Request], Any]:
+        endpoint: Callable[[Request], Any] = getattr(load(module), name)
+        return endpoint
 
     async def called(request: Request) -> Response:
-        endpoint = load() if load.cache_info().currsize else await run_in_threadpool(load)
+        endpoint = found() if found.cache_info().currsize else await run_in_threadpool(found)
         response: Response = await (endpoint(request) if iscoroutinefunction(endpoint) else run_in_threadpool(endpoint, request))
         return response
 

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, Conflict, InputError
+from webdepot.web import preparing
 from webdepot.web.app import build_frame, build_portal, build_proxy, build_replay
 from webdepot.web.protocol import BoundedHttp
 from webdepot.web.security import HostGuard
@@ -155,6 +156,7 @@ def _run(
     # uvloop: half of a small answer's cost is the event loop.
     with _quiet_signals(), asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(uvicorn.Server(config).serve(sockets=[one for several in sockets for one in several]))
+    preparing.end(faces[Face.PORTAL])
     for face in (Face.PORTAL, Face.FRAME):
         faces[face].state.counter.write()
 
