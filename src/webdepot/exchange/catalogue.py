@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, insert, select, update
 
 from webdepot.errors import CorruptData, NotFound
 from webdepot.exchange import catalogue_words
@@ -244,7 +244,7 @@ def listed(
     """Works that are not withdrawn, by title; a page goes on behind the key of its last record. Words are found by their beginnings."""
     asked = catalogue_words.wanted(words=words, creator=creator, genre=genre, keyword=keyword)
     start = find(connection, after) if after else None
-    where = [catalogue.c.withdrawn_at.is_(None)]
+    where: list[ColumnElement[bool]] = [catalogue.c.withdrawn_at.is_(None)]
     if collection:
         where.append(catalogue.c.collection == collection)
     if start is not None:
