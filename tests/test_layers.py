@@ -24,6 +24,7 @@ FOUNDATION = {
     "config",
     "database",
     "provenance",
+    "reasons",
     "accounts",
     "ports",
     "mail",

@@ -7,6 +7,7 @@ for good is *undeliverable*, anything else is a failure that may be tried again.
 
 import smtplib
 import ssl
+import textwrap
 from dataclasses import dataclass
 from datetime import datetime
 from email.errors import MessageError
@@ -20,6 +21,7 @@ from webdepot.errors import ConfigError, InputError, RemoteError
 
 LONGEST_ADDRESS = 254
 LONGEST_SUBJECT = 300
+LINE = 78
 _PERMANENT = 500
 _REFUSED_ADDRESS = frozenset({550, 551, 553, 556, 501, 510, 511, 512, 521})
 
@@ -99,8 +101,14 @@ def build(config: MailConfig, message: Message, *, now: datetime) -> EmailMessag
     built["Auto-Submitted"] = "auto-generated"
     if message.language:
         built["Content-Language"] = message.language
-    built.set_content(message.text)
+    built.set_content(_wrapped(message.text))
     return built
+
+
+def _wrapped(text: str) -> str:
+    """Lines of mail have 78 signs at most (RFC 5322, 2.1.1); addresses are never broken."""
+    lines = [textwrap.wrap(line, LINE, break_long_words=False, break_on_hyphens=False) or [""] for line in text.split("\n")]
+    return "\n".join(line for several in lines for line in several)
 
 
 def _connected(config: MailConfig) -> smtplib.SMTP:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import BinaryIO, NewType
+from typing import Any, BinaryIO, NewType
 
 from webdepot.url import Url
 
@@ -52,6 +52,8 @@ class Finding:
     """Byte offset, line or page on which it was seen, in words."""
     action: str = ""
     """The one thing to do about it, if there is one."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What stands in the gaps of the message."""
 
 
 class Purpose(StrEnum):

@@ -1,6 +1,7 @@
 """Curation in the portal: public forms, the path of a site, letters, complaints, the catalogue; hostile words; axe and a phone."""
 
 import dataclasses
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +16,15 @@ from webdepot import accounts
 from webdepot.access.policy import RuleAnswer
 from webdepot.accounts import Role
 from webdepot.archive import Archive
-from webdepot.services import ruling, selecting
+from webdepot.selection.cases import Decision
+from webdepot.selection.contacts import Contact
+from webdepot.selection.criteria import Judgement
+from webdepot.selection.states import TargetState
+from webdepot.services import answering, asking, enlisting, mailing, portraying, ruling, selecting
+from webdepot.services.answering import Ruling
 
+PICTURES = os.environ.get("WEBDEPOT_TEST_PICTURES", "")
+"""A folder for pictures of every page, to look at."""
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{7*7}}"
 HEAD = """<!doctype html><html lang="nl"><head><title>Klokken &lt;b&gt;museum</title>
@@ -225,18 +233,54 @@ def page(office: Served) -> Iterator[Page]:
         browser.close()
 
 
+def pages_of(archive: Archive, box: LetterBox) -> list[str]:
+    """Every page of curation, each with something on it: a site asked about, its letter and the owner's answer, a list with a bad line, a
+    case with its decision, a described site."""
+    long = "A very long name of a museum of clocks and of everything else that ticks, strikes, chimes or stands still"
+    dossier, _ = selecting.enter(archive, dataclasses.replace(selecting.draft(["https://axe.example/a/very/long/path/"]), name=long))
+    number = dossier.id
+    if dossier.state is TargetState.NOMINATED:
+        selecting.answer(archive, number, [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")])
+        selecting.decide(archive, number, "select")
+        asking.add_contact(archive, Contact(target=number, name="O. Owner", mail="axe@owner.example", language="nl"))
+        asking.ask(archive, [number], portal_url="http://portal.example")
+        mailing.deliver_for(archive, number)
+    [letter] = asking.letters_of(archive, number)
+    [answer] = re.findall(r"/answer/\S+", box.to("axe@owner.example")[-1].text)
+    rows = b"address,name\nhttps://axe-one.example/,One\nhttps://axe.example/a/very/long/path/,Known\nnot a site,Bad\n"
+    listed = enlisting.preview(archive, rows, by="administrator").token
+    case = answering.complain(archive, url=f"{SITE}/news.html", words="It is mine. " * 40, name="Somebody", mail="axe@home.example")
+    answering.decide(archive, case.reference, Ruling(decision=Decision.WARNING, public_text="Disputed."))
+    open_case = answering.complain(archive, url=f"{SITE}/", words="And this.")
+    record = portraying.save(archive, number, {"title": long, "creators": ("J. Uurwerk",), "genre": "museum", "abstract": "Clocks. " * 60})
+    return [
+        *("/suggest", "/suggest?done=new", "/complain", f"/complain?url={SITE}/news.html&at={EDITIONS[0]}", answer, "/catalogue"),
+        *(
+            f"/title/{record.key}",
+            "/catalogue?words=nothing",
+            "/targets",
+            "/targets/new",
+            f"/targets/{number}",
+            f"/targets/{number}/letter",
+        ),
+        *(f"/targets/{number}/title", f"/targets/import/{listed}", "/targets/ask", "/letters", f"/letters/{letter.id}", "/criteria"),
+        *("/letters/templates/notice/de", "/cases", f"/cases/{case.reference}", f"/cases/{open_case.reference}", "/targets/999999"),
+    ]
+
+
 @pytest.mark.browser
 @pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
-def test_every_page_is_accessible_and_fits_a_phone(office: Served, page: Page):
+def test_every_page_is_accessible_and_fits_a_phone(office: Served, box: LetterBox, page: Page):
     with office.archive() as archive:
-        dossier, _ = selecting.enter(archive, dataclasses.replace(selecting.draft(["https://axe.example/"]), name="Axe"))
-    for path in (
-        "/suggest", "/complain", "/targets", "/targets/new", f"/targets/{dossier.id}", f"/targets/{dossier.id}/letter",
-        f"/targets/{dossier.id}/title", "/targets/ask", "/letters", "/letters/templates/notice/de", "/criteria", "/cases", "/catalogue",
-    ):  # fmt: skip
-        page.goto(office.portal + path)
+        paths = pages_of(archive, box)
+    for path in paths:
+        for width in (1280, 375):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.goto(office.portal + path)
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{path} is wider than {width}"
+            if PICTURES:
+                page.screenshot(path=f"{PICTURES}/{re.sub(r'[^a-z0-9]+', '-', path.lower())[:50]}-{width}.png", full_page=True)
         page.evaluate(AXE.read_text(encoding="utf-8"))
         found = page.evaluate("axe.run(document, { iframes: false, resultTypes: ['violations'] })")
-        serious = [one["id"] for one in found["violations"] if one["impact"] in ("serious", "critical")]
+        serious = [(one["id"], one["nodes"][0]["html"]) for one in found["violations"] if one["impact"] in ("serious", "critical")]
         assert serious == [], (path, serious)
-        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{path} is wider than a phone"

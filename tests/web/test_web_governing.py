@@ -16,11 +16,12 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
+from webdepot.harvest.control import Verb
 from webdepot.model import HarvestState, TargetId
 from webdepot.selection import schedule
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
-from webdepot.services import founding, harvesting, importing, permitting, planning, profiling, reviewing, scheduling, selecting
+from webdepot.services import founding, harvesting, importing, permitting, planning, profiling, reviewing, scheduling, selecting, steering
 from webdepot.services.progress import unwatched
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -255,6 +256,29 @@ def test_by_keyboard_and_without_scripts_a_harvest_is_accepted_and_public(office
     page.context.close()
 
 
+def steer(page: Page) -> None:
+    """Everything that can be done to a running harvest on its live page, one after the other, each seen on the page."""
+    page.get_by_label("Reason").first.fill("the owner telephones")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Go on")).to_be_visible(timeout=20_000)
+    expect(page.locator(".state.stopped")).to_be_visible(timeout=20_000)
+    page.get_by_role("button", name="Go on").click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible(timeout=20_000)
+    page.get_by_text("Change limits").click()
+    page.locator("#limit_pages").fill("5000")
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_text("limit_pages = 5000")).to_be_visible()
+    page.get_by_text("Add or remove addresses").click()
+    page.locator("#urls").fill(page.get_by_role("heading", level=1).inner_text().strip() + "2")
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_text("Add or remove addresses").click()
+    page.locator("#patterns").fill("/slow5")
+    page.locator("button[value=reject]").click()
+    expect(page.locator("#orders ~ div tbody tr")).to_have_count(5, timeout=20_000)
+    page.get_by_role("button", name="Stop").click()
+    _Pages.gate.release(10)
+
+
 def test_a_running_harvest_is_watched_and_steered_live(office: Office, cookies, browser: Browser):
     with Archive.open(office.served.home, agent="Ada") as archive:
         options = profiling.options_of(archive, "quick")
@@ -269,15 +293,20 @@ def test_a_running_harvest_is_watched_and_steered_live(office: Office, cookies, 
             _Pages.gate.release(2)
             expect(page.get_by_text(f"{office.site}/slow0")).to_be_visible(timeout=20_000)
             assert page.evaluate("window.untouched"), "it came without a reload"
-            _Pages.gate.release(10)
+            steer(page)
             worker.join(30)
             # The script reloads the page once when it has ended.
             expect(page.locator("[data-events]")).to_have_count(0, timeout=20_000)
-            expect(page.locator(".state.finished")).to_be_visible()
+            expect(page.locator(".state.stopped")).to_be_visible()
             page.context.close()
         finally:
             _Pages.gate.release(100)
             worker.join(30)
+        watched = steering.watch(archive, harvest.id)
+        given = [order.verb for order in watched.orders]
+        assert given == [Verb.PAUSE, Verb.RESUME, Verb.CHANGE, Verb.ADD, Verb.CHANGE, Verb.STOP]
+        assert {order.by for order in watched.orders} == {"curator"} and watched.options.limit_pages == 5000
+        assert watched.options.reject[-1] == "/slow5" and harvesting.get(archive, harvest.id).state is HarvestState.STOPPED
     assert not worker.is_alive()
     stream = get(office, f"/harvests/{harvest.id}/events", cookies["curator"])
     assert stream.headers["Content-Type"].startswith("text/event-stream")

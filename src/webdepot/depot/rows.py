@@ -50,7 +50,7 @@ def read_rows(stream: BinaryIO, *, where: str) -> Iterator[dict[str, Any]]:
 
 
 def write_findings(path: Path, findings: Iterable[Finding]) -> int:
-    return write_rows(path, map(asdict, findings))
+    return write_rows(path, ({name: value for name, value in asdict(each).items() if name != "facts" or value} for each in findings))
 
 
 def read_findings(stream: BinaryIO, *, where: str) -> Iterator[Finding]:

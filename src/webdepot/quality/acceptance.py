@@ -6,6 +6,7 @@ Rules only ever say yes to what is like what a person said yes to before; everyt
 from dataclasses import dataclass
 
 from webdepot.model import Answer, Verdict
+from webdepot.reasons import said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +30,20 @@ def by_rules(checked: Verdict, now: Figures, last: Figures | None, accepted_befo
     if checked.answer is not Answer.ACCEPT:
         return _person(checked.rule, checked.reason)
     if accepted_before < limits.after_accepted:
-        words = f"{accepted_before} harvests of this site were accepted before; rules need {limits.after_accepted}."
-        return _person("too-new", words)
+        words = "{accepted} harvests of this site were accepted before; rules need {needed}."
+        return _person("too-new", said("too_new", words, accepted=accepted_before, needed=limits.after_accepted))
     if now.not_valid > now.documents * limits.not_valid:
-        return _person("not-valid", f"{now.not_valid} of {now.documents} files are not valid by their format.")
+        words = "{not_valid} of {documents} files are not valid by their format."
+        return _person("not-valid", said("not_valid", words, not_valid=now.not_valid, documents=now.documents))
     for rule, words, here, there, limit in (
         ("documents-differ", "documents", now.documents, last.documents if last else 0, limits.documents_differ),
         ("bytes-differ", "bytes", now.size_bytes, last.size_bytes if last else 0, limits.bytes_differ),
     ):
         if last is not None and abs(here - there) > there * limit:
-            return _person(rule, f"{here:,} {words} came, {there:,} the last time: more than {limit:.0%} apart.")
-    return Verdict(answer=Answer.ACCEPT, rule="within-limits", reason=f"{checked.reason} Like the last accepted harvest.")
+            text = f"{{here:,}} {words} came, {{there:,}} the last time: more than {{limit}} apart."
+            return _person(rule, said(f"{words}_differ", text, here=here, there=there, limit=f"{limit:.0%}"))
+    reason = said("like_the_last", "{checked} Like the last accepted harvest.", checked=checked.reason)
+    return Verdict(answer=Answer.ACCEPT, rule="within-limits", reason=reason)
 
 
 def _person(rule: str, reason: str) -> Verdict:

@@ -173,9 +173,7 @@ def _check_loops(board: Board) -> Iterator[Finding]:
 def _check_changes(board: Board, traces: HarvestTraces) -> Iterator[Finding]:
     if not board.has_before():
         return
-    counts = board.changes()
-    words = {name: f"{count:,}" for name, count in counts.items()}
-    yield finding("since-before", subject=traces.harvest, place="", before=traces.before_name, **words)
+    yield finding("since-before", subject=traces.harvest, place="", before=traces.before_name, **board.changes())
     for name in ("gone", "changed", "new"):
         for url in board.iter_changes(name, MOST_LISTED):
             yield finding(f"file-{name}", subject=url, place=traces.before_name)

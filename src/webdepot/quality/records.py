@@ -111,9 +111,10 @@ def _values(harvest: HarvestId, each: Finding) -> dict[str, object]:
         "message": each.message,
         "place": each.place,
         "action": each.action[:200],
+        "facts": dict(each.facts),
     }
 
 
 def _finding(row: RowMapping) -> Finding:
     values = {name: row[name] for name in ("code", "subject", "message", "place", "action")}
-    return Finding(severity=Severity(row["severity"]), **values)
+    return Finding(severity=Severity(row["severity"]), facts=row["facts"] or {}, **values)

@@ -1,6 +1,6 @@
 """The tables of what was observed about a harvest, of the verdict on it, of reviewers' decisions, and of what to ignore."""
 
-from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Table, Text
+from sqlalchemy import JSON, BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Table, Text
 
 from webdepot.database import Moment, metadata
 
@@ -15,6 +15,7 @@ findings = Table(
     Column("message", Text, nullable=False),
     Column("place", Text, nullable=False),
     Column("action", String(200), nullable=False),
+    Column("facts", JSON),
     Index("ix_findings_harvest_severity_id", "harvest", "severity", "id"),
     Index("ix_findings_harvest_code", "harvest", "code"),
 )

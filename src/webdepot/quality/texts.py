@@ -70,8 +70,10 @@ TEXTS: Mapping[str, Text] = {
 def finding(code: str, *, subject: str, place: str = "", **facts: object) -> Finding:
     """The finding of that code in English; `facts` fill the gaps of its words."""
     text = TEXTS[code]
-    message = text.words.format(**facts)
-    return Finding(code=f"quality.{code}", severity=text.severity, subject=subject, message=message, place=place, action=text.action.value)
+    message = text.words.format(**{name: f"{fact:,}" if type(fact) is int else fact for name, fact in facts.items()})
+    return Finding(
+        code=f"quality.{code}", severity=text.severity, subject=subject, message=message, place=place, action=text.action.value, facts=facts
+    )
 
 
 PATCHED = frozenset(

@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from enum import StrEnum
 
 from webdepot.model import Answer, Verdict
+from webdepot.reasons import Reason, said
 from webdepot.selection.states import LetterState, TargetState
 
 
@@ -68,16 +69,27 @@ def may_harvest(bases: Sequence[Basis], today: date) -> Verdict:
         if basis.ground is Ground.REFUSAL:
             continue
         if refusal is None or (basis.ground is Ground.CONSENT and basis.since > refusal.since):
-            return Verdict(answer=Answer.ACCEPT, rule=basis.ground.value, reason=basis.reason or f"since {basis.since}")
+            return Verdict(
+                answer=Answer.ACCEPT, rule=basis.ground.value, reason=basis.reason or said("since", "since {day}", day=basis.since)
+            )
     if refusal is not None:
-        return Verdict(answer=Answer.REJECT, rule=Ground.REFUSAL.value, reason=refusal.reason or f"refused on {refusal.since}")
-    return Verdict(answer=Answer.REJECT, rule="no ground", reason="no consent, no elapsed opt-out term and no ground that needs no letter")
+        return Verdict(
+            answer=Answer.REJECT,
+            rule=Ground.REFUSAL.value,
+            reason=refusal.reason or said("refused_on", "refused on {day}", day=refusal.since),
+        )
+    reason = said("no_ground", "no consent, no elapsed opt-out term and no ground that needs no letter")
+    return Verdict(answer=Answer.REJECT, rule="no ground", reason=reason)
 
 
 def gate(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], today: date) -> Verdict:
     """May it be harvested today, and if not, what is missing."""
     silences = [
-        Basis(ground=Ground.IMPLIED_CONSENT, since=notice.term_ends_on + timedelta(days=1), reason=f"silence since {notice.term_ends_on}")
+        Basis(
+            ground=Ground.IMPLIED_CONSENT,
+            since=notice.term_ends_on + timedelta(days=1),
+            reason=said("silence", "silence since {day}", day=notice.term_ends_on),
+        )
         for notice in notices
         if notice.is_silence_on(today) and notice.term_ends_on is not None
     ]
@@ -87,10 +99,10 @@ def gate(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], 
         return Verdict(
             answer=Answer.REJECT,
             rule=Ground.REFUSAL.value,
-            reason=verdict.reason if verdict.rule == Ground.REFUSAL.value else "the owner refused",
+            reason=verdict.reason if verdict.rule == Ground.REFUSAL.value else said("owner_refused", "the owner refused"),
         )
     if verdict and not is_operator and state not in _ON_THE_LIST:
-        return Verdict(answer=Answer.REJECT, rule="not selected", reason=_SELECTION_MISSING[state])
+        return Verdict(answer=Answer.REJECT, rule="not selected", reason=_selection_missing(state))
     if verdict or verdict.rule == Ground.REFUSAL.value:
         return verdict
     return Verdict(answer=Answer.REJECT, rule=verdict.rule, reason=_missing(state, bases, notices, today))
@@ -109,19 +121,25 @@ _SELECTION_MISSING = {
 }
 
 
-def _missing(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], today: date) -> str:
+def _selection_missing(state: TargetState) -> Reason:
+    return said(f"not_selected_{state.name.lower()}", _SELECTION_MISSING[state])
+
+
+def _missing(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], today: date) -> Reason:
     if state not in _ON_THE_LIST:
-        return f"{_SELECTION_MISSING[state]}; then it needs a ground"
+        return said("then_a_ground", "{what}; then it needs a ground", what=_selection_missing(state))
     running = [notice for notice in notices if notice.state is LetterState.SENT and notice.term_ends_on is not None]
     if running:
         ends = max(notice.term_ends_on for notice in running if notice.term_ends_on is not None)
-        return f"the owner has time to refuse until {ends}; without an answer it may be harvested from {ends + timedelta(days=1)} on"
+        words = "the owner has time to refuse until {ends}; without an answer it may be harvested from {then} on"
+        return said("term_runs", words, ends=ends, then=ends + timedelta(days=1))
     states = {notice.state for notice in notices}
     if states & {LetterState.QUEUED, LetterState.FAILED}:
-        return "the letter to the owner is written but not sent yet"
+        return said("letter_waits", "the letter to the owner is written but not sent yet")
     ended = [basis for basis in bases if basis.until is not None and basis.until < today]
     if ended:
-        return f"its ground ({ended[-1].ground.value}) ended on {ended[-1].until}; ask the owner again or record another ground"
+        words = "its ground ({ground}) ended on {day}; ask the owner again or record another ground"
+        return said("ground_ended", words, ground=ended[-1].ground, day=ended[-1].until)
     if LetterState.UNDELIVERABLE in states:
-        return "the letter to the owner came back; find another address, or record a ground that needs no letter"
-    return "no letter has been sent to the owner, and no ground that needs no letter is recorded"
+        return said("letter_back", "the letter to the owner came back; find another address, or record a ground that needs no letter")
+    return said("no_letter", "no letter has been sent to the owner, and no ground that needs no letter is recorded")

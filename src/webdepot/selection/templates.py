@@ -19,6 +19,8 @@ from webdepot.errors import InputError
 from webdepot.selection.tables import letter_templates
 
 LANGUAGES = ("en", "nl", "de")
+FULL_LINE = 90
+"""A line of a template that is at least so long goes on in the next one."""
 LONGEST_SUBJECT = 200
 LONGEST_BODY = 20_000
 _FIELD = re.compile(r"\{([^{}\n]{0,40})\}")
@@ -105,7 +107,14 @@ def render(template: Template, values: Mapping[str, str]) -> Rendered:
         return values.get(found[1], found[0])
 
     subject = " ".join(_FIELD.sub(filled, template.subject).split())
-    return Rendered(subject=subject, body=_FIELD.sub(filled, template.body))
+    return Rendered(subject=subject, body=_FIELD.sub(filled, _flowing(template.body)))
+
+
+def _flowing(body: str) -> str:
+    """Each paragraph in one line, so that pages and mail break it to their own width. A short line was ended on purpose and stays."""
+    lines = [line.rstrip() for line in body.rstrip().split("\n")]
+    ends = [" " if len(line) >= FULL_LINE and following else "\n" for line, following in zip(lines, [*lines[1:], ""], strict=True)]
+    return "".join(line + end for line, end in zip(lines, ends, strict=True))
 
 
 @cache

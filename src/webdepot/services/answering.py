@@ -21,7 +21,7 @@ from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotFound
 from webdepot.mail import checked_address
-from webdepot.provenance import Event, append, iter_of
+from webdepot.provenance import Event, append, difference, iter_of
 from webdepot.selection import cases, letters, templates
 from webdepot.selection.cases import CASE, Case, CaseState, Decision, Objection, Who
 from webdepot.selection.letters import Letter
@@ -120,7 +120,8 @@ def complain(
     )
     with archive.database.transaction() as connection:
         case = cases.add(connection, draft)
-        append(connection, _event(archive, case, "received", by=by or "public form", message=case.url))
+        detail = difference({}, {"state": case.state.value, "url": case.url, "ground": case.ground.value, "who": case.who.value})
+        append(connection, _event(archive, case, "received", by=by or "public form", message=case.url, detail=detail))
         if case.mail:
             _write(connection, archive, case, LetterKind.RECEIVED, {"words": case.words}, by=by)
     return case

@@ -14,7 +14,8 @@ from sqlalchemy import Connection
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotFound
 from webdepot.model import TargetId
-from webdepot.provenance import Event, append
+from webdepot.provenance import Event, append, difference
+from webdepot.reasons import said
 from webdepot.selection import contacts, letters, targets, templates
 from webdepot.selection.contacts import Contact
 from webdepot.selection.letters import Letter
@@ -116,11 +117,11 @@ def _consider(connection: Connection, dossiers: Sequence[Dossier]) -> Asking:
     left_out: list[tuple[Dossier, str]] = []
     for one in dossiers:
         if not TARGET.allows(one.state, "ask"):
-            left_out.append((one, f"it is {one.state.value}"))
+            left_out.append((one, said("it_is", "it is {state}", state=one.state)))
         elif one.id in busy:
-            left_out.append((one, "a letter is out already"))
+            left_out.append((one, said("asked_already", "a letter is out already")))
         elif not any(contact.mail for contact in contacts.of_target(connection, one.id)):
-            left_out.append((one, "it has no contact with a mail address"))
+            left_out.append((one, said("no_contact", "it has no contact with a mail address")))
         else:
             ready.append(one)
     return Asking(ready=ready, left_out=left_out)
@@ -152,8 +153,12 @@ def ask(archive: Archive, numbers: Sequence[int], *, by: str = "", portal_url: s
                 queued_at=now,
             )
             kept = letters.add(connection, draft)
-            append(connection, selecting.event(archive, dossier, "wrote a letter", by=by, message=contact.mail, detail={"letter": kept.id}))
+            append(connection, selecting.event(archive, dossier, "wrote a letter", by=by, message=contact.mail, detail=_written(kept)))
     return outcome
+
+
+def _written(letter: Letter) -> dict[str, object]:
+    return {"letter": letter.id, **difference({}, {"letter state": letter.state.value, "recipient": letter.recipient})}
 
 
 def template_of(archive: Archive, kind: LetterKind, language: str) -> Template:
@@ -275,5 +280,7 @@ def write_reminders(archive: Archive, *, portal_url: str = "") -> int:
                 agent=archive.agent,
                 queued_at=now,
             )
-            letters.add(connection, reminder)
+            kept, dossier = letters.add(connection, reminder), targets.dossier_of(connection, letter.target) if letter.target else None
+            if dossier is not None:
+                append(connection, selecting.event(archive, dossier, "wrote a reminder", message=kept.recipient, detail=_written(kept)))
     return len(due)

@@ -28,7 +28,7 @@ from webdepot.depot.wrapped import Meter, Metered
 from webdepot.errors import Conflict, InputError, NoSpace, NotPermitted, RemoteError, WebdepotError
 from webdepot.model import Finding, PackageId
 from webdepot.ports import ObjectStore
-from webdepot.provenance import Outcome, append
+from webdepot.provenance import Outcome, append, difference
 from webdepot.services import alarming
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
@@ -94,7 +94,8 @@ def add_place(archive: Archive, name: str, address: str, *, write_once: bool = F
     with archive.database.transaction() as connection:
         places.add(connection, place)
         count = copies.expect_all(connection, name, archive.clock())
-        append(connection, archive.event("added", "place", name, message=f"{address}; {count} packages are to be copied"))
+        message = f"{address}; {count} packages are to be copied"
+        append(connection, archive.event("added", "place", name, message=message, detail=difference({}, _told(place))))
     return place
 
 
@@ -104,8 +105,13 @@ def remove_place(archive: Archive, name: str) -> Place:
         place = places.get(connection, name)
         copies.forget_place(connection, name)
         places.remove(connection, name)
-        append(connection, archive.event("removed", "place", name, message=f"{place.address} is no place of the depot any more"))
+        message = f"{place.address} is no place of the depot any more"
+        append(connection, archive.event("removed", "place", name, message=message, detail=difference(_told(place), {})))
     return place
+
+
+def _told(place: Place) -> dict[str, object]:
+    return {"address": place.address, "state": place.state.value, "write_once": place.write_once}
 
 
 def fill(archive: Archive, *, place: str = "", rate_bytes_s: float | None = None, watch: Watch = unwatched) -> FillReport:

@@ -104,7 +104,10 @@ def site_record(archive: Archive, target: Target) -> Record:
     now = archive.clock()
     with archive.database.transaction() as connection:
         made = replace(titling.new_site(archive, targets.get(connection, target.id), now), changed_at=catalogue.stamp(now))
-        event = Event(at=now, agent=archive.agent, action="described", subject_kind="title", subject=made.key, message=made.title)
+        detail = difference({}, {"title": made.title, "genre": made.genre, "urn": made.urn})
+        event = Event(
+            at=now, agent=archive.agent, action="described", subject_kind="title", subject=made.key, message=made.title, detail=detail
+        )
         append(connection, event)
         return catalogue.put(connection, made)
 
@@ -224,10 +227,8 @@ def own_urn(archive: Archive, key: str, given: str) -> Record:
             return record
         if record.is_object or catalogue.children(connection, record.key, limit=1):
             raise InputError(f"{record.key} is in the depot under {record.urn}, and stays so.")
-        append(
-            connection,
-            Event(at=archive.clock(), agent=archive.agent, action="named", subject_kind="title", subject=record.key, message=lower),
-        )
+        detail = difference({"urn": record.urn}, {"urn": lower})
+        append(connection, archive.event("named", "title", record.key, message=lower, detail=detail))
         return catalogue.put(connection, replace(record, urn=lower, changed_at=catalogue.stamp(archive.clock())))
 
 
@@ -250,7 +251,8 @@ def close(archive: Archive, key: str, *, reason: str) -> Record:
     now = archive.clock()
     after = replace(catalogue.withdrawn(before, at=now, reason=reason), package=before.package)
     _keep(archive, after)
-    event = Event(at=now, agent=archive.agent, action="closed", subject_kind="title", subject=after.key, message=reason)
+    detail = difference({"title": before.title, "withdrawn_at": ""}, {"title": after.title, "withdrawn_at": now.isoformat()})
+    event = Event(at=now, agent=archive.agent, action="closed", subject_kind="title", subject=after.key, message=reason, detail=detail)
     with archive.database.transaction() as connection:
         written = catalogue.put(connection, after)
         transfer.forget(connection, after.key)

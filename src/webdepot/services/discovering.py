@@ -12,7 +12,7 @@ import ssl
 import tempfile
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from webdepot.errors import ConfigError, InputError
 from webdepot.harvest.addresses import Router
 from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
 from webdepot.model import Finding
-from webdepot.provenance import Event, append
+from webdepot.provenance import Event, append, difference
 from webdepot.selection.domains import organisations, probe, vhosts
 from webdepot.selection.domains.asking import Asker
 from webdepot.selection.domains.evidence import Origin
@@ -131,7 +131,8 @@ def correct(
     )
     with archive.database.transaction() as connection:
         changed = organisations.correct(connection, organisation, new)
-        append(connection, _event(archive, organisation, "corrected", "the profile was corrected by hand"))
+        detail = difference(asdict(said), asdict(new))
+        append(connection, _event(archive, organisation, "corrected", "the profile was corrected by hand", detail=detail))
     return changed
 
 
@@ -139,10 +140,15 @@ def decide(archive: Archive, organisation: Organisation, hosts: Sequence[str], *
     """Accept or reject by hand; later runs respect it."""
     now, who = archive.clock(), by or archive.agent
     with archive.database.transaction() as connection:
+        known = {each.host: each.decision for each in organisations.hosts(connection, organisation.id)}
         for typed in hosts:
             host = checked_host(typed)
             organisations.decide(connection, organisation.id, host, accepted=accepted, by=who, now=now)
-            append(connection, _event(archive, organisation, "accepted" if accepted else "rejected", host, agent=who))
+            word = "accepted" if accepted else "rejected"
+            append(
+                connection,
+                _event(archive, organisation, word, host, agent=who, detail=difference({host: known.get(host, "")}, {host: word})),
+            )
 
 
 def read_vhosts(
@@ -392,7 +398,9 @@ def in_event_loop(work: Coroutine[None, None, _Result]) -> _Result:
         return runner.run(work)
 
 
-def _event(archive: Archive, organisation: Organisation, action: str, message: str, *, agent: str = "") -> Event:
+def _event(
+    archive: Archive, organisation: Organisation, action: str, message: str, *, agent: str = "", detail: Mapping[str, object] | None = None
+) -> Event:
     return Event(
         at=archive.clock(),
         agent=agent or archive.agent,
@@ -400,4 +408,5 @@ def _event(archive: Archive, organisation: Organisation, action: str, message: s
         subject_kind="organisation",
         subject=organisation.root,
         message=message,
+        detail=detail or {},
     )

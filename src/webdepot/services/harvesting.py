@@ -44,7 +44,7 @@ from webdepot.harvest.peers import Peers
 from webdepot.harvest.result import CrawlProgress, CrawlResult, CrawlSettings, End, Trouble
 from webdepot.harvest.servers import SharedServers
 from webdepot.model import Container, ContainerState, Harvest, HarvestId, HarvestKind, HarvestState, TargetId
-from webdepot.provenance import Event, Outcome, append
+from webdepot.provenance import Event, Outcome, append, difference
 from webdepot.services import harvest_options, harvest_parts, selecting
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.harvest_parts import Part
@@ -86,7 +86,8 @@ def begin(connection: Connection, archive: Archive, target: TargetId, seeds: Seq
         started_at=now,
     )
     runs.begin(connection, harvest)
-    append(connection, _event(archive, harvest, "started", message=", ".join(seeds)))
+    detail = difference({}, {"state": harvest.state.value})
+    append(connection, _event(archive, harvest, "started", message=", ".join(seeds), detail=detail))
     return harvest
 
 
@@ -455,8 +456,10 @@ def _register(archive: Archive, harvest: Harvest, sealed: Sealed) -> None:
 def _end(archive: Archive, harvest: Harvest, state: HarvestState, *, reason: str, counts: Mapping[str, int]) -> None:
     outcome = Outcome.SUCCESS if state is HarvestState.FINISHED else Outcome.WARNING if state is HarvestState.STOPPED else Outcome.FAILURE
     with archive.database.transaction() as connection:
+        before = runs.get(connection, harvest.id).state
         runs.move(connection, harvest.id, state, reason=reason, counts=counts, ended_at=archive.clock())
-        append(connection, _event(archive, harvest, "harvested", message=reason, outcome=outcome, detail=dict(counts)))
+        detail = {**counts, **difference({"state": before.value}, {"state": state.value})}
+        append(connection, _event(archive, harvest, "harvested", message=reason, outcome=outcome, detail=detail))
 
 
 def _event(

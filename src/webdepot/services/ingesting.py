@@ -36,7 +36,7 @@ from webdepot.model import (
     Severity,
     Verdict,
 )
-from webdepot.provenance import Event, Outcome, append
+from webdepot.provenance import Event, Outcome, append, difference
 from webdepot.quality import checks, records
 from webdepot.quality import verdict as judging
 from webdepot.quality.checks import HarvestTraces
@@ -162,7 +162,7 @@ def ignore(archive: Archive, harvest: Harvest, code: str, subject: str, *, reaso
             subject_kind="target",
             subject=str(harvest.target),
             message=f"{code} {subject}".strip(),
-            detail={"reason": reason},
+            detail={"reason": reason, **difference({}, {"ignored": f"{code} {subject}".strip()})},
         )
         append(connection, event)
 

@@ -5,7 +5,7 @@ target goes back on the list. The term of a notice begins on the day of the send
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ from webdepot.archive import Archive
 from webdepot.errors import ConfigError, InputError, RemoteError, WebdepotError
 from webdepot.mail import Message
 from webdepot.model import TargetId
-from webdepot.provenance import Event, append
+from webdepot.provenance import Event, append, difference
 from webdepot.selection import letters, targets
 from webdepot.selection.letters import TOKEN_HIDDEN, Letter
 from webdepot.selection.states import TARGET, LetterState
@@ -112,18 +112,19 @@ def _record(archive: Archive, letter: Letter, act: str, **values: object) -> Let
     with archive.database.transaction() as connection:
         moved = letters.move(connection, letter, act, **values)
         message = f"{letter.kind.value} to {letter.recipient}" + (f": {moved.error}" if moved.error else "")
+        detail = {"letter": letter.id, **difference({"letter state": letter.state.value}, {"letter state": moved.state.value})}
         if letter.target is None:
-            append(connection, _case_event(archive, letter, words, message))
+            append(connection, _case_event(archive, letter, words, message, detail))
             return moved
         dossier = targets.dossier_of(connection, letter.target)
-        append(connection, selecting.event(archive, dossier, words, by=letter.agent, message=message, detail={"letter": letter.id}))
+        append(connection, selecting.event(archive, dossier, words, by=letter.agent, message=message, detail=detail))
         if act == "send" and letter.kind is LetterKind.NOTICE and TARGET.allows(dossier.state, "ask"):
             reason = f"{moved.reference}, term until {moved.term_ends_on}"
             selecting.step(connection, archive, dossier, "ask", by=letter.agent, reason=reason)
     return moved
 
 
-def _case_event(archive: Archive, letter: Letter, action: str, message: str) -> Event:
+def _case_event(archive: Archive, letter: Letter, action: str, message: str, detail: Mapping[str, object]) -> Event:
     return Event(
         at=archive.clock(),
         agent=letter.agent,
@@ -131,7 +132,7 @@ def _case_event(archive: Archive, letter: Letter, action: str, message: str) -> 
         subject_kind="case",
         subject=str(letter.case),
         message=message,
-        detail={"letter": letter.id},
+        detail=detail,
     )
 
 

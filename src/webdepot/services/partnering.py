@@ -1,13 +1,13 @@
 """Partners as people manage them: add, list, give a token, look at what went wrong, try again."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from webdepot.archive import Archive
 from webdepot.exchange import partners
 from webdepot.exchange.partners import OnWithdrawal, Partner, PartnerRecord, RecordState, Run, RunState, UrnCheck
-from webdepot.provenance import Event, append
+from webdepot.provenance import Event, append, difference
 
 SHOWN_FAILURES = 200
 
@@ -54,24 +54,27 @@ def add(
     )
     with archive.database.transaction() as connection:
         added = partners.add(connection, partner)
-        append(connection, _event(archive, "added", name, url))
+        append(connection, _event(archive, "added", name, url, difference({}, _told(added))))
     return added
 
 
 def change(archive: Archive, name: str, **changes: Any) -> Partner:
     """Other settings for a partner, by the names of `Partner`; what is None stays."""
     with archive.database.transaction() as connection:
-        partner = replace(partners.get(connection, name), **{key: value for key, value in changes.items() if value is not None})
+        before = partners.get(connection, name)
+        partner = replace(before, **{key: value for key, value in changes.items() if value is not None})
         partners.check(partner)
         partners.change(connection, partner)
-        append(connection, _event(archive, "changed", name, ", ".join(sorted(key for key, value in changes.items() if value is not None))))
+        names = ", ".join(sorted(key for key, value in changes.items() if value is not None))
+        append(connection, _event(archive, "changed", name, names, difference(_told(before), _told(partner))))
     return partner
 
 
 def remove(archive: Archive, name: str) -> None:
     with archive.database.transaction() as connection:
+        before = partners.get(connection, name)
         partners.remove(connection, name)
-        append(connection, _event(archive, "removed", name, ""))
+        append(connection, _event(archive, "removed", name, "", difference(_told(before), {})))
 
 
 def issue_token(archive: Archive, name: str) -> str:
@@ -104,8 +107,17 @@ def retry(archive: Archive, name: str, identifier: str = "") -> int:
     """Make refused records new again; how many."""
     with archive.database.transaction() as connection:
         partners.get(connection, name)
-        return partners.retry(connection, name, identifier)
+        count = partners.retry(connection, name, identifier)
+        append(connection, _event(archive, "to be tried again", name, f"{count} records {identifier}".strip()))
+        return count
 
 
-def _event(archive: Archive, action: str, name: str, message: str) -> Event:
-    return Event(at=archive.clock(), agent=archive.agent, action=action, subject_kind="partner", subject=name, message=message)
+def _told(partner: Partner) -> dict[str, object]:
+    """The settings of a partner for the record; its token is nobody's business."""
+    names = ("url", "prefix", "set_spec", "collection", "urn_check", "on_withdrawal", "lmer")
+    return {**{name: str(getattr(partner, name)) for name in names}, "token": "***" if partner.token else ""}
+
+
+def _event(archive: Archive, action: str, name: str, message: str, detail: Mapping[str, object] | None = None) -> Event:
+    at, agent = archive.clock(), archive.agent
+    return Event(at=at, agent=agent, action=action, subject_kind="partner", subject=name, message=message, detail=detail or {})

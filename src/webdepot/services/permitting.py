@@ -23,7 +23,7 @@ from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.harvest import runs
 from webdepot.harvest.control import Verb
 from webdepot.model import HarvestState, TargetId
-from webdepot.provenance import append
+from webdepot.provenance import append, difference
 from webdepot.selection import grounds, letters, targets
 from webdepot.selection.grounds import KeptGround
 from webdepot.selection.letters import Letter
@@ -130,7 +130,9 @@ def _returned(connection: Connection, archive: Archive, dossier: Dossier, letter
     for kept in grounds.holding(connection, dossier.id):
         if kept.letter == letter.id and kept.basis.ground is Ground.IMPLIED_CONSENT:
             grounds.end(connection, kept.id, agent=by or archive.agent, reason="the letter came back", now=archive.clock())
-    append(connection, selecting.event(archive, dossier, "undeliverable", by=by, message=f"{letter.recipient} {words}".strip()))
+    detail = {"letter": letter.id, **difference({"letter state": letter.state.value}, {"letter state": LetterState.UNDELIVERABLE.value})}
+    message = f"{letter.recipient} {words}".strip()
+    append(connection, selecting.event(archive, dossier, "undeliverable", by=by, message=message, detail=detail))
     if dossier.state is TargetState.ASKED or (dossier.state is TargetState.CLEARED and not grounds.holding(connection, dossier.id)):
         return selecting.step(connection, archive, dossier, "lose ground", by=by, reason="the letter came back")
     return dossier
@@ -201,10 +203,16 @@ def withdraw_ground(archive: Archive, target: TargetId, number: int, *, by: str 
         if kept is None or kept.basis.ground is Ground.REFUSAL:
             raise NotFound(f"Target {target} has no ground {number} that could be withdrawn.")
         _end_ground(connection, archive, kept, by=by, reason=reason.strip()[:LONGEST_WORDS])
-        append(connection, selecting.event(archive, dossier, "withdrew a ground", by=by, message=f"{kept.basis.ground.value}: {reason}"))
+        message = f"{kept.basis.ground.value}: {reason}"
+        append(connection, selecting.event(archive, dossier, "withdrew a ground", by=by, message=message, detail=_ended(kept)))
         if dossier.state is TargetState.CLEARED and not grounds.holding(connection, target):
             return selecting.step(connection, archive, dossier, "lose ground", by=by, reason=reason)
     return dossier
+
+
+def _ended(kept: KeptGround) -> dict[str, dict[str, object]]:
+    """The detail of a ground that holds no longer."""
+    return difference({"ground": kept.basis.ground.value, "since": kept.basis.since.isoformat(), "reason": kept.basis.reason}, {})
 
 
 def find_by_token(archive: Archive, token: str) -> tuple[Dossier, Letter] | None:
@@ -324,7 +332,7 @@ def settle(archive: Archive) -> Tended:
         for kept in grounds.past_their_day(connection, today):
             _end_ground(connection, archive, kept, by="", reason=f"its last day was {kept.basis.until}")
             dossier = targets.dossier_of(connection, kept.target)
-            append(connection, selecting.event(archive, dossier, "ended a ground", message=kept.basis.ground.value))
+            append(connection, selecting.event(archive, dossier, "ended a ground", message=kept.basis.ground.value, detail=_ended(kept)))
             if dossier.state is TargetState.CLEARED and not grounds.holding(connection, kept.target):
                 selecting.step(connection, archive, dossier, "lose ground", reason=f"{kept.basis.ground.value} ended on {kept.basis.until}")
             ended += 1

@@ -150,7 +150,7 @@ def run_now(archive: Archive, target: TargetId, *, by: str = "") -> Turn:
     with archive.database.transaction() as connection:
         found = targets.get(connection, target)
         if not verdict:
-            raise NotPermitted(f"{found.name} may not be harvested: {verdict.reason} ({verdict.rule}).")
+            raise NotPermitted(selecting.refusal(found.name, verdict))
         if schedules.has_open(connection, target):
             raise Conflict(f"A harvest of {found.name} waits or runs already. See: webdepot schedule queue")
         turn = schedules.come(connection, target, now, not_before=now, reason=f"asked for by {agent}")

@@ -9,7 +9,6 @@ Each decision is a row of `reviews`, an event with before and after, and a step 
 package too, since its events are kept there.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +27,7 @@ from webdepot.quality import acceptance, records, reviews, screenshots
 from webdepot.quality.acceptance import AcceptanceLimits, Figures
 from webdepot.quality.reviews import Decision, Review
 from webdepot.quality.screenshots import Screenshot
+from webdepot.reasons import said
 from webdepot.selection import schedules, targets
 from webdepot.services import harvesting, indexing, ingesting, keeping, patching
 from webdepot.services.ingesting import Checked
@@ -49,8 +49,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "difference": ("file-new", "file-gone", "file-changed", "since-before", "sub-domain"),
 }
 """Findings by the question of a reviewer: is something missing, are links broken, is it odd, what is new."""
-_BEFORE = re.compile(r"Since ([\w.-]+):")
-_CHANGES = re.compile(r"([\d,]+) (new|gone|changed|the same)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,9 +183,9 @@ def settle(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> V
     """What becomes of a finished, checked harvest without a person: accepted by rules, or left to wait with the reason."""
     mode = archive.config.review.accept
     if mode == "always":
-        verdict = Verdict(answer=Answer.ACCEPT, rule="always", reason="Everything is accepted: [review] accept = always.")
+        verdict = Verdict(answer=Answer.ACCEPT, rule="always", reason=said("always", "Everything is accepted: [review] accept = always."))
     elif mode == "person":
-        verdict = Verdict(answer=Answer.PASS, rule="person", reason="It waits for a reviewer.")
+        verdict = Verdict(answer=Answer.PASS, rule="person", reason=said("for_a_person", "It waits for a reviewer."))
     else:
         verdict = rules_say(archive, harvest)
     if verdict:
@@ -314,12 +312,11 @@ def _compared(archive: Archive, harvest: Harvest) -> Compared | None:
     """By what the check told: it knows the harvest it compared with, whatever was decided about that one since."""
     with archive.database.reading() as connection:
         found = records.by_code(connection, harvest.id, code="quality.since-before", limit=1)
-        named = _BEFORE.search(found[0][1].message) if found else None
-        if named is None or not runs.exists(connection, named[1]):
+        facts = found[0][1].facts if found else {}
+        if not runs.exists(connection, HarvestId(facts.get("before", ""))):
             return None
-        before = runs.get(connection, named[1])
-    numbers = {name: int(count.replace(",", "")) for count, name in _CHANGES.findall(found[0][1].message)}
-    added, gone, changed, same = (numbers.get(name, 0) for name in ("new", "gone", "changed", "the same"))
+        before = runs.get(connection, HarvestId(facts["before"]))
+    added, gone, changed, same = (int(facts.get(name, 0)) for name in ("new", "gone", "changed", "same"))
     return Compared(before=before, added=added, gone=gone, changed=changed, same=same)
 
 

@@ -31,7 +31,7 @@ from webdepot.errors import Conflict, NoSpace, NotPermitted, RemoteError, Webdep
 from webdepot.harvest import control, runs
 from webdepot.harvest.control import Verb
 from webdepot.model import Harvest, HarvestKind, HarvestState
-from webdepot.provenance import Event, Outcome, append
+from webdepot.provenance import Event, Outcome, append, difference
 from webdepot.selection import schedule, schedules, targets
 from webdepot.selection.schedule import Plan
 from webdepot.selection.schedules import Turn, TurnState
@@ -301,10 +301,12 @@ def _end(archive: Archive, turn: Turn, act: str, words: str, *, outcome: Outcome
     now = archive.clock()
     with archive.database.transaction() as connection:
         schedules.move(connection, turn, act, now, reason=words)
+        ended = schedules.get(connection, turn.id)
         detail: dict[str, object] = {
             "turn": turn.id,
             "due_at": turn.due_at.isoformat(),
-            "harvest": schedules.get(connection, turn.id).harvest,
+            "harvest": ended.harvest,
+            **difference({"turn state": turn.state.value}, {"turn state": ended.state.value}),
         }
         event = Event(
             at=now,

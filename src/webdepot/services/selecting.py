@@ -6,7 +6,7 @@ person who acts; empty means the person at the command line or the program itsel
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 
 from sqlalchemy import Connection
@@ -15,7 +15,8 @@ from webdepot.accounts import Person
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotFound, NotPermitted
 from webdepot.model import EVERYTHING, Answer, Purpose, Target, TargetId, Verdict
-from webdepot.provenance import Event, append, iter_of
+from webdepot.provenance import Event, append, difference, iter_of
+from webdepot.reasons import Reason, said
 from webdepot.selection import criteria, grounds, letters, permission, targets
 from webdepot.selection.criteria import Criterion, Judgement, Kind
 from webdepot.selection.permission import Basis, Ground
@@ -178,13 +179,17 @@ def set_criteria(archive: Archive, wanted: Sequence[Criterion], *, by: str = "")
     with archive.database.transaction() as connection:
         before = criteria.every(connection)
         criteria.replace_all(connection, wanted)
-        detail = {"before": [one.code for one in before], "after": [one.code for one in wanted]}
+        detail = difference(*({one.code: _told(one) for one in several} for several in (before, wanted)))
         append(
             connection,
             Event(
                 at=archive.clock(), agent=by or archive.agent, action="changed", subject_kind="criteria", subject="criteria", detail=detail
             ),
         )
+
+
+def _told(criterion: Criterion) -> dict[str, object]:
+    return {**asdict(criterion), "kind": criterion.kind.value, "roles": sorted(criterion.roles)}
 
 
 def judged(archive: Archive, target: TargetId) -> Judged:
@@ -338,14 +343,20 @@ def admit(archive: Archive, target: Target, bases: Sequence[Basis] = ()) -> None
         verdict = _gate(connection, target.id, bases, now.date())
         targets.keep_verdict(connection, target.id, "may harvest", verdict, agent=archive.agent, now=now)
     if not verdict:
-        raise NotPermitted(f"{target.name} may not be harvested: {verdict.reason} ({verdict.rule}).")
+        raise NotPermitted(refusal(target.name, verdict))
 
 
 def refuse_if_refused(archive: Archive, target: TargetId) -> None:
     """NotPermitted when the owner refused since a harvest was begun: what was stopped is not resumed."""
     verdict = may_harvest(archive, target, [operators_decision(archive)])
     if verdict.rule == Ground.REFUSAL.value:
-        raise NotPermitted(f"Target {target} may not be harvested: {verdict.reason} ({verdict.rule}).")
+        raise NotPermitted(refusal(f"Target {target}", verdict))
+
+
+def refusal(name: str, verdict: Verdict) -> Reason:
+    """The words of the gate when it says no."""
+    words = "{name} may not be harvested: {reason} ({rule})."
+    return said("may_not_be_harvested", words, name=name, reason=verdict.reason, rule=verdict.rule)
 
 
 def operators_decision(archive: Archive) -> Basis:

@@ -25,7 +25,7 @@ from webdepot.exchange import catalogue, transfer
 from webdepot.exchange.catalogue import Record
 from webdepot.harvest import runs
 from webdepot.model import HarvestState, PackageId
-from webdepot.provenance import Outcome, append
+from webdepot.provenance import Outcome, append, difference
 from webdepot.quality import records
 from webdepot.services import auditing, indexing, titling
 from webdepot.services.progress import Watch, unwatched
@@ -85,15 +85,21 @@ def place_hold(
         now = archive.clock()
         hold = Hold(kind=kind, scope=scope, subject=subject, reason=reason, agent=archive.agent, placed_at=now, until=until, years=years)
         placed = holds.place(connection, hold)
-        append(connection, archive.event("held", scope.value, subject, message=f"{kind.value} hold {placed.id}: {reason}"))
+        message = f"{kind.value} hold {placed.id}: {reason}"
+        append(connection, archive.event("held", scope.value, subject, message=message, detail=difference({}, _told(placed))))
     return placed
 
 
 def release_hold(archive: Archive, number: int) -> Hold:
     with archive.database.transaction() as connection:
         hold = holds.release(connection, number, agent=archive.agent, now=archive.clock())
-        append(connection, archive.event("released", hold.scope.value, hold.subject, message=f"{hold.kind.value} hold {hold.id}"))
+        message = f"{hold.kind.value} hold {hold.id}"
+        append(connection, archive.event("released", hold.scope.value, hold.subject, message=message, detail=difference(_told(hold), {})))
     return hold
+
+
+def _told(hold: Hold) -> dict[str, object]:
+    return {"hold": hold.id, "kind": hold.kind.value, "reason": hold.reason, "until": str(hold.until or ""), "years": hold.years}
 
 
 def list_holds(archive: Archive) -> list[Hold]:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from webdepot.access.replay.headers import RAW_POLICY
 from webdepot.errors import WebdepotError
 from webdepot.services.lending import InUse
+from webdepot.web import wording
 from webdepot.web.address import BadAddress
 from webdepot.web.language import Language
 from webdepot.web.site import Face, language_of, render, site_of
@@ -35,7 +36,9 @@ def heading(spoken: Language, status: int) -> str:
 
 
 def words_for(request: Request, error: WebdepotError) -> str:
-    return language_of(request).say(error.key, **error.values) if isinstance(error, (BadAddress, InUse)) else str(error)
+    if isinstance(error, (BadAddress, InUse)):
+        return language_of(request).say(error.key, **error.values)
+    return wording.of_reason(language_of(request), error.args[0]) if error.args else str(error)
 
 
 def on_webdepot_error(request: Request, error: Exception) -> Response:

@@ -231,6 +231,7 @@ def render(request: Request, template: str, *, status: int = 200, headers: dict[
             path_of=address.path_of,
             words_of=partial(wording.of_finding, spoken),
             reason_of=partial(wording.of_reason, spoken),
+            rule_of=partial(wording.of_rule, spoken),
             version=VERSION,
             **values,
         )

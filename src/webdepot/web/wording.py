@@ -6,9 +6,13 @@ stands in a gap, such as a library's own words, stays as it is.
 """
 
 import re
+from datetime import date
 from functools import cache
 
 from webdepot.model import Finding
+from webdepot.reasons import Reason
+from webdepot.selection.permission import Ground
+from webdepot.selection.states import TargetState
 from webdepot.web.language import Language, load
 
 _GAP = re.compile(r"\\{(\w+)\\}")
@@ -24,7 +28,10 @@ def of_finding(language: Language, finding: Finding) -> str:
 
 
 def of_reason(language: Language, reason: str) -> str:
-    """Why a verdict is what it is: one sentence or several."""
+    """Why something is as it is: a `Reason` by its key; sentences that were kept without one by their gaps, one or several."""
+    if isinstance(reason, Reason):
+        shown = {name: _value(language, value) for name, value in reason.values.items()}
+        return language.texts[f"reasons.{reason.key}"].format(**shown)
     keys = [f"quality.reasons.{name}" for name in _REASONS]
     said, rest = [], reason
     while rest:
@@ -37,6 +44,29 @@ def of_reason(language: Language, reason: str) -> str:
         else:
             return reason
     return " ".join(said)
+
+
+def of_rule(language: Language, rule: str) -> str:
+    """What decided at the gate: a ground, or what there is none for."""
+    if rule in tuple(Ground):
+        return _value(language, Ground(rule))
+    known = f"reasons.rule_{rule.replace(' ', '_')}"
+    return language.texts.get(known, rule)
+
+
+def _value(language: Language, value: object) -> str:
+    """A day, a number, a state, a ground or another reason as the language writes it."""
+    match value:
+        case TargetState():
+            return language.texts[f"targets.state_{value.name.lower()}"]
+        case Ground():
+            return language.texts[f"targets.ground_{value.name.lower()}"]
+        case date():
+            return language.day(value)
+        case int():
+            return language.number(value)
+        case _:
+            return of_reason(language, str(value)) if not isinstance(value, Reason) else of_reason(language, value)
 
 
 def _said(language: Language, key: str, words: str) -> str:

@@ -28,6 +28,9 @@ def upgrade() -> None:
     with op.batch_alter_table("catalogue", schema=None) as batch_op:
         batch_op.create_index("ix_catalogue_level_title_key", ["level", "title", "key"], unique=False)
 
+    with op.batch_alter_table("findings", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("facts", sa.JSON(), nullable=True))
+
     with op.batch_alter_table("events", schema=None) as batch_op:
         batch_op.create_index("ix_events_outcome_id", ["outcome", "id"], unique=False)
 
