@@ -60,3 +60,14 @@ def test_a_complaint_is_decided_and_lifted(run, letter_box: LetterBox):
     assert len(letter_box.to("me@home.example")) == 2 and decided["decision"] == "closed"
     run("case", "lift", case["reference"], "--reason", "settled")
     assert run("rule", "list") == []
+
+
+def test_a_site_is_described_and_its_record_written_out(run):
+    run("target", "add", "https://www.museum.example/", "--name", "Museum")
+    given = ("genre=museum", "creators=J. Uurwerk", "creators=T. Tik", "languages=nl", "title=Klokken")
+    [told] = run("target", "describe", "Museum", *given)
+    assert (told["genre"], told["creators"], told["sources"]["title"]) == ("museum", ["J. Uurwerk", "T. Tik"], "person")
+    run("target", "describe", "Museum", "nonsense=x", expect=2)
+    assert "Fields: title" in run.error
+    run("target", "describe", "Museum", "title=One", "title=Two", expect=2)
+    assert run("target", "describe", "Museum", "--from-site")[0]["title"] == "Klokken", "what a person wrote stays"
