@@ -22,6 +22,7 @@ FOUNDATION = {
     "digest",
     "errors",
     "config",
+    "settings",
     "database",
     "provenance",
     "reasons",

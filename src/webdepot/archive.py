@@ -22,7 +22,6 @@ from types import TracebackType
 from typing import BinaryIO, cast
 
 from webdepot import config as configuration
-from webdepot.config import Config
 from webdepot.container import shelf
 from webdepot.database import Database
 from webdepot.depot import cache, places
@@ -31,6 +30,7 @@ from webdepot.errors import NotFound, NotPermitted, RemoteError
 from webdepot.model import Container, ContainerState
 from webdepot.ports import CaptureIndex, Engine, FormatIdentifier, ObjectStore, TextIndex
 from webdepot.provenance import Event, Outcome
+from webdepot.settings import Config
 from webdepot.times import Clock, utc_now
 
 VERSION = version("webdepot")

@@ -16,8 +16,8 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, make_msgid
 
-from webdepot.config import MailConfig
 from webdepot.errors import ConfigError, InputError, RemoteError
+from webdepot.settings import MailConfig
 
 LONGEST_ADDRESS = 254
 LONGEST_SUBJECT = 300

@@ -13,7 +13,6 @@ from letters import LetterBox
 from webdepot.access.policy import AccessPoint, Reader, allows
 from webdepot.accounts import Person, Role
 from webdepot.archive import Archive
-from webdepot.config import MailConfig
 from webdepot.errors import Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import HarvestState
 from webdepot.selection import letters
@@ -26,6 +25,7 @@ from webdepot.selection.templates import LetterKind, Template
 from webdepot.services import asking, harvesting, mailing, permitting, ruling, selecting
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.permitting import Conditions, Reply, Showing
+from webdepot.settings import MailConfig
 from webdepot.url import key
 
 START = datetime(2026, 11, 2, 9, 0, tzinfo=UTC)

@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from webdepot.archive import Archive
-from webdepot.config import ReviewConfig
 from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.harvest import runs
 from webdepot.harvest.runs import HARVEST, ListFilter
@@ -28,6 +27,7 @@ from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
 from webdepot.selection.schedules import Filter, TurnState
 from webdepot.services import founding, governing, harvesting, permitting, planning, profiling, reviewing, scheduling, selecting
+from webdepot.settings import ReviewConfig
 from webdepot.url import key
 
 START = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -20,10 +20,10 @@ from museum import NOW, PASSWORD, Answer, Served, ask, serving
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
-from webdepot.config import OidcConfig
 from webdepot.errors import ConfigError, NotPermitted
 from webdepot.services import founding
 from webdepot.services.vouching import Provider
+from webdepot.settings import OidcConfig
 
 PROVIDER = """
 from oidc_provider_mock import User, app

@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import Any
 
 from webdepot.archive import Archive
-from webdepot.config import Config
 from webdepot.errors import InputError
 from webdepot.harvest import login, rules
 from webdepot.harvest.addresses import Router
@@ -28,6 +27,7 @@ from webdepot.harvest.result import CrawlSettings, HostSettings
 from webdepot.harvest.robots import Policy, product_token
 from webdepot.harvest.rules import Facts
 from webdepot.harvest.scope import Kind, ScopeLimits
+from webdepot.settings import Config
 from webdepot.times import from_timestamp
 from webdepot.url import Url, key
 

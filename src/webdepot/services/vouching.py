@@ -27,8 +27,8 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
 from webdepot.accounts import Role
-from webdepot.config import OidcConfig
 from webdepot.errors import ConfigError, NotPermitted, RemoteError
+from webdepot.settings import OidcConfig
 
 _FRESH_S = 3600.0
 _LARGEST_ANSWER = 1 << 20
