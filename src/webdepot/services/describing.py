@@ -20,6 +20,7 @@ from webdepot.url import key as key_of
 
 MOST_SLICES = 12
 _MOST_READ, _MOST_SITES = 200, 500
+_FIRST_READ = 20
 _NOWHERE = "nothing.invalid"
 
 
@@ -50,12 +51,16 @@ def entries(archive: Archive, asked: TextQuery, *, reader: Reader, limit: int = 
     if not wanted and not asked.catalogue:
         return []
     found: list[Entry] = []
-    for record in _matching(archive, wanted, asked.catalogue):
-        entry = _entry(archive, record, reader)
-        if entry is not None:
-            found.append(entry)
-        if len(found) >= limit:
-            break
+    looked_at: set[str] = set()
+    # Mostly the first of them can be opened; only where they are closed, or have other words, more are read.
+    for most in (_FIRST_READ, _MOST_READ):
+        for record in _matching(archive, wanted, asked.catalogue, limit=most):
+            entry = _entry(archive, record, reader) if record.key not in looked_at else None
+            looked_at.add(record.key)
+            if entry is not None:
+                found.append(entry)
+            if len(found) >= limit:
+                return found
     return found
 
 

@@ -125,6 +125,8 @@ def search(request: Request) -> Response:
         forms=list(Form),
         previous_page=asked.link(page=asked.number - 1) if asked.number > 1 else "",
         next_page=asked.link(page=asked.number + 1) if has_more else "",
+        # The form keeps its times by itself.
+        spelling=page.spelling.removesuffix(with_period(asked)[len(asked.query) :]) if page else "",
         as_address=f"/versions?{urlencode({'url': asked.query})}" if query.is_address(asked.query) else "",
         site_query=_site_query(asked),
         why=lambda hit: asked.link("/search/why", key=hit.key),
