@@ -251,6 +251,8 @@ def listed(
         where += [catalogue.c.title >= start.title, (catalogue.c.title > start.title) | (catalogue.c.key > start.key)]
     rare = catalogue_words.rare(connection, asked) if asked else None
     if rare is not None:
+        if not rare:
+            return []
         where.append(catalogue.c.key.in_(rare))
     where += [catalogue_words.has(one) for one in asked]
     found: list[Record] = []
