@@ -1,6 +1,6 @@
 """How fast are captures indexed, found and replayed? Ours against cdxj-indexer and pywb, in the same run on the same WARC.
 
-    python bench/access.py [--quick] [--pywb FOLDER] [--json PATH]
+    python -m bench.access [--quick] [--pywb FOLDER] [--json PATH]
 
 FOLDER holds pywb's programs (`wayback`), best in an environment of their own; without it ours is measured alone. Needs `wrk`.
 

@@ -1,6 +1,6 @@
 """How fast are containers written, and how fast are they read? Ours against warcio and FastWARC, in the same run.
 
-    python bench/containers.py [--quick] [--json PATH]
+    python -m bench.containers [--quick] [--json PATH]
 
 The data: visits made from a fixed seed, with the mean size of the reference collection (22 kB a file) and its mix: HTML that
 compresses, images that do not; a request and a response each. Every side does the same work:

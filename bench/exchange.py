@@ -1,6 +1,6 @@
 """How fast are lists of OAI-PMH from a large depot, is the thousandth page as quick as the first, and what does a transfer cost in memory?
 
-    .venv/bin/python bench/exchange.py [--quick] [--part lists] [--part transfer]
+    python -m bench.exchange [--quick] [--part lists] [--part transfer] [--json PATH]
 
 lists     100,000 records in the catalogue (10,000 with --quick); ListRecords oai_mets_lmer, 100 records a page: page 1, page 2 and the
           last page, medians of several tries in turns, and records a second over the whole list
@@ -73,6 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--part", action="append", choices=("lists", "transfer"))
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
     chosen = parser.parse_args()
     parts = chosen.part or ["lists", "transfer"]
     result: dict[str, object] = {"machine": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()}
@@ -82,7 +83,10 @@ def main() -> None:
             result["lists"] = lists(Path(folder), 10_000 if chosen.quick else 100_000)
         if "transfer" in parts:
             result["transfer"] = transferring(Path(folder), 200_000_000 if chosen.quick else 2_000_000_000)
-    print(json.dumps(result, indent=1))
+    words = json.dumps(result, indent=1)
+    print(words)
+    if chosen.json:
+        chosen.json.write_text(words + "\n")
 
 
 def lists(folder: Path, records: int) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """How fast are files identified and validated, and are the answers right? Ours from a WARC against the binding and opf-fido on plain files.
 
-    python bench/formats.py [--quick] [--json PATH] [--files N]
+    python -m bench.formats [--quick] [--json PATH] [--files N]
 
 The data: real files found in installed packages (documentation, fonts, icons, sounds, scripts), drawn evenly over their extensions
 from a fixed seed, at most 4 MB each. The same payloads stand as HTTP responses in one WARC, a gzip member a record.

@@ -1,6 +1,6 @@
 """How fast are words found, and how fast do they get into the index? Ours against the libraries called directly and SQLite FTS5.
 
-    python bench/search.py [--quick] [--large] [--json PATH]
+    python -m bench.search [--quick] [--large] [--json PATH]
 
 The corpus (`search_corpus.py`) has 25,000 states of pages in Dutch, German and English over twenty years, made from a fixed seed, with
 known answers; `--large` asks the same of 250,000 states (shorter texts: the build takes minutes).
