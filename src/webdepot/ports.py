@@ -1,6 +1,7 @@
 """The seven interfaces with more than one implementation. `tests/contracts/` has one suite for each.
 
-An implementation is named by its means (`LmdbFrontier`, `SqliteCaptureIndex`); only `archive.py` picks one.
+An implementation is named by its means (`LmdbFrontier`, `SqliteCaptureIndex`); only `archive.py` picks one. A little over 500 lines,
+because whoever writes an implementation should find every promise, with the values it speaks of, in this one place.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Fetching against a real server that behaves well, badly and oddly: exact bytes, limits, failures as values."""
+"""Fetching against a real server that behaves well, badly and oddly: exact bytes, limits, failures as values.
+
+A little over 500 lines: one list of what a server may do, around one fetcher and one server.
+"""
 
 import asyncio
 import datetime

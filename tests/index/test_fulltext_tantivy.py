@@ -4,33 +4,20 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import text_indexes
 from webdepot.errors import Conflict
 from webdepot.index import fulltext, fulltext_adding, fulltext_query
 from webdepot.index.fulltext import TantivyTextIndex
-from webdepot.ports import Closed, PageText, TextQuery
+from webdepot.ports import Closed, TextQuery
 from webdepot.times import from_timestamp
 from webdepot.url import key as key_of
 
-
-def page(url="http://example.org/", timestamp="20200101000000", text="some words", language="nl", **changed):
-    values = {
-        "key": key_of(url),
-        "url": url,
-        "timestamp": timestamp,
-        "mime": "text/html",
-        "size_bytes": 100,
-        "collection": "c",
-        "title": "",
-        "headings": "",
-        "text": text,
-        "language": language,
-        "digest": f"digest of {text}",
-    }
-    return PageText(**{**values, **changed})
+page = partial(text_indexes.page, language="nl")
 
 
 @pytest.fixture
@@ -95,7 +82,7 @@ def test_a_killed_writer_leaves_a_usable_index_that_catches_up(tmp_path):
         import os, sys
         from pathlib import Path
         sys.path.insert(0, sys.argv[2])
-        from test_fulltext_tantivy import page
+        from text_indexes import page
         from webdepot.index import fulltext, fulltext_adding
         index = fulltext.TantivyTextIndex(Path(sys.argv[1]), memory_bytes=16 << 20)
         index.add("whole", [page(f"http://a.org/{at}") for at in range(100)])
@@ -108,7 +95,7 @@ def test_a_killed_writer_leaves_a_usable_index_that_catches_up(tmp_path):
         index.add("torn", [page(f"http://a.org/{at}", "20210101000000", "other " * 2000) for at in range(1000)])
     """
     folder = tmp_path / "text"
-    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program), str(folder), str(Path(__file__).parent)], check=False)
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program), str(folder), str(Path(__file__).parent.parent)], check=False)
     assert ended.returncode == -9
     assert list(folder.glob("sorting-*"))
     index = TantivyTextIndex(folder, memory_bytes=16 << 20)
