@@ -34,7 +34,7 @@ run: install
 
 check: install-test
 	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/mypy
 	$(BIN)/python scripts/reference.py --check
 

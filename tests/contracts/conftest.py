@@ -1,6 +1,7 @@
 """The text index of each implementation, empty. Contracts of other ports have an `index` of their own."""
 
 import pytest
+
 from text_indexes import MAKERS
 
 

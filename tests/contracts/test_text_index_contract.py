@@ -1,8 +1,8 @@
 """The contract of `TextIndex` about words, filters, counts and what is closed, run on every implementation."""
 
 import pytest
-from text_indexes import HISTORY, page, urls
 
+from text_indexes import HISTORY, page, urls
 from webdepot.model import EVERYTHING
 from webdepot.ports import Closed, Facet, Part, Sort, TextQuery
 

@@ -4,8 +4,8 @@ import threading
 from itertools import groupby
 
 import pytest
-from text_indexes import HISTORY, page, urls
 
+from text_indexes import HISTORY, page, urls
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports import Closed, TextQuery
 from webdepot.times import from_timestamp

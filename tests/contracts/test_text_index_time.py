@@ -6,8 +6,8 @@ from itertools import groupby
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from text_indexes import HISTORY, MAKERS, page, urls
 
+from text_indexes import HISTORY, MAKERS, page, urls
 from webdepot import times
 from webdepot.model import EVERYTHING
 from webdepot.ports import Closed, Sort, TextQuery
