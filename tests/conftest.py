@@ -14,8 +14,10 @@ from webdepot.services import founding
 
 pytest_plugins = ["s3_servers", "letters"]
 
-# A busy machine is no bug: no test fails because an example took long.
-settings.register_profile("webdepot", deadline=None)
+# A busy machine is no bug: no test fails because an example took long. The same examples every time, so that a change is judged by what
+# it changed; `pytest --hypothesis-profile=search` looks for new ones.
+settings.register_profile("webdepot", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None)
 settings.load_profile("webdepot")
 
 _real_connect = socket.socket.connect

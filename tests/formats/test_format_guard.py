@@ -10,9 +10,11 @@ from pathlib import Path
 from format_samples import HTML, image, zipped
 
 from webdepot.formats import scratch
+from webdepot.formats.batch import Batch
 from webdepot.formats.examine import Examiner, Exhibit
-from webdepot.formats.guard import Limits
+from webdepot.formats.guard import Guard, Limits
 from webdepot.formats.validity import Validity
+from webdepot.model import Finding
 
 PNG = image("PNG")
 
@@ -32,6 +34,19 @@ def test_one_that_does_not_end_costs_only_itself():
     assert [each.code for each in found[2].findings] == ["formats.gave-up-time"]
     assert found[2].findings[0].subject == "2"
     assert found[3].findings == []
+
+
+def test_one_of_several_looked_at_together_is_found_out():
+    numbers = range(10)
+    questions = [{"number": number, "endless": number in (4, 8)} for number in numbers]
+    environment = {"PYTHONPATH": os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))}
+    with Batch([b"x"]) as batch, Guard("slow_child", limits=Limits(time_s=0.2), environment=environment, several=True) as guard:
+        found = guard.ask_many(questions, batch.descriptor)
+        again = guard.ask_many(questions[:4], batch.descriptor)
+    assert [each.code if isinstance(each, Finding) else each["number"] for each in found] == [
+        *(0, 1, 2, 3, "formats.gave-up-time", 5, 6, 7, "formats.gave-up-time", 9)
+    ]
+    assert all(each["several"] for each in again)
 
 
 def test_many_answers_are_as_one_by_one(examiner):

@@ -1,5 +1,7 @@
 """Identification: good files of many kinds, lying servers, cut-off files, hostile bytes."""
 
+from pathlib import Path
+
 import pytest
 from format_samples import HTML, good_files, image
 from hypothesis import given, settings
@@ -103,7 +105,7 @@ def test_the_engine_names_its_signatures(identifier):
 def test_closing_removes_the_folder():
     with SiegfriedIdentifier() as opened:
         opened.identify(b"x", name="x", mime="")
-        folder = opened._folder
+        folder = Path(opened._slots[0]._links[""]).parent
         assert folder.is_dir()
     assert not folder.exists()
 

@@ -62,6 +62,20 @@ def test_each_payload_once(surveyed):
     assert rows[A]["engine"] == result.engine
 
 
+def test_more_payloads_than_stay_in_memory(surveyed, monkeypatch):
+    """The same rows and counts, whether a payload comes again while its row is in memory, or in the database, or not put yet."""
+    texts = {f"{A}{number}.txt": b"text %d" % number for number in range(7)}
+    once = [response(url, body, "text/plain") for url, body in texts.items()]
+    _, rows = surveyed(*once, *once[:3], once[0])
+    monkeypatch.setattr(survey, "MOST_IN_MEMORY", 2)
+    monkeypatch.setattr(survey, "BUNDLE_FILES", 3)
+    again, few = surveyed(*once, *once[:3], once[0])
+    assert list(few) == list(texts)
+    assert [row["uris"] for row in few.values()] == [3, 2, 2, 1, 1, 1, 1]
+    assert few == rows
+    assert (again.counts.files, again.counts.distinct, again.counts.recognised) == (11, 7, 11)
+
+
 @pytest.mark.parametrize(
     ("coding", "pack"),
     [

@@ -96,16 +96,20 @@ def _plain_headers(text: str) -> tuple[tuple[str, str], ...]:
 
 def _headers(text: str) -> tuple[tuple[str, str], ...]:
     headers: list[tuple[str, str]] = []
+    is_header = False
     for line in text.split("\n", MOST_HEADERS)[:MOST_HEADERS]:
         name, colon, value = line.partition(":")
         if line[:1] in " \t" and line.strip():
-            if headers:
+            if is_header:  # what goes on with a line that is no header belongs to none
                 name, value = headers[-1]
                 headers[-1] = (name, f"{value} {line.strip()}".strip())
         elif colon and (name := name.strip()):
             headers.append((name, value.strip()))
+            is_header = True
         elif line in ("", "\r"):
             break
+        else:
+            is_header = False
     return tuple(headers)
 
 

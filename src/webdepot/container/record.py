@@ -24,9 +24,9 @@ LONGEST_HEAD_BYTES = 1 << 20
 _WITH_HEAD = frozenset({RecordKind.RESPONSE, RecordKind.REQUEST, RecordKind.REVISIT})
 _FIRST_READ_BYTES = 8192
 _IS_HTTP = b"\nContent-Type: application/http"
-# Lines that are not empty, so it cannot run out of the head; the first Content-Type, which goes on in no second line.
+# Lines that are not empty, so it cannot run out of the head; the first Content-Type in any case, which goes on in no second line.
 _PLAIN_ANSWER = re.compile(
-    rb"HTTP/[0-9.]+ ([0-9]{3})(?: [^\r\n]*)?\r\n(?:(?![Cc]ontent-[Tt]ype:)[^\r\n]+\r\n)*+[Cc]ontent-[Tt]ype: ([^\r\n]*)\r\n(?![ \t])"
+    rb"HTTP/[0-9.]+ ([0-9]{3})(?: [^\r\n]*)?\r\n(?:(?!(?i:content-type))[^\r\n]+\r\n)*+[Cc]ontent-[Tt]ype: ([^\r\n]*)\r\n(?![ \t])"
 )
 
 
@@ -59,6 +59,8 @@ class Fields:
             start = at + len(name) + 4
             return self._text[start : self._text.find("\r\n", start)].strip()
         if self._by_name is None:
+            if self._is_plain and f"\n{name.lower()}" not in self._text.lower():
+                return None  # in no spelling: that is seen without reading all of them
             self._by_name = {key.lower(): value for key, value in reversed(self.pairs)}
         return self._by_name.get(name.lower())
 
@@ -154,9 +156,17 @@ class Record:
         found = _PLAIN_ANSWER.match(self._data, self._start, min(self._end, self._start + LONGEST_HEAD_BYTES))
         return (int(found[1]), found[2].decode("latin-1").strip()) if found else None
 
+    def may_have_header(self, name: bytes) -> bool:
+        """False where the HTTP head, not parsed yet, has no such name (in lower case) anywhere."""
+        if self._body_start < 0:
+            self._split()
+        return self._head is not None or self._data is None or name in self._data[self._start : self._body_start].lower()
+
     @property
     def content_type(self) -> str:
         """What the payload is said to be: the HTTP header where there is a head, else the record's own field; may be empty."""
+        if self._head is None and self.kind is RecordKind.RESPONSE and (plain := self.find_plain_answer()):
+            return plain[1]
         head = self.head
         return (self.fields.get("Content-Type") if head is None else head.get("Content-Type")) or ""
 
@@ -189,7 +199,7 @@ class Record:
         else:
             body = BytesIO(self._data[self._body_start : self._end])
             # Nearly no head has a transfer coding, so the head is not parsed for it.
-            if self._head is None and b"transfer-" not in self._data[self._start : self._body_start].lower():
+            if not self.may_have_header(b"transfer-"):
                 return body
         head = self.head
         return body if head is None else transfer_decoded(body, head)

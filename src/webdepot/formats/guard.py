@@ -5,7 +5,7 @@ files do. Their bytes go to the child as one open descriptor over a socket (`bat
 kills the child costs one answer and a new child: the child notes on a shared page which file it is at, and the new one is asked about
 the others.
 
-    parent -> child   a JSON list with a question for each file, and the descriptor
+    parent -> child   JSON: a question for each file, and whether several may be looked at at a time; and the descriptor
     child -> parent   JSON lists with the answers, in order, until there is one for each
     shared page       how many of the questions the child has finished
 
@@ -28,10 +28,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 from webdepot.formats.scratch import Scratch, forget
@@ -54,8 +54,8 @@ _PAGE_BYTES = resource.getpagesize()
 _START_S = 60.0
 
 Message = dict[str, Any]
-Work = Callable[[list[Message], int], Iterator[Message]]
-"""From the questions and the descriptor to an answer for each question, in order."""
+Work = Callable[[list[Message], int, bool], Iterator[Message]]
+"""From the questions and the descriptor to an answer for each question, in order; whether several may be looked at at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +70,18 @@ class Limits:
 class Guard:
     """One child running a module of this room. One thread at a time; close it, or use it in a `with`."""
 
-    def __init__(self, module: str, *arguments: str, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen value
+    def __init__(
+        self,
+        module: str,
+        *arguments: str,
+        limits: Limits = Limits(),  # noqa: B008 - frozen value
+        environment: Mapping[str, str] = MappingProxyType({}),
+        several: bool = False,
+    ) -> None:
+        """`several`: the child may look at several files at a time, and does so until one of them does not come to an end."""
         self.limits = limits
+        self._environment = environment
+        self._several = several
         self._command = [sys.executable, "-m", module]
         self._arguments = arguments
         self._child: subprocess.Popen[bytes] | None = None
@@ -102,7 +112,7 @@ class Guard:
             self._child = subprocess.Popen(  # noqa: S603 - our own program
                 [*self._command, *said],
                 pass_fds=[theirs.fileno(), page],
-                env={**os.environ, "TMPDIR": str(self._scratch.path)},
+                env={**os.environ, **self._environment, "TMPDIR": str(self._scratch.path)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -117,15 +127,17 @@ class Guard:
         """An answer to each question about the open descriptor; a finding in its place where the child did not come to an end."""
         answers: list[Message | Finding | None] = [None] * len(questions)
         waiting = list(range(len(questions)))
+        several = self._several and len(questions) > 1
         while waiting:
-            came, failed = self._ask([questions[number] for number in waiting], descriptor)
+            came, failed = self._ask([questions[number] for number in waiting], descriptor, several=several)
             for number, answer in zip(waiting, came, strict=False):
                 answers[number] = answer
             left = waiting[len(came) :]
-            if failed is not None:
+            if failed is not None and not several:
                 culprit = waiting[min(max(failed[0], len(came)), len(waiting) - 1)]
                 answers[culprit] = failed[1]
                 left = [number for number in left if number != culprit]
+            several = several and failed is None  # it was one of several: asked about each alone it will show which
             waiting = left
         return [answer for answer in answers if answer is not None]
 
@@ -152,13 +164,13 @@ class Guard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _ask(self, questions: list[Message], descriptor: int) -> tuple[list[Message], tuple[int, Finding] | None]:
+    def _ask(self, questions: list[Message], descriptor: int, *, several: bool) -> tuple[list[Message], tuple[int, Finding] | None]:
         """The answers that came, and if not all did, which question it ended at and why."""
         connection = self._connection()
         self._note_finished(0)
         came: list[Message] = []
         try:
-            socket.send_fds(connection, [json.dumps(questions).encode()], [descriptor])
+            socket.send_fds(connection, [json.dumps({"questions": questions, "several": several}).encode()], [descriptor])
             while len(came) < len(questions):
                 self._wait(connection)
                 answers = connection.recv(_MESSAGE_BYTES)
@@ -242,11 +254,12 @@ def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message
             work, greeting = begin(arguments[3:])
             connection.send(json.dumps(greeting).encode())
             while True:
-                questions, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 1)
-                if not questions:
+                asked, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 1)
+                if not asked:
                     return
+                message = json.loads(asked)
                 try:
-                    _answer(connection, work(json.loads(questions), descriptors[0]), page, longest_s + 1)
+                    _answer(connection, work(message["questions"], descriptors[0], message["several"]), page, longest_s + 1)
                 finally:
                     os.close(descriptors[0])
     finally:

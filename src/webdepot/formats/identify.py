@@ -1,8 +1,8 @@
 """Identification by bytes: Siegfried with PRONOM's signatures through pygfried, then the own resolver for web text.
 
 https://www.itforarchivists.com/siegfried and https://www.nationalarchives.gov.uk/PRONOM. pygfried takes paths only, so bytes go
-through a file in memory (`memfd_create`) and symbolic links whose names keep the extension, which is evidence too. It holds the
-interpreter's lock while it looks: use processes, not threads, for more speed.
+through files in memory (`memfd_create`) and symbolic links whose names keep the extension, which is evidence too. A call about several
+files takes less time than one about each. It holds the interpreter's lock while it looks: use processes, not threads, for more speed.
 
 Signatures ask for bytes at the beginning and at the end of a file, so that of a large one only these two pieces are shown (DROID looks
 at the first and last 64 kB too); formats whose signatures look further inside (ZIP and OLE2 containers, PDF, TIFF, sound behind its
@@ -14,7 +14,8 @@ import os
 import re
 import shutil
 import tempfile
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -34,7 +35,9 @@ MARKUP_PIECES_BYTES = (16 << 10, 8 << 10)
 TEXT_PIECES_BYTES = (8 << 10, 4 << 10)
 """So much of the beginning and of the end. A disk image says what it is behind its first 32 kB; text says so at once."""
 WHOLE_UP_TO_BYTES = 64 << 20
-MOST_LINKS = 1000
+MOST_LINKS = 200
+MOST_TOGETHER = 12
+"""Files in one call. They count as one against the limit of time, and when one of them does not end all are looked at anew."""
 _LOOKED_INSIDE = (b"PK", b"\xd0\xcf\x11\xe0", b"%PDF", b"II*\0", b"MM\0*", b"ID3")
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,10})\Z", re.ASCII)
 _BASES = (
@@ -45,17 +48,22 @@ _BASES = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A payload in a batch, and what is known of its name and its server."""
+
+    piece: Piece
+    extension: str
+    mime: str
+
+
 class SiegfriedIdentifier:
     """A `FormatIdentifier`. One thread at a time. Close it, or use it in a `with`, to remove its temporary folder."""
 
     def __init__(self, signatures: Path | None = None) -> None:
         self._scanner = pygfried.Scanner(signature=str(signatures)) if signatures else pygfried.Scanner()
         self._engine = ""
-        self._folder: Path | None = None
-        self._links: dict[str, str] = {}
-        self._memory = os.memfd_create("payload", os.MFD_CLOEXEC)
-        self._place = os.dup(self._memory)
-        """The descriptor at which the engine finds the payload: the file in memory, or a large one on disk."""
+        self._slots: list[_Slot] = []
 
     @property
     def engine(self) -> str:
@@ -67,20 +75,25 @@ class SiegfriedIdentifier:
         with Batch([payload]) as batch:
             offset, size_bytes = batch.places[0]
             piece = Piece(descriptor=batch.descriptor, offset=offset, size_bytes=size_bytes)
-            return self.identify_piece(piece, extension=extension_of(name), mime=media.essence(mime))
+            return self.identify_pieces([Question(piece=piece, extension=extension_of(name), mime=media.essence(mime))])[0]
 
-    def identify_piece(self, piece: Piece, *, extension: str, mime: str) -> Format:
-        """The same for a payload in a batch, with what is known of its name and its server."""
-        evidence = _evidence(piece.size_bytes, _head(piece), extension=extension, mime=mime)
-        matches = [match for match in map(_match, self._scan(piece, evidence)) if match] if evidence.size_bytes else []
-        return resolve(replace(evidence, matches=matches))
+    def identify_pieces(self, questions: Sequence[Question]) -> list[Format]:
+        """Each of them, at most `MOST_TOGETHER`."""
+        evidence = [_evidence(each.piece.size_bytes, _head(each.piece), extension=each.extension, mime=each.mime) for each in questions]
+        shown = [number for number, each in enumerate(evidence) if each.size_bytes]
+        paths = [
+            self._slot(place).show(questions[number].piece, evidence[number].head, evidence[number].extension)
+            for place, number in enumerate(shown)
+        ]
+        found = self._scanner.identify_many(paths)["files"] if paths else []
+        for number, file in zip(shown, found, strict=True):
+            evidence[number] = replace(evidence[number], matches=[match for match in map(_match, file["matches"]) if match])
+        return [resolve(each) for each in evidence]
 
     def close(self) -> None:
-        self._forget()
-        if self._place >= 0:
-            os.close(self._place)
-            os.close(self._memory)
-            self._place = self._memory = -1
+        for slot in self._slots:
+            slot.close()
+        self._slots.clear()
 
     def __enter__(self) -> "SiegfriedIdentifier":
         return self
@@ -88,19 +101,44 @@ class SiegfriedIdentifier:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _scan(self, piece: Piece, evidence: Evidence) -> "list[pygfried.Match]":
-        shown = _shown(piece, evidence.head)
-        if shown is None:
-            os.dup2(piece.descriptor, self._place, inheritable=False)
-        else:
+    def _slot(self, place: int) -> "_Slot":
+        while len(self._slots) <= place:
+            self._slots.append(_Slot())
+        return self._slots[place]
+
+    def _versions(self) -> str:
+        with Batch([b"x"]) as batch:
+            found = self._scanner.identify(f"/proc/self/fd/{batch.descriptor}", detailed=True)
+        signatures = ", ".join(each["details"] for each in found["identifiers"])
+        return f"siegfried {found['siegfried']} (pygfried {version('pygfried')}; {signatures}) + resolver {RESOLVER_VERSION}"
+
+
+class _Slot:
+    """A place at which the engine finds one payload after the other: a descriptor, and names with extensions that lead to it."""
+
+    def __init__(self) -> None:
+        self._memory = os.memfd_create("payload", os.MFD_CLOEXEC)
+        self._place = os.dup(self._memory)
+        """The file in memory, or a large one on disk."""
+        self._is_memory = True
+        self._folder: Path | None = None
+        self._links: dict[str, str] = {}
+
+    def show(self, piece: Piece, head: bytes, extension: str) -> str:
+        """The name under which the payload, or what the engine needs of it, can be read until the next one is shown."""
+        shown = _shown(piece, head)
+        if shown is not None:
             os.pwrite(self._memory, shown, 0)
             os.ftruncate(self._memory, len(shown))
-        try:
-            found = self._scanner.identify(self._link(evidence.extension), detailed=True)
-        finally:
-            if shown is None:
-                os.dup2(self._memory, self._place, inheritable=False)
-        return list(found["files"][0]["matches"])
+        if shown is None or not self._is_memory:
+            os.dup2(piece.descriptor if shown is None else self._memory, self._place, inheritable=False)
+            self._is_memory = shown is not None
+        return self._link(extension)
+
+    def close(self) -> None:
+        self._forget()
+        os.close(self._place)
+        os.close(self._memory)
 
     def _link(self, extension: str) -> str:
         """A name with that extension that leads to the payload. It stays: every payload comes to the same descriptor."""
@@ -118,13 +156,6 @@ class SiegfriedIdentifier:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._folder = None
         self._links.clear()
-
-    def _versions(self) -> str:
-        os.ftruncate(self._memory, 0)
-        os.pwrite(self._memory, b"x", 0)
-        found = self._scanner.identify(f"/proc/self/fd/{self._memory}", detailed=True)
-        signatures = ", ".join(each["details"] for each in found["identifiers"])
-        return f"siegfried {found['siegfried']} (pygfried {version('pygfried')}; {signatures}) + resolver {RESOLVER_VERSION}"
 
 
 def quick_look(payload: bytes | Path, *, name: str, mime: str) -> Format:

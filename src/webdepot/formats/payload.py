@@ -7,8 +7,7 @@ import hashlib
 import io
 import os
 import tempfile
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -32,13 +31,13 @@ class SurveyLimits:
 
 
 class Payload:
-    """Use it in a `with`: entering reads the payload, leaving removes its files."""
+    """Use it in a `with`: entering reads the payload, leaving removes its files unless somebody took them over (`release`)."""
 
     def __init__(self, record: Record, limits: SurveyLimits, temporary: Path | None) -> None:
         self.limits = limits
         self._record = record
         self._temporary = temporary
-        self._files = ExitStack()
+        self._files: list[Path] = []
         self.digest = ""
         self.size_bytes = 0
 
@@ -46,15 +45,20 @@ class Payload:
         hasher = hashlib.sha1(usedforsecurity=False)
         self._raw = self._spooled(self._record.payload(), hasher.update)
         self.size_bytes = _size_bytes(self._raw)
-        self.digest = str(digest.Digest("sha1", hasher.digest()))
+        self.digest = digest.sha1_label(hasher.digest())
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._files.close()
+        remove(self.release())
+
+    def release(self) -> Sequence[Path]:
+        """The temporary files, which are the caller's to remove from now on."""
+        files, self._files = self._files, []
+        return files
 
     def content(self) -> tuple[bytes | Path, bool]:
         """The payload without content coding, and whether it was cut at the limit."""
-        head = self._record.head
+        head = self._record.head if self._record.may_have_header(b"content-encoding") else None
         if head is None or not (head.get("content-encoding") or "").strip():
             return self._raw, False
         with self._opened() as raw:
@@ -79,13 +83,18 @@ class Payload:
             size_bytes += len(piece)
         handle, name = tempfile.mkstemp(prefix="webdepot-payload-", dir=self._temporary)
         path = Path(name)
-        self._files.callback(path.unlink, missing_ok=True)
+        self._files.append(path)
         with os.fdopen(handle, "wb") as file:
             file.writelines(pieces)
             while piece := stream.read(_CHUNK_BYTES):
                 seen(piece)
                 file.write(piece)
         return path
+
+
+def remove(files: Iterable[Path]) -> None:
+    for path in files:
+        path.unlink(missing_ok=True)
 
 
 def _size_bytes(content: bytes | Path) -> int:

@@ -43,37 +43,38 @@ _PDF = {
     "2.0": "fmt/1129",
 }
 _MAGIC = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n", re.S), "fmt/11", "Portable Network Graphics", "1.0", "image/png", False),
-    (re.compile(rb"GIF87a", re.S), "fmt/3", "Graphics Interchange Format", "87a", "image/gif", False),
-    (re.compile(rb"GIF89a", re.S), "fmt/4", "Graphics Interchange Format", "89a", "image/gif", False),
-    (re.compile(rb"\xff\xd8\xff\xe0..JFIF\0\x01\x00", re.S), "fmt/42", "JPEG File Interchange Format", "1.00", "image/jpeg", False),
-    (re.compile(rb"\xff\xd8\xff\xe0..JFIF\0\x01\x01", re.S), "fmt/43", "JPEG File Interchange Format", "1.01", "image/jpeg", False),
-    (re.compile(rb"\xff\xd8\xff\xe0..JFIF\0\x01\x02", re.S), "fmt/44", "JPEG File Interchange Format", "1.02", "image/jpeg", False),
-    (re.compile(rb"\xff\xd8\xff", re.S), "fmt/41", "Raw JPEG Stream", "", "image/jpeg", False),
-    (re.compile(rb"\0\0\x01\0[\x01-\x40]\0.{4}[\0-\x04]\0", re.S), "x-fmt/418", "Icon file format", "", "image/vnd.microsoft.icon", True),
-    (re.compile(rb"ID3[\x02-\x04]|\xff[\xfa\xfb\xf2\xf3][\x10-\xeb]", re.S), "fmt/134", "MPEG 1/2 Audio Layer 3", "", "audio/mpeg", True),
-    (re.compile(rb".{8}[\0\x01]\0[\x01\x02]\0.{22}LP", re.S), "", "Embedded OpenType", "", "application/vnd.ms-fontobject", True),
-    (re.compile(rb"\x1a\x45\xdf\xa3.{0,60}?webm", re.S), "fmt/573", "WebM", "", "video/webm", True),
-    (re.compile(rb"\x1a\x45\xdf\xa3.{0,60}?matroska", re.S), "fmt/569", "Matroska", "", "video/x-matroska", True),
-    (re.compile(rb"OggS\0", re.S), "fmt/944", "Ogg Multimedia Container", "", "application/ogg", False),
-    (re.compile(rb"....ftyp", re.S), "fmt/199", "MPEG-4 Media File", "", "video/mp4", False),
-    (re.compile(rb"FORM....AIFF", re.S), "x-fmt/135", "Audio Interchange File Format", "1.2", "audio/x-aiff", False),
-    (re.compile(rb"FORM....AIFC", re.S), "x-fmt/136", "Audio Interchange File Format (compressed)", "", "audio/x-aiff", False),
-    (re.compile(rb"II\*\0|MM\0\*", re.S), "fmt/353", "Tagged Image File Format", "", "image/tiff", False),
-    (re.compile(rb"\0\0\0\x0cjP  \r\n\x87\n", re.S), "x-fmt/392", "JP2 (JPEG 2000 part 1)", "", "image/jp2", False),
-    (re.compile(rb"wOFF", re.S), "fmt/616", "WOFF (Web Open Font Format)", "1.0", "font/woff", False),
-    (re.compile(rb"wOF2", re.S), "fmt/1172", "WOFF (Web Open Font Format)", "2.0", "font/woff2", False),
-    (re.compile(rb"OTTO\0", re.S), "fmt/520", "OpenType Font File", "", "font/otf", False),
-    (re.compile(rb"\0\x01\0\0\0[\x04-\x40]", re.S), "x-fmt/453", "TrueType Font", "", "font/ttf", False),
-    (re.compile(rb"\x1f\x8b\x08", re.S), "x-fmt/266", "GZIP Format", "", "application/gzip", False),
-    (re.compile(rb"fLaC\0", re.S), "fmt/279", "FLAC (Free Lossless Audio Codec)", "", "audio/flac", False),
-    (re.compile(rb"RIFF....WEBP", re.S), "", "WebP", "", "image/webp", False),
-    (re.compile(rb"RIFF....WAVE", re.S), "fmt/6", "Waveform Audio", "", "audio/x-wav", False),
-    (re.compile(rb"PK\x03\x04", re.S), "x-fmt/263", "ZIP Format", "", "application/zip", False),
+    (rb"\x89PNG\r\n\x1a\n", "fmt/11", "Portable Network Graphics", "1.0", "image/png", False),
+    (rb"GIF87a", "fmt/3", "Graphics Interchange Format", "87a", "image/gif", False),
+    (rb"GIF89a", "fmt/4", "Graphics Interchange Format", "89a", "image/gif", False),
+    (rb"\xff\xd8\xff\xe0..JFIF\0\x01\x00", "fmt/42", "JPEG File Interchange Format", "1.00", "image/jpeg", False),
+    (rb"\xff\xd8\xff\xe0..JFIF\0\x01\x01", "fmt/43", "JPEG File Interchange Format", "1.01", "image/jpeg", False),
+    (rb"\xff\xd8\xff\xe0..JFIF\0\x01\x02", "fmt/44", "JPEG File Interchange Format", "1.02", "image/jpeg", False),
+    (rb"\xff\xd8\xff", "fmt/41", "Raw JPEG Stream", "", "image/jpeg", False),
+    (rb"\0\0\x01\0[\x01-\x40]\0.{4}[\0-\x04]\0", "x-fmt/418", "Icon file format", "", "image/vnd.microsoft.icon", True),
+    (rb"ID3[\x02-\x04]|\xff[\xfa\xfb\xf2\xf3][\x10-\xeb]", "fmt/134", "MPEG 1/2 Audio Layer 3", "", "audio/mpeg", True),
+    (rb".{8}[\0\x01]\0[\x01\x02]\0.{22}LP", "", "Embedded OpenType", "", "application/vnd.ms-fontobject", True),
+    (rb"\x1a\x45\xdf\xa3.{0,60}?webm", "fmt/573", "WebM", "", "video/webm", True),
+    (rb"\x1a\x45\xdf\xa3.{0,60}?matroska", "fmt/569", "Matroska", "", "video/x-matroska", True),
+    (rb"OggS\0", "fmt/944", "Ogg Multimedia Container", "", "application/ogg", False),
+    (rb"....ftyp", "fmt/199", "MPEG-4 Media File", "", "video/mp4", False),
+    (rb"FORM....AIFF", "x-fmt/135", "Audio Interchange File Format", "1.2", "audio/x-aiff", False),
+    (rb"FORM....AIFC", "x-fmt/136", "Audio Interchange File Format (compressed)", "", "audio/x-aiff", False),
+    (rb"II\*\0|MM\0\*", "fmt/353", "Tagged Image File Format", "", "image/tiff", False),
+    (rb"\0\0\0\x0cjP  \r\n\x87\n", "x-fmt/392", "JP2 (JPEG 2000 part 1)", "", "image/jp2", False),
+    (rb"wOFF", "fmt/616", "WOFF (Web Open Font Format)", "1.0", "font/woff", False),
+    (rb"wOF2", "fmt/1172", "WOFF (Web Open Font Format)", "2.0", "font/woff2", False),
+    (rb"OTTO\0", "fmt/520", "OpenType Font File", "", "font/otf", False),
+    (rb"\0\x01\0\0\0[\x04-\x40]", "x-fmt/453", "TrueType Font", "", "font/ttf", False),
+    (rb"\x1f\x8b\x08", "x-fmt/266", "GZIP Format", "", "application/gzip", False),
+    (rb"fLaC\0", "fmt/279", "FLAC (Free Lossless Audio Codec)", "", "audio/flac", False),
+    (rb"RIFF....WEBP", "", "WebP", "", "image/webp", False),
+    (rb"RIFF....WAVE", "fmt/6", "Waveform Audio", "", "audio/x-wav", False),
+    (rb"PK\x03\x04", "x-fmt/263", "ZIP Format", "", "application/zip", False),
 )
+_ANY_MAGIC = re.compile(b"|".join(b"(%b)" % row[0] for row in _MAGIC), re.S)
+"""One group for each row: which one matched first is its number."""
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_STRAY = re.compile("[\udc80-\udcff]")
 _BINARY = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _SKIPPED = re.compile(r"\s+|<!--.*?(?:-->|\Z)|<\?(?!php|=).*?(?:\?>|\Z)", re.S)
 _DOCTYPE = re.compile(r"<!doctype\s+([a-z:_][\w:.-]*)([^>\[]*)(?:\[.*?\]\s*)?>?", re.I | re.S)
@@ -99,11 +100,12 @@ def binary(head: bytes) -> Looks | None:
     at = head.find(b"%PDF-", 0, 1032)
     if at >= 0 and (number := head[at + 5 : at + 8].decode("latin-1")) in _PDF:
         return _pdf(number)
-    for pattern, puid, name, version, mime, whole in _MAGIC:
-        if pattern.match(head):
-            because = f"it begins like {name}" if whole else f"it begins like {name}, but its end is missing or not as it should be"
-            return Looks(puid=puid, name=name, version=version, mime=mime, because=because, whole=whole)
-    return None
+    found = _ANY_MAGIC.match(head)
+    if not found:
+        return None
+    _, puid, name, version, mime, whole = _MAGIC[int(found.lastindex or 1) - 1]
+    because = f"it begins like {name}" if whole else f"it begins like {name}, but its end is missing or not as it should be"
+    return Looks(puid=puid, name=name, version=version, mime=mime, because=because, whole=whole)
 
 
 def _pdf(number: str) -> Looks:
@@ -116,12 +118,9 @@ def text_of(head: bytes) -> str | None:
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return head[len(mark) :].decode(encoding, "replace")
-    try:
-        text, stray = head.decode("utf-8"), 0
-    except UnicodeDecodeError:
-        text = head.decode("utf-8", "surrogateescape")
-        # The head may end within a character; that alone makes it no other encoding.
-        stray = len(_STRAY.findall(text[:-3]))
+    # The head may end within a character (`False`: more may come); that alone makes it no other encoding.
+    text, length = codecs.utf_8_decode(head, "ignore", False)
+    stray = 0 if length == len(text) else length - len(text.encode())
     # As browsers do, control characters are looked for at the beginning; scripts have some in their strings further on.
     if _BINARY.search(text[:CONTROL_CHARACTERS]) or "\0" in text or stray > max(8, len(head) * 0.3):
         return None

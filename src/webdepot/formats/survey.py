@@ -18,7 +18,7 @@ import os
 import sqlite3
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
@@ -31,7 +31,7 @@ from webdepot import digest
 from webdepot.container.reader import Record, iter_records
 from webdepot.formats import guard, media
 from webdepot.formats.examine import Examined, Examiner, Exhibit
-from webdepot.formats.payload import Payload, SurveyLimits
+from webdepot.formats.payload import Payload, SurveyLimits, remove
 from webdepot.formats.texts import finding
 from webdepot.model import Finding, FormatVerdict, RecordKind, Severity
 
@@ -45,6 +45,10 @@ SMALL_BYTES = 4 << 20
 """A container up to this size is looked at by one guard: starting another would take longer than the files."""
 BUNDLE_BYTES = 4 << 20
 """So much goes to a guard at once."""
+MOST_AHEAD = 4
+"""So many bundles are read before a guard is free for them: some take ten times as long as others."""
+MOST_IN_MEMORY = 4000
+"""So many rows are kept in memory before they go to the temporary database."""
 _WITH_PAYLOAD = frozenset((RecordKind.RESPONSE, RecordKind.RESOURCE, RecordKind.CONVERSION))
 
 
@@ -134,6 +138,7 @@ def of_container(
             if record.kind in _WITH_PAYLOAD and not record.url.startswith("dns:"):
                 _take(Payload(record, limits, temporary), record, desk, already)
         desk.finish()
+        shelf.finish()
         shelf.write(rows)
         ended = time.monotonic()
         counts = shelf.counts(dict(observed.codes), ended - started, ended - ready)
@@ -147,8 +152,7 @@ def read_rows(path: Path) -> Iterator[Row]:
 
 
 def _take(payload: Payload, record: Record, desk: "_Desk", already: Already | None) -> None:
-    with ExitStack() as stack:
-        stack.enter_context(payload)
+    with payload:
         if not payload.size_bytes:
             return
         _compare_digest(payload, record, desk.observed)
@@ -160,27 +164,28 @@ def _take(payload: Payload, record: Record, desk: "_Desk", already: Already | No
             return
         content, cut = payload.content()
         task = _Task(
-            payload=payload,
+            digest=payload.digest,
             content=content,
             cut=cut,
             container=record.location.container,
             url=record.url,
             mime=media.essence(record.content_type),
+            files=payload.release(),
         )
-        stack.pop_all()  # the desk closes the payload when it is done with it
-        desk.give(task)
+    desk.give(task)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Task:
-    """A payload on the desk. It owns the payload's files; the record it came from is gone."""
+    """A payload on the desk. It owns the payload's temporary files; the record it came from is gone."""
 
-    payload: Payload
+    digest: str
     content: bytes | Path
     cut: bool
     container: str
     url: str
     mime: str
+    files: Sequence[Path]
 
 
 class _Desk:
@@ -201,18 +206,18 @@ class _Desk:
         self._bundle: list[_Task] = []
         self._bundle_bytes = 0
         self._waiting: deque[tuple[list[_Task], Future[list[Examined]]]] = deque()
-        self._most_waiting = workers + 2
+        self._most_waiting = 2 * workers + MOST_AHEAD
 
     def __enter__(self) -> "_Desk":
         for examiner in self._examiners:
-            examiner.start()
+            examiner.start(checked=self._checked)
             self._free.put(examiner)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._threads.shutdown(cancel_futures=True)
         for task in (*self._bundle, *(task for tasks, _ in self._waiting for task in tasks)):
-            task.payload.__exit__()
+            remove(task.files)
         for examiner in self._examiners:
             examiner.close()
 
@@ -258,7 +263,7 @@ class _Desk:
         finally:
             self._waiting.popleft()
             for task in tasks:
-                task.payload.__exit__()
+                remove(task.files)
 
     def _examine(self, tasks: list[_Task]) -> list[Examined]:
         exhibits = [Exhibit(payload=task.content, name=task.url, mime=task.mime, subject=task.url) for task in tasks]
@@ -275,7 +280,7 @@ class _Desk:
         format = found.format
         return {
             "container": task.container,
-            "digest": task.payload.digest,
+            "digest": task.digest,
             "url": task.url,
             "size_bytes": len(task.content) if isinstance(task.content, bytes) else task.content.stat().st_size,
             "server_mime": task.mime,
@@ -294,7 +299,9 @@ class _Desk:
 
 
 def _compare_digest(payload: Payload, record: Record, observed: "_Observed") -> None:
-    stated = digest.parse(record.payload_digest) if record.payload_digest else None
+    if record.payload_digest in ("", payload.digest):
+        return
+    stated = digest.parse(record.payload_digest)
     if stated is not None and stated.algorithm == "sha1" and str(stated) != payload.digest:
         place = f"{record.location.container} byte {record.location.offset}"
         observed.add(finding("digest-differs", subject=record.url, place=place, stated=stated, found=payload.digest))
@@ -313,10 +320,23 @@ class _Observed:
             self.findings.append(each)
 
 
+@dataclass(slots=True)
+class _Aside:
+    """A payload on the shelf; its row comes later."""
+
+    uris: int = 1
+    size_bytes: int | None = None
+    verdict: str | None = None
+    row: str | None = None
+
+
 class _Shelf:
-    """Rows put aside by digest. A database without a name lives in memory until it grows, then in a temporary file."""
+    """Rows put aside by digest: the latest in memory, the others in a database without a name, which lives in memory until it grows,
+    then in a temporary file. A statement for each payload would take as long as unpacking it does."""
 
     def __init__(self) -> None:
+        self._latest: dict[str, _Aside] = {}
+        self._has_older = False
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.executescript(
             "PRAGMA journal_mode = OFF; PRAGMA cache_size = -8000; BEGIN;"
@@ -325,15 +345,35 @@ class _Shelf:
 
     def seen_first(self, key: str) -> bool:
         """Count a payload; whether it is the first time, so that its row is to be put."""
-        counted = self._database.execute(
-            "INSERT INTO rows (digest, uris) VALUES (?, 1) ON CONFLICT (digest) DO UPDATE SET uris = uris + 1 RETURNING uris", (key,)
-        )
-        return bool(counted.fetchone()[0] == 1)
+        known = self._latest.get(key)
+        if known is not None:
+            known.uris += 1
+            return False
+        if self._has_older and self._database.execute("UPDATE rows SET uris = uris + 1 WHERE digest = ?", (key,)).rowcount:
+            return False
+        if len(self._latest) >= MOST_IN_MEMORY:
+            self._move_to_database()
+        self._latest[key] = _Aside()
+        return True
 
     def put(self, row: Row) -> None:
-        facts = {name: value for name, value in row.items() if name != "uris"}
-        values = (row["size_bytes"], row["verdict"], json.dumps(facts, ensure_ascii=False), row["digest"])
+        text = json.dumps({name: value for name, value in row.items() if name != "uris"}, ensure_ascii=False)
+        aside = self._latest.get(row["digest"])
+        if aside is not None:
+            aside.size_bytes, aside.verdict, aside.row = row["size_bytes"], row["verdict"], text
+            return
+        values = (row["size_bytes"], row["verdict"], text, row["digest"])
         self._database.execute("UPDATE rows SET size = ?, verdict = ?, row = ? WHERE digest = ?", values)
+
+    def finish(self) -> None:
+        """All rows are put: they can be written and counted."""
+        self._move_to_database()
+
+    def _move_to_database(self) -> None:
+        rows = ((key, aside.uris, aside.size_bytes, aside.verdict, aside.row) for key, aside in self._latest.items())
+        self._database.executemany("INSERT INTO rows (digest, uris, size, verdict, row) VALUES (?, ?, ?, ?, ?)", rows)
+        self._latest.clear()
+        self._has_older = True
 
     def write(self, path: Path) -> None:
         """All rows in the order of their first sight; whole or not at all."""

@@ -49,7 +49,7 @@ def _begin(arguments: list[str]) -> tuple[guard.Work, Message]:
     Image.preinit()
     memory_bytes = int(arguments[0])
 
-    def work(questions: list[Message], descriptor: int) -> Iterator[Message]:
+    def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
         guard.limit_memory(memory_bytes)
         try:
             for each in questions:
