@@ -13,6 +13,7 @@ HOME/
 """
 
 import io
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -208,14 +209,9 @@ class Archive:
 
     def find_local(self, name: str) -> Path | None:
         """The file of a container where it stands on a disk of this machine as the database says; None otherwise. Fetches nothing."""
-        found = self._find_container(name)
-        if found is None:
-            return None
-        if found.state is ContainerState.ELSEWHERE and not found.place.startswith("/"):
-            return None
-        path = self.store.local_path(found.place) if found.state is ContainerState.KEPT else self.home / found.place
+        found, path = self._find_placed(name)
         try:
-            is_whole = path is not None and path.stat().st_size == found.size_bytes
+            is_whole = found is not None and path is not None and os.stat(path).st_size == found.size_bytes  # noqa: PTH116 - on every request
         except OSError:
             return None
         return path if is_whole else None
@@ -261,7 +257,16 @@ class Archive:
                 yield remote
 
     def _find_container(self, name: str) -> Container | None:
-        return self.database.remembered(f"container {name}", lambda connection: shelf.find(connection, name))
+        return self._find_placed(name)[0]
+
+    def _find_placed(self, name: str) -> tuple[Container | None, Path | None]:
+        """A container, and where its file should stand on a disk of this machine, if on any."""
+        return self.database.remembered(f"container {name}", lambda connection: self._placed(shelf.find(connection, name)))
+
+    def _placed(self, found: Container | None) -> tuple[Container | None, Path | None]:
+        if found is None or (found.state is ContainerState.ELSEWHERE and not found.place.startswith("/")):
+            return found, None
+        return found, self.store.local_path(found.place) if found.state is ContainerState.KEPT else self.home / found.place
 
     def _stores_with(self, container: Container) -> Iterator[ObjectStore]:
         """Places that show a kept container at its full size. One that is away, or whose copy is damaged, is passed over."""

@@ -231,7 +231,7 @@ class WebConfig:
     session_hours: int = _key(12, "A staff session ends after so many hours.", _at_least(1))
     reading_room_networks: tuple[str, ...] = _key((), "Networks of reading rooms, as 192.0.2.0/24: readers there are at that access point.")
     lend_minutes: int = _key(
-        5, "A page that one reader at a time may see is free again so many minutes after it was last seen open.", _at_least(2)
+        5, "A page that one reader at a time may see is free again at most so many minutes after it was last seen open.", _at_least(2)
     )
     partner_networks: tuple[str, ...] = _key((), "Networks of partner institutions; readers there are at the access point partner.")
 

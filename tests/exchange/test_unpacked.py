@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lxml import etree
 from oai_rules import checked, schema
 
-from webdepot.access.policy import ANYONE, RuleAnswer
+from webdepot.access.policy import ANYONE, AccessPoint, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.depot.keys import is_key
 from webdepot.errors import NotFound, NotPermitted, Withdrawn
@@ -138,6 +138,21 @@ def test_who_wants_files_gets_them_when_they_are_ready(archive, tmp_path):
         data = providing.answer(archive, asked, portal_url="http://a.example", token=token)
         checked(data)
         assert f"/transfer/{keys[0]}.tree.zip".encode() in data
+
+
+def test_the_record_of_a_tree_names_no_address_that_a_rule_hides(archive, tmp_path):
+    partnering.add(archive, "f", "http://f.example/oai", transfer="files")
+    token = partnering.issue_token(archive, "f")
+    own = keep(archive, write(tmp_path / "a.warc.gz"))
+    (refused,) = ruling.add(archive, f"{HOST}/news", answer=RuleAnswer.REFUSE)
+    assert len(regbib.read(listed(archive, token)[0]).files) == len(FILES), "what is refused may be known"
+    ruling.remove(archive, refused.id)
+    ruling.add(archive, f"{HOST}/news", answer=RuleAnswer.HIDE)
+    told = regbib.read(listed(archive, token)[0])
+    assert (len(told.files), told.object.transfer_url) == (1, f"http://a.example/transfer/{own.key}.zip")
+    assert not told.urls
+    ruling.add(archive, f"{HOST}/news", answer=RuleAnswer.SHOW, access_point=AccessPoint.PARTNER)
+    assert len(regbib.read(listed(archive, token)[0]).files) == len(FILES), "partners may see it"
 
 
 def test_too_many_files_stay_in_containers_and_are_offered_so(tmp_path):

@@ -33,7 +33,9 @@ from webdepot.times import utc_now
 from webdepot.web.serve import serve
 clock = (lambda: datetime.fromisoformat(Path(sys.argv[2]).read_text())) if sys.argv[2:] else utc_now
 with Archive.open(Path(sys.argv[1]), clock=clock) as archive:
-    serve(archive, host="127.0.0.1", port=0, replay_port=0, ready=lambda portal, replay: print(json.dumps([portal, replay]), flush=True))
+    told = []
+    serve(archive, host="127.0.0.1", port=0, replay_port=0, ready=lambda *both: print(json.dumps([*both, *told]), flush=True),
+          proxy_port=0 if sys.argv[3:] else None, proxy_ready=lambda address, certificate: told.append(address))
 """
 
 
@@ -101,6 +103,8 @@ class Served:
     home: Path
     process: subprocess.Popen
     clock: Path | None = None
+    proxy: str = ""
+    """Where terminals ask, in proxy mode."""
 
     def set_clock(self, now: datetime) -> None:
         """The server lives at this moment from now on; only where it was given a clock."""
@@ -133,16 +137,17 @@ def make_home(home: Path, *warcs: Path, collection: str = "museums", settings: s
 
 
 @contextmanager
-def serving(home: Path, *, clock: Path | None = None, now: datetime = NOW) -> Iterator[Served]:
+def serving(home: Path, *, clock: Path | None = None, now: datetime = NOW, as_proxy: bool = False) -> Iterator[Served]:
     """A server in a process of its own; with a `clock`, a file, it lives at the moment written there, first at `now`."""
     if clock is not None:
         clock.write_text(now.isoformat())
-    command = [sys.executable, "-c", SERVER, str(home), *([str(clock)] if clock else [])]
+    assert clock is not None or not as_proxy
+    command = [sys.executable, "-c", SERVER, str(home), *([str(clock)] if clock else []), *(["proxy"] if as_proxy else [])]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
-        portal, replay = json.loads(process.stdout.readline())
-        yield Served(portal, replay, home, process, clock)
+        portal, replay, *proxy = json.loads(process.stdout.readline())
+        yield Served(portal, replay, home, process, clock, *proxy)
     finally:
         process.send_signal(signal.SIGTERM)
         status = process.wait(timeout=20)

@@ -2,19 +2,27 @@
 
 A reader's access point is where the request comes from: a network for the reading room and for partners, a session (and, on the faces that
 know none, a pass) for staff. The server's clock is a file, so that it can be another day. Lending has tests of its own: `test_web_use.py`.
+
+Beside the pages of `rule_matrix.py` there are pictures for the search for pictures, and a work in the depot for what partners fetch. Every
+route of the three faces is asked, or `NOT_ASKED` says why it need not be.
 """
 
 import csv
+import http.client
 import io
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, date, datetime
 from urllib.parse import quote, urlsplit
 
 import pytest
 from museum import PASSWORD, Answer, Served, Warc, ask, make_home, serving, sign_in
+from PIL import Image
+from starlette.routing import compile_path
 
 from rule_matrix import DAYS, STAMPS, URLS, random_rules, reference
 from webdepot import accounts
@@ -23,10 +31,40 @@ from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.model import Capture, Location, RecordKind
+from webdepot.services import importing, indexing, ingesting, keeping
+from webdepot.services.progress import unwatched
 from webdepot.url import key as key_of
+from webdepot.web.app import FRAME_PAGES, PORTAL_PAGES, REPLAY_PAGES
 
 RULE_SETS = 3
 STAFF_ONLY = "http://pass.net/"
+PICTURES = [f"http://b.org/x/{number}.png" for number in range(len(URLS))]
+"""One for each page, captured once, where rules about `org,` and `org,b)/x` reach them and the questions about a.org do not."""
+WORK = "http://b.org/x/work.html"
+"""Stands in the depot by itself, so that partners can fetch it where no rule closes a capture of it."""
+NOT_ASKED = {
+    "/opensearch.xml": "describes the search box",
+    "/api/openapi.json": "describes the interfaces",
+    "/about": "tells figures, no addresses",
+    "/help": "tells how to search",
+    "/searches/{token}.atom": "the feed of /search.atom, as the public sees it",
+    "/catalogue": "describes works by what people wrote; what it leads to is asked",
+    "/title/{key}/{form}": "the description of a work in other notations",
+    "/urn/{urn:path}": "leads to the title",
+    "/compare/picture": "a screenshot, past `find_closest` as the comparison; tested in test_web_compare.py",
+    "/sign-in/oidc": "signs in",
+    "/sign-in/oidc/back": "signs in",
+    "/suggest": "a form",
+    "/complain": "a form",
+    "/answer/{token}": "a form for owners",
+    "/-/language": "sets a cookie",
+    "/-/seat/{address:path}": "lending, tested in test_web_use.py",
+    "/-/left/{address:path}": "lending, tested in test_web_use.py",
+    "/-/start/{address:path}": "installs the worker; tells nothing of a capture",
+    "/-/migrated/{address:path}": "past `find_closest`; tested with a migration in test_web_formats.py",
+    "/{page}": "leads to the portal",
+}
+"""Routes for everybody that show no capture, or that are tested elsewhere."""
 SOURCES = {AccessPoint.PUBLIC: "127.0.0.1", AccessPoint.READING_ROOM: "127.0.0.2", AccessPoint.PARTNER: "127.0.0.3"}
 SETTINGS = '[web]\nreading_room_networks = ["127.0.0.2/32"]\npartner_networks = ["127.0.0.3/32"]\n'
 SHOWS = (RuleAnswer.SHOW, RuleAnswer.REFUSE, RuleAnswer.HIDE, RuleAnswer.WARN)
@@ -39,16 +77,29 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     for url in URLS:
         for stamp in STAMPS:
             warc.response(url, stamp, _body(url, stamp))
+    drawn = io.BytesIO()
+    Image.new("RGB", (40, 30), "navy").save(drawn, "PNG")
+    for picture in PICTURES:
+        warc.response(picture, STAMPS[1], drawn.getvalue(), mime="image/png")
     warc.response(STAFF_ONLY, STAMPS[0], b"<title>For staff</title>")
+    work = Warc(folder / "work.warc.gz")
+    for stamp in STAMPS[1:5]:
+        work.response(WORK, stamp, b"<title>Dial</title>" + stamp.encode())
     home = make_home(folder / "home", warc.write(), settings=SETTINGS)
-    with Archive.open(home) as archive:
+    with Archive.open(home, clock=lambda: _noon(DAYS[0])) as archive:
         accounts.add(archive.database, "curator", PASSWORD, [Role.CURATOR], _noon(DAYS[0]))
-    with serving(home, clock=folder / "clock", now=_noon(DAYS[0])) as running:
+        harvest = importing.take(archive, [work.write()], collection="works", watch=unwatched).harvest
+        assert harvest is not None
+        ingesting.check(archive, harvest)
+        keeping.keep(archive, harvest)
+        indexing.index_harvest(archive, harvest.id)
+    with serving(home, clock=folder / "clock", now=_noon(DAYS[0]), as_proxy=True) as running:
         yield running
 
 
 def _body(url: str, stamp: str) -> bytes:
-    return f"<title>Clock</title><p>A clock of {stamp} at {url}</p>".encode()
+    picture = PICTURES[URLS.index(url)]
+    return f"<title>Clock</title><p>A clock of {stamp} at {url}</p><img src='{picture}' alt='clock'>".encode()
 
 
 def _noon(day: date) -> datetime:
@@ -60,6 +111,7 @@ class Asker:
 
     def __init__(self, served: Served, point: AccessPoint) -> None:
         self.served = served
+        self.point = point
         self.source = SOURCES.get(point, "127.0.0.1")
         self.cookies = {"portal": "", "frame": "", "replay": ""}
         if point is AccessPoint.STAFF:
@@ -70,10 +122,30 @@ class Asker:
 
     def get(self, face: str, path: str, **headers: str) -> Answer:
         base = {"portal": self.served.portal, "frame": self.served.frame, "replay": self.served.replay}[face]
+        asked.add((face, route_of(face, path.partition("?")[0])))
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         if self.cookies[face]:
             given["Cookie"] = self.cookies[face]
         return ask(base + path, headers=given, source=self.source)
+
+    def through_the_proxy(self, url: str, moment: str) -> Answer:
+        """As a browser asks its proxy: the whole address stands in the request line."""
+        port = urlsplit(self.served.proxy).port
+        assert port
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30, source_address=(self.source, 0))) as connection:
+            connection.request("GET", url, headers={"Host": urlsplit(url).netloc, "Accept-Datetime": moment})
+            got = connection.getresponse()
+            return Answer(got.status, got.headers, got.read())
+
+
+asked: set[tuple[str, str]] = set()
+"""Faces and routes that were asked in this process."""
+TABLES = {"portal": PORTAL_PAGES, "frame": FRAME_PAGES, "replay": REPLAY_PAGES}
+
+
+def route_of(face: str, path: str) -> str:
+    """The first row of the table that takes a path, as the server finds it."""
+    return next((page.path for page in TABLES[face] if "GET" in page.methods and compile_path(page.path)[0].match(path)), "")
 
 
 def test_every_surface_agrees_with_the_reference_over_http(served: Served):
@@ -91,19 +163,35 @@ def test_every_surface_agrees_with_the_reference_over_http(served: Served):
             served.set_clock(_noon(today))
             for point in AccessPoint:
                 answers = _reference(every, Reader(access_point=point), today)
-                _compare(Asker(served, point), answers, f"{point} on {today}: {every}")
+                asker, case = Asker(served, point), f"{point} on {today}: {every}"
+                _compare(asker, answers, case)
+                _compare_pictures(asker, answers, _shown(every, Reader(access_point=point), today, PICTURES, [STAMPS[1]]), case)
+                _compare_work(asker, _shown(every, Reader(access_point=point), today, [WORK], STAMPS[1:5]), case)
                 compared += len(answers)
     assert compared == RULE_SETS * len(DAYS) * len(AccessPoint) * len(URLS) * len(STAMPS)
+    for face, pages in TABLES.items():
+        open_to_all = {page.path for page in pages if "GET" in page.methods and not page.roles}
+        left = open_to_all - {route for where, route in asked if where == face} - NOT_ASKED.keys()
+        # The portal leads to these pages on the frame face, and signs in.
+        assert not left - {"/", "/compare", "/sign-in", "/-/pass/{token}/{address:path}", "/cdx/search/cdx", "/-/banner/{address:path}"}, (
+            face
+        )
 
 
-def _reference(every: list[Rule], reader: Reader, today: date) -> dict[tuple[str, str], RuleAnswer]:
+def _shown(every: list[Rule], reader: Reader, today: date, urls: Sequence[str], stamps: Sequence[str]) -> dict[tuple[str, str], bool]:
+    return {place: answer is RuleAnswer.SHOW for place, answer in _reference(every, reader, today, urls, stamps).items()}
+
+
+def _reference(
+    every: list[Rule], reader: Reader, today: date, urls: Sequence[str] = URLS, stamps: Sequence[str] = STAMPS
+) -> dict[tuple[str, str], RuleAnswer]:
     def capture(url: str, stamp: str) -> Capture:
         place = Location(container="", offset=0, length=0)
         return Capture(
             key=key_of(url), timestamp=stamp, url=url, kind=RecordKind.RESPONSE, status=200, mime="text/html", digest="", location=place
         )
 
-    return {(url, stamp): reference(capture(url, stamp), every, reader, today) for url in URLS for stamp in STAMPS}
+    return {(url, stamp): reference(capture(url, stamp), every, reader, today) for url in urls for stamp in stamps}
 
 
 def _compare(asker: Asker, answers: dict[tuple[str, str], RuleAnswer], case: str) -> None:
@@ -122,6 +210,10 @@ def _compare(asker: Asker, answers: dict[tuple[str, str], RuleAnswer], case: str
     below = {url for url, _ in shown if "a.org" in url}
     assert set(re.findall(r'href="/all/\*/(http://[^"]+)"', text)) == below, case
     _compare_search(asker, shown, case)
+    newest = asker.get("portal", "/").text
+    for url in URLS:
+        listed = re.findall(rf'href="/all/(\d{{14}})/{re.escape(url)}"', newest)
+        assert listed == ([STAMPS[-1]] if (url, STAMPS[-1]) in shown else []), (url, case)
 
 
 def _compare_lists(asker: Asker, url: str, mine: list[str], status: int, case: str) -> None:
@@ -133,6 +225,12 @@ def _compare_lists(asker: Asker, url: str, mine: list[str], status: int, case: s
     if mine:
         found = [re.search(r"/(\d{14})id_/", one["uri"]) for one in json.loads(timemap.text)["mementos"]["list"]]
         assert [stamp[1] for stamp in found if stamp] == mine, (url, case)
+    for form in ("link", "cdxj"):
+        timemap = asker.get("replay", f"/all/timemap/{form}/{url}")
+        assert timemap.status == status, (url, case)
+        assert re.findall(r"/(\d{14})id_/", timemap.text) == mine, (form, url, case)
+    rows = json.loads(asker.get("replay", f"/cdx/search/cdx?url={url}&output=json").text)
+    assert [row[1] for row in rows[1:]] == mine, (url, case)
     page = asker.get("portal", f"/all/*/{url}")
     assert page.status == status, (url, case)
     count = re.search(r"Archived (once|\d+ times)", page.text)
@@ -157,6 +255,26 @@ def _compare_pages(asker: Asker, url: str, mine: list[str], refused: int, case: 
         assert frame.status == (200 if stamp in mine else 302), (url, stamp, case)
         assert banner.headers["X-Archived-Path"][5:19] in mine, (url, stamp, case)
         assert f"/{mine[-1]}" in gate.headers["Location"], (url, case)
+    _compare_other_forms(asker, url, mine, refused, case)
+
+
+def _compare_other_forms(asker: Asker, url: str, mine: list[str], refused: int, case: str) -> None:
+    """The same capture for the worker, without scripts, through the proxy, as a citation; and two of them compared."""
+    stamp = STAMPS[3]
+    for_worker, still = (asker.get("replay", f"/all/{stamp}{form}/{url}") for form in ("sw_", "ns_"))
+    cited = asker.get("portal", f"/cite?url={url}&at={stamp}&form=ris")
+    compared = asker.get("frame", f"/compare?url={url}&at={STAMPS[0]}&with={STAMPS[-1]}")
+    answers = [for_worker, still, cited, compared]
+    if asker.point is not AccessPoint.STAFF:  # nobody signs in at a terminal
+        answers.append(asker.through_the_proxy(url, "Tue, 31 Dec 2019 23:59:59 GMT"))
+    assert {answer.status for answer in answers} == ({200} if mine else {refused}), ([one.status for one in answers], url, case)
+    said = {found for answer in answers for found in re.findall(r"A clock of (\d{14}) at", re.sub(r"<[^>]*>", "", answer.text))}
+    assert said <= set(mine), (said, url, case)
+    if mine:
+        assert re.findall(r'<option value="(\d{14})"', compared.text) == 2 * mine, (url, case)
+        assert {mine[0], mine[-1]} <= said, (url, case)
+        days = {f"{one[:4]}/{one[4:6]}/{one[6:8]}" for one in mine}
+        assert set(re.findall(r"DA  - (\S+)", cited.text)) <= days, (url, case)
 
 
 def _compare_search(asker: Asker, shown: set[tuple[str, str]], case: str) -> None:
@@ -169,3 +287,37 @@ def _compare_search(asker: Asker, shown: set[tuple[str, str]], case: str) -> Non
     assert {(row["url"], row["timestamp"]) for row in rows} == shown, case
     feed = asker.get("portal", "/search.atom?q=clock").text
     assert {urlsplit(url).path for url in URLS if url in urls} <= {urlsplit(url).path for url in URLS if url in feed}, case
+    trend = json.loads(asker.get("portal", "/api/trend?w=clock").text)
+    years = Counter(stamp[:4] for _, stamp in shown)
+    assert {year: count for year, count in trend["words"]["clock"].items() if count} == years, case
+    table = asker.get("portal", "/search/trend?w=clock&format=csv").text.splitlines()[1:]
+    assert {line.split(",")[0]: int(line.split(",")[2]) for line in table if line.split(",")[2] != "0"} == years, case
+    assert json.loads(asker.get("portal", "/api/suggest?q=cloc").text)[1] == (["clock"] if shown else []), case
+    for url in URLS[:2]:
+        why = asker.get("portal", f"/search/why?q=clock&key={quote(key_of(url))}")
+        assert why.status == (200 if url in urls else 404), (url, case)
+
+
+def _compare_pictures(asker: Asker, answers: dict[tuple[str, str], RuleAnswer], pictures: dict[tuple[str, str], bool], case: str) -> None:
+    """A picture is found where a version of its page is shown, and it itself."""
+    urls = {url for (url, _), answer in answers.items() if answer is RuleAnswer.SHOW}
+    wanted = {picture for url, picture in zip(URLS, PICTURES, strict=True) if url in urls and pictures[picture, STAMPS[1]]}
+    found = json.loads(asker.get("portal", "/api/images?q=clock").text)["images"]
+    assert {one["url"] for one in found} == wanted, case
+    page = asker.get("portal", "/search/images?q=clock").text
+    assert {picture for picture in PICTURES if picture in page} == wanted, case
+    for picture in PICTURES[:2]:
+        small = asker.get("replay", f"/-/thumbnail/all/{STAMPS[1]}/{picture}")
+        assert (small.status == 200) == pictures[picture, STAMPS[1]] and small.status in (200, 404, 451), (small.status, case)
+
+
+def _compare_work(asker: Asker, shown: dict[tuple[str, str], bool], case: str) -> None:
+    """An object goes out whole or not at all; its description names no address but that of the site."""
+    listed = asker.get("portal", "/oai?verb=ListRecords&metadataPrefix=oai_mets_lmer").text
+    (place,) = set(re.findall(r"/transfer/([^<\"]+)\.zip", listed))
+    one = asker.get("portal", f"/oai?verb=GetRecord&metadataPrefix=oai_mets_lmer&identifier=oai:localhost.localdomain:{place}").text
+    assert place in one and not any(url in listed + one for url in URLS), case
+    fetched = asker.get("portal", f"/transfer/{place}.zip")
+    assert fetched.status == (200 if all(shown.values()) else 401), (fetched.status, case)
+    title = asker.get("portal", f"/title/{place}").text
+    assert (f"/transfer/{place}.zip" in title) == all(shown.values()), case

@@ -1,6 +1,8 @@
 """Proxy mode in a real browser: every probe of the probe site works, and nothing but the proxy is asked."""
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -8,6 +10,7 @@ from probe_site import GROUPS, HOST, harvested
 from proxied import Proxied, serving_proxy
 
 pytestmark = pytest.mark.browser
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 QUIET = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
 
 
@@ -55,3 +58,17 @@ def test_the_page_of_the_proxy_itself(page: Page):
     page.get_by_label("Date").fill("")
     page.get_by_role("button").click()
     expect(page.get_by_label("Date")).to_have_value("")
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_of_the_proxy_fit_a_phone_and_keep_nobody_out(browser: Browser, scheme: Literal["light", "dark"]):
+    context = browser.new_context(viewport={"width": 375, "height": 700}, color_scheme=scheme, bypass_csp=True)
+    page = context.new_page()
+    for address in ("http://webdepot.proxy/", f"http://{HOST}/nothing-of-the-kind"):
+        page.goto(address)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375, address
+        page.add_script_tag(path=AXE)
+        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        assert [each["id"] for each in found["violations"] if each["impact"] in ("serious", "critical")] == [], address
+    context.close()

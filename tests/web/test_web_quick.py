@@ -2,19 +2,23 @@
 
 import asyncio
 import random
+import re
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from museum import EDITIONS, NOW, SITE, Warc, make_home
+from museum import EDITIONS, NOW, SITE, Served, Warc, make_home, serving
+from museum import ask as ask_served
 
 from webdepot.archive import Archive
 from webdepot.web import cdx, raw
 from webdepot.web.app import build_replay
-from webdepot.web.quick import Quick
+from webdepot.web.quick import Quick, QuickAnswers
 
 STAMP = EDITIONS[0]
 LARGE = random.Random(1).randbytes(300_000)
@@ -95,7 +99,7 @@ OTHERS = [
 def test_both_ways_answer_alike(archive: Archive, monkeypatch: pytest.MonkeyPatch, target: str, headers: dict[str, str]):
     app = build_replay(archive, portal_url="http://portal.test", replay_url="http://replay.test")
     quick = ask(app, target, headers)
-    monkeypatch.setattr(Quick, "_answer", lambda *_: None)
+    monkeypatch.setattr(QuickAnswers, "find", lambda *_: None)
     assert quick == ask(app, target, headers)
 
 
@@ -108,13 +112,67 @@ def test_small_answers_and_no_others_go_the_quick_way(archive: Archive, target: 
         await send({"type": "http.response.start", "status": 599, "headers": []})
 
     app = build_replay(archive, portal_url="http://portal.test", replay_url="http://replay.test")
-    quick = Quick(usual, [(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)])
+    quick = Quick(usual, QuickAnswers([(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)]))
 
     async def within_the_app(scope: Any, receive: Any, send: Any) -> None:
         await quick({**scope, "app": app}, receive, send)
 
     status, _, _ = ask(within_the_app, target)
     assert (status != 599, asked == []) == (is_quick, is_quick)
+
+
+@pytest.fixture(scope="module")
+def running(archive: Archive) -> Iterator[Served]:
+    with serving(archive.home) as made:
+        yield made
+
+
+def said_by(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Without what speaks about the connection alone."""
+    return sorted((name.lower(), value) for name, value in headers if name.lower() not in ("date", "connection", "transfer-encoding"))
+
+
+@pytest.mark.parametrize("target", [*SMALL, *OTHERS])
+def test_the_connection_itself_answers_as_the_routes_do(archive: Archive, running: Served, target: str):
+    app = build_replay(archive, portal_url=running.portal, replay_url=running.replay, frame_url=running.frame)
+    status, headers, body = ask(app, target, {"host": urlsplit(running.replay).netloc})
+    got = ask_served(running.replay + target)
+    assert (got.status, got.body) == (status, body)
+    assert said_by(got.headers.items()) == said_by((name.decode(), value.decode("latin-1")) for name, value in headers)
+
+
+def spoken_with(running: Served, *requests: str) -> bytes:
+    """What comes back on one connection until the server closes it; all requests are sent at once."""
+    port = urlsplit(running.replay).port
+    assert port
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        connection.sendall("".join(requests).encode())
+        return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+def request_for(running: Served, path: str, *lines: str, version: str = "1.1", method: str = "GET") -> str:
+    host = f"Host: {urlsplit(running.replay).netloc}"
+    return "\r\n".join([f"{method} /all/{STAMP}id_/{SITE}{path} HTTP/{version}", host, *lines, "", ""])
+
+
+def test_one_connection_carries_many_requests_in_their_order(running: Served):
+    quick, long = request_for(running, "/a?b=c"), request_for(running, "/large")
+    last = request_for(running, "/error", "Connection: close")
+    data = spoken_with(running, quick, quick, long, quick, long, last)
+    statuses = re.findall(rb"HTTP/1\.1 (\d+)", data)
+    assert statuses == [b"200"] * 5 + [b"500"]
+    places = [found.start() for found in re.finditer(rb"\r\n\r\nwith a question", data)]
+    larges = [found.start() for found in re.finditer(rb"\r\n\r\n[0-9a-f]+\r\n" + re.escape(LARGE[:40]), data)]
+    assert places[1] < larges[0] < places[2] < larges[1] and len(places) == 3 and data.endswith(b"\r\n\r\nbroken")
+    assert data.count(b"connection: close") == 1 and data.lower().count(b"\r\nx-robots-tag:") == 6
+
+
+def test_old_clients_other_methods_and_wrong_names(running: Served):
+    assert b"connection: close" in spoken_with(running, request_for(running, "/a?b=c", version="1.0"))
+    head = spoken_with(running, request_for(running, "/a?b=c", "Connection: close", method="HEAD"))
+    assert head.startswith(b"HTTP/1.1 200") and head.endswith(b"\r\n\r\n")
+    elsewhere = request_for(running, "/a?b=c", "Connection: close").replace("localhost", "127.0.0.1")
+    assert spoken_with(running, elsewhere).startswith(b"HTTP/1.1 307")
 
 
 def test_a_server_of_archived_pages_loads_no_crawler_and_no_search_engine(tmp_path: Path):

@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -142,3 +144,52 @@ def test_a_page_that_was_left_open_is_free_after_a_while_or_by_staff(home: Path)
         assert lending.hold(archive, capture, one)
         for reader in (lending.Reader.staff("x"), lending.Reader(seat="public")):
             assert not lending.hold(archive, capture, reader), "lent in the reading room alone"
+
+
+def test_who_has_a_page_is_written_once_and_again_when_a_quarter_of_the_time_has_passed(home: Path):
+    now = NOW
+    with closing(sqlite3.connect(home / "webdepot.db")) as watching, Archive.open(home, clock=lambda: now) as archive:
+
+        def commits() -> int:
+            return int(watching.execute("PRAGMA data_version").fetchone()[0])
+
+        capture = archive.captures.closest("org,example)/news.html", EDITIONS[1])
+        assert capture is not None
+        reader, other = (lending.Reader(access_point=AccessPoint.READING_ROOM, seat=seat) for seat in ("one", "other"))
+        assert not lending.needs_no_writing(archive, capture, reader)
+        assert lending.hold(archive, capture, reader)
+        begun = commits()
+        for passed_s in (0, 1, 30, 74):
+            now = NOW + timedelta(seconds=passed_s)
+            assert lending.needs_no_writing(archive, capture, reader)
+            assert lending.hold(archive, capture, reader)
+            with pytest.raises(lending.InUse, match="5 minutes" if passed_s < 30 else "4 minutes"):
+                lending.hold(archive, capture, other)
+            assert not lending.needs_no_writing(archive, capture, other)
+        assert commits() == begun and [held.until for held in lending.every(archive)] == [NOW + timedelta(minutes=5)]
+        now = NOW + timedelta(seconds=75)
+        assert not lending.needs_no_writing(archive, capture, reader)
+        assert lending.hold(archive, capture, reader)
+        (held,) = lending.every(archive)
+        assert commits() != begun and (held.taken_at, held.until) == (NOW, now + timedelta(minutes=5))
+        now = held.until
+        assert not lending.needs_no_writing(archive, capture, reader), "it has run out"
+        assert lending.hold(archive, capture, other)
+
+
+def test_several_servers_agree_on_who_has_a_page(home: Path):
+    with Archive.open(home, clock=lambda: NOW) as archive, Archive.open(home, clock=lambda: NOW) as beside:
+        capture = archive.captures.closest("org,example)/news.html", EDITIONS[1])
+        assert capture is not None
+        one, other = (lending.Reader(access_point=AccessPoint.READING_ROOM, seat=seat) for seat in ("one", "other"))
+        for give_back in (lambda: lending.leave(beside, capture.url, one), lambda: lending.free(beside, capture.url)):
+            for server in (archive, beside, archive):
+                assert lending.hold(server, capture, one)
+                with pytest.raises(lending.InUse):
+                    lending.hold(server, capture, other)
+            give_back()
+            assert not lending.needs_no_writing(archive, capture, one), "the first server does not believe its memory"
+            assert lending.hold(beside, capture, other)
+            with pytest.raises(lending.InUse):
+                lending.hold(archive, capture, one)
+            lending.leave(archive, capture.url, other)

@@ -77,6 +77,8 @@ class MemberReader:
         self._block_bytes = block_bytes
         self._block = memoryview(b"")
         self._block_at = 0
+        # One buffer for all blocks of a long reading: a new one for each would be taken from the system and given back every time.
+        self._buffer = memoryview(bytearray(block_bytes)) if block_bytes == BLOCK_BYTES and hasattr(stream, "readinto") else None
 
     def bytes_at(self, offset: int, size_bytes: int) -> bytes:
         """Raw bytes; fewer only at the end of the stream."""
@@ -189,5 +191,11 @@ class MemberReader:
         at = offset - self._block_at
         if not 0 <= at < len(self._block):
             self._stream.seek(offset)
-            self._block, self._block_at, at = memoryview(self._stream.read(self._block_bytes)), offset, 0
+            self._block, self._block_at, at = self._read_block(), offset, 0
         return self._block[at : at + size_bytes]
+
+    def _read_block(self) -> memoryview:
+        """The next bytes of the stream. Pieces of the block before are not valid any more."""
+        if self._buffer is None:
+            return memoryview(self._stream.read(self._block_bytes))
+        return self._buffer[: self._stream.readinto(self._buffer)]  # type: ignore[attr-defined]  # where it has that

@@ -11,6 +11,7 @@ A record that comes from an iterator is valid until the next one is taken.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from functools import lru_cache
 from io import BytesIO
 from typing import BinaryIO
 
@@ -28,6 +29,12 @@ _IS_HTTP = b"\nContent-Type: application/http"
 _PLAIN_ANSWER = re.compile(
     rb"HTTP/[0-9.]+ ([0-9]{3})(?: [^\r\n]*)?\r\n(?:(?!(?i:content-type))[^\r\n]+\r\n)*+[Cc]ontent-[Tt]ype: ([^\r\n]*)\r\n(?![ \t])"
 )
+
+
+@lru_cache(maxsize=256)
+def _needle(name: str) -> str:
+    """How a field begins in the text of a header."""
+    return f"\r\n{name}: "
 
 
 class Fields:
@@ -54,10 +61,12 @@ class Fields:
         return self._pairs
 
     def get(self, name: str) -> str | None:
-        at = self._text.find(f"\r\n{name}: ") if self._is_plain else -1
-        if at >= 0:
-            start = at + len(name) + 4
-            return self._text[start : self._text.find("\r\n", start)].strip()
+        if self._is_plain:
+            text, needle = self._text, _needle(name)
+            at = text.find(needle)
+            if at >= 0:
+                start = at + len(needle)
+                return text[start : text.find("\r\n", start)].strip()
         if self._by_name is None:
             if self._is_plain and f"\n{name.lower()}" not in self._text.lower():
                 return None  # in no spelling: that is seen without reading all of them

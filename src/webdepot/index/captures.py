@@ -20,7 +20,7 @@ Any number of threads read; one writes at a time. https://sqlite.org/withoutrowi
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,7 @@ FROM {order}
 """
 _OF_KEY = _SELECT.format(order="keys CROSS JOIN captures ON captures.key = keys.id")
 _OF_KEY_IN_COLLECTION = _SELECT.format(order="keys CROSS JOIN captures INDEXED BY by_collection ON captures.key = keys.id")
+_IN_COLLECTION = "AND captures.collection = (SELECT id FROM collections WHERE name = :collection)"
 _OF_DIGEST = _SELECT.format(order="captures INDEXED BY by_digest CROSS JOIN keys ON keys.id = captures.key")
 _HAS_DIGEST = "SELECT 1 FROM captures INDEXED BY by_digest WHERE kind = 0 AND substr(digest, 1, 8) = ? AND digest = ? LIMIT 1"
 _OF_CONTAINER = _SELECT.format(order="captures INDEXED BY by_container CROSS JOIN keys ON keys.id = captures.key")
@@ -171,17 +172,14 @@ class SqliteCaptureIndex:
 
     def _nearest(self, key: str, wanted: int, timestamp: str, collection: str) -> Capture | None:
         """The same where all time is open, as nearly always: both seeks in one question."""
-        select, narrowed, values = self._narrowed(collection)
-        index = "INDEXED BY by_collection" if narrowed else ""
-        seek = f"FROM captures {index} WHERE captures.key = (SELECT id FROM keys WHERE key = :key) {narrowed} AND captures.timestamp"  # noqa: S608
-        found = f"""{select} WHERE keys.key = :key {narrowed} AND captures.timestamp IN (
-            (SELECT max(captures.timestamp) {seek} <= :wanted), (SELECT min(captures.timestamp) {seek} > :wanted))
-            ORDER BY captures.timestamp, captures.container, captures.offset"""
-        last_of = {row[1]: row for row in self._rows(found, {"key": key, "wanted": wanted, **values})}
-        if not last_of:
+        rows = self._rows(_nearest_query(collection != EVERYTHING), {"key": key, "wanted": wanted, "collection": collection})
+        if not rows:
             return None
-        nearest = min(last_of, key=lambda stamp: (times.gap_s(timestamp, f"{stamp:014d}"), stamp))
-        return capture_of(last_of[nearest])
+        earliest, latest = rows[0][1], rows[-1][1]
+        if earliest == latest or latest <= wanted:
+            return capture_of(rows[-1])
+        is_near = times.gap_s(timestamp, f"{earliest:014d}") <= times.gap_s(timestamp, f"{latest:014d}")
+        return capture_of(next(row for row in reversed(rows) if row[1] == earliest) if is_near else rows[-1])
 
     def _first_of(self, key: str, stretches: Iterable[_Stretch], collection: str) -> Capture | None:
         return next((found for start, end in stretches if (found := self._one("min", key, start, end, collection))), None)
@@ -386,8 +384,18 @@ class SqliteCaptureIndex:
         """How captures of a key are read, the condition and its value: for one collection or for everything."""
         if collection == EVERYTHING:
             return _OF_KEY, "", {}
-        condition = "AND captures.collection = (SELECT id FROM collections WHERE name = :collection)"
-        return _OF_KEY_IN_COLLECTION, condition, {"collection": collection}
+        return _OF_KEY_IN_COLLECTION, _IN_COLLECTION, {"collection": collection}
+
+
+@cache
+def _nearest_query(in_collection: bool) -> str:
+    """The captures of the last second up to a moment, and of the first one behind it, in order."""
+    select, narrowed = (_OF_KEY_IN_COLLECTION, _IN_COLLECTION) if in_collection else (_OF_KEY, "")
+    index = "INDEXED BY by_collection" if in_collection else ""
+    seek = f"FROM captures {index} WHERE captures.key = keys.id {narrowed} AND captures.timestamp"
+    return f"""{select} WHERE keys.key = :key {narrowed} AND captures.timestamp IN (
+        (SELECT max(captures.timestamp) {seek} <= :wanted), (SELECT min(captures.timestamp) {seek} > :wanted))
+        ORDER BY captures.timestamp, captures.container, captures.offset"""
 
 
 @lru_cache(maxsize=64)

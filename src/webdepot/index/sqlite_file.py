@@ -7,7 +7,7 @@ is refused, since an index is rebuilt and never migrated. https://sqlite.org/wal
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +45,11 @@ class SqliteFile:
 
     def rows(self, query: str, values: Mapping[str, Any]) -> list[Any]:
         """All rows of a query, read at once: no read transaction is left open."""
-        with self.errors(), closing(self.connection().execute(query, values)) as cursor:
-            return cursor.fetchall()
+        try:
+            return self.connection().execute(query, values).fetchall()
+        except sqlite3.DatabaseError:
+            with self.errors():
+                raise
 
     def has_rows(self, query: str, values: Sequence[Any]) -> bool:
         """Whether a query has any row at all; a third of the time of `rows`."""

@@ -2,10 +2,14 @@
 
 Whoever opens such a page has it, at that terminal, for as long as the page stays open and some minutes more; everybody else is told so
 (423). Only pages are held, not their pictures: two pages of one site share those. Staff are never kept out and keep nobody out.
+
+A page in use is asked for many times a minute: its words, its frame, parts of it, a sign of life from its banner. That its reader has it
+is written anew only when a quarter of the time has passed; until then it is read, and remembered until anybody, in any process, commits
+anything. So a page that staff took back, or that was left at another server, is not shown for a moment longer.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from webdepot.access import policy, rules, seats
 from webdepot.access.policy import AccessPoint, Reader, RuleAnswer
@@ -16,6 +20,9 @@ from webdepot.model import Capture
 from webdepot.provenance import Event, append
 from webdepot.url import from_typed
 from webdepot.url import key as key_of
+
+RENEWED_BELOW = 0.75
+"""A seat with a smaller share of its time left is written anew. A reader who goes away without a word keeps the page at least so long."""
 
 
 class InUse(Conflict):
@@ -48,13 +55,33 @@ def hold(archive: Archive, capture: Capture, reader: Reader) -> bool:
     """Hold a page that is lent, or go on holding it; whether it is one. InUse when another reader has it."""
     if not is_lent(archive, capture, reader):
         return False
-    now = archive.clock()
-    until = now + timedelta(minutes=archive.config.web.lend_minutes)
-    with archive.database.transaction() as connection:
-        held = seats.take(connection, capture.key, capture.url, reader.seat, now=now, until=until)
-    if held is not None:
+    now, lasting = archive.clock(), timedelta(minutes=archive.config.web.lend_minutes)
+    held = _find_held(archive, capture.key)
+    if held is None or held.until <= now or (held.is_of(reader.seat) and _is_to_renew(held, now, lasting)):
+        with archive.database.transaction() as connection:
+            held = seats.take(connection, capture.key, capture.url, reader.seat, now=now, until=now + lasting)
+    if held is not None and not held.is_of(reader.seat):
         raise InUse(capture.url, max(round((held.until - now).total_seconds() / 60), 1))
     return True
+
+
+def needs_no_writing(archive: Archive, capture: Capture, reader: Reader) -> bool:
+    """Whether `hold` would answer from memory, or from one look into the database."""
+    if not is_lent(archive, capture, reader):
+        return True
+    held, now = _find_held(archive, capture.key), archive.clock()
+    if held is None or held.until <= now or not held.is_of(reader.seat):
+        return False
+    return not _is_to_renew(held, now, timedelta(minutes=archive.config.web.lend_minutes))
+
+
+def _find_held(archive: Archive, key: str) -> Held | None:
+    return archive.database.remembered(f"seat {key}", lambda connection: seats.find(connection, key))
+
+
+def _is_to_renew(held: Held, now: datetime, lasting: timedelta) -> bool:
+    """Whether a quarter of its time has passed. Where the time has been made shorter since, that counts at once."""
+    return not lasting * RENEWED_BELOW < held.until - now <= lasting
 
 
 def leave(archive: Archive, url: str, reader: Reader) -> None:

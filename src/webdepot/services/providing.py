@@ -8,15 +8,15 @@ partners only. What was withdrawn is gone for everybody.
 import os
 import re
 import secrets
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from webdepot.access import rules
 from webdepot.access.closed import behind
-from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer, allows
+from webdepot.access.policy import ANYONE, AccessPoint, Reader, Rule, RuleAnswer, allows
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, NotPermitted, Withdrawn
 from webdepot.exchange import catalogue, partners, transfer
@@ -51,14 +51,35 @@ class HandedOver:
         return self.layout.pieces(first, stop, self.archive.open_container)
 
 
-def answer(archive: Archive, pairs: Sequence[tuple[str, str]], *, portal_url: str, token: str = "") -> bytes:
-    """The answer to a request of OAI-PMH; a partner with a token gets LMER and objects in the form that it asked for."""
+def answer(archive: Archive, pairs: Sequence[tuple[str, str]], *, portal_url: str, reader: Reader = ANYONE, token: str = "") -> bytes:
+    """The answer to a request of OAI-PMH; a partner with a token gets LMER and objects in the form that it asked for.
+
+    The record of a tree names the address of each file. Where a rule hides one of them the object is offered in containers.
+    """
     with archive.database.reading() as connection:
         partner = partners.find_by_token(connection, token)
         form = (partner.transfer if partner else "") or archive.config.exchange.transfer
         lmer = Version(partner.lmer) if partner else Version.NEW
         repository = repository_of(archive, portal_url, lmer=lmer, unpacked=form == "files")
+        if repository.unpacked:
+            asking = Reader(name=partner.name, access_point=AccessPoint.PARTNER) if partner else reader
+            repository = replace(repository, may_tell=_may_tell(archive, rules.by_prefix(connection), asking))
         return provider.respond(pairs, repository, connection, archive.clock())
+
+
+def _may_tell(archive: Archive, known: rules.Prefixed, reader: Reader) -> Callable[[Transfer], bool]:
+    """The question whether no file of a tree is hidden from this reader. Where there are too many to look through, the answer is no."""
+    today, hidden = archive.clock().date(), set[str]()
+    for rule in known.every:
+        if rule.answer is not RuleAnswer.HIDE:
+            continue
+        for number, capture in enumerate(archive.captures.scan(rule.prefix, behind(rule.prefix))):
+            if number >= MOST_LOOKED_AT:
+                return lambda tree: False
+            verdict = allows(capture.key, capture.timestamp, known.speaking_about(capture.key), reader, today)
+            if not verdict and not verdict.reason:
+                hidden.add(capture.location.container)
+    return lambda tree: hidden.isdisjoint(file.container for file in tree.files)
 
 
 def repository_of(archive: Archive, portal_url: str, *, lmer: Version = Version.NEW, unpacked: bool = False) -> Repository:

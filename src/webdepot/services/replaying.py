@@ -220,21 +220,26 @@ def count_versions(archive: Archive, url: str, *, collection: str, reader: Reade
     return sum(tally.count for tally in tallies)
 
 
-def open_capture(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader, at_hand_only: bool = False) -> Replayed:
+def open_capture(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Replayed:
     """Open the version closest to a moment.
 
     NotFound when there is none, Closed when a rule refuses it, InUse when one reader at a time may see it and another does,
-    CorruptData when its bytes are not where the index says. With `at_hand_only` NotAtHand unless it is opened in next to no time, for
-    callers that must not wait.
+    CorruptData when its bytes are not where the index says.
     """
     try:
         capture, _ = _closest(archive, url, timestamp, collection, reader)
     except NotKept:
-        if at_hand_only:
-            raise NotAtHand from None
         capture = _without_busters(archive, url, timestamp, collection, reader)
     lending.hold(archive, capture, reader)
-    return _opened_at_hand(archive, capture) if at_hand_only else _opened(archive, capture)
+    return _opened(archive, capture)
+
+
+def open_at_hand(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Replayed:
+    """The same for callers that must not wait: NotAtHand, or the same errors, unless it is opened in next to no time."""
+    capture, _ = _closest(archive, url, timestamp, collection, reader)
+    if not lending.needs_no_writing(archive, capture, reader):
+        raise NotAtHand
+    return _opened_at_hand(archive, capture)
 
 
 def find_conversions(archive: Archive, capture: Capture) -> list[Conversion]:

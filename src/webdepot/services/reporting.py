@@ -4,9 +4,12 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from sqlalchemy import func, select
 
+from webdepot.access import policy, rules
+from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.container import shelf
 from webdepot.container.tables import containers
@@ -15,6 +18,9 @@ from webdepot.harvest import runs
 from webdepot.harvest.tables import harvests
 from webdepot.model import EVERYTHING, Capture, Harvest
 from webdepot.provenance import Event, latest
+
+MOST_LOOKED_THROUGH = 200
+"""Of the newest pages, where there are rules of access."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +89,21 @@ def harvests_of_targets(archive: Archive, targets: Sequence[int]) -> Mapping[int
     return {row.target: Harvested(count=row.times, last_at=row.last_at, last=row.last) for row in rows}
 
 
-def home(archive: Archive, *, limit: int = 12) -> Home:
+def home(archive: Archive, *, reader: Reader, limit: int = 12) -> Home:
     return Home(
-        newest=archive.captures.newest(limit),
+        newest=_newest(archive, reader, limit),
         collections=collections(archive),
         captures=archive.captures.total(),
         size_bytes=_container_totals(archive)[1],
     )
+
+
+def _newest(archive: Archive, reader: Reader, limit: int) -> list[Capture]:
+    """The newest pages that this reader may see; where rules close very many of them, fewer than could be found."""
+    known, today = archive.database.remembered("access rules", rules.by_prefix), archive.clock().date()
+    found = archive.captures.newest(MOST_LOOKED_THROUGH if known.every else limit)
+    is_open = (one for one in found if policy.allows(one.key, one.timestamp, known.speaking_about(one.key), reader, today))
+    return list(islice(is_open, limit))
 
 
 def collections(archive: Archive) -> list[Collection]:

@@ -28,9 +28,45 @@ from webdepot.errors import ConfigError
 from webdepot.services.counting import Counter
 from webdepot.web import cdx, raw
 from webdepot.web.counting import Counting
+
+# Each page's module is loaded when the page is first asked for. That all of them are there is a test's affair (test_web_later.py).
+from webdepot.web.later import (
+    account,
+    audit,
+    cases,
+    catalogue,
+    citing,
+    comparing,
+    criteria,
+    dashboard,
+    depot,
+    elsewhere,
+    formats,
+    harvests,
+    home,
+    letters,
+    oai,
+    openapi,
+    organisations,
+    partners,
+    pictures,
+    profiles,
+    public_forms,
+    quality,
+    review,
+    schedule,
+    search,
+    search_api,
+    staff,
+    statistics,
+    targets,
+    users,
+    versions,
+)
 from webdepot.web.problems import HANDLERS, problem
-from webdepot.web.quick import Quick
-from webdepot.web.security import Headers, OriginGuard, portal_headers, replay_headers
+from webdepot.web.protocol import FindReady
+from webdepot.web.quick import Quick, QuickAnswers
+from webdepot.web.security import Headers, OriginGuard, Pairs, encoded, portal_headers, replay_headers, with_policies
 from webdepot.web.site import (
     ADMINISTRATORS,
     CURATORS,
@@ -46,76 +82,8 @@ from webdepot.web.site import (
     templates,
 )
 
-# Each page's module is loaded when the page is first asked for: see `later`. A new page stands in both lists.
 if TYPE_CHECKING:
-    from webdepot.web import (
-        account,
-        audit,
-        cases,
-        catalogue,
-        citing,
-        comparing,
-        criteria,
-        dashboard,
-        depot,
-        elsewhere,
-        formats,
-        harvests,
-        home,
-        letters,
-        oai,
-        openapi,
-        organisations,
-        partners,
-        pictures,
-        profiles,
-        public_forms,
-        quality,
-        review,
-        schedule,
-        search,
-        search_api,
-        staff,
-        statistics,
-        targets,
-        users,
-        versions,
-    )
     from webdepot.web.authority import Authority
-else:
-    from webdepot.web.later import (
-        account,
-        audit,
-        cases,
-        catalogue,
-        citing,
-        comparing,
-        criteria,
-        dashboard,
-        depot,
-        elsewhere,
-        formats,
-        harvests,
-        home,
-        letters,
-        oai,
-        openapi,
-        organisations,
-        partners,
-        pictures,
-        profiles,
-        public_forms,
-        quality,
-        review,
-        schedule,
-        search,
-        search_api,
-        staff,
-        statistics,
-        targets,
-        users,
-        versions,
-    )
 
 Endpoint = Callable[[Request], Any]
 
@@ -320,9 +288,23 @@ def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
         Route("/-/{name}", _static),
         *_routes(REPLAY_PAGES),
     ]
-    quick = [(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)]
-    guards = [Middleware(Headers, headers=replay_headers(site.frame_url)), Middleware(Quick, endpoints=quick)]
-    return _starlette(site, routes, guards)
+    answers, policies = QuickAnswers([(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)]), replay_headers(site.frame_url)
+    app = _starlette(site, routes, [Middleware(Headers, headers=policies), Middleware(Quick, answers=answers)])
+    app.state.find_ready = _ready(app, answers, encoded(policies))
+    return app
+
+
+def _ready(app: Starlette, answers: QuickAnswers, policies: Pairs) -> FindReady:
+    """Quick answers for the connection itself (`protocol.answering`), with the headers that the guards around the routes give them."""
+
+    def find_ready(scope: Scope) -> Response | None:
+        scope["app"] = app
+        found = answers.find(scope)
+        if found is not None:
+            found.raw_headers = with_policies(found.raw_headers, policies)
+        return found
+
+    return find_ready
 
 
 def build_proxy(archive: Archive, authority: "Authority", *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
@@ -346,7 +328,7 @@ def _app(site: Site, pages: tuple[Page, ...], headers: Mapping[str, str]) -> Sta
         *([Middleware(Counting, counter=counter)] if site.archive.config.statistics.count else []),
         Middleware(Headers, headers=headers),
         Middleware(OriginGuard, own_urls=(site.portal_url,), refusal=_refusal),
-        Middleware(Quick, endpoints=[(cdx.QUICK_PATH, cdx.quick)]),
+        Middleware(Quick, answers=QuickAnswers([(cdx.QUICK_PATH, cdx.quick)])),
     ]
     templates()
     app = _starlette(site, [*_routes(pages[:-1]), static, *_routes(pages[-1:])], guards)

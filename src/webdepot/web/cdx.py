@@ -100,8 +100,9 @@ def quick(request: Request) -> Response | None:
     if not query.is_plain:
         return None
     site = site_of(request)
-    found = listing.find(site.archive, query, reader=reader_of(request), collection=collection.lower())
-    few = list(islice(found.captures, _QUICK_LINES))
+    with site.archive.database.at_one_moment():
+        found = listing.find(site.archive, query, reader=reader_of(request), collection=collection.lower())
+        few = list(islice(found.captures, _QUICK_LINES))
     if not few or len(few) == _QUICK_LINES:
         return None
     lines = "".join(

@@ -5,17 +5,17 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.services import reporting
 from webdepot.web import language
-from webdepot.web.site import LANGUAGE_COOKIE, here, local_path, render, site_of
+from webdepot.web.site import LANGUAGE_COOKIE, here, local_path, reader_of, render, site_of
 
 YEAR_S = 365 * 24 * 3600
 
 
 def home(request: Request) -> Response:
-    return render(request, "home.html", home=reporting.home(site_of(request).archive))
+    return render(request, "home.html", home=reporting.home(site_of(request).archive, reader=reader_of(request)))
 
 
 def about(request: Request) -> Response:
-    return render(request, "about.html", home=reporting.home(site_of(request).archive, limit=1))
+    return render(request, "about.html", home=reporting.home(site_of(request).archive, reader=reader_of(request), limit=1))
 
 
 def help_page(request: Request) -> Response:

@@ -81,7 +81,8 @@ def _answer(request: Request, raw: bytes) -> Response:
         return PlainTextResponse(words, status_code=503, headers={"Retry-After": str(RETRY_S)})
     try:
         site = site_of(request)
-        data = providing.answer(site.archive, _pairs(raw), portal_url=site.portal_url, token=token_of(request))
+        reader, token = reader_of(request), token_of(request)
+        data = providing.answer(site.archive, _pairs(raw), portal_url=site.portal_url, reader=reader, token=token)
     finally:
         turnstile.leave()
     headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding, Sec-Fetch-Dest", "Content-Security-Policy": POLICY}

@@ -1,9 +1,19 @@
 """HTTP as uvicorn speaks it, with limits on the head of a request and an answer in words to what is no HTTP.
 
 uvicorn's parser has no limit of its own for address and headers; a client could fill the memory with either.
+
+`answering` gives connections that send an answer which is there at once straight away: to make a task for such a request, and to pass its
+answer through it in messages, takes a third of the time of the whole.
 """
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from collections.abc import Callable
+from typing import cast
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Scope
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+FindReady = Callable[[Scope], Response | None]
 
 LONGEST_TARGET_BYTES = 65_535
 """Of the request line; the parser cannot read longer ones."""
@@ -60,3 +70,34 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
         ]
         self.transport.write("\r\n".join([*head, "", ""]).encode() + body)
         self.transport.close()
+
+
+def answering(base: type[BoundedHttp], find_ready: FindReady) -> type[BoundedHttp]:
+    """uvicorn takes a class: the same connections, which ask `find_ready` first and go the usual way where it gives None."""
+
+    class Answering(base):  # type: ignore[misc, valid-type]
+        def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGIApp) -> None:
+            ready = find_ready(cast(Scope, cycle.scope)) if app is self.app else None
+            if ready is None:
+                super()._start_asgi_task(cycle, app)
+            elif type(ready) is not Response or not self._send(cycle, ready):
+                super()._start_asgi_task(cycle, ready)
+
+        def _send(self, cycle: RequestResponseCycle, ready: Response) -> bool:
+            """Whether the answer was sent. A client that does not read is waited for in a task, and odd answers are uvicorn's affair."""
+            pairs = [*cycle.default_headers, *ready.raw_headers]
+            if not cycle.keep_alive:
+                pairs.append((b"connection", b"close"))
+            lines = [b"%b: %b\r\n" % pair for pair in pairs]
+            head = b"".join((STATUS_LINE.get(ready.status_code, b""), *lines, b"\r\n"))
+            is_plain = ready.status_code >= 200 and ready.status_code not in (204, 304) and head.count(b"\n") == len(lines) + 2
+            if not is_plain or self.flow.write_paused or self.transport.is_closing():
+                return False
+            self.transport.write(head + ready.body)
+            cycle.response_started = cycle.response_complete = True
+            if not cycle.keep_alive:
+                self.transport.close()
+            self.on_response_complete()
+            return True
+
+    return Answering

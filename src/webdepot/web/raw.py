@@ -90,15 +90,15 @@ QUICK_PATH = re.compile(rb"/[^/]+/[0-9]{14}id_/")
 
 def quick(request: Request) -> Response | None:
     """A small raw capture that is at hand; None for everything else, refusals and errors included."""
-    request.state.is_archived = True
     if "service-worker" in request.headers:
         return None
     found = address.find_address(request.scope["raw_path"], request.scope["query_string"])
     if found is None or found.modifier != "id_" or len(found.timestamp) != 14:
         return None
-    archive, reader = site_of(request).archive, reader_of(request)
+    archive = site_of(request).archive
     try:
-        opened = replaying.open_capture(archive, found.url, found.timestamp, collection=found.collection, reader=reader, at_hand_only=True)
+        with archive.database.at_one_moment():
+            opened = replaying.open_at_hand(archive, found.url, found.timestamp, collection=found.collection, reader=reader_of(request))
     except (WebdepotError, NotAtHand):
         return None
     try:

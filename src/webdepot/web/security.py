@@ -43,18 +43,31 @@ def replay_headers(frame_url: str) -> Mapping[str, str]:
     }
 
 
+Pairs = Sequence[tuple[bytes, bytes]]
+
+
+def encoded(headers: Mapping[str, str]) -> Pairs:
+    """Headers as they go over the wire."""
+    return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+
+
+def with_policies(said: Pairs, policies: Pairs) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer and those of the policies that it does not say itself."""
+    names = {name for name, _ in said}
+    return [*said, *[pair for pair in policies if pair[0] not in names]]
+
+
 class Headers:
     """Adds headers to every HTTP answer that does not say them itself."""
 
     def __init__(self, app: ASGIApp, headers: Mapping[str, str]) -> None:
         self.app = app
-        self._pairs = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        self._pairs = encoded(headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                said = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in self._pairs if pair[0] not in said)]
+                message["headers"] = with_policies(message["headers"], self._pairs)
             await send(message)
 
         await self.app(scope, receive, sending)
@@ -67,9 +80,14 @@ class HostGuard:
         self.app = app
         self.own_url = own_url
         self.host = urlsplit(own_url).netloc
+        self._raw_host = self.host.encode("latin-1")
+
+    def is_own(self, scope: Scope) -> bool:
+        """Whether a request came by this name, or by none."""
+        return next((value for name, value in scope["headers"] if name == b"host"), self._raw_host).lower() == self._raw_host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or RequestHeaders(scope=scope).get("host", self.host).lower() == self.host:
+        if scope["type"] != "http" or self.is_own(scope):
             await self.app(scope, receive, send)
             return
         response: Response

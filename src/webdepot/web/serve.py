@@ -18,14 +18,16 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 import uvicorn
+from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, Conflict, InputError
 from webdepot.web import preparing
 from webdepot.web.app import build_frame, build_portal, build_proxy, build_replay
-from webdepot.web.protocol import BoundedHttp
+from webdepot.web.protocol import BoundedHttp, FindReady, answering
 from webdepot.web.security import HostGuard
 from webdepot.web.site import Face
 
@@ -140,6 +142,9 @@ def _run(
     app = _by_address(faces, addresses, replay_port=_port_of(sockets[1]), ready=all_ready)
     if proxied is not None:
         app = _with_proxy(app, build_proxy(archive, proxied.authority, **given), proxied.port)
+    protocol = proxied.protocol if proxied else BoundedHttp
+    if addresses.is_strict:
+        protocol = answering(protocol, _ready(faces[Face.REPLAY], addresses, replay_port=_port_of(sockets[1])))
     config = uvicorn.Config(
         app,
         lifespan="on",
@@ -147,7 +152,7 @@ def _run(
         log_level="warning",
         access_log=False,
         server_header=False,
-        http=proxied.protocol if proxied else BoundedHttp,
+        http=protocol,
         ws="none",
         timeout_graceful_shutdown=5,
         timeout_keep_alive=15,
@@ -179,6 +184,21 @@ def _by_address(faces: Mapping[Face, ASGIApp], addresses: Addresses, *, replay_p
             await portal(scope, receive, send)
 
     return app
+
+
+def _ready(replay: Starlette, addresses: Addresses, *, replay_port: int) -> FindReady:
+    """Answers of the replay face that are there at once, for requests that came by its own name.
+
+    Behind another web server they go through uvicorn's wrapper that reads who asked, so they are found behind it (`Quick`).
+    """
+    guard = HostGuard(replay, addresses.replay_url)
+
+    def find_ready(scope: Scope) -> Response | None:
+        is_for_replay = (scope.get("server") or ("", 0))[1] == replay_port and guard.is_own(scope)
+        found: Response | None = replay.state.find_ready(scope) if is_for_replay else None
+        return found
+
+    return find_ready
 
 
 def _with_proxy(app: ASGIApp, proxy: ASGIApp, port: int) -> ASGIApp:

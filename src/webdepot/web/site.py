@@ -169,14 +169,15 @@ def reader_by_network(request: Request) -> Reader:
 
 def reader_of(request: Request) -> Reader:
     """Who asks, and where they sit: staff by their session, readers by the network they come from."""
-    person = person_of(request)
-    config = site_of(request).archive.config.web
-    point = AccessPoint.PUBLIC
-    if config.reading_room_networks or config.partner_networks:
-        point = network_point(request.client.host if request.client else "", config.reading_room_networks, config.partner_networks)
-    seat = request.client.host if request.client and lending.has_lent(site_of(request).archive) else ""
     site = site_of(request)
-    if site.face is not Face.PORTAL and passes.is_good(request.cookies.get(passes.COOKIE, ""), site.archive.clock()):
+    config, client = site.archive.config.web, request.client
+    point, person = AccessPoint.PUBLIC, None
+    if config.reading_room_networks or config.partner_networks:
+        point = network_point(client.host if client else "", config.reading_room_networks, config.partner_networks)
+    seat = client.host if client and lending.has_lent(site.archive) else ""
+    if site.face is Face.PORTAL:
+        person = person_of(request)
+    elif "cookie" in request.headers and passes.is_good(request.cookies.get(passes.COOKIE, ""), site.archive.clock()):
         point = AccessPoint.STAFF
     if person is None:
         return ANYONE if point is AccessPoint.PUBLIC and not seat else Reader(access_point=point, seat=seat)

@@ -43,6 +43,7 @@ RENAMED = frozenset(
 """The last line is what the replay worker in the browser would take for orders of ours."""
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+_URI = re.compile(r"[A-Za-z0-9!#$%&'()*+,/:;=?@\[\]~._-]*")
 _NOT_IN_VALUES = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 MOST_HEADERS = 200
 LONGEST_VALUE = 8000
@@ -109,4 +110,4 @@ def http_date(timestamp: str) -> str:
 
 def _target(url: str) -> str:
     """An address inside <…>: RFC 8288 allows URI characters only."""
-    return quote(url, safe="!#$%&'()*+,/:;=?@[]~-._")
+    return url if _URI.fullmatch(url) else quote(url, safe="!#$%&'()*+,/:;=?@[]~-._")

@@ -47,6 +47,8 @@ class Repository:
     lmer: Version = Version.NEW
     unpacked: bool = False
     """Objects are offered as trees of files, as far as they can be."""
+    may_tell: Callable[[Transfer], bool] = lambda tree: True
+    """Whether whoever asks may know the addresses of the files in a tree; the object is offered in containers otherwise."""
 
     def identifier(self, key: str) -> str:
         return f"oai:{self.domain}:{key}"
@@ -312,7 +314,8 @@ def _write_records(made: etree._Element, records: Sequence[Record], kind: Format
 def _handed_over(records: Sequence[Record], repository: Repository, connection: Connection) -> dict[str, Transfer]:
     keys = [record.key for record in records if record.is_object]
     found = transfer.many(connection, keys)
-    return found | transfer.many_trees(connection, keys) if repository.unpacked else found
+    trees = transfer.many_trees(connection, keys) if repository.unpacked else {}
+    return found | {key: tree for key, tree in trees.items() if repository.may_tell(tree)}
 
 
 def _bounded(records: list[Record], handed_over: Mapping[str, Transfer]) -> list[Record]:
