@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 import pytest
+from argon2 import PasswordHasher
 from sqlalchemy import text
 
 from webdepot import accounts
@@ -46,6 +47,15 @@ def test_the_database_holds_neither_password_nor_token(archive, home):
         dump = str(connection.execute(text("select * from people")).all()) + str(connection.execute(text("select * from sessions")).all())
     assert PASSWORD not in dump
     assert token not in dump
+
+
+def test_a_hash_costs_what_is_recommended(archive, monkeypatch):
+    """RFC 9106, its second recommended option; tests use a cheaper one elsewhere."""
+    monkeypatch.setattr(accounts, "PasswordHasher", PasswordHasher)
+    accounts.add(archive.database, "anna", PASSWORD, [Role.READER], utc_now())
+    with archive.database.reading() as connection:
+        kept = connection.execute(text("select password_hash from people")).scalar_one()
+    assert kept.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
 
 
 def test_a_new_password_ends_all_sessions(archive):

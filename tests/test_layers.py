@@ -31,6 +31,7 @@ FOUNDATION = {
     "mail",
     "sheets",
     "states",
+    "version",
 }
 MIGRATIONS = "migrations"
 """Alembic's files: they see the tables of every room and nothing sees them."""

@@ -17,7 +17,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, cast
@@ -33,8 +32,8 @@ from webdepot.ports import CaptureIndex, Engine, FormatIdentifier, ObjectStore, 
 from webdepot.provenance import Event, Outcome
 from webdepot.settings import Config
 from webdepot.times import Clock, utc_now
+from webdepot.version import VERSION
 
-VERSION = version("webdepot")
 DATABASE_NAME = "webdepot.db"
 
 

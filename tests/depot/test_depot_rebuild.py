@@ -13,7 +13,7 @@ from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.depot import ocfl, register
 from webdepot.errors import Conflict, InputError
-from webdepot.services import archiving, auditing, rebuilding, replaying, searching
+from webdepot.services import archiving, auditing, founding, rebuilding, replaying, searching
 
 PAGES = {
     "https://museum.example/": b"<!doctype html><title>Museum</title><p>The windmill exhibition opens in spring.",
@@ -96,6 +96,39 @@ def test_rebuilt_on_an_empty_machine_all_is_as_it_was(filled, tmp_path, place):
     assert (again.packages, again.failed) == (0, ())
 
 
+def test_a_home_where_nothing_happened_since_it_was_made_is_as_good_as_none(filled, tmp_path):
+    new = tmp_path / "new-home"
+    founding.found(new)
+    file = new / "webdepot.toml"
+    file.write_text(file.read_text().replace("[web]\n", '[web]\nportal_url = "https://here.example/"  # ours\n'))
+    with Archive.open(new) as archive:
+        assert searching.search(archive, "windmill", reader=ANYONE).hits == [], "looking makes it hold nothing"
+    done = rebuilding.rebuild(new, str(filled / "depot"))
+    assert (done.packages, done.failed) == (1, ())
+    with Archive.open(new) as archive:
+        assert archive.config.archive.name == "Town archive", "out of the register"
+        assert archive.config.web.portal_url == "https://here.example/", "as it was set here"
+        assert archive.depot_address == str(filled / "depot")
+        assert searching.search(archive, "windmill", reader=ANYONE).hits
+    assert "# ours" in file.with_name("webdepot.toml.before").read_text()
+    assert rebuilding.rebuild(new, str(filled / "depot")).packages == 0
+
+
+@pytest.mark.parametrize("what", ["a person", "a harvest", "a depot"])
+def test_a_home_that_holds_anything_is_left_alone(home, tmp_path, what):
+    with Archive.open(home) as archive:
+        if what == "a person":
+            accounts.add(archive.database, "piet", "a long password", [Role.CURATOR], archive.clock())
+        elif what == "a harvest":
+            (archive.harvests_folder / "20260101").mkdir()
+        else:
+            (archive.home / "depot").mkdir()
+    before = sorted((path, path.stat().st_mtime_ns) for path in home.rglob("*") if path.is_file())
+    with pytest.raises(Conflict, match="has its depot at"):
+        rebuilding.rebuild(home, str(tmp_path / "elsewhere"))
+    assert sorted((path, path.stat().st_mtime_ns) for path in home.rglob("*") if path.is_file()) == before
+
+
 def test_the_register_holds_no_secrets(filled):
     for path in (filled / "depot").rglob("*"):
         assert not path.is_file() or b"argon2" not in path.read_bytes()
@@ -132,5 +165,6 @@ def test_what_is_no_depot_is_said(tmp_path, home):
         rebuilding.rebuild(tmp_path / "new", str(tmp_path / "nothing"))
     with pytest.raises(InputError, match="--from"):
         rebuilding.rebuild(tmp_path / "new")
-    with pytest.raises(Conflict):
-        rebuilding.rebuild(home, str(tmp_path / "elsewhere"))
+    with pytest.raises(InputError, match="no depot"):
+        rebuilding.rebuild(home, str(tmp_path / "nothing"))
+    assert (home / "webdepot.db").exists(), "nothing is cleared for a depot that is none"

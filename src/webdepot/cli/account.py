@@ -11,7 +11,7 @@ from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
 from webdepot.errors import InputError
 
-commands = typer.Typer(help="The people who may sign in.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Name to sign in with.")]
 FromStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from the first line of stdin instead of asking.")]

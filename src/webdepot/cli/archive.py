@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
+from webdepot.archive import Archive
 from webdepot.cli.call import Call, Json, Quiet, agent, call_of
 from webdepot.cli.output import Output, plain
 from webdepot.cli.progress import shown
 from webdepot.cli.report import tell
 from webdepot.errors import InputError
-from webdepot.services import archiving, discovering, founding, profiling
+from webdepot.services import archiving, founding, profiling
 
 Collection = Annotated[str, typer.Option(help="Collection to put it into.")]
 CollectionOrNot = Annotated[str | None, typer.Option(help="Collection to put it into.")]
@@ -80,8 +81,7 @@ def archive(
             "limit_bytes": limit_bytes,
             "limit_time_s": limit_time,
             "allow_private": allow_private or None,
-            "organisation": discovering.get(opened, organisation).root if organisation else None,
-            "host_rules": discovering.checked_rules(host_rule) if host_rule else None,
+            **_organisation(opened, organisation, host_rule),
             "collection": collection,
         }
         options, seeds = profiling.options_of(opened, profile), list(urls or [])
@@ -91,6 +91,17 @@ def archive(
         with shown(output) as watch:
             report = archiving.archive_site(opened, seeds, options, deposit=not no_deposit, watch=watch)
     tell(output, report)
+
+
+def _organisation(archive: Archive, domain: str | None, rules: list[str] | None) -> dict[str, Any]:
+    if not domain and not rules:
+        return {}
+    from webdepot.services import discovering  # with all that looks domains up
+
+    return {
+        "organisation": discovering.get(archive, domain).root if domain else None,
+        "host_rules": discovering.checked_rules(rules) if rules else None,
+    }
 
 
 _AGAINST = frozenset({Robots.OBEY_BUT_EMBEDS, Robots.IGNORE})

@@ -4,12 +4,15 @@ import getpass
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from webdepot.archive import VERSION, Archive
 from webdepot.cli.output import Output
+from webdepot.version import VERSION
+
+if TYPE_CHECKING:
+    from webdepot.archive import Archive
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks; errors are still told.")]
@@ -24,7 +27,9 @@ class Call:
     def output(self, json: bool = False, quiet: bool = False) -> Output:
         return Output(json=self.json or json, quiet=self.quiet or quiet)
 
-    def archive(self) -> Archive:
+    def archive(self) -> "Archive":
+        from webdepot.archive import Archive  # with the database: most of the start of a small command
+
         return Archive.open(self.home, agent=agent())
 
 

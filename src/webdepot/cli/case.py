@@ -11,7 +11,7 @@ from webdepot.selection.cases import Case, CaseState, Decision, Objection, Who
 from webdepot.services import answering, mailing
 from webdepot.services.answering import Area, Audience, Ruling
 
-commands = typer.Typer(help="Complaints: record, decide, lift, reopen.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 Which = Annotated[str, typer.Argument(help="Reference or number of the case, as `webdepot case list` prints it.")]
 Reason = Annotated[str, typer.Option(help="Why, in a few words.")]
 

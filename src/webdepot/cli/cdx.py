@@ -25,7 +25,7 @@ def cdx(
     limit: Annotated[int, typer.Option(help="So many lines at most.")] = questions.MOST_LINES,
     collection: Annotated[str, typer.Option(help="Only of this collection.")] = "all",
 ) -> None:
-    """List captures as CDXJ lines, in the words of the CDX server. On the archive's own machine no rule of access applies but staff's."""
+    """List captures as CDXJ lines, in the words of the CDX server. On the archive's own machine only rules for staff apply."""
     call = call_of(context)
     given = [("url", address), ("from", from_), ("to", to), ("sort", sort), ("closest", closest), ("limit", str(limit))]
     given += [("filter", each) for each in filter_ or ()] + [("collapse", each) for each in collapse or ()]

@@ -6,7 +6,7 @@ from webdepot import config as configuration
 from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
 
-commands = typer.Typer(help="See the configuration.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 
 
 @commands.callback()

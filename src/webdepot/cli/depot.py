@@ -31,7 +31,7 @@ _LEVEL_WORDS = {
     "content-watch": "level 3 asks people to watch formats for obsolescence",
 }
 
-commands = typer.Typer(help="Long-term keeping: audits, copies, and getting everything back.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 copy = typer.Typer(help="The places where copies of the depot stand.", no_args_is_help=True)
 commands.add_typer(copy, name="copy")
 

@@ -18,7 +18,7 @@ from webdepot.model import Finding, FormatVerdict
 from webdepot.services import identifying, watching
 from webdepot.services.identifying import ContainerReport, FileReport
 
-commands = typer.Typer(help="Formats: what files are by their bytes, and whether they are sound.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 Paths = Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or folders of files.")]
 Workers = Annotated[int, typer.Option(min=0, max=256, help="Files looked at at once; 0 means one per core.")]
 

@@ -16,11 +16,11 @@ from webdepot.errors import InputError
 from webdepot.harvest.control import Order, Verb
 from webdepot.harvest.reports import Kind
 from webdepot.model import HarvestState
-from webdepot.services import archiving, harvesting, profiling, steering
+from webdepot.services import harvesting, profiling, steering
 
 WIDEST_COLUMN = 60
 
-commands = typer.Typer(help="Harvests: one run for a site, or one import.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 Harvest = Annotated[str, typer.Argument(help="Identifier of the harvest, as `webdepot harvest list` prints it.")]
 
 
@@ -50,6 +50,8 @@ def list_(context: typer.Context, limit: Annotated[int, typer.Option(min=1, help
 @commands.command(epilog="Example: webdepot harvest resume 20261115090251-www-example-org-1f2e3d")
 def resume(context: typer.Context, harvest: Harvest, json: Json = False, quiet: Quiet = False) -> None:
     """Go on with a harvest: one that is paused in another process, or one that was stopped or killed; then check, keep and index it."""
+    from webdepot.services import archiving
+
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive:
@@ -67,6 +69,8 @@ def resume(context: typer.Context, harvest: Harvest, json: Json = False, quiet: 
 @commands.command(epilog="Example: webdepot harvest keep 20261115090251-www-example-org-1f2e3d")
 def keep(context: typer.Context, harvest: Harvest, json: Json = False, quiet: Quiet = False) -> None:
     """Put a finished harvest into the depot (after `archive --no-deposit`)."""
+    from webdepot.services import archiving
+
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:

@@ -1,4 +1,4 @@
-"""`webdepot init`, `status` and `doctor`: the archive as a whole."""
+"""`webdepot init`, `status` and `doctor`: the archive as a whole. Each loads its own service: `status` is asked often."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,6 @@ import typer
 from webdepot.cli.call import Json, Quiet, agent, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
-from webdepot.services import examining, founding, reporting
 
 _MARKS = {"ok": "[green]ok[/green]     ", "warning": "[yellow]warning[/yellow]", "error": "[red]error[/red]  "}
 
@@ -20,6 +19,8 @@ def init(
     quiet: Quiet = False,
 ) -> None:
     """Make an archive: folder, configuration, database. On an existing one: bring its database up to date."""
+    from webdepot.services import founding
+
     call = call_of(context)
     folder = home.expanduser().absolute() if home else call.home
     is_new = founding.found(folder, agent=agent())
@@ -32,6 +33,8 @@ def init(
 
 def status(context: typer.Context, json: Json = False) -> None:
     """What is in the archive, what runs, what waits, and how much room is left."""
+    from webdepot.services import reporting
+
     call = call_of(context)
     with call.archive() as archive:
         seen = reporting.status(archive)
@@ -68,6 +71,8 @@ def doctor(
     quiet: Quiet = False,
 ) -> None:
     """Check installation, configuration, disk, database, depot and indexes, and say how to mend. Exits 1 on errors."""
+    from webdepot.services import examining
+
     call = call_of(context)
     output = call.output(json, quiet)
     with shown(output) as watch:

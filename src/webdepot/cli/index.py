@@ -13,7 +13,7 @@ from webdepot.cli.progress import shown
 from webdepot.services import indexing, listing
 from webdepot.services.listing import Form
 
-commands = typer.Typer(help="The indexes of addresses and words.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 
 
 @commands.command(epilog="Example: webdepot index build")

@@ -10,70 +10,18 @@ import importlib
 import sqlite3
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from webdepot.archive import VERSION
 from webdepot.cli.call import Call, Json, Quiet, default_home
+from webdepot.cli.commands import COMMANDS, Command
 from webdepot.cli.output import Output, plain
-from webdepot.database import explain
 from webdepot.errors import NoSpace, WebdepotError
+from webdepot.version import VERSION
 
 EXIT_INTERRUPTED = 130
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """A command of its own, or, without a function, a noun with its commands. Its module is loaded when it is asked for."""
-
-    name: str
-    module: str
-    function: str = ""
-    epilog: str | None = None
-
-
-COMMANDS = (
-    Command(name="init", module="home", function="init", epilog="Example: webdepot init /srv/webarchive"),
-    Command(
-        name="archive", module="archive", function="archive", epilog="Example: webdepot archive https://www.example.org/ --limit-pages 500"
-    ),
-    Command(name="import", module="archive", function="import_", epilog="Example: webdepot import old/*.arc.gz more-warcs/"),
-    Command(name="search", module="search", function="search", epilog="Example: webdepot search '\"town council\" after:2010' --json"),
-    Command(name="serve", module="serve", function="serve", epilog="Example: webdepot serve --port 8080"),
-    Command(name="scheduler", module="schedule", function="scheduler", epilog="Example: webdepot scheduler --once"),
-    Command(name="status", module="home", function="status", epilog="Example: webdepot status --json"),
-    Command(name="doctor", module="home", function="doctor", epilog="Example: webdepot doctor --mend"),
-    Command(name="demo", module="demo", function="demo", epilog="Example: webdepot --home demo-home demo"),
-    Command(name="organisation", module="organisation"),
-    Command(name="harvest", module="harvest"),
-    Command(name="profile", module="profile"),
-    Command(name="target", module="target"),
-    Command(name="permission", module="permission"),
-    Command(name="schedule", module="schedule"),
-    Command(name="review", module="review"),
-    Command(name="case", module="case"),
-    Command(name="scope", module="scope"),
-    Command(name="quality", module="quality"),
-    Command(name="formats", module="formats"),
-    Command(name="index", module="index"),
-    Command(name="cdx", module="cdx", function="cdx", epilog="Example: webdepot cdx 'example.org/*' --filter '=status:200' --limit 20"),
-    Command(name="rule", module="rule"),
-    Command(
-        name="statistics",
-        module="statistics",
-        function="statistics",
-        epilog="Example: webdepot statistics --from 2026-01 --to 2026-06 --csv > usage.csv",
-    ),
-    Command(name="package", module="package"),
-    Command(name="partner", module="partner"),
-    Command(name="depot", module="depot"),
-    Command(name="account", module="account"),
-    Command(name="config", module="config"),
-)
-"""In the order a newcomer meets them."""
 
 
 def _version(asked: bool) -> None:
@@ -94,8 +42,11 @@ def before(
     context.obj = Call(home=(home_folder or default_home()).expanduser().absolute(), json=json, quiet=quiet)
 
 
-def build_app(only: str = "") -> typer.Typer:
-    """The whole program; or with one command only, which starts several times as fast."""
+def build_app(only: str | None = None) -> typer.Typer:
+    """The whole program; or with the modules of one command only, which starts several times as fast.
+
+    The others are known by name and help: enough to list them and to correct a typing error.
+    """
     app = typer.Typer(
         name="webdepot",
         help="A complete web archive: harvest, check, keep, search and replay web sites.",
@@ -105,17 +56,28 @@ def build_app(only: str = "") -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(before)
-    for command in [found for found in COMMANDS if found.name == only] or COMMANDS:
-        module = importlib.import_module(f"webdepot.cli.{command.module}")
-        if command.function:
-            app.command(name=command.name, epilog=command.epilog)(getattr(module, command.function))
+    for command in COMMANDS:
+        if only in (None, command.name):
+            _add(app, command)
         else:
-            app.add_typer(module.commands, name=command.name)
+            app.command(name=command.name, help=command.help)(_not_loaded)
     return app
 
 
+def _add(app: typer.Typer, command: Command) -> None:
+    module = importlib.import_module(f"webdepot.cli.{command.module}")
+    if command.function:
+        app.command(name=command.name, help=command.help, epilog=command.epilog)(getattr(module, command.function))
+    else:
+        app.add_typer(module.commands, name=command.name, help=command.help)
+
+
+def _not_loaded() -> NoReturn:
+    raise AssertionError("this command was not asked for")
+
+
 def asked(arguments: Sequence[str]) -> str:
-    """The command that is asked for; empty when it is none, or when all must be known (to help, to correct a typing error)."""
+    """The command that is asked for; empty when there is none."""
     rest = iter(arguments)
     for argument in rest:
         if argument == "--home":
@@ -132,6 +94,8 @@ def main() -> None:
     except WebdepotError as error:
         _fail(str(error), error.exit_status)
     except sqlite3.OperationalError as error:
+        from webdepot.database import explain  # it was loaded before this error could be
+
         explained = explain(str(error), "an index in the home of the archive")
         if explained is None:
             raise

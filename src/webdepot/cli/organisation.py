@@ -15,7 +15,7 @@ from webdepot.selection.domains.organisations import KnownHost, Organisation
 from webdepot.selection.domains.profile import Told
 from webdepot.services import discovering, founding
 
-commands = typer.Typer(help="Organisations: find the domains that belong to one, and correct what was found.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 Root = Annotated[str, typer.Argument(metavar="DOMAIN", help="A domain of the organisation.")]
 Which = Annotated[str, typer.Option("--organisation", "-o", metavar="DOMAIN", help="The organisation; not needed while there is only one.")]
 Private = Annotated[bool, typer.Option("--allow-private", help="Allow sites at private and loopback addresses.")]

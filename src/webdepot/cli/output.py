@@ -1,16 +1,19 @@
-"""How commands speak: results on stdout (`--json`: one object a line), words and progress on stderr."""
+"""How commands speak: results on stdout (`--json`: one object a line), words and progress on stderr.
+
+Rich is loaded when words are printed: programs that read `--json` do not wait for it.
+"""
 
 import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-from rich.console import Console
-from rich.markup import escape
+from typing import TYPE_CHECKING, Any
 
 from webdepot.times import to_iso
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +29,7 @@ class Output:
             sys.stdout.write(json.dumps(fields, ensure_ascii=False, default=_plain) + "\n")
             sys.stdout.flush()
         else:
-            Console(highlight=False, emoji=False, soft_wrap=True).print(words)
+            _console().print(words)
 
     def say(self, words: str) -> None:
         """A remark beside the result, on stderr; silent with --quiet."""
@@ -38,13 +41,19 @@ class Output:
         self.console.print(f"[yellow]{words}[/yellow]")
 
     @property
-    def console(self) -> Console:
-        return Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
+    def console(self) -> "Console":
+        return _console(stderr=True)
 
     @property
     def shows_progress(self) -> bool:
         """A live line only on a terminal, and only where nobody asked for silence."""
         return not self.quiet and not self.json and sys.stderr.isatty()
+
+
+def _console(*, stderr: bool = False) -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, emoji=False, soft_wrap=True)
 
 
 def size_words(size_bytes: float) -> str:
@@ -58,6 +67,8 @@ def size_words(size_bytes: float) -> str:
 
 def plain(text: str) -> str:
     """Text from outside, safe to print: no Rich markup, no terminal control characters."""
+    from rich.markup import escape
+
     return escape("".join(char if char.isprintable() or char == "\n" else "�" for char in text))
 
 

@@ -15,7 +15,7 @@ from webdepot.errors import InputError
 from webdepot.services import delivering, depositing, migrating, receiving, withdrawing
 from webdepot.services.delivering import Form
 
-commands = typer.Typer(help="Packages of the depot.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 Identifier = Annotated[str, typer.Argument(metavar="ID", help="Identifier or URN of the package.")]
 
 

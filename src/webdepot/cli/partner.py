@@ -11,7 +11,7 @@ from webdepot.exchange.partners import OnWithdrawal, UrnCheck
 from webdepot.services import exchanging, partnering, taking_over, unpacking
 from webdepot.services.partnering import PartnerStatus
 
-commands = typer.Typer(help="Partner depots: harvest their records, take in their objects.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the partner.")]
 
 

@@ -18,7 +18,7 @@ from webdepot.selection.targets import Filter
 from webdepot.services import asking, mailing, permitting, selecting
 from webdepot.services.permitting import Conditions, Reply, Showing
 
-commands = typer.Typer(help="Owners: contacts, letters with a term, answers, grounds.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 Which = Annotated[str, typer.Argument(help="Number, name or address of the site.")]
 
 

@@ -10,7 +10,7 @@ from webdepot.cli.output import plain
 from webdepot.errors import InputError
 from webdepot.services import profiling
 
-commands = typer.Typer(help="Profiles: how kinds of sites are harvested.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the profile.")]
 
 

@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.table import Table
-from rich.text import Text
-
-from webdepot.cli.output import Output, size_words
+from webdepot.cli.output import Output, plain, size_words
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 _WORDS = {
@@ -73,14 +68,16 @@ class _Remarks:
         if phase is progress.phase and now - at < 10 * _SHORTEST_PAUSE_S:
             return
         self._last = (progress.phase, now)
-        self._output.say(_line(progress).plain)
+        self._output.say(plain("".join(_pieces(progress))))
 
 
 class _LiveLine:
     def __init__(self, output: Output) -> None:
+        from rich.live import Live
+        from rich.spinner import Spinner
+
         self._live = Live(console=output.console, refresh_per_second=8, transient=True)
         self._spinner = Spinner("dots")
-        self._phase: Phase | None = None
 
     def __enter__(self) -> "_LiveLine":
         self._live.start()
@@ -90,12 +87,16 @@ class _LiveLine:
         self._live.stop()
 
     def __call__(self, progress: Progress) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
         row = Table.grid(padding=(0, 1))
-        row.add_row(self._spinner, _line(progress))
+        row.add_row(self._spinner, Text.assemble(*zip(_pieces(progress), ("bold", "default", "dim"))))
         self._live.update(row)
 
 
-def _line(progress: Progress) -> Text:
+def _pieces(progress: Progress) -> tuple[str, str, str]:
+    """What is done, how far, and at what."""
     parts = [f"{progress.done:,}" + (f" of {progress.total:,}" if progress.total is not None else "")]
     if progress.waiting:
         parts.append(f"{progress.waiting:,} waiting")
@@ -105,8 +106,4 @@ def _line(progress: Progress) -> Text:
         parts.append(f"{progress.rate:,.1f}/s")
     if progress.errors:
         parts.append(f"{progress.errors:,} errors")
-    line = Text(f"{_WORDS[progress.phase]}: ", style="bold")
-    line.append(" · ".join(parts), style="default")
-    if progress.note:
-        line.append(f"  {progress.note[:80]}", style="dim")
-    return line
+    return f"{_WORDS[progress.phase]}: ", " · ".join(parts), f"  {progress.note[:80]}" if progress.note else ""

@@ -11,7 +11,7 @@ from webdepot.model import Finding
 from webdepot.services import harvesting, ingesting, patching
 from webdepot.services.ingesting import Checked
 
-commands = typer.Typer(help="Quality: is a harvest whole?", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 Harvest = Annotated[str, typer.Argument(help="Identifier of the harvest, as `webdepot harvest list` prints it.")]
 
 

@@ -1,15 +1,19 @@
 """The short report at the end of `archive`, `import` and `harvest resume`."""
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from webdepot.cli.output import Output, plain, size_words
 from webdepot.model import HarvestState
-from webdepot.services.archiving import ArchiveReport
+
+if TYPE_CHECKING:
+    from webdepot.services.archiving import ArchiveReport
 
 EXIT_STOPPED = 130
 
 
-def tell(output: Output, report: ArchiveReport) -> None:
+def tell(output: Output, report: "ArchiveReport") -> None:
     """The short report at the end."""
     harvest = report.harvest
     counts, formats = harvest.counts, report.formats

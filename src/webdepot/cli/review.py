@@ -11,7 +11,7 @@ from webdepot.harvest.runs import ListFilter
 from webdepot.model import HarvestState
 from webdepot.services import reviewing
 
-commands = typer.Typer(help="Harvests that wait for a decision: accept, reject, annotate, patch.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 HarvestName = Annotated[str, typer.Argument(metavar="HARVEST", help="Identifier of the harvest, as `webdepot review list` prints it.")]
 Words = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept.")]
 

@@ -11,7 +11,7 @@ from webdepot.cli.output import plain
 from webdepot.errors import InputError
 from webdepot.services import heeding, lending, ruling
 
-commands = typer.Typer(help="Rules of access: what may be seen, where and when.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 
 
 @commands.command(

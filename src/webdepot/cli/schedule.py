@@ -17,7 +17,7 @@ from webdepot.selection.schedule import Frequency, Plan
 from webdepot.selection.schedules import Filter, Turn, TurnState
 from webdepot.services import planning, profiling, scheduling, tending
 
-commands = typer.Typer(help="Plans: how often targets are harvested, and what is due.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 TargetName = Annotated[str, typer.Argument(metavar="TARGET", help="Number, name or address of the target.")]
 TurnNumber = Annotated[int, typer.Argument(metavar="TURN", help="Number of the turn, as `webdepot schedule queue` prints it.")]
 
@@ -178,7 +178,7 @@ def scheduler(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Harvest what is due, check it, and accept it by rules where these may. `webdepot serve` does the same. Stops tidily on Ctrl-C."""
+    """Harvest what is due, check it, and accept it by rules where these may, as `webdepot serve` does. Stops tidily on Ctrl-C."""
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive:

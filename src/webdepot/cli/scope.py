@@ -10,7 +10,7 @@ from webdepot.harvest.rules import CONDITIONS
 from webdepot.model import Answer
 from webdepot.services import profiling
 
-commands = typer.Typer(help="Scope: which addresses belong to a harvest, and why.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 
 
 @commands.command(epilog="Example: webdepot scope explain https://www.example.org/film.avi --target www.example.org")

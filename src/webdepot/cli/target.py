@@ -17,7 +17,7 @@ from webdepot.selection.targets import Dossier, Filter, Origin, Sort, Strategy
 from webdepot.services import asking, cataloguing, enlisting, portraying, selecting
 from webdepot.services.portraying import Form
 
-commands = typer.Typer(help="Sites: nominate, judge, select; lists as CSV.", no_args_is_help=True)
+commands = typer.Typer(no_args_is_help=True)
 Which = Annotated[str, typer.Argument(help="Number, name or address of the site.")]
 Reason = Annotated[str, typer.Option(help="Why; kept with the decision.")]
 

@@ -99,7 +99,7 @@ class SurveyResult:
 
 
 def run(task: SurveyTask) -> SurveyResult:
-    """Survey one container; the form in which an `Engine` takes the work."""
+    """Survey one container; the form in which an `Engine` takes the work. Its worker keeps the guards for the next container."""
     return of_container(
         task.path,
         task.name,
@@ -109,6 +109,7 @@ def run(task: SurveyTask) -> SurveyResult:
         temporary=task.temporary,
         signatures=task.signatures,
         workers=task.workers,
+        keep_guards=True,
     )
 
 
@@ -123,15 +124,19 @@ def of_container(
     signatures: Path | None = None,
     workers: int = 1,
     checked: bool = True,
+    keep_guards: bool = False,
 ) -> SurveyResult:
-    """Identify and (if `checked`) validate everything in a container; `rows` appears when it is whole. InputError when it is none."""
+    """Identify and (if `checked`) validate everything in a container; `rows` appears when it is whole. InputError when it is none.
+
+    With `keep_guards` one pair of them stays for the next call in this process; they end with it.
+    """
     started = time.monotonic()
     with ExitStack() as stack:
         stream = stack.enter_context(path.open("rb"))
         shelf = stack.enter_context(closing(_Shelf()))
         observed = _Observed()
         guards = workers if path.stat().st_size > SMALL_BYTES else 1
-        desk = stack.enter_context(_Desk(shelf, observed, signatures, limits, guards, checked))
+        desk = stack.enter_context(_Desk(shelf, observed, signatures, limits, guards, checked, keep_guards))
         desk.wait_until_ready()
         ready = time.monotonic()
         for record in iter_records(stream, name, on_finding=observed.add):
@@ -188,19 +193,42 @@ class _Task:
     files: Sequence[Path]
 
 
+_kept: dict[tuple[Path | None, guard.Limits], Examiner] = {}
+"""The examiner of a worker process between two containers: a small one takes less time than the start of its guards."""
+
+
+def _keep(key: tuple[Path | None, guard.Limits], examiner: Examiner) -> None:
+    """One at most: other signatures or limits need another, and nobody comes back to these."""
+    while _kept:
+        _kept.popitem()[1].close()
+    _kept[key] = examiner
+
+
 class _Desk:
     """Guards at work on bundles of payloads: each thread waits for one of them, so that reading goes on meanwhile. Rows are put in the
     order of reading."""
 
     def __init__(
-        self, shelf: "_Shelf", observed: "_Observed", signatures: Path | None, limits: SurveyLimits, workers: int, checked: bool
+        self,
+        shelf: "_Shelf",
+        observed: "_Observed",
+        signatures: Path | None,
+        limits: SurveyLimits,
+        workers: int,
+        checked: bool,
+        keep_guards: bool,
     ) -> None:
         self.shelf = shelf
         self.observed = observed
         self._limits = limits
         self._checked = checked
         guarded = guard.Limits(time_s=limits.check_s, memory_bytes=limits.check_memory_bytes)
-        self._examiners = [Examiner(signatures, limits=guarded) for _ in range(workers)]
+        self._kept_as = (signatures, guarded) if keep_guards else None
+        kept = _kept.pop(self._kept_as, None) if self._kept_as else None
+        self._examiners = [
+            kept or Examiner(signatures, limits=guarded),
+            *(Examiner(signatures, limits=guarded) for _ in range(workers - 1)),
+        ]
         self._free: SimpleQueue[Examiner] = SimpleQueue()
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="survey")
         self._bundle: list[_Task] = []
@@ -218,6 +246,8 @@ class _Desk:
         self._threads.shutdown(cancel_futures=True)
         for task in (*self._bundle, *(task for tasks, _ in self._waiting for task in tasks)):
             remove(task.files)
+        if self._kept_as:
+            _keep(self._kept_as, self._examiners.pop(0))
         for examiner in self._examiners:
             examiner.close()
 

@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-import pikepdf
-
 from webdepot.model import Hop
 
 Reference = tuple[str, Hop]
@@ -118,6 +116,8 @@ def of_text(text: str) -> Iterator[Reference]:
 
 def of_pdf(stream: BinaryIO, *, limit_time_s: float = math.inf) -> Iterator[Reference]:
     """Link annotations of a PDF (ISO 32000-1, 12.6.4.7). Raises what pikepdf raises for a file it cannot read."""
+    import pikepdf  # only for harvests with a PDF
+
     until_s = time.monotonic() + limit_time_s
     with pikepdf.open(stream) as document:
         for number, page in enumerate(document.pages):

@@ -12,7 +12,7 @@ from pathlib import Path
 from webdepot.archive import Archive
 from webdepot.formats.report import HarvestTable
 from webdepot.model import Finding, Harvest, HarvestKind, HarvestState, Package, Verdict
-from webdepot.services import borrowing, harvesting, importing, indexing, ingesting, keeping, unpacking
+from webdepot.services import harvesting, importing, indexing, ingesting, keeping, unpacking
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.progress import Watch, unwatched
 
@@ -76,6 +76,8 @@ def import_files(
     With `in_place` they stay where they are, which may be an http, https or s3 address, and are not put into the depot.
     """
     if in_place:
+        from webdepot.services import borrowing
+
         intake, deposit = borrowing.refer(archive, [str(path) for path in paths], collection=collection, watch=watch), False
     else:
         intake = importing.take(archive, [Path(path) for path in paths], collection=collection, watch=watch)

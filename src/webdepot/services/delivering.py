@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from webdepot.archive import VERSION, Archive
+from webdepot.archive import Archive
 from webdepot.depot import bag, copying, holdings, ocfl, package, zipped
 from webdepot.depot.folder import FolderStore
 from webdepot.depot.inventory import Inventory
@@ -18,6 +18,7 @@ from webdepot.exchange.addresses import Addresses
 from webdepot.model import Package
 from webdepot.ports import ObjectStore
 from webdepot.provenance import Event, append
+from webdepot.version import VERSION
 
 
 class Form(StrEnum):

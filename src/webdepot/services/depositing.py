@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, select
 
-from webdepot.archive import VERSION, Archive
+from webdepot.archive import Archive
 from webdepot.depot import copies, holdings, holds, levels, ocfl, package, places, signing, submission, tombstone
 from webdepot.depot.copies import Copy, CopyState
 from webdepot.depot.holds import Hold
@@ -26,6 +26,7 @@ from webdepot.harvest import runs
 from webdepot.model import Harvest, Package
 from webdepot.provenance import Event, iter_of
 from webdepot.times import to_iso
+from webdepot.version import VERSION
 
 SHOWN_ALARMS = 100
 SHOWN_EVENTS = 200

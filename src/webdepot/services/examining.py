@@ -22,7 +22,7 @@ from webdepot.depot import holdings, package
 from webdepot.errors import WebdepotError
 from webdepot.harvest import runs
 from webdepot.model import Container, ContainerState, HarvestState
-from webdepot.services import harvesting, indexing
+from webdepot.services import harvesting
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 LOW_DISK_BYTES = 2_000_000_000
@@ -214,6 +214,8 @@ def _checksums(archive: Archive, watch: Watch) -> Check:
 
 
 def _mended(archive: Archive, watch: Watch) -> Iterator[Check]:
+    from webdepot.services import indexing
+
     with archive.database.reading() as connection:
         unfinished = runs.in_states(connection, [HarvestState.RUNNING])
     for harvest in unfinished:

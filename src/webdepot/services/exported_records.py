@@ -22,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 
 from webdepot import cdxj
-from webdepot.archive import VERSION, Archive
+from webdepot.archive import Archive
 from webdepot.container import records
 from webdepot.container.members import gzip_member
 from webdepot.container.pieces import iter_pieces
@@ -36,6 +36,7 @@ from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports import State, TextQuery
 from webdepot.services.exported_parts import Parts
 from webdepot.times import Period, from_timestamp, to_iso
+from webdepot.version import VERSION
 
 _FILE = "data.warc.gz"
 _MOST_REMEMBERED = 500_000

@@ -19,7 +19,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from webdepot.access.policy import Reader
-from webdepot.archive import VERSION, Archive
+from webdepot.archive import Archive
 from webdepot.exchange import parquet
 from webdepot.exchange.parquet import Kind, Value
 from webdepot.model import EVERYTHING
@@ -29,6 +29,7 @@ from webdepot.services.exported_records import captures_of
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import from_timestamp, to_iso
 from webdepot.url import domain_of, host_of
+from webdepot.version import VERSION
 
 FOREVER = "9" * 14
 _EVERY = 1000

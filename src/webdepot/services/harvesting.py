@@ -28,7 +28,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from webdepot import digest
-from webdepot.archive import VERSION, Archive
+from webdepot.archive import Archive
 from webdepot.container import recovery, shelf
 from webdepot.container.writer import ContainerWriter, Sealed
 from webdepot.errors import Conflict, InputError, NoSpace, RemoteError
@@ -52,6 +52,7 @@ from webdepot.services.open_gate import OpenGate
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.services.visit_keeper import ContainerKeeper
 from webdepot.url import Url, from_typed, host_of
+from webdepot.version import VERSION
 
 LAST_BREATHS = 50
 """Tenths of a second that a resumed harvest waits for processes of its killed predecessor."""

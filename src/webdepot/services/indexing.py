@@ -5,9 +5,7 @@ index, then the pages into the text index. Bytes come first, then the index; eac
 indexes already is left alone. A container that cannot be read is told and stops no other.
 """
 
-import gzip
 import os
-import pickle
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,22 +13,19 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from webdepot import cdxj
 from webdepot.archive import Archive
 from webdepot.container import shelf
 from webdepot.errors import WebdepotError
 from webdepot.formats import results
 from webdepot.harvest import runs
-from webdepot.index import sqlite_file
-from webdepot.index import text as page_texts
+from webdepot.index import extract, sqlite_file
+from webdepot.index.extract import Job
 from webdepot.index.links import Link
-from webdepot.model import Capture, Container, Finding, HarvestId
+from webdepot.model import Container, Finding, HarvestId
 from webdepot.ports import PageText
-from webdepot.services import anchoring, mending, picturing
+from webdepot.services import anchoring, mending
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
-MOST_FINDINGS = 200
-"""So many findings of one container are told."""
 MOST_DEAD = 0.2
 """An index with a larger share of replaced documents is written anew after an update."""
 _EXTRACTING = "extracting-"
@@ -46,27 +41,6 @@ class Indexed:
     """Containers that could not be indexed, with the reason."""
     findings: Sequence[Finding] = ()
     """Damage seen on the way, not all of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Job:
-    """One container for a worker process."""
-
-    path: Path
-    name: str
-    collection: str
-    languages: tuple[str, ...]
-    limit_bytes: int
-    folder: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Extract:
-    """What a worker made of a container: two files."""
-
-    captures: Path
-    pages: Path
-    findings: tuple[Finding, ...]
 
 
 def update(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
@@ -97,6 +71,8 @@ def forget(archive: Archive, containers: Sequence[str]) -> None:
     lose their words too. The captures go last: they are what tells which words must go, should this be broken off."""
     if not containers:
         return
+    from webdepot.services import picturing  # with search and replay, for this one call
+
     with anchoring.book(archive) as links:
         for name in containers:
             archive.texts.remove(name, archive.captures.of_container(name), payloads=archive.captures.only_in(name))
@@ -162,14 +138,14 @@ def index_containers(archive: Archive, containers: Iterable[Container], *, anew:
     folder_name = f"{_EXTRACTING}{os.getpid()}-"
     with tempfile.TemporaryDirectory(prefix=folder_name, dir=archive.index_folder) as folder, anchoring.book(archive) as links:
         jobs = _jobs(archive, waiting, Path(folder), failed)
-        for number, done in enumerate(archive.engine.map(_extract, jobs), start=1):
+        for number, done in enumerate(archive.engine.map(extract.run, jobs), start=1):
             job = done.item
             if done.result is None:
                 failed[job.name] = done.error
             else:
-                captures += archive.captures.add(job.name, _captures_in(done.result.captures), collection=job.collection)
+                captures += archive.captures.add(job.name, extract.captures_in(done.result.captures), collection=job.collection)
                 links.add(job.name, _links_in(done.result.pages))
-                pages += archive.texts.add(job.name, _with_formats(archive, _pages_in(done.result.pages)))
+                pages += archive.texts.add(job.name, _with_formats(archive, extract.pages_in(done.result.pages)))
                 findings += done.result.findings
                 done.result.captures.unlink()
                 done.result.pages.unlink()
@@ -198,7 +174,7 @@ def _batches(pages: Iterable[PageText], size: int) -> Iterator[list[PageText]]:
 
 
 def _links_in(path: Path) -> Iterator[Link]:
-    for page in _pages_in(path):
+    for page in extract.pages_in(path):
         for target, words in page.links:
             yield Link(target=target, source=page.key, timestamp=page.timestamp, words=words)
 
@@ -223,7 +199,7 @@ def _open_or_discard(archive: Archive) -> None:
         shutil.rmtree(archive.texts_folder, ignore_errors=True)
 
 
-def _jobs(archive: Archive, containers: Iterable[Container], folder: Path, failed: dict[str, str]) -> Iterator[_Job]:
+def _jobs(archive: Archive, containers: Iterable[Container], folder: Path, failed: dict[str, str]) -> Iterator[Job]:
     """Jobs as the engine asks for them; a container whose file is gone fails here."""
     collections: dict[str, str] = {}
     for container in containers:
@@ -235,7 +211,7 @@ def _jobs(archive: Archive, containers: Iterable[Container], folder: Path, faile
         except WebdepotError as error:
             failed[container.name] = str(error)
             continue
-        yield _Job(
+        yield Job(
             path=path,
             name=container.name,
             collection=collections[container.harvest],
@@ -243,35 +219,3 @@ def _jobs(archive: Archive, containers: Iterable[Container], folder: Path, faile
             limit_bytes=archive.config.index.limit_text_bytes,
             folder=folder,
         )
-
-
-def _extract(job: _Job) -> _Extract:
-    """In a worker: read a container once and write what both indexes need."""
-    findings: list[Finding] = []
-
-    def noted(finding: Finding) -> None:
-        if len(findings) < MOST_FINDINGS:
-            findings.append(finding)
-
-    captures, pages = job.folder / f"{job.name}.cdxj", job.folder / f"{job.name}.pages"
-    read = page_texts.read_container(job.path, job.name, job.collection, job.languages, job.limit_bytes, on_finding=noted)
-    with captures.open("w", encoding="ascii") as lines, gzip.open(pages, "wb", compresslevel=1) as words:
-        for capture, page in read:
-            lines.write(cdxj.line(capture) + "\n")
-            if page is not None:
-                pickle.dump(page, words, protocol=pickle.HIGHEST_PROTOCOL)
-    return _Extract(captures=captures, pages=pages, findings=tuple(findings))
-
-
-def _captures_in(path: Path) -> Iterator[Capture]:
-    with path.open(encoding="ascii") as lines:
-        yield from cdxj.read(lines, name=path.name)
-
-
-def _pages_in(path: Path) -> Iterator[PageText]:
-    with gzip.open(path, "rb") as stream:
-        while True:
-            try:
-                yield pickle.load(stream)  # noqa: S301 - our own file, written by our worker a moment ago
-            except EOFError:
-                return

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from webdepot.archive import VERSION, Archive
+from webdepot.archive import Archive
 from webdepot.container import shelf
 from webdepot.depot import copies, holdings, migration, package, places, rows
 from webdepot.depot.copies import Copy, CopyState
@@ -37,6 +37,7 @@ from webdepot.services import auditing, harvesting, ingesting, titling
 from webdepot.services.introducing import StartPage
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import from_iso
+from webdepot.version import VERSION
 
 SUBMISSION = "submission"
 """Folder of what a sender wrote: below the working folder, later below `metadata/`."""

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from webdepot.archive import VERSION, Archive
+from webdepot.archive import Archive
 from webdepot.container import kinds, loose, shelf
 from webdepot.container.loose import LooseFile
 from webdepot.container.reader import Compression, detect
@@ -33,6 +33,7 @@ from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, Target
 from webdepot.services import cataloguing, harvesting, importing, keeping, selecting, titling
 from webdepot.times import from_iso, to_iso, to_timestamp
 from webdepot.url import Url
+from webdepot.version import VERSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webdepot import digest
-from webdepot.archive import VERSION, Archive
+from webdepot.archive import Archive
 from webdepot.container.reader import read_record
 from webdepot.container.records import NewRecord
 from webdepot.container.writer import ContainerWriter, Sealed
@@ -26,6 +26,7 @@ from webdepot.provenance import Event, Outcome
 from webdepot.services import auditing, indexing, keeping
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import to_iso, to_timestamp
+from webdepot.version import VERSION
 
 LARGEST_INPUT_BYTES = 1 << 30
 

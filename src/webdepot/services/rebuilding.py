@@ -1,6 +1,7 @@
 """Everything again from the depot alone: configuration, database, catalogue, indexes.
 
-1. An empty home is founded with the configuration out of the register, and the given depot as its main place.
+1. An empty home is founded with the configuration out of the register, and the given depot as its main place. What a configuration
+   file that is there already says counts more; a home where nothing has happened since `init` is as good as an empty one.
 2. What people decided comes back out of the register, with the numbers it had.
 3. Each package gives back its target, harvest, containers, findings, formats and events; each tombstone what was withdrawn.
 4. Rows that stand only beside a harvest follow, and the events that no package has.
@@ -10,14 +11,16 @@ Every step can be repeated. A package that is damaged is told and stops no other
 """
 
 import json
+import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, MetaData, select
 
+from webdepot import config as configuration
 from webdepot.archive import DATABASE_NAME, Archive
 from webdepot.config import FILE_NAME
 from webdepot.depot import layout, places, register, tombstone
@@ -47,6 +50,9 @@ class Rebuilt:
 
 def rebuild(home: Path, source: str = "", *, clock: Clock = utc_now, agent: str = "", watch: Watch = unwatched) -> Rebuilt:
     """Make an archive again from a depot; `source` is its folder or address, by default the one that the home's configuration names."""
+    if source and _is_blank(home):
+        _require_depot(places.open_store(MAIN, places.normal_address(source)), source)
+        _clear(home)
     if not (home / DATABASE_NAME).exists():
         _found(home, source, clock=clock, agent=agent)
     with Archive.open(home, clock=clock, agent=agent) as archive:
@@ -57,9 +63,43 @@ def rebuild(home: Path, source: str = "", *, clock: Clock = utc_now, agent: str 
         return _rebuild(archive, watch)
 
 
+def _is_blank(home: Path) -> bool:
+    """Whether a home was founded and nothing came of it: no row, no harvest, no depot of its own, nor anything else."""
+    made = {FILE_NAME, DATABASE_NAME, "harvests", "index"}
+    if not (home / DATABASE_NAME).exists() or {path.name for path in home.iterdir()} != made:
+        return False
+    with Archive.open(home) as archive:
+        if "depot.place" in archive.config.sources or any(archive.harvests_folder.iterdir()):
+            return False
+        with archive.database.reading() as connection:
+            happened = [event for event in iter_events(connection) if event.action != "founded"]
+            return not happened and not any(_has_rows(connection))
+
+
+def _has_rows(connection: Connection) -> Iterator[bool]:
+    """Of each table that is not filled by founding."""
+    known = MetaData()
+    known.reflect(connection)
+    for table in known.sorted_tables:
+        if table.name not in ("alembic_version", "events"):
+            yield connection.execute(select(table).limit(1)).first() is not None
+
+
+def _clear(home: Path) -> None:
+    """Away with what `init` made but the configuration: an empty database and empty folders."""
+    for path in home.glob(f"{DATABASE_NAME}*"):
+        path.unlink()
+    (home / "harvests").rmdir()
+    shutil.rmtree(home / "index")
+
+
 def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
-    """A home for what comes back. A configuration that is there already counts; otherwise the register's, with the new place."""
-    if (home / FILE_NAME).exists():
+    """A home for what comes back. What a configuration that is there says counts; the rest is the register's, with the new place."""
+    file = home / FILE_NAME
+    configuration.read(home)  # says in words what is wrong with it
+    given = file.read_text(encoding="utf-8") if file.exists() else ""
+    own = tomllib.loads(given)
+    if file.exists() and (not source or own.get("depot", {}).get("place")):
         founding.found(home, clock=clock, agent=agent)
         return
     if not source:
@@ -70,7 +110,12 @@ def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
     known = register.find(store, clock().year)
     tree = tomllib.loads(register.read_config(store, known)) if known is not None else {}
     tree.setdefault("depot", {})["place"] = address
+    for section, keys in own.items():
+        tree[section] = tree.get(section, {}) | keys
+    file.unlink(missing_ok=True)
     founding.found(home, clock=clock, agent=agent, settings=_toml(tree))
+    if any(own.values()):
+        file.with_name(f"{FILE_NAME}.before").write_text(given, encoding="utf-8")  # for the remarks in it
 
 
 def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:

@@ -6,8 +6,6 @@ Rules of access are part of every question, so that no hit, count, suggestion or
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rapidfuzz.distance.OSA import distance
-
 from webdepot.access import query
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
@@ -218,6 +216,8 @@ def spelling(archive: Archive, text: str, asked: TextQuery) -> str:
 
 
 def _nearest(archive: Archive, word: str, asked: TextQuery) -> str:
+    from rapidfuzz.distance.OSA import distance  # only for searches that find nothing
+
     wanted = "".join(words_of(word))
     starts = dict.fromkeys((wanted[:2], wanted[1] + wanted[0], wanted[:1]))
     candidates = {known: count for start in starts for known, count in archive.texts.words(start, limit=_MOST_SPELLINGS)}

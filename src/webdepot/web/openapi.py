@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from webdepot.archive import VERSION
+from webdepot.version import VERSION
 from webdepot.web.site import Site, site_of
 
 PARTS = ("search_api", "cdx", "timemap", "raw")

@@ -16,11 +16,12 @@ from starlette.responses import HTMLResponse
 from webdepot import accounts
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.accounts import STAFF, Person, Role
-from webdepot.archive import VERSION, Archive
+from webdepot.archive import Archive
 from webdepot.errors import ConfigError
 from webdepot.ports import Hit
 from webdepot.services import lending
 from webdepot.url import host_of
+from webdepot.version import VERSION
 from webdepot.web import address, language, passes, wording
 from webdepot.web.language import Language
 

@@ -1,0 +1,72 @@
+"""The start of the program: what is light stays light. Which modules are loaded is told, not how long it takes."""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from webdepot.cli.commands import COMMANDS
+
+PROGRAM = Path(sys.executable).with_name("webdepot")
+LOADED = "\nprint(json.dumps(sorted(sys.modules)), file=sys.stderr)"
+DATABASE = {"sqlalchemy"}
+SERVICES = {"webdepot.services.archiving", "webdepot.services.harvesting", "webdepot.services.indexing", "webdepot.services.searching"}
+CRAWLER = {"pycurl", "turbohtml", "pikepdf", "webdepot.harvest.crawl"}
+LOOKING_UP = {"dns", "cryptography", "webdepot.selection.domains.survey"}
+WEB = {"starlette", "uvicorn", "jinja2"}
+
+
+def loaded_by(script: str, *arguments: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import json, sys\n{script}{LOADED}", *arguments], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def loaded_by_program(*arguments: str) -> set[str]:
+    return loaded_by("from webdepot.cli.main import main\ntry:\n    main()\nexcept SystemExit as end:\n    assert not end.code", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("command", "absent"),
+    [
+        ("--version", DATABASE | SERVICES | CRAWLER | LOOKING_UP | WEB | {"rich"}),
+        ("--help", DATABASE | SERVICES | CRAWLER | LOOKING_UP | WEB),
+        ("config show", DATABASE | SERVICES | CRAWLER | LOOKING_UP | WEB),
+        ("status --json", SERVICES | CRAWLER | LOOKING_UP | WEB),
+        ("account list", SERVICES | CRAWLER | LOOKING_UP | WEB),
+        ("harvest list", LOOKING_UP | WEB | {"pikepdf", "tantivy", "webdepot.services.indexing"}),
+        ("archive --help", LOOKING_UP | WEB | {"pikepdf"}),
+    ],
+)
+def test_a_command_loads_what_it_needs(home, command, absent):
+    assert not loaded_by_program("--home", str(home), *command.split()) & absent
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("webdepot.index.extract", DATABASE | SERVICES | CRAWLER | WEB | {"tantivy", "pygfried"}),
+        ("webdepot.formats.survey", DATABASE | SERVICES | CRAWLER | WEB | {"lxml", "PIL", "tantivy"}),
+        ("webdepot.formats.examine", DATABASE | SERVICES | CRAWLER | WEB | {"lxml", "PIL"}),
+    ],
+)
+def test_a_worker_loads_what_it_needs(module, absent):
+    assert not loaded_by(f"import {module}") & absent
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.function], ids=lambda command: command.name)
+def test_the_table_says_of_a_command_what_the_command_says_of_itself(command):
+    function = getattr(importlib.import_module(f"webdepot.cli.{command.module}"), command.function)
+    assert function.__doc__ == command.help
+
+
+def test_help_knows_all_commands_and_a_typing_error_is_corrected():
+    done = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True)
+    assert all(f" {command.name} " in done.stdout for command in COMMANDS)
+    wrong = subprocess.run([PROGRAM, "sarch", "tulips"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 2
+    assert "search" in wrong.stderr
