@@ -33,6 +33,7 @@ PAGE_LINES = 3000
 MOST_PAGE_LINES = 10_000
 MOST_FILTERS = 16
 LONGEST_EXPRESSION = 500
+_EVER = ("0" * 14, "9" * 14)
 _FILTER = re.compile(r"(!?)([=~]?)([A-Za-z_-]{1,30}):(.*)\Z", re.DOTALL)
 
 
@@ -54,6 +55,9 @@ class Output(StrEnum):
     LINK = "link"
 
 
+_MATCHES = {match.value: match for match in Match}
+_SORTS = {sort.value: sort for sort in Sort}
+_OUTPUTS = {output.value: output for output in Output}
 FIELDS: dict[str, Callable[[Capture], str]] = {
     "urlkey": lambda capture: capture.key,
     "timestamp": lambda capture: capture.timestamp,
@@ -197,16 +201,20 @@ def _is_stamp(text: str) -> bool:
 def _url(given: dict[str, str]) -> tuple[str, Match]:
     url, wildcard = split_wildcard(given["url"])
     asked = given.get("matchType", "")
-    if asked and asked not in tuple(Match):
+    if not asked:
+        return url, wildcard
+    if asked not in _MATCHES:
         raise InputError(f"matchType {asked[:50]!r} is unknown. Take one of {', '.join(Match)}.")
-    return url, Match(asked) if asked else wildcard
+    return url, _MATCHES[asked]
 
 
 def _sort(given: dict[str, str], match: Match) -> tuple[Sort, str]:
-    asked = given.get("sort", "") or (Sort.CLOSEST.value if given.get("closest") else Sort.DEFAULT.value)
-    if asked not in tuple(Sort):
+    asked = given.get("sort", "") or (Sort.CLOSEST.value if given.get("closest") else "")
+    if not asked:
+        return Sort.DEFAULT, ""
+    if asked not in _SORTS:
         raise InputError(f"sort {asked[:50]!r} is unknown. Take reverse or closest.")
-    sort = Sort(asked)
+    sort = _SORTS[asked]
     if sort is not Sort.DEFAULT and match is not Match.EXACT:
         raise InputError(f"sort={sort} is for one address only. Take matchType=exact.")
     closest = given.get("closest", "")
@@ -216,6 +224,8 @@ def _sort(given: dict[str, str], match: Match) -> tuple[Sort, str]:
 
 
 def _span(given: dict[str, str]) -> Span:
+    if not given.get("from") and not given.get("to"):
+        return _EVER
     first = _stamp(given["from"], "from", end=False) if given.get("from") else "0" * 14
     last = _stamp(given["to"], "to", end=True) if given.get("to") else "9" * 14
     return first, last
@@ -257,6 +267,8 @@ def _expression(text: str) -> Any:
 
 
 def _fields(text: str, dialect: Dialect) -> tuple[str, ...]:
+    if not text:
+        return ()
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     unknown = [name for name in names if _FOREIGN.get(name, name) not in FIELDS]
     if unknown:
@@ -273,10 +285,12 @@ def _collapse(text: str) -> tuple[str, int]:
 
 
 def _output(given: dict[str, str], dialect: Dialect) -> Output:
-    asked = given.get("output", "") or (Output.CDXJ if dialect is Dialect.PYWB else Output.TEXT)
-    if asked not in tuple(Output):
+    asked = given.get("output", "")
+    if not asked:
+        return Output.CDXJ if dialect is Dialect.PYWB else Output.TEXT
+    if asked not in _OUTPUTS:
         raise InputError(f"output {asked[:50]!r} is unknown. Take one of {', '.join(Output)}.")
-    return Output(asked)
+    return _OUTPUTS[asked]
 
 
 def _number(given: dict[str, str], name: str, default: int, *, lowest: int) -> int:
@@ -294,4 +308,6 @@ def _is_true(given: dict[str, str], name: str) -> bool:
 
 def within(spans: Sequence[Span], span: Span) -> tuple[Span, ...]:
     """The part of open spans that lies in a span."""
+    if span is _EVER:
+        return tuple(spans)
     return tuple((max(first, span[0]), min(last, span[1])) for first, last in spans if first <= span[1] and last >= span[0])

@@ -52,7 +52,7 @@ def parse(data: bytes) -> Header:
         ("Content-Length", str(length)),
         *more,
     ]
-    return Header(kind, url, date, Fields(lambda _: pairs, "", is_plain=False), length)
+    return Header(kind, url, date, Fields(lambda _: pairs, ""), length)
 
 
 def _date_at(words: list[str]) -> int | None:

@@ -24,6 +24,7 @@ LONGEST_HEAD_BYTES = 1 << 20
 
 _WITH_HEAD = frozenset({RecordKind.RESPONSE, RecordKind.REQUEST, RecordKind.REVISIT})
 _FIRST_READ_BYTES = 8192
+_FOLDS = (" ", "\t")
 _IS_HTTP = b"\nContent-Type: application/http"
 # Lines that are not empty, so it cannot run out of the head; the first Content-Type in any case, which goes on in no second line.
 _PLAIN_ANSWER = re.compile(
@@ -40,16 +41,16 @@ def _needle(name: str) -> str:
 class Fields:
     """The named fields of a record header. Names in any case; of several the one spelled as it is asked for, then the first, wins.
 
-    Most records are asked for five of their ten fields, so these are looked for in the text of the header itself, where that is plain: each
-    line `name: value` and its end CRLF. `read` gives all of them, when somebody wants them or a spelling is another one.
+    Most records are asked for five of their ten fields, so these are looked for in the text of the header itself, where they stand plainly:
+    `name: value` and CRLF, and the value goes on in no second line. `read` gives all of them, when somebody wants them or a field is
+    written in another way.
     """
 
-    __slots__ = ("_by_name", "_is_plain", "_pairs", "_read", "_text")
+    __slots__ = ("_by_name", "_pairs", "_read", "_text")
 
-    def __init__(self, read: Callable[[str], Sequence[tuple[str, str]]], text: str, *, is_plain: bool) -> None:
+    def __init__(self, read: Callable[[str], Sequence[tuple[str, str]]], text: str) -> None:
         self._read = read
         self._text = text
-        self._is_plain = is_plain
         self._pairs: Sequence[tuple[str, str]] | None = None
         self._by_name: dict[str, str] | None = None
 
@@ -61,14 +62,17 @@ class Fields:
         return self._pairs
 
     def get(self, name: str) -> str | None:
-        if self._is_plain:
-            text, needle = self._text, _needle(name)
-            at = text.find(needle)
-            if at >= 0:
-                start = at + len(needle)
-                return text[start : text.find("\r\n", start)].strip()
+        text, needle = self._text, _needle(name)
+        at = text.find(needle)
+        if at >= 0:
+            at += len(needle)
+            end = text.find("\r\n", at)
+            value = text[at:end]
+            if "\n" not in value and text[end + 2 : end + 3] not in _FOLDS:
+                return value.strip()
         if self._by_name is None:
-            if self._is_plain and f"\n{name.lower()}" not in self._text.lower():
+            has_folds = "\n " in text or "\n\t" in text
+            if text and not has_folds and f"\n{name.lower()}" not in text.lower():
                 return None  # in no spelling: that is seen without reading all of them
             self._by_name = {key.lower(): value for key, value in reversed(self.pairs)}
         return self._by_name.get(name.lower())

@@ -38,21 +38,24 @@ def parse(data: bytes) -> Header:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-    is_plain = "\n " not in text and "\n\t" not in text and text.count("\r\n") == text.count("\n")
-    fields = Fields(_pairs, text, is_plain=is_plain)
-    length = _length(fields.get("Content-Length"))
-    if length < 0:
+    fields = Fields(_pairs, text)
+    get = fields.get
+    stated = get("Content-Length") or ""
+    if not (stated.isdigit() and stated.isascii() and len(stated) < 19):
         return Header(problem="its header has no valid Content-Length")
-    stated = fields.get("WARC-Type")
+    length = int(stated)
+    stated = get("WARC-Type") or ""
     if not stated:
         return Header(length=length, problem="its header has no WARC-Type")
     kind = _KINDS.get(stated) or _KINDS.get(stated.lower(), RecordKind.UNKNOWN)
-    date = _date(fields.get("WARC-Date"))
+    date = _date(get("WARC-Date") or "")
     if date is None:
         return Header(length=length, problem="its header has no valid WARC-Date")
     if kind is RecordKind.WARCINFO:
         return Header(kind, "", date, fields, length)
-    url = bare(fields.get("WARC-Target-URI") or "")
+    url = get("WARC-Target-URI") or ""
+    if url[:1] == "<":
+        url = bare(url)
     if not url and kind not in _WITHOUT_ADDRESS:
         return Header(length=length, problem=f"it is a {kind} record without WARC-Target-URI")
     return Header(kind, url, date, fields, length)
@@ -74,15 +77,9 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _length(stated: str | None) -> int:
-    return int(stated) if stated and stated.isascii() and stated.isdigit() and len(stated) < 19 else -1
-
-
-def _date(stated: str | None) -> datetime | None:
-    if not stated:
-        return None
+def _date(stated: str) -> datetime | None:
     try:
-        if stated[10:11] == "T" and stated[-1] == "Z":  # nearly all of them; the C function is ten times as fast
+        if stated[10:11] == "T" and stated[-1:] == "Z":  # nearly all of them; the C function is ten times as fast
             return datetime.fromisoformat(stated)
         return times.from_timestamp(stated) if stated.isdigit() else times.from_iso(stated)
     except ValueError:

@@ -225,19 +225,13 @@ class SqliteCaptureIndex:
         limit: int | None = None,
     ) -> Iterator[Capture]:
         start, end = _edges(period)
-        open_ = [(max(first, start), min(last, end)) for first, last in _from(spans, 0)]
+        open_ = [(start, end)] if spans == ANY_TIME else [(max(first, start), min(last, end)) for first, last in _from(spans, 0)]
         return islice(self._pages_of_key(key, open_, collection, after, newest_first), limit)
 
     def _pages_of_key(
         self, key: str, stretches: Sequence[_Stretch], collection: str, after: Position | None, newest_first: bool = False
     ) -> Iterator[Capture]:
-        select, narrowed, values = self._narrowed(collection)
-        way, comparison = (" DESC", "<") if newest_first else ("", ">")
-        page = (
-            f"{select} WHERE keys.key = :key {narrowed} AND captures.timestamp BETWEEN :start AND :end "
-            f"AND (captures.timestamp, captures.container, captures.offset) {comparison} (:timestamp, :container, :offset) "
-            f"ORDER BY captures.timestamp{way}, captures.container{way}, captures.offset{way} LIMIT :rows"
-        )
+        page, in_collection = _page_query(collection != EVERYTHING, newest_first), {"collection": collection}
         behind = self._numbered(after) if after else (_ALWAYS, _ALWAYS, 0) if newest_first else (-1, -1, -1)
         rows_wanted = FIRST_ROWS
         for start, end in reversed(stretches) if newest_first else stretches:
@@ -245,7 +239,7 @@ class SqliteCaptureIndex:
             start, end = (start, min(end, behind[0])) if newest_first else (max(start, behind[0]), end)
             while start <= end:
                 place = {"timestamp": behind[0], "container": behind[1], "offset": behind[2]}
-                rows = self._rows(page, {"key": key, "start": start, "end": end, "rows": rows_wanted, **place, **values})
+                rows = self._rows(page, {"key": key, "start": start, "end": end, "rows": rows_wanted, **place, **in_collection})
                 yield from map(capture_of, rows)
                 if len(rows) < rows_wanted:
                     break
@@ -396,6 +390,18 @@ def _nearest_query(in_collection: bool) -> str:
     return f"""{select} WHERE keys.key = :key {narrowed} AND captures.timestamp IN (
         (SELECT max(captures.timestamp) {seek} <= :wanted), (SELECT min(captures.timestamp) {seek} > :wanted))
         ORDER BY captures.timestamp, captures.container, captures.offset"""
+
+
+@cache
+def _page_query(in_collection: bool, newest_first: bool) -> str:
+    """A page of the captures of one key, behind a place."""
+    select, narrowed = (_OF_KEY_IN_COLLECTION, _IN_COLLECTION) if in_collection else (_OF_KEY, "")
+    way, comparison = (" DESC", "<") if newest_first else ("", ">")
+    return (
+        f"{select} WHERE keys.key = :key {narrowed} AND captures.timestamp BETWEEN :start AND :end "
+        f"AND (captures.timestamp, captures.container, captures.offset) {comparison} (:timestamp, :container, :offset) "
+        f"ORDER BY captures.timestamp{way}, captures.container{way}, captures.offset{way} LIMIT :rows"
+    )
 
 
 @lru_cache(maxsize=64)

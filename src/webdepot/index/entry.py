@@ -116,7 +116,8 @@ def is_indexed(record: Record, on_finding: OnFinding) -> bool:
 
 def of_record(record: Record, *, payload_digest: str | None = None) -> Capture:
     """The capture of an indexed record. Reads the payload where its digest is neither stated nor given."""
-    plain = record.find_plain_answer() if record.kind is RecordKind.RESPONSE else None
+    kind, url = record.kind, record.url
+    plain = record.find_plain_answer() if kind is RecordKind.RESPONSE else None
     if plain is not None and not 300 <= plain[0] < 400:
         (status, said), location = plain, ""
         mime = _mime(said)
@@ -125,19 +126,19 @@ def of_record(record: Record, *, payload_digest: str | None = None) -> Capture:
         status, mime = head.status if head else 0, mime_of(record)
         location = (head.get("location") or "") if head and 300 <= status < 400 else ""
     capture = Capture(
-        key=key_of(record.url),
+        key=key_of(url),
         timestamp=times.to_timestamp(record.date),
-        url=record.url,
-        kind=record.kind,
+        url=url,
+        kind=kind,
         status=status,
         mime=mime,
         digest=payload_digest if payload_digest is not None else digest_of(record),
         location=record.location,
     )
-    if record.kind is RecordKind.REVISIT:
+    if kind is RecordKind.REVISIT:
         refers_to_url = (record.fields.get("WARC-Refers-To-Target-URI") or "").strip("<> ")
         capture = replace(capture, refers_to_url=refers_to_url, refers_to_timestamp=_refers_to_timestamp(record))
-    return replace(capture, redirect=_target(record.url, location)) if location else capture
+    return replace(capture, redirect=_target(url, location)) if location else capture
 
 
 def stated_digest(record: Record) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain, islice
 from typing import Any
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -93,10 +94,11 @@ def quick(request: Request) -> Response | None:
     path: str = request.scope["path"]
     is_foreign = path == "/cdx/search/cdx"
     dialect = Dialect.INTERNET_ARCHIVE if is_foreign else Dialect.PYWB
-    collection = request.query_params.get("collection", EVERYTHING) if is_foreign else path.split("/")[1]
+    asked = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    collection = dict(asked).get("collection", EVERYTHING) if is_foreign else path.split("/")[1]
     if "cookie" in request.headers or "authorization" in request.headers or not address.COLLECTION.match(collection):
         return None
-    query = cdx.parse(request.query_params.multi_items(), dialect)
+    query = cdx.parse(asked, dialect)
     if not query.is_plain:
         return None
     site = site_of(request)
@@ -192,7 +194,7 @@ def _line(capture: Capture, query: CdxQuery, base: str, original: Original) -> s
             } | originals
             return f"{capture.key} {capture.timestamp} {json.dumps(fields)}"
         case Output.JSON:
-            return json.dumps(dict(zip(query.fields, cdx.values(capture, query), strict=True)) | originals)
+            return json.dumps({**dict(zip(query.fields, cdx.values(capture, query), strict=True)), **originals})
         case Output.TEXT:
             return " ".join([*cdx.values(capture, query), *originals.values()])
         case Output.LINK:

@@ -7,6 +7,7 @@ two names are what keeps the portal's session away from archived pages. The fram
 
 import asyncio
 import errno
+import gc
 import ipaddress
 import signal
 import socket
@@ -158,6 +159,8 @@ def _run(
         timeout_keep_alive=15,
         proxy_headers=not addresses.is_strict,
     )
+    # What is loaded now stays: the collector need not look through it again and again.
+    gc.freeze()
     # uvloop: half of a small answer's cost is the event loop.
     with _quiet_signals(), asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(uvicorn.Server(config).serve(sockets=[one for several in sockets for one in several]))
