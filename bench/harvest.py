@@ -37,6 +37,8 @@ class Run:
     pages: int
     pages_per_s: float
     cpu_s_per_1000: float
+    server_cpu_s_per_1000: float
+    """What nginx took meanwhile: it shares the processors with the tool."""
     requests: int
     asked_twice: int
     connections: int
@@ -59,7 +61,8 @@ def main() -> None:
     server = subprocess.Popen(["nginx", "-c", str(work / "nginx.conf"), "-p", str(work)])
     try:
         _wait_for_server(plan)
-        runs = [_measured(name, plan, folder, work) for name in _chosen(given.only)]
+        site.warm(plan)
+        runs = [_measured(name, plan, folder, work, server.pid) for name in _chosen(given.only)]
     finally:
         server.terminate()
         server.wait()
@@ -155,44 +158,56 @@ COMMANDS = {
 }
 
 
-def _measured(name: str, plan: Plan, folder: Path, work: Path) -> Run:
+def _measured(name: str, plan: Plan, folder: Path, work: Path, server: int) -> Run:
     out = folder / name
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     command = COMMANDS[name](plan, out)
     if isinstance(command, str):
-        return Run(name=name, pages=0, pages_per_s=0, cpu_s_per_1000=0, requests=0, asked_twice=0, connections=0, peak_mb=0, note=command)
+        nothing = dict.fromkeys(("pages", "pages_per_s", "cpu_s_per_1000", "server_cpu_s_per_1000", "requests", "asked_twice"), 0)
+        return Run(name=name, connections=0, peak_mb=0, note=command, **nothing)
     log = work / "access.log"
-    begin = _log_size(log)
+    begin, server_s = _log_size(log), _cpu_s(server)
     started_s = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=(out / "errors.txt").open("wb"), cwd=Path(__file__).parents[1])
     status, usage = _waited(process)
     took_s = time.monotonic() - started_s
+    server_s = _cpu_s(server) - server_s
     time.sleep(1.5)  # nginx writes its log once a second
     note = "" if status == 0 or name == "wget" else f"ended with {status}: {(out / 'errors.txt').read_text()[-300:]}"
     if name.startswith("webdepot"):
         report = json.loads((out / "home" / "bench.json").read_text())
         took_s = report["seconds"]  # without starting Python and its processes, making the archive
         note = note or _compared(plan, out / "home", report)
-    return _counted(name, log, begin, took_s, usage, note)
+    return _counted(name, log, begin, took_s, (*usage, server_s), note)
 
 
-def _waited(process: subprocess.Popen[bytes]) -> tuple[int, "os.struct_rusage"]:  # type: ignore[name-defined]
-    import resource
+def _cpu_s(server: int) -> float:
+    """Processor time so far of a process and its children, which must live."""
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            values = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if server in (int(path.parent.name), int(values[1])):
+            ticks += int(values[11]) + int(values[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
+
+def _waited(process: subprocess.Popen[bytes]) -> tuple[int, tuple[float, float]]:
+    """How it ended, its processor time and its most memory, those of its own processes included."""
     until_s = time.monotonic() + LIMIT_S
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    while process.poll() is None and time.monotonic() < until_s:
+    while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+        if time.monotonic() > until_s:
+            process.kill()
         time.sleep(0.02)
-    if process.returncode is None:
-        process.kill()
-        process.wait()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return process.returncode, (cpu_s, after.ru_maxrss / 1024)
+    _, status, usage = ended
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, (usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
-def _counted(name: str, log: Path, begin: int, took_s: float, usage: tuple[float, float], note: str) -> Run:
+def _counted(name: str, log: Path, begin: int, took_s: float, usage: tuple[float, float, float], note: str) -> Run:
     asked: collections.Counter[tuple[str, str]] = collections.Counter()
     connections, pages = set(), set()
     with log.open() as file:
@@ -208,6 +223,7 @@ def _counted(name: str, log: Path, begin: int, took_s: float, usage: tuple[float
         pages=len(pages),
         pages_per_s=round(len(pages) / took_s, 1),
         cpu_s_per_1000=round(usage[0] / max(len(pages), 1) * 1000, 3),
+        server_cpu_s_per_1000=round(usage[2] / max(len(pages), 1) * 1000, 3),
         requests=sum(asked.values()),
         asked_twice=sum(count > 1 for count in asked.values()),
         connections=len(connections),
@@ -254,13 +270,13 @@ def _tell(plan: Plan, runs: list[Run], path: str | None) -> None:
     machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(f"{len(plan.hosts)} hosts, {len(plan.hosts) * plan.pages} pages of {plan.page_bytes // 1000} KB; {machine}")
     print(
-        f"{'tool':12} {'pages':>6} {'pages/s':>8} {'× wget':>7} {'CPU s/1000':>10} {'asked':>8} {'twice':>6} {'conn.':>6} {'MB':>6}  note"
+        f"{'tool':12} {'pages':>6} {'pages/s':>8} {'× wget':>7} {'CPU s/1000':>10} {'nginx':>6} {'asked':>8} {'twice':>6} {'conn.':>6} {'MB':>6}  note"
     )
     base = next((run.pages_per_s for run in runs if run.name == "wget"), 0.0)
     for run in runs:
         ratio = f"{run.pages_per_s / base:.2f}" if base else "-"
         print(
-            f"{run.name:12} {run.pages:6d} {run.pages_per_s:8.1f} {ratio:>7} {run.cpu_s_per_1000:10.3f} {run.requests:8d} "
+            f"{run.name:12} {run.pages:6d} {run.pages_per_s:8.1f} {ratio:>7} {run.cpu_s_per_1000:10.3f} {run.server_cpu_s_per_1000:6.3f} {run.requests:8d} "
             f"{run.asked_twice:6d} {run.connections:6d} {run.peak_mb:6.1f}  {run.note}"
         )
     if path:

@@ -21,8 +21,16 @@ _TO_PYTHON = str.maketrans(
     string.ascii_uppercase + string.ascii_lowercase + "234567", (string.digits + string.ascii_lowercase[:16]) * 2 + "qrstuv"
 )
 _TO_PYTHON_BYTES = bytes(_TO_PYTHON.get(code, code) for code in range(256))
-_DIGITS = string.ascii_uppercase + "234567"
-_PAIRS = [first + second for first in _DIGITS for second in _DIGITS]
+_DIGITS = (string.ascii_uppercase + "234567").encode().ljust(256)
+
+
+def _halves(bits: int, lane_bits: int, lanes: int) -> tuple[int, int, int]:
+    """To move numbers of so many bits, one in each lane, apart into two halves: masks of the upper and lower ones, and how far."""
+    lower = sum(((1 << bits // 2) - 1) << (lane_bits * lane) for lane in range(lanes))
+    return lower << bits // 2, lower, lane_bits // 2 - bits // 2
+
+
+_SPREAD = tuple(_halves(160 >> step, 256 >> step, 1 << step) for step in range(5))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +47,13 @@ class Digest:
 
 
 def sha1_label(value: bytes) -> str:
-    """`sha1:` and the 20 bytes in base32 (RFC 4648), two digits at a time; base64.b32encode is a loop in Python over each."""
-    number, pairs = int.from_bytes, _PAIRS
-    one, two, three, four = number(value[:5], "big"), number(value[5:10], "big"), number(value[10:15], "big"), number(value[15:], "big")
-    return (
-        f"sha1:{pairs[one >> 30]}{pairs[one >> 20 & 1023]}{pairs[one >> 10 & 1023]}{pairs[one & 1023]}"
-        f"{pairs[two >> 30]}{pairs[two >> 20 & 1023]}{pairs[two >> 10 & 1023]}{pairs[two & 1023]}"
-        f"{pairs[three >> 30]}{pairs[three >> 20 & 1023]}{pairs[three >> 10 & 1023]}{pairs[three & 1023]}"
-        f"{pairs[four >> 30]}{pairs[four >> 20 & 1023]}{pairs[four >> 10 & 1023]}{pairs[four & 1023]}"
-    )
+    """`sha1:` and the 20 bytes in base32 (RFC 4648); base64.b32encode is a loop in Python over each digit.
+
+    The 160 bits are moved apart, in halves of halves, until each byte has five of them: a digit each."""
+    number = int.from_bytes(value, "big")
+    for upper, lower, by in _SPREAD:
+        number = (number & upper) << by | number & lower
+    return f"sha1:{number.to_bytes(32, 'big').translate(_DIGITS).decode('ascii')}"
 
 
 def parse(text: str) -> Digest | None:

@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -187,7 +188,17 @@ def test_it_is_over_when_all_are_idle_and_all_was_read() -> None:
     assert not peers.is_over([idle[0], Word(idle=True, written_bytes=15, read_bytes=10)])
     assert not peers.is_over([idle[0], Word(idle=False, written_bytes=5, read_bytes=10)])
     assert not peers.is_over([idle[0], None])
-    assert peers.owner_of("http://www.a.example/x", 7) == peers.owner_of("https://a.example:8443/y", 7)
+
+
+def test_each_process_gets_as_many_hosts_of_the_seeds_and_a_host_has_one_owner(tmp_path: Path) -> None:
+    by_hash = peers.owners(tmp_path, 7)
+    assert by_hash.of("http://www.a.example/x") == by_hash.of("https://a.example:8443/y")
+    seeds = [f"http://{www}h{number}.example/" for number in range(50) for www in ("", "www.")]
+    peers.deal_out(tmp_path, seeds, 3)
+    owners = peers.owners(tmp_path, 3)
+    assert Counter(owners.of(seed) for seed in seeds) == {0: 34, 1: 34, 2: 32}
+    assert all(owners.of(f"http://h{number}.example/") == owners.of(f"https://www.h{number}.example:8443/x") for number in range(50))
+    assert {owners.of(f"http://other{number}.example/") for number in range(50)} == {0, 1, 2}
 
 
 # --- names -------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 from webdepot import digest, times
 from webdepot.container.http import parse_head, transfer_decoded
-from webdepot.model import Capture, RecordKind, Visit
+from webdepot.model import Capture, Hop, RecordKind, Visit
 
 Fields = tuple[tuple[str, str], ...]
 
@@ -30,6 +30,8 @@ SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest
 FIELDS_TYPE = "application/warc-fields"
 _REQUEST_TYPE = "application/http; msgtype=request"
 _RESPONSE_TYPE = "application/http; msgtype=response"
+_HOP_ENDS = {hop.value: f" {hop.value}\r\n" for hop in Hop}
+"""Formatting a member of an enumeration takes as long as the rest of a line, and a page has dozens of them."""
 _LINE_BREAKS = re.compile(r"[\r\n\0]+")
 _random: list[str] = []
 """Drawn ahead: one call of the system for 256 records."""
@@ -104,7 +106,7 @@ def about_visit(visit: Visit, outlinks: Sequence[tuple[str, str]], *, concurrent
     if candidate.path:
         lines.append(f"hopsFromSeed: {candidate.path}\r\n")
     lines.append(f"fetchTimeMs: {round(visit.duration_s * 1000)}\r\n")
-    lines += [f"outlink: {url} {hop}\r\n" for url, hop in outlinks]
+    lines += [f"outlink: {url}{_HOP_ENDS[hop]}" for url, hop in outlinks]
     return NewRecord(
         kind=RecordKind.METADATA,
         url=candidate.url,

@@ -9,9 +9,10 @@ event loop takes ten times as long to note it; and all that is ready is dealt wi
 """
 
 import asyncio
+import math
 import select
+import time
 from collections.abc import Coroutine
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import pycurl
@@ -49,7 +50,10 @@ class CurlLoop:
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
         # Idle connections kept for the next request. Too few, and every request of a wide crawl opens a new one.
         self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
-        self._timer: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_s = self._due_s = math.inf
+        """When the event loop wakes us for libcurl, and when libcurl wants it."""
+        self._is_soon = False
         self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
         self._watched: set[int] = set()
         self._poll = select.epoll()
@@ -71,7 +75,8 @@ class CurlLoop:
             self._multi.remove_handle(curl)
             done.cancel()
         self._running.clear()
-        self._set_timer(-1)
+        if self._timer is not None:
+            self._timer.cancel()
         self._multi.close()
         self._loop.remove_reader(self._poll.fileno())
         self._poll.close()
@@ -81,8 +86,10 @@ class CurlLoop:
             return
         if what == pycurl.POLL_REMOVE:
             self._watched.discard(handle)
-            with suppress(OSError):  # it is closed already
+            try:
                 self._poll.unregister(handle)
+            except OSError:  # it is closed already
+                pass
             return
         try:
             if handle in self._watched:
@@ -102,16 +109,37 @@ class CurlLoop:
         self._settle_done()
 
     def _set_timer(self, timeout_ms: int) -> None:
+        """libcurl names another moment several times in each transfer, and mostly one far ahead: the event loop hears only of one that
+        comes before the one it has. Being woken too early does no harm."""
+        if timeout_ms == 0:  # as after each new transfer
+            if not self._is_soon:
+                self._is_soon = True
+                self._loop.call_soon(self._on_soon)
+            return
+        self._due_s = time.monotonic() + timeout_ms / 1000 if timeout_ms > 0 else math.inf
+        if self._due_s < self._timer_s:
+            self._arm()
+
+    def _arm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        if timeout_ms == 0:  # as after each new transfer
-            self._timer = self._loop.call_soon(self._on_timer)
-        elif timeout_ms > 0:
-            self._timer = self._loop.call_later(timeout_ms / 1000, self._on_timer)
+        self._timer_s = self._due_s
+        self._timer = self._loop.call_later(max(self._due_s - time.monotonic(), 0.0), self._on_timer)
+
+    def _on_soon(self) -> None:
+        self._is_soon = False
+        if not self._poll.closed:
+            self._act_on_time()
 
     def _on_timer(self) -> None:
-        self._timer = None
+        self._timer, self._timer_s = None, math.inf
+        if self._due_s <= time.monotonic():
+            self._due_s = math.inf
+            self._act_on_time()
+        elif self._due_s < math.inf:
+            self._arm()
+
+    def _act_on_time(self) -> None:
         self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
         self._settle_done()
 

@@ -17,6 +17,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import islice
 from typing import BinaryIO, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
@@ -126,28 +127,32 @@ class _Joined:
         self._until_s = until_s
 
     def add(self, found: Iterable[Reference], base: str, encoding: str = "utf-8", *, parts_only: bool = False) -> None:
-        links, most = self.links, self._most
-        known = _known_below(base)
-        for number, (raw, hop) in enumerate(found, 1):
-            if not number % _LOOK_AT_CLOCK and time.monotonic() > self._until_s:
+        known, references = _known_below(base), iter(found)
+        while some := list(islice(references, _LOOK_AT_CLOCK)):
+            self._add(some, known, base, encoding, parts_only)
+            if self.is_full:
+                return
+            if len(some) == _LOOK_AT_CLOCK and time.monotonic() > self._until_s:
                 self.is_late = True
                 return
-            address = known.get(raw)
+
+    def _add(self, some: list[Reference], known: "_Folder", base: str, encoding: str, parts_only: bool) -> None:
+        links, find, put = self.links, known.get, self.links.setdefault
+        for raw, hop in some:
+            address = find(raw)
             if address is None:
                 if raw[:5].lower() == "data:":
                     self.add(_in_data_address(raw), base, parts_only=parts_only)
                     continue
                 address = known[raw] = _joined(raw, base, encoding)
-            if not address or (parts_only and hop is not Hop.EMBED):
+            if not address or (parts_only and hop is not _EMBED):
                 continue
-            before = links.get(address)
-            if before is None:
-                if len(links) >= most:
-                    self.is_full = True
-                    return
+            before = put(address, hop)
+            if before is not hop and _RANK[hop] < _RANK[before]:
                 links[address] = hop
-            elif before is not hop and _RANK[hop] < _RANK[before]:
-                links[address] = hop
+        while len(links) > self._most:
+            links.popitem()
+            self.is_full = True
 
 
 class _Folder(dict[str, Url]):
@@ -175,6 +180,7 @@ def _known_below(base: str) -> _Folder:
     return known
 
 
+_EMBED = Hop.EMBED
 _LOOK_AT_CLOCK = 128
 _LONGEST_KEPT = 200
 _MOST_FOLDERS = 256

@@ -16,13 +16,14 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 from typing import BinaryIO
 
 from webdepot.errors import NoSpace
 from webdepot.model import Candidate, Failure, Verdict, Visit
+from webdepot.times import to_iso_milliseconds
 
 LOG_NAME = "crawl.log"
 JSON_NAME = "crawl.jsonl"
@@ -74,7 +75,7 @@ class CrawlLog:
             self._write_held()
 
     def _write_held(self) -> None:
-        held = [(line, _milliseconds(line.at)) for line in self._held]
+        held = [(line, to_iso_milliseconds(line.at)) for line in self._held]
         self._held.clear()
         try:
             self._heritrix.write("".join([as_heritrix(line, begun) for line, begun in held]).encode("utf-8", "replace"))
@@ -159,8 +160,8 @@ def cut(folder: Path, marks: Mapping[str, int]) -> None:
 
 def as_heritrix(line: LogLine, at: str = "") -> str:
     """`at` is its moment in words, where the caller has them."""
-    at = at or _milliseconds(line.at)
-    written = _milliseconds(line.at + timedelta(seconds=line.duration_s)) if line.duration_s else at
+    at = at or to_iso_milliseconds(line.at)
+    written = to_iso_milliseconds(line.at + timedelta(seconds=line.duration_s)) if line.duration_s else at
     begun = f"{at.translate(_DIGITS)}+{round(line.duration_s * 1000)}" if line.tries else "-"
     annotations = f"{line.tries}t,{line.note}".rstrip(",") if line.tries > 1 else line.note
     return (
@@ -172,7 +173,7 @@ def as_heritrix(line: LogLine, at: str = "") -> str:
 def as_json(line: LogLine, at: str = "") -> str:
     """By hand, in the order of the fields: json.dumps takes four times as long, for each page."""
     return (
-        f'{{"at": "{at or _milliseconds(line.at)}", "status": {line.status}, "size": {line.size}, "url": {_quoted(line.url)}, '
+        f'{{"at": "{at or to_iso_milliseconds(line.at)}", "status": {line.status}, "size": {line.size}, "url": {_quoted(line.url)}, '
         f'"path": {_quoted(line.path)}, "via": {_quoted(line.via)}, "mime": {_quoted(line.mime)}, "digest": {_quoted(line.digest)}, '
         f'"duration_s": {round(line.duration_s, 3)}, "server": {_quoted(line.server)}, "tries": {line.tries}, '
         f'"rule": {_quoted(line.rule)}, "reason": {_quoted(line.reason)}, "note": {_quoted(line.note)}}}\n'
@@ -235,12 +236,6 @@ def _column(text: str) -> str:
     if text.isascii() and text.isprintable() and " " not in text:
         return text or "-"
     return "_".join(text.split()) or "-"
-
-
-def _milliseconds(moment: datetime) -> str:
-    # strftime takes ten times as long, and there are two of them for each page.
-    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-    return f"{utc.isoformat(timespec='milliseconds')[:23]}Z"
 
 
 def _no_space(name: str, error: OSError) -> NoSpace:

@@ -2,9 +2,11 @@
 
     harvests/ID/parts/0, 1, …         frontier and logs of each process
     harvests/ID/parts/A-to-B.jsonl    what A found for B: one JSON array a line, only added to
+    harvests/ID/parts/owners.json     JSON object: name of a host without `www.` -> its process; written once, before the first begins
 
-A host belongs to one process for ever (hash of its name without `www.`, modulo their number), so a server's pauses, robots.txt and
-queue have one owner. Exactly once, whatever dies when:
+A host belongs to one process for ever, so a server's pauses, robots.txt and queue have one owner: the hosts of the seeds are dealt out in
+turn, so that each process has as much to do as may be known beforehand; any other host goes by the hash of its name.
+Exactly once, whatever dies when:
 
 1. A writes what it hands over durably before it commits the frontier in which the page that led there is done. If A dies in
    between, it finds and writes it again: B, which sees every address once, passes over it.
@@ -15,17 +17,19 @@ queue have one owner. Exactly once, whatever dies when:
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Protocol
 
+from webdepot.container.writer import fsync_folder
 from webdepot.model import Candidate
 from webdepot.ports import Frontier
 from webdepot.url import Url, host_of
 
 MOST_REMEMBERED = 100_000
+_OWNERS = "owners.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +52,50 @@ class Line(Protocol):
         """Whether all have nothing to do."""
 
 
-def owner_of(url: str, count: int) -> int:
-    """The process that has the host of an address."""
-    name = host_of(url).partition(":")[0].removeprefix("www.")
-    return int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") % count
+class Owners:
+    """Which process has which host."""
+
+    def __init__(self, count: int, dealt: Mapping[str, int] | None = None) -> None:
+        """`dealt` are hosts that somebody has shared out."""
+        self._count = count
+        self._dealt = dict(dealt or {})
+        self._lately: dict[str, int] = {}
+
+    def of(self, url: str) -> int:
+        """The process that has the host of an address."""
+        host = host_of(url)
+        owner = self._lately.get(host)
+        if owner is None:
+            if len(self._lately) >= MOST_REMEMBERED:
+                self._lately.clear()
+            name = _name(host)
+            by_hash = int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") % self._count
+            owner = self._lately[host] = self._dealt.get(name, by_hash)
+        return owner
+
+
+def deal_out(folder: Path, seeds: Iterable[str], count: int) -> None:
+    """Share out the hosts of the seeds among so many processes, durably, before the first of them begins."""
+    names = dict.fromkeys(_name(host_of(seed)) for seed in seeds)
+    new = folder / f".{_OWNERS}.new"
+    with new.open("w", encoding="utf-8") as file:
+        json.dump({name: number % count for number, name in enumerate(names)}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(folder / _OWNERS)
+    fsync_folder(folder)
+
+
+def owners(folder: Path, count: int) -> Owners:
+    """As they were dealt out; a harvest begun before that was done goes by hashes alone."""
+    try:
+        return Owners(count, json.loads((folder / _OWNERS).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return Owners(count)
+
+
+def _name(host: str) -> str:
+    return host.partition(":")[0].removeprefix("www.")
 
 
 def is_over(words: Iterable[Word | None]) -> bool:
@@ -68,7 +112,7 @@ class Peers:
     def __init__(self, folder: Path, number: int, count: int, frontier: Frontier, line: Line) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._number = number
-        self._count = count
+        self._owners = owners(folder, count)
         self._frontier = frontier
         self._line = line
         self._others = [other for other in range(count) if other != number]
@@ -80,12 +124,12 @@ class Peers:
             _mend(folder / f"{number}-to-{other}.jsonl")
 
     def is_mine(self, url: str) -> bool:
-        return owner_of(url, self._count) == self._number
+        return self._owners.of(url) == self._number
 
     def keep_mine(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
         """Those of our hosts; the others are handed over, each once."""
         for candidate in candidates:
-            owner = owner_of(candidate.url, self._count)
+            owner = self._owners.of(candidate.url)
             if owner == self._number:
                 yield candidate
             elif self._is_new(candidate.url):

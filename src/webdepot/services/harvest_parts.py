@@ -27,7 +27,7 @@ from webdepot.harvest import peers
 from webdepot.harvest.log import JSON_NAME, LOG_NAME
 from webdepot.harvest.peers import Word
 from webdepot.harvest.result import CrawlProgress, CrawlResult, End, SeedOutcome, Trouble, trouble_of
-from webdepot.model import HarvestId
+from webdepot.model import Harvest, HarvestId
 
 Work = Callable[[Path, HarvestId, "Part"], CrawlResult]
 """Runs one part in a process of its own: home, harvest, which part."""
@@ -85,7 +85,7 @@ def existing(harvest_folder: Path) -> list[Path]:
 
 def run(
     archive: Archive,
-    harvest: HarvestId,
+    harvest: Harvest,
     harvest_folder: Path,
     count: int,
     work: Work,
@@ -95,13 +95,16 @@ def run(
     limits: tuple[int, int],
 ) -> CrawlResult:
     """Run all parts to their end. `limits` are pages and bytes of the whole harvest, 0 for none; overshot by what is in flight."""
+    if not existing(harvest_folder):
+        (harvest_folder / "parts").mkdir(parents=True, exist_ok=True)
+        peers.deal_out(harvest_folder / "parts", harvest.seeds, count)
     for number in range(count):
         folder_of(harvest_folder, number).mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
     watched = _Watched(count, tell, on_sealed, limits)
     pairs = [context.Pipe() for _ in range(count)]
     processes = [
-        context.Process(target=_work, args=(work, archive.home, harvest, number, count, theirs), daemon=True)
+        context.Process(target=_work, args=(work, archive.home, harvest.id, number, count, theirs), daemon=True)
         for number, (_, theirs) in enumerate(pairs)
     ]
     for process, (_, theirs) in zip(processes, pairs):

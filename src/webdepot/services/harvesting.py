@@ -221,7 +221,7 @@ def _crawl_shared(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResu
     try:
         return harvest_parts.run(
             archive,
-            harvest.id,
+            harvest,
             folder,
             _processes(archive, harvest),
             _crawl_part,
