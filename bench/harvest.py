@@ -270,15 +270,19 @@ def _tell(plan: Plan, runs: list[Run], path: str | None) -> None:
     machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(f"{len(plan.hosts)} hosts, {len(plan.hosts) * plan.pages} pages of {plan.page_bytes // 1000} KB; {machine}")
     print(
-        f"{'tool':12} {'pages':>6} {'pages/s':>8} {'× wget':>7} {'CPU s/1000':>10} {'nginx':>6} {'asked':>8} {'twice':>6} {'conn.':>6} {'MB':>6}  note"
+        f"{'tool':12} {'pages':>6} {'pages/s':>8} {'× wget':>7} {'CPU s/1000':>10} {'nginx':>6} {'asked':>8} {'twice':>6} "
+        f"{'conn.':>6} {'MB':>6}  note"
     )
     base = next((run.pages_per_s for run in runs if run.name == "wget"), 0.0)
     for run in runs:
         ratio = f"{run.pages_per_s / base:.2f}" if base else "-"
         print(
-            f"{run.name:12} {run.pages:6d} {run.pages_per_s:8.1f} {ratio:>7} {run.cpu_s_per_1000:10.3f} {run.server_cpu_s_per_1000:6.3f} {run.requests:8d} "
-            f"{run.asked_twice:6d} {run.connections:6d} {run.peak_mb:6.1f}  {run.note}"
+            f"{run.name:12} {run.pages:6d} {run.pages_per_s:8.1f} {ratio:>7} {run.cpu_s_per_1000:10.3f} {run.server_cpu_s_per_1000:6.3f} "
+            f"{run.requests:8d} {run.asked_twice:6d} {run.connections:6d} {run.peak_mb:6.1f}  {run.note}"
         )
+    speeds = {run.name: run.pages_per_s for run in runs}
+    if speeds.get("webdepot") and speeds.get("webdepot-2"):
+        print(f"two processes make {speeds['webdepot-2'] / speeds['webdepot']:.2f} times the pages of one")
     if path:
         Path(path).write_text(json.dumps({"machine": machine, "runs": [asdict(run) for run in runs]}, indent=1))
 

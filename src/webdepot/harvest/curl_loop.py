@@ -13,6 +13,7 @@ import math
 import select
 import time
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import pycurl
@@ -28,6 +29,8 @@ _EVENTS = {
     pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
 }
 _MOST_AT_ONCE = 64
+_IF_OPEN = suppress(OSError)
+"""Made once: it is entered with every request."""
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
@@ -86,10 +89,8 @@ class CurlLoop:
             return
         if what == pycurl.POLL_REMOVE:
             self._watched.discard(handle)
-            try:
+            with _IF_OPEN:
                 self._poll.unregister(handle)
-            except OSError:  # it is closed already
-                pass
             return
         try:
             if handle in self._watched:
