@@ -3,7 +3,7 @@
 import gzip
 import io
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from webdepot.container.reader import iter_records
@@ -12,6 +12,7 @@ LINES = [
     b"Content-Type: text/html",
     b"content-type: text/plain; charset=x",
     b"CONTENT-TYPE: image/gif",
+    b"Content-Type : image/x",
     b"Content-type:text/css",
     b"Content-Type: a/b\n",
     b"Content-Type: folded/type\r\n and more",
@@ -47,6 +48,8 @@ def record_of(fields: list[bytes], block: bytes):
 
 
 @given(st.sampled_from(STARTS), st.lists(st.sampled_from(LINES), max_size=5), st.sampled_from([b"\r\n", b"\n"]))
+@example(STARTS[0], [b"CONTENT-TYPE: image/gif", b"Content-Type: text/html"], b"\r\n")
+@example(STARTS[0], [b"Content-Type : image/x", b"Content-Type: text/html"], b"\r\n")
 def test_a_plain_answer_is_what_the_whole_head_says(start: bytes, lines: list[bytes], end: bytes):
     block = end.join([start, *lines, b"", b"<p>Content-Type: not/this\r\n"])
     quick = record_of([], block).find_plain_answer()

@@ -28,6 +28,7 @@ _NOFOLLOW_LINK = Verdict(answer=Answer.REJECT, rule="nofollow", reason="its link
 _NO_GUESSES_BELOW = 0.2
 """A host where fewer guesses than this are right gets no more of them."""
 _FIRST_GUESSES = 20
+MOST_REMEMBERED = 20_000
 
 
 class Judge:
@@ -45,11 +46,16 @@ class Judge:
         self.refusals: Counter[str] = Counter(stored.get("refusals", {}))
         """Distinct addresses by the rule that rejected them."""
         self._guesses: dict[str, tuple[int, int]] = {host: (tried, right) for host, (tried, right) in stored.get("guesses", {}).items()}
+        self._lately: dict[Url, tuple[tuple[str, int], Verdict]] = {}
+        """Verdicts on links that were queued lately, with what they were given for beside the address."""
+        self._is_steady = False
         self.settings = settings
 
     def follow(self, settings: CrawlSettings, seeds: Sequence[Url]) -> None:
         """Judge by these settings and seeds from now on."""
         self.settings = settings
+        self._lately.clear()
+        self._is_steady = not settings.rules and settings.host_rules is None
         facts = replace(settings.facts, pages_of=self._pages_of, bytes_of=self._bytes_of)
         more = [(str(spec), rule) for spec in settings.rules if (rule := rules.rule_of(spec, facts)) is not None]
         self._answer_rules = rules.of_answers(settings.rules, facts)
@@ -98,14 +104,28 @@ class Judge:
 
     def before_asking(self, candidate: Candidate) -> Verdict:
         """Is it still wanted, by the rules of now?"""
-        verdict = scope.decide(candidate, self.rules)
+        judged = self._lately.pop(candidate.url, None)
+        if judged is not None and judged[0] == (candidate.path, candidate.outside):
+            verdict = judged[1]
+        else:
+            verdict = scope.decide(candidate, self.rules)
         trap = self._trap_of(candidate) if verdict else None
         return verdict if trap is None else trap
+
+    def remember(self, candidate: Candidate, verdict: Verdict) -> None:
+        """An accepted link is asked soon, and where no rule counts or looks anything up its verdict is the same then."""
+        if self._is_steady:
+            if len(self._lately) >= MOST_REMEMBERED:
+                self._lately.clear()
+            self._lately[candidate.url] = ((candidate.path, candidate.outside), verdict)
 
     def _trap_of(self, candidate: Candidate) -> Verdict | None:
         return self.traps.of(candidate.url) if candidate.path.strip(Hop.REDIRECT) else None
 
     def of_robots(self, known: Robots, candidate: Candidate) -> Verdict:
+        verdict = known.decide(candidate.url)
+        if verdict:  # as for nearly all
+            return verdict
         host = self.settings.of_host(host_of(candidate.url))
         policy = host.robots or self.settings.robots
         return robots.judge(known, candidate.url, policy, is_part=scope.embed_depth(candidate.path) > 0)

@@ -45,6 +45,7 @@ _PASSING = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.DIS
 _NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
 """Failures of which the server knows nothing: such an address is not given up."""
 _NOT_THERE = frozenset({404, 410})
+_LINK = Hop.LINK
 _OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
 """Failures that speak for the whole host."""
 
@@ -333,16 +334,19 @@ class Steps:
 
     def _take_in(self, source: Candidate, found: Extracted) -> None:
         """Put what belongs into the frontier."""
+        lately_added, lately_outside = self.lately_added, self.lately_outside
+        # Most links of a page are known: nothing is made of them.
+        unknown = [(url, hop) for url, hop in found.links if url not in lately_added and (hop is not _LINK or url not in lately_outside)]
+        if unknown:
+            self._take_in_unknown(source, found, unknown)
+
+    def _take_in_unknown(self, source: Candidate, found: Extracted, unknown: Sequence[tuple[Url, Hop]]) -> None:
         accepted = []
         page_says_no = "nofollow" in found.directives
-        lately_added, lately_refused = self.lately_added, self.lately_refused
-        lately_outside = self.lately_outside
+        lately_added, lately_refused, lately_outside = self.lately_added, self.lately_refused, self.lately_outside
         # A host is decided once (`host_rules`), so what is outside stays there.
         stays_outside = not self.settings.scope_limits.hops_outside and source.path != ""
-        for url, hop in found.links:
-            # As most links of a page are: nothing is made of them.
-            if url in lately_added or (hop is Hop.LINK and url in lately_outside):
-                continue
+        for url, hop in unknown:
             outlink = self._candidate(source, url, hop)
             verdict = self.judge.of_link(outlink, page_says_no=page_says_no, link_says_no=url in found.nofollow)
             if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
@@ -352,9 +356,10 @@ class Steps:
                 verdict = self.judge.of_link(outlink)
             if verdict:
                 accepted.append(outlink)
+                self.judge.remember(outlink, verdict)
             elif url not in lately_refused:
                 self._turn_away(outlink, verdict)
-            if stays_outside and hop is Hop.LINK and not verdict and self.judge.is_outside(outlink, verdict):
+            if stays_outside and hop is _LINK and not verdict and self.judge.is_outside(outlink, verdict):
                 lately_outside.add(url)
         if len(lately_added) + len(lately_outside) > MOST_REMEMBERED:
             lately_added.clear()
