@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-QUESTIONS = ("containers", "frontier", "harvest", "access", "search", "formats", "depot", "exchange", "discovery", "curation")
+QUESTIONS = ("containers", "frontier", "harvest", "browser", "access", "search", "formats", "depot", "exchange", "discovery", "curation")
 HERE = Path(__file__).parent
 
 

@@ -87,7 +87,8 @@ class Frontier(Protocol):
 class Fetcher(Protocol):
     """Asks one URL and returns exact bytes. Never raises for what servers and networks do: a failure is a `Visit`."""
 
-    async def fetch(self, candidate: Candidate) -> Visit: ...
+    async def fetch(self, candidate: Candidate, headers: Sequence[tuple[str, str]] = ()) -> Visit:
+        """`headers` are those of a script that asks; ours of the same name give way."""
 
     def known_server(self, origin: str) -> str:
         """Which server (address) a scheme, host and port would be asked at, if that is known at once; empty otherwise."""

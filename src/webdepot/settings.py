@@ -44,6 +44,10 @@ def _one_of(*known: str) -> _Check:
     return lambda value: None if value in known else f"must be one of {', '.join(known)}"
 
 
+def _each_of(*known: str) -> _Check:
+    return lambda values: None if set(values) <= set(known) else f"must have nothing but {', '.join(known)}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveConfig:
     """Who runs this archive."""
@@ -78,6 +82,23 @@ class HarvestConfig:
         "Which words against following links are obeyed, together with robots.txt: all, page (meta robots and X-Robots-Tag, but not "
         "rel=nofollow) or none.",
         _one_of("all", "page", "none"),
+    )
+    fetch: str = _key(
+        "plain",
+        "How pages are fetched: plain, browser (each is opened in one, too) or when-empty (those that say nothing before scripts run).",
+        _one_of("plain", "browser", "when-empty"),
+    )
+    screenshots: str = _key(
+        "seeds", "Of which pages that are opened in the browser a picture is kept: none, seeds or pages.", _one_of("none", "seeds", "pages")
+    )
+    behaviours: tuple[str, ...] = _key(
+        ("scroll", "play"), "What is done in a page that is open in the browser: scroll, play, click.", _each_of("scroll", "play", "click")
+    )
+    page_time_s: float = _key(60.0, "Seconds that a page has in the browser; what we take to fetch its parts does not count.", _at_least(1))
+    browser: str = _key("", "The browser: name or path of a Chromium; empty means the one that is installed.")
+    browser_tabs: int = _key(2, "Pages that are open at once in the browser of a harvest.", _at_least(1))
+    browser_sandbox: bool = _key(
+        True, "Chromium's own sandbox. It cannot work for root; off only where the whole machine is a sandbox, such as a container."
     )
     guess: bool = _key(True, "Read addresses out of scripts: tried last, marked, and no more at a host where most of them fail.")
     sitemaps: bool = _key(True, "Ask hosts of the scope for /sitemap.xml where robots.txt names no sitemap.")

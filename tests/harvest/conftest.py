@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from harvest_site import Site, serve
@@ -13,7 +14,13 @@ OTHER_ADDRESSES = ("127.0.0.2", "127.0.0.3")
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    """A running server; its thread ends with the test."""
+    with running_site() as running:
+        yield running
+
+
+@contextmanager
+def running_site() -> Iterator[Site]:
+    """A running server; its thread ends with it."""
     running = Site()
     ready = threading.Event()
     loop = asyncio.new_event_loop()
@@ -45,7 +52,9 @@ def site() -> Iterator[Site]:
     thread = threading.Thread(target=lambda: loop.run_until_complete(main()))
     thread.start()
     ready.wait()
-    yield running
-    loop.call_soon_threadsafe(stop.set)
-    thread.join()
-    loop.close()
+    try:
+        yield running
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+        loop.close()

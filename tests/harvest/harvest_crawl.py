@@ -11,10 +11,12 @@ from pathlib import Path
 
 from webdepot.harvest import crawl, curl_loop, log
 from webdepot.harvest.addresses import Router
+from webdepot.harvest.browser import Browser
 from webdepot.harvest.cookies import CookieJar
 from webdepot.harvest.crawl import CrawlProgress, CrawlResult, CrawlSettings, Kept
 from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
+from webdepot.harvest.kept import Attached
 from webdepot.harvest.log import CrawlLog
 from webdepot.harvest.politeness import Manners
 from webdepot.harvest.servers import SharedServers
@@ -35,6 +37,7 @@ class FileKeeper:
         os.truncate(path, marks.get(KEPT_NAME, 0))
         self._file = path.open("ab")
         self.outlinks: dict[str, list[tuple[str, str]]] = {}
+        self.attached: dict[str, bytes] = {}
 
     def keep(self, visit: Visit) -> Kept:
         visit.body.seek(0)
@@ -42,6 +45,9 @@ class FileKeeper:
         digest = "sha1:" + base64.b32encode(hashlib.sha1(body).digest()).decode()
         self._file.write(json.dumps({"url": visit.candidate.url, "status": visit.status, "digest": digest}).encode() + b"\n")
         return Kept(digest=digest, size_bytes=len(body), duplicate=False)
+
+    def attach(self, visit: Visit, attached: Sequence[Attached]) -> None:
+        self.attached |= {each.url: each.data for each in attached}
 
     def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
         self.outlinks[visit.candidate.url] = list(outlinks)
@@ -65,6 +71,7 @@ def run(
     router: Router | None = None,
     shared: SharedServers | None = None,
     cookies: CookieJar | None = None,
+    browser: Callable[[], Browser] | None = None,
     keeper_of: Callable[[Path, Mapping[str, int]], FileKeeper] = FileKeeper,
     on_progress: Callable[[CrawlProgress, asyncio.Event], None] = lambda progress, stop: None,
     **settings: object,
@@ -79,6 +86,7 @@ def run(
 
     async def main() -> CrawlResult:
         stop = asyncio.Event()
+        opened = browser() if browser is not None else None
         fetcher = CurlFetcher(
             user_agent=given.user_agent,
             limits=limits or FetchLimits(timeout_s=10.0),
@@ -96,8 +104,11 @@ def run(
                 progress=lambda progress: on_progress(progress, stop),
                 stop=stop,
                 shared=shared,
+                browser=opened,
             )
         finally:
+            if opened is not None:
+                await opened.close()
             await fetcher.close()
 
     try:

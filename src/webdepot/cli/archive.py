@@ -29,6 +29,12 @@ class Scope(StrEnum):
     ANY = "any"
 
 
+class Fetch(StrEnum):
+    PLAIN = "plain"
+    BROWSER = "browser"
+    WHEN_EMPTY = "when-empty"
+
+
 class Robots(StrEnum):
     OBEY = "obey"
     OBEY_BUT_EMBEDS = "obey-but-embeds"
@@ -44,6 +50,10 @@ def archive(
     workers: Annotated[int | None, typer.Option(min=1, max=1000, help="Requests in flight at once over all servers.")] = None,
     robots: Annotated[Robots | None, typer.Option(help="What to do about robots.txt.")] = None,
     robots_reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why robots.txt is not obeyed; it is recorded.")] = None,
+    fetch: Annotated[
+        Fetch | None, typer.Option(help="How pages are fetched: plain, opened in a browser, too, or only those that are empty without.")
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser", help="The same as --fetch browser.")] = False,
     reject: Annotated[
         list[str] | None, typer.Option(metavar="REGEX", help="Leave out addresses that match; may be given more than once.")
     ] = None,
@@ -68,6 +78,8 @@ def archive(
     """Archive web sites: harvest, check, identify, put into the depot and index them. Goes on where it was stopped."""
     call = call_of(context)
     output = call.output(json, quiet)
+    if browser and fetch not in (None, Fetch.BROWSER):
+        raise InputError(f"--browser and --fetch {fetch.value} contradict each other. Leave out one of them.")
     _found(call, output)
     with call.archive() as opened:
         given: dict[str, Any] = {
@@ -76,6 +88,7 @@ def archive(
             "workers": workers,
             "robots": robots and robots.value,
             "robots_reason": robots_reason or (f"asked for on the command line by {agent()}" if robots in _AGAINST else None),
+            "fetch": Fetch.BROWSER.value if browser else fetch and fetch.value,
             "reject": tuple(map(_regex, reject)) if reject else None,
             "limit_pages": limit_pages,
             "limit_bytes": limit_bytes,

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
+from webdepot.harvest.browser import Browser
 from webdepot.harvest.control import Order, Orders, Verb, standing
 from webdepot.harvest.host_book import most_of
 from webdepot.harvest.kept import Keeper, Kept
@@ -74,14 +75,15 @@ async def run(
     changed: Callable[[Mapping[str, object]], CrawlSettings] | None = None,
     shared: SharedServers | None = None,
     peers: Peers | None = None,
+    browser: Browser | None = None,
 ) -> CrawlResult:
     """Crawl until nothing waits, a limit is reached, or it is told to stop. A frontier that was used before is gone on with.
 
     `orders` are obeyed as they come (`control`); `changed` makes settings of all changes ordered so far; `shared` has the turns of
-    other harvests on this machine, `peers` the other processes of this one.
+    other harvests on this machine, `peers` the other processes of this one, `browser` opens the pages that are to be opened in one.
     Raises what keeper, log and frontier raise (NoSpace): then the last checkpoint stands. The caller closes all of them.
     """
-    return await _Crawl(settings, frontier, fetcher, keeper, log, clock, progress, stop, orders, changed, shared, peers).run()
+    return await _Crawl(settings, frontier, fetcher, keeper, log, clock, progress, stop, orders, changed, shared, peers, browser).run()
 
 
 class _Crawl:
@@ -99,8 +101,19 @@ class _Crawl:
         changed: Callable[[Mapping[str, object]], CrawlSettings] | None,
         shared: SharedServers | None,
         peers: Peers | None,
+        browser: Browser | None,
     ) -> None:
-        self.steps = Steps(settings, frontier=frontier, fetcher=fetcher, keeper=keeper, log=log, clock=clock, shared=shared, peers=peers)
+        self.steps = Steps(
+            settings,
+            frontier=frontier,
+            fetcher=fetcher,
+            keeper=keeper,
+            log=log,
+            clock=clock,
+            shared=shared,
+            peers=peers,
+            browser=browser,
+        )
         self.frontier = frontier
         self.peers = peers
         self.log = log
@@ -278,7 +291,7 @@ class _Crawl:
             return
         self.given += new
         stands = standing(self.given)
-        self.paused = stands.paused
+        self.paused = self.steps.is_paused = stands.paused
         if self.changed is not None and any(order.changes for order in new):
             self.steps.follow(self.changed(stands.changes))
         for order in new:
@@ -359,6 +372,7 @@ class _Crawl:
                 "rejected": self.steps.judge.refusals.total() - self.steps.judge.refusals[OUTSIDE],
                 "waiting": waiting,
                 "seen": counts.seen,
+                **{name: number for name in ("opened", "unopened", "screenshots") if (number := getattr(totals, name))},
             },
             seeds=self.steps.seeds.outcomes,
             shut_out=shut_out,

@@ -16,7 +16,7 @@ HTTP/2 is written down in HTTP/1.1 form (RFC 9113, 8.3 has no status line of its
 import socket
 import ssl
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -126,14 +126,14 @@ class CurlFetcher:
         _, host, port = _place(origin)
         return _server_of(await self._router.find(host, port))
 
-    async def fetch(self, candidate: Candidate) -> Visit:
+    async def fetch(self, candidate: Candidate, headers: Sequence[tuple[str, str]] = ()) -> Visit:
         """Ask for one URL. Raises nothing but NoSpace, when our own disk takes no more."""
         host = _parts(candidate.url)[1]
         access = self._access(host)
         if access.login is not None and access.login.form and host not in self._logged_in:
             self._logged_in.add(host)
             await self._log_in(access.login, access)
-        return await self._fetch(candidate, access)
+        return await self._fetch(candidate, access, more=headers)
 
     async def _log_in(self, login: Login, access: HostAccess) -> None:
         """Fetch the form, fill it in, send it; only its cookies matter. What fails is seen by the answers to come."""
@@ -145,7 +145,9 @@ class CurlFetcher:
         sent = await self._fetch(Candidate(url=Url(action)), access, is_secret=True, form=urlencode(fields))
         sent.body.close()
 
-    async def _fetch(self, candidate: Candidate, access: HostAccess, *, is_secret: bool = False, form: str = "") -> Visit:
+    async def _fetch(
+        self, candidate: Candidate, access: HostAccess, *, is_secret: bool = False, form: str = "", more: Sequence[tuple[str, str]] = ()
+    ) -> Visit:
         at = self._clock()
         scheme, host, port, target = _parts(candidate.url)
         if scheme not in _DEFAULT_PORTS:
@@ -155,6 +157,8 @@ class CurlFetcher:
             return _failed(candidate, at=at, failure=route.failure, detail=route.detail, permanent=route.permanent)
         authority = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
         headers = [*self._headers, b"Referer: " + candidate.via.encode()] if candidate.via and _may_refer(candidate) else self._headers
+        if more:
+            headers = _with_more(headers, more)
         shown = headers
         if self._cookies is not None and (cookies := self._cookies.header(candidate.url, at))[0]:
             shown = [*headers, _header("Cookie", cookies[1])]
@@ -403,6 +407,13 @@ def _place(origin: str) -> tuple[str, str, int]:
 def _header(name: str, value: str) -> bytes:
     """One line of a request. An institution's name may have any letters; a line has one line."""
     return f"{name}: {' '.join(value.split())}".encode("latin-1", "replace")
+
+
+def _with_more(headers: list[bytes], more: Sequence[tuple[str, str]]) -> list[bytes]:
+    """Ours, without those that are given anew. Who we are is not given anew."""
+    given = {name.lower().encode("latin-1", "replace") for name, _ in more}
+    kept = [line for line in headers if line.partition(b":")[0].lower() not in given]
+    return [*kept, *(_header(name, value) for name, value in more if name.isascii() and name.replace("-", "").isalnum())]
 
 
 def _may_refer(candidate: Candidate) -> bool:

@@ -25,10 +25,23 @@ _NO_HEAD = HttpHead(version="", status=0, reason="", headers=())
 _NOT_KEPT = Kept(digest="", size_bytes=0, duplicate=False)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attached:
+    """Something made of a page by us, to be kept beside it: a picture, its text."""
+
+    url: str
+    """Its name: `urn:view:ADDRESS`."""
+    mime: str
+    data: bytes
+
+
 class Keeper(Protocol):
     """Stores visits; the service has it on a container writer. NoSpace ends the crawl."""
 
     def keep(self, visit: Visit) -> Kept: ...
+
+    def attach(self, visit: Visit, attached: Sequence[Attached]) -> None:
+        """What belongs to a visit that was kept and is not annotated yet."""
 
     def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
         """What was found in a visit that was kept: addresses with their hop."""
@@ -47,6 +60,11 @@ class Arrived:
     head: HttpHead = _NO_HEAD
     mime: str = ""
     kept: Kept = _NOT_KEPT
+    is_part: bool = False
+    """Asked for by a page in the browser: the frontier did not hand it out."""
+    attached: Sequence[Attached] = ()
+    note: str = ""
+    """A further annotation for the log."""
 
 
 @dataclass(slots=True)
@@ -61,3 +79,8 @@ class Totals:
     robots_refused: int = 0
     duplicates: int = 0
     elapsed_s: float = 0.0
+    opened: int = 0
+    """Pages opened in the browser."""
+    unopened: int = 0
+    """Pages of which the browser saw nothing, or not all."""
+    screenshots: int = 0

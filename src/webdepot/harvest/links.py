@@ -148,7 +148,7 @@ class _Joined:
             if not address or (parts_only and hop is not _EMBED):
                 continue
             before = put(address, hop)
-            if before is not hop and _RANK[hop] < _RANK[before]:
+            if before is not hop and RANK[hop] < RANK[before]:
                 links[address] = hop
         while len(links) > self._most:
             links.popitem()
@@ -216,7 +216,8 @@ def _joined(raw: str, base: str, encoding: str) -> Url:
 _NOWHERE = Url("")
 
 
-_RANK = {hop: rank for rank, hop in enumerate((Hop.REDIRECT, Hop.EMBED, Hop.LINK, Hop.MANIFEST, Hop.PREREQUISITE, Hop.SPECULATIVE))}
+RANK = {hop: rank for rank, hop in enumerate((Hop.REDIRECT, Hop.EMBED, Hop.LINK, Hop.MANIFEST, Hop.PREREQUISITE, Hop.SPECULATIVE))}
+"""Of two ways to one address the one with the lower rank is taken."""
 
 
 def _query_in(raw: str, encoding: str) -> str:

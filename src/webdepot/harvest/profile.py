@@ -27,6 +27,7 @@ from typing import Any
 
 from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.harvest import rules
+from webdepot.harvest.fetching import BEHAVIOURS, Fetching, Pictures
 from webdepot.harvest.robots import Policy
 from webdepot.harvest.rules import RuleSpec
 from webdepot.harvest.scope import Kind
@@ -71,6 +72,10 @@ def _one_of(*known: str) -> Check:
     return lambda value: "" if value in known else f"must be one of {', '.join(known)}"
 
 
+def _each_of(*known: str) -> Check:
+    return lambda values: "" if set(values) <= set(known) else f"has words that are none of {', '.join(known)}"
+
+
 def _patterns(values: list[str]) -> str:
     for value in values:
         try:
@@ -104,6 +109,25 @@ KEYS: Mapping[str, Key] = {
         doc="Which words against following are obeyed: all, page (meta robots and X-Robots-Tag, not rel=nofollow), or none.",
         check=_one_of("all", "page", "none"),
     ),
+    "fetch": Key(
+        kind=str,
+        doc="How pages are fetched: plain, browser (each is opened in a browser, too, with all that its scripts ask for), or when-empty "
+        "(those that say nothing before their scripts have run).",
+        check=_one_of(*Fetching),
+    ),
+    "screenshots": Key(
+        kind=str, doc="Of which pages that are opened in the browser a picture is kept: none, seeds or pages.", check=_one_of(*Pictures)
+    ),
+    "behaviours": Key(
+        kind=list,
+        doc="What is done in an opened page: scroll (to its end), play (its media), click (all that listens for clicks; nothing is sent).",
+        check=_each_of(*BEHAVIOURS),
+    ),
+    "page_time_s": Key(
+        kind=float,
+        doc="Seconds that a page has in the browser; what we take to fetch its parts does not count.",
+        check=lambda value: "" if value >= 1 else "must be 1 or more",
+    ),
     "guess": Key(kind=bool, doc="Read addresses out of scripts; tried last, and no more at a host where most of them fail."),
     "ignore_parameters": Key(
         kind=list, doc="Query arguments that make no other page (`utm_*`); session ids of known kinds are always such."
@@ -125,6 +149,7 @@ HOST_KEYS: Mapping[str, Key] = {
     "delay_s": Key(kind=float, doc="Shortest pause at this host, in seconds.", check=_positive),
     "robots": Key(kind=str, doc="robots.txt of this host: obey, obey-but-embeds or ignore.", check=_ROBOTS),
     "robots_reason": Key(kind=str, doc="Why robots.txt of this host is not obeyed."),
+    "fetch": Key(kind=str, doc="How pages of this host are fetched: plain, browser or when-empty.", check=_one_of(*Fetching)),
     "limit_pages": Key(kind=int, doc="So many documents of this host at most.", check=_positive),
     "limit_bytes": Key(kind=int, doc="So many bytes of this host at most.", check=_positive),
     "bytes_per_s": Key(kind=int, doc="Bandwidth taken from this host at most, in bytes a second.", check=_positive),
@@ -218,6 +243,19 @@ def save(home: Path, name: str, text: str) -> Profile:
     finally:
         os.close(folder)
     return profile
+
+
+def with_key(text: str, key: str, value: str) -> str:
+    """The text with a key of its top level set to a text; everything else stays as it was written."""
+    lines = text.splitlines(keepends=True)
+    begin = next((at + 1 for at, line in enumerate(lines) if line.lstrip().startswith("[profiles.")), 0)
+    end = next((at for at in range(begin, len(lines)) if lines[at].lstrip().startswith("[")), len(lines))
+    new = f'{key} = "{value}"\n'
+    for at in range(begin, end):
+        if re.match(rf"\s*{re.escape(key)}\s*=", lines[at]):
+            lines[at] = new
+            return "".join(lines)
+    return "".join([*lines[:begin], new, *lines[begin:]])
 
 
 def _text_of(path: Path) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from webdepot.harvest import robots
+from webdepot.harvest.fetching import Fetching, Pictures
 from webdepot.harvest.host_book import HostCounts
 from webdepot.harvest.host_rules import HostRules
 from webdepot.harvest.links import LinkLimits
@@ -27,6 +28,7 @@ class HostSettings:
     limit_bytes: int = 0
     bytes_per_s: int = 0
     """Bandwidth of an answer of this host."""
+    fetch: Fetching | None = None
 
 
 _NOTHING_DIFFERS = HostSettings()
@@ -72,6 +74,12 @@ class CrawlSettings:
     limit_time_s: float = 0.0
     checkpoint_s: float = 1.0
     links: LinkLimits = field(default_factory=LinkLimits)
+    fetch: Fetching = Fetching.PLAIN
+    screenshots: Pictures = Pictures.SEEDS
+    behaviours: frozenset[str] = frozenset({"scroll", "play"})
+    """What is done in a page that is opened, of `BEHAVIOURS`."""
+    page_time_s: float = 60.0
+    """Of its own time a page has so much in the browser."""
     progress_s: float = 0.25
     of_host: Callable[[str], HostSettings] = as_harvest
     """What differs for a host name; asked for every candidate, so it should remember its answers."""

@@ -3,6 +3,7 @@
 1. robots.txt of its host is known, or asked now (kept and logged like a page); the candidate goes back until the pause is over.
 2. robots.txt forbids it: logged, done.
 3. It is fetched. A passing failure (no connection, time-out, 429, 5xx) sends it back with a growing distance, at most so many times.
+   A page that is to be opened in the browser is opened (`page_opener`).
 4. The answer is kept (`keeper.keep`), then read for links; each link passes the scope rules and goes to the frontier.
 5. What was found is noted (`keeper.annotate`), the line is logged, the host rests.
 
@@ -19,6 +20,7 @@ from dataclasses import asdict, replace
 
 from webdepot.container.http import HttpHead, parse_head
 from webdepot.harvest import host_rules, links, politeness, robots, scope
+from webdepot.harvest.browser import Browser
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.host_book import HostBook
 from webdepot.harvest.judge import Judge
@@ -26,9 +28,10 @@ from webdepot.harvest.kept import Arrived, Keeper, Kept, Totals
 from webdepot.harvest.links import Extracted
 from webdepot.harvest.log import CrawlLog, of_refusal, of_unkept, of_visit
 from webdepot.harvest.missing_pages import MissingPages
+from webdepot.harvest.page_opener import PageOpener
 from webdepot.harvest.peers import Peers
 from webdepot.harvest.result import CrawlSettings, HostSettings, RobotsPolicy
-from webdepot.harvest.robots_desk import RobotsDesk
+from webdepot.harvest.robots_desk import RobotsAnswer, RobotsDesk
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.harvest.servers import SharedServers
 from webdepot.harvest.turns import Turns
@@ -64,6 +67,7 @@ class Steps:
         clock: Clock,
         shared: SharedServers | None,
         peers: Peers | None,
+        browser: Browser | None = None,
     ) -> None:
         self.settings = settings
         self.frontier = frontier
@@ -91,6 +95,9 @@ class Steps:
         self.lately_refused: set[Url] = set()
         self.lately_outside: set[Url] = set()
         """Links that belong to no seed, whoever has them."""
+        self.is_paused = False
+        """Nothing is to be asked now; the crawl itself hands out nothing."""
+        self.opener = PageOpener(self, browser) if browser is not None else None
         self.build_rules()
 
     def follow(self, settings: CrawlSettings) -> None:
@@ -139,7 +146,7 @@ class Steps:
 
     async def visit(self, candidate: Candidate) -> None:
         origin, host = origin_of(candidate.url), self.settings.of_host(host_of(candidate.url))
-        if self._is_over_limit(candidate, host):
+        if (self.opener is not None and self.opener.has(candidate.url)) or self._is_over_limit(candidate, host):
             self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
             return
         asked_by = self.judge.before_asking(candidate)
@@ -182,29 +189,35 @@ class Steps:
             if self._tried_again(candidate, visit, origin):
                 visit.body.close()
             else:
-                self.arrived.append(Arrived(visit=visit, asked_by=asked_by, found=await self._looked_up(visit)))
+                answer = Arrived(visit=visit, asked_by=asked_by, found=await self.looked_up(visit))
+                opened = await self.opener.open(visit, answer.found) if self.opener is not None else None
+                if opened is not None:
+                    answer.found, answer.attached, answer.note = opened.found, opened.attached, opened.note
+                self.arrived.append(answer)
         except BaseException:
             visit.body.close()
             raise
 
     def _is_over_limit(self, candidate: Candidate, host: HostSettings) -> bool:
         """Refuse what goes beyond the limits of its host."""
+        reached = self.limit_reached(candidate, host)
+        if reached:
+            self._refuse(candidate, Failure.LIMIT, f"the limit of {reached} of its host is reached", rule="host limit")
+        return bool(reached)
+
+    def limit_reached(self, candidate: Candidate, host: HostSettings) -> str:
+        """The limit of its host that is reached, in words; empty for none."""
         if not host.limit_pages and not host.limit_bytes:
-            return False
+            return ""
         counts = self.hosts.of(host_of(candidate.url))
         if host.limit_pages and counts.fetched >= host.limit_pages:
-            self._refuse(candidate, Failure.LIMIT, f"the limit of {host.limit_pages} pages of its host is reached", rule="host limit")
-        elif host.limit_bytes and counts.bytes >= host.limit_bytes:
-            self._refuse(candidate, Failure.LIMIT, f"the limit of {host.limit_bytes} bytes of its host is reached", rule="host limit")
-        else:
-            return False
-        return True
+            return f"{host.limit_pages} pages"
+        return f"{host.limit_bytes} bytes" if host.limit_bytes and counts.bytes >= host.limit_bytes else ""
 
     def _tried_again(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
         """Send a passing failure back to the frontier; False when this was the last try, or no such failure."""
         manners = self.settings.manners
-        is_passing = visit.failure in _PASSING and not visit.permanent if visit.failure else visit.status in politeness.TRANSIENT
-        if not is_passing:
+        if not _is_passing(visit):
             return False
         if candidate.tries + 1 >= manners.tries:
             return self._is_waited_for(candidate, visit, origin)
@@ -228,7 +241,7 @@ class Steps:
         self.frontier.retry(candidate, host_free_at_s=until_s, not_before_s=until_s, counted=False)
         return True
 
-    async def _looked_up(self, visit: Visit) -> Extracted | None:
+    async def looked_up(self, visit: Visit) -> Extracted | None:
         """The links of an answer, when a rule must first learn about their hosts (`CrawlSettings.look_up`)."""
         if self.settings.look_up is None or visit.failure is not None:
             return None
@@ -251,6 +264,8 @@ class Steps:
             for answer, extracted in zip(wanted, found):
                 self._take_in(answer.visit.candidate, extracted)
             for answer, extracted in zip(wanted, found):
+                if answer.attached:
+                    self.keeper.attach(answer.visit, answer.attached)
                 self.keeper.annotate(answer.visit, extracted.links)
             for answer, extracted in zip(wanted, found):
                 self._note(answer, extracted)
@@ -290,7 +305,8 @@ class Steps:
         if not wanted:
             self.judge.refused(wanted)
             self.log.write(of_unkept(visit, wanted, mime=answer.mime))
-            self.frontier.finish(candidate, host_free_at_s=free_at_s)
+            if not answer.is_part:
+                self.frontier.finish(candidate, host_free_at_s=free_at_s)
         return bool(wanted)
 
     def _note(self, answer: Arrived, found: Extracted) -> None:
@@ -300,11 +316,13 @@ class Steps:
         if kept.repeated and visit.status < 300:
             self.missing.note_same(candidate.url)
         self.judge.learn(candidate, 404 if found.note.endswith(MISSING) else visit.status, lambda: _body_of(visit))
-        note = found.note
+        note = ",".join(filter(None, (found.note, answer.note))) if answer.note else found.note
         if found.directives:
             note = ",".join(filter(None, (note, *(f"says:{word}" for word in sorted(found.directives & _TOLD)))))
         self.log.write(of_visit(visit, verdict=answer.asked_by, mime=answer.mime, digest=kept.digest, duplicate=kept.duplicate, note=note))
-        self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin_of(candidate.url)))
+        self.totals.screenshots += sum(each.mime.startswith("image/") for each in answer.attached)
+        if not answer.is_part:
+            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin_of(candidate.url)))
 
     def _count(self, visit: Visit, kept: Kept) -> None:
         totals = self.totals
@@ -347,7 +365,7 @@ class Steps:
         # A host is decided once (`host_rules`), so what is outside stays there.
         stays_outside = not self.settings.scope_limits.hops_outside and source.path != ""
         for url, hop in unknown:
-            outlink = self._candidate(source, url, hop)
+            outlink = self.candidate(source, url, hop)
             verdict = self.judge.of_link(outlink, page_says_no=page_says_no, link_says_no=url in found.nofollow)
             if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
                 self.build_rules()
@@ -378,7 +396,8 @@ class Steps:
         if verdict.rule != scope.OUTSIDE or outlink.path[-1] == Hop.EMBED or self.settings.log_outside:
             self.log.write(of_refusal(outlink, Failure.SCOPE, rule=verdict.rule, reason=verdict.reason, at=self.clock()))
 
-    def _candidate(self, source: Candidate, url: Url, hop: Hop) -> Candidate:
+    def candidate(self, source: Candidate, url: Url, hop: Hop) -> Candidate:
+        """What a link of a page leads to."""
         outlink = Candidate(url=url, via=source.url, path=source.path + hop)
         if not self.settings.scope_limits.hops_outside or self.judge.inside(outlink):
             return outlink
@@ -394,17 +413,32 @@ class Steps:
         try:
             if answer.meaning is None and obeys and self._tried_again(candidate, answer.visits[-1], origin):
                 return
-            self.is_dirty = True
-            for visit in answer.visits:
-                self._keep_robots(visit)
-            meaning = self.robots.settle(origin, answer)
-            if meaning.shuts_out(origin) and obeys:
-                self.seeds.note_shut_out(host_of(origin))
-            self._add_sitemaps(candidate, origin, meaning.sitemaps)
+            self._settle_robots(candidate, origin, answer, obeys=obeys)
             self.frontier.retry(candidate, host_free_at_s=self.turns.free_at_s(origin), counted=False)
         finally:
             for visit in answer.visits:
                 visit.body.close()
+
+    async def learn_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> robots.Robots | None:
+        """The same for what the frontier did not hand out; None when no robots.txt came, which may be another next time."""
+        answer = await self.robots.ask(candidate)
+        try:
+            if answer.meaning is None and obeys and _is_passing(answer.visits[-1]):
+                return None
+            return self._settle_robots(candidate, origin, answer, obeys=obeys)
+        finally:
+            for visit in answer.visits:
+                visit.body.close()
+
+    def _settle_robots(self, candidate: Candidate, origin: str, answer: RobotsAnswer, *, obeys: bool) -> robots.Robots:
+        self.is_dirty = True
+        for visit in answer.visits:
+            self._keep_robots(visit)
+        meaning = self.robots.settle(origin, answer)
+        if meaning.shuts_out(origin) and obeys:
+            self.seeds.note_shut_out(host_of(origin))
+        self._add_sitemaps(candidate, origin, meaning.sitemaps)
+        return meaning
 
     async def _ask_for_missing(self, candidate: Candidate, origin: str, known: robots.Robots, *, obeys: bool) -> None:
         """Learn what the host says of pages that are not there (`missing_pages`), and put the candidate back until it is free again."""
@@ -434,7 +468,7 @@ class Steps:
         if self.settings.find_sitemaps and not lines:
             lines = [f"{origin}/sitemap.xml"]
         urls = (find_canonical(line, base=home.url) for line in lines[: self.settings.links.links])
-        found = [self._candidate(home, url, Hop.MANIFEST) for url in urls if url is not None]
+        found = [self.candidate(home, url, Hop.MANIFEST) for url in urls if url is not None]
         self.add(outlink for outlink in found if self.judge.of_link(outlink))
 
 
@@ -445,6 +479,11 @@ def _of_missing(found: Extracted) -> Extracted:
 
 _TOLD = frozenset({"nofollow", "noarchive", "noindex"})
 """Words of a page about itself that the log repeats."""
+
+
+def _is_passing(visit: Visit) -> bool:
+    """A failure that may be none next time."""
+    return visit.failure in _PASSING and not visit.permanent if visit.failure else visit.status in politeness.TRANSIENT
 
 
 def _body_of(visit: Visit) -> bytes:

@@ -8,6 +8,7 @@ processes and harvests of this machine stand in the same row.
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.politeness import Manners, pause_after
@@ -60,7 +61,14 @@ class Turns:
         server.reserved_s = place_s + max(self.manners.delay_s, _SHORTEST_PLACE_S)
         return place_s + _SHORTEST_PLACE_S
 
-    async def ask(self, candidate: Candidate, *, crawl_delay_s: float | None, manners: Manners | None = None) -> Visit:
+    async def ask(
+        self,
+        candidate: Candidate,
+        *,
+        crawl_delay_s: float | None,
+        manners: Manners | None = None,
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> Visit:
         """Fetch when the server is free; afterwards `free_at_s` says when it will be again."""
         origin = origin_of(candidate.url)
         # Whoever asks has mostly just been at `wait_until_s`.
@@ -69,7 +77,7 @@ class Turns:
         async with server.lock:
             await self._rested(name, server)
             try:
-                visit = await self._fetcher.fetch(candidate)
+                visit = await self._fetcher.fetch(candidate, headers)
                 pause_s = pause_after(visit.duration_s, manners or self.manners, crawl_delay_s=crawl_delay_s)
                 server.free_at_s = time.monotonic() + pause_s
                 self._count(visit)

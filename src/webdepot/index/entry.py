@@ -1,7 +1,8 @@
 """From a record to a line of the captures index.
 
-Indexed are responses, revisits, resources and conversions; requests, metadata, warcinfo and look-ups of names (`dns:`) are not
-versions of anything. The answer to a request with a body gets a key of its own (`post.py`). The payload digest is the record's own
+Indexed are responses, revisits, resources and conversions; requests, metadata, warcinfo, look-ups of names (`dns:`) and what was made of a
+page when it was harvested (`ABOUT_PAGES`) are not versions of anything.
+The answer to a request with a body gets a key of its own (`post.py`). The payload digest is the record's own
 where it states one that can be read, else it is computed.
 """
 
@@ -25,8 +26,11 @@ from webdepot.url import find_canonical
 from webdepot.url import key as key_of
 
 INDEXED = frozenset({RecordKind.RESPONSE, RecordKind.REVISIT, RecordKind.RESOURCE, RecordKind.CONVERSION})
+ABOUT_PAGES = ("urn:view:", "urn:thumbnail:", "urn:fullPage:", "urn:text:", "urn:textFinal:", "urn:screenshot:", "screenshot:")
+"""Resources that show a page as a browser saw it, before its address."""
 UNKNOWN_MIME = "unk"
 _LONGEST_MIME = 100
+_NO_VERSIONS = ("dns:", *ABOUT_PAGES)
 _USUAL_DIGEST = re.compile(r"sha1:[A-Z2-7]{32}")
 Thing = TypeVar("Thing")
 
@@ -103,7 +107,7 @@ def _asked(record: Record) -> _Asked | None:
 
 def is_indexed(record: Record, on_finding: OnFinding) -> bool:
     """Whether the record is a version of an address that can be opened again."""
-    if record.kind not in INDEXED or record.url.startswith("dns:"):
+    if record.kind not in INDEXED or record.url.startswith(_NO_VERSIONS):
         return False
     if record.kind is RecordKind.CONVERSION and record.fields.get("WARC-Refers-To"):
         return False  # a migrated form of a record that is indexed itself; replay finds it by the original's payload digest

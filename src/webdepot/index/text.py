@@ -4,6 +4,8 @@
    where it says one of these; where it says nothing useful, the first bytes do. An answer 404 or 410 has no words, but it ends what stood.
 2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then what Resiliparse detects.
 3. Words: `html.py`, `pdf.py`, `office.py`.
+   A page that was opened in a browser has, before it in its container, a record `urn:text:ADDRESS` of the words that were to be seen: where
+   those are many more than the HTML has, they are taken.
 4. Language: `language.py`. Likeness: `folding.py`.
 
 A revisit has no words of its own. Where its original stands earlier in the same container its words are read there; else the page
@@ -12,7 +14,8 @@ A revisit has no words of its own. Where its original stands earlier in the same
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -43,6 +46,7 @@ _WORDY_MIMES = HTML_MIMES | PLAIN_MIMES | _DOCUMENT_MIMES
 _UNTOLD_MIMES = frozenset({entry.UNKNOWN_MIME, "application/octet-stream", "application/x-unknown", "binary/octet-stream"})
 # A document cut in two is mostly none, so more of it is read than of a page.
 _DOCUMENT_FACTOR = 8
+SHOWN = "urn:text:"
 _GONE = (404, 410)
 _LONGEST_TITLE, _LONGEST_HEADINGS = 500, 5000
 _MOST_REMEMBERED = 200_000
@@ -68,7 +72,8 @@ def read_container(
         reader = _Reader(
             collection=collection, languages=languages, limit_bytes=limit_bytes, pdf=pdf, on_finding=on_finding, container=again
         )
-        yield from entry.paired(iter_records(stream, name, on_finding=on_finding), reader.read, on_finding=on_finding)
+        records = reader.noticing(iter_records(stream, name, on_finding=on_finding))
+        yield from entry.paired(records, reader.read, on_finding=on_finding)
 
 
 class _Reader:
@@ -84,6 +89,16 @@ class _Reader:
         self._on_finding = on_finding
         self._container = container
         self._seen: dict[str, Location] = {}
+        self._shown = ("", "")
+        """Address of the page that was opened in a browser last, and the words to be seen there."""
+
+    def noticing(self, records: Iterable[Record]) -> Iterator[Record]:
+        """All records; words of opened pages are taken on the way."""
+        for record in records:
+            if record.kind is RecordKind.RESOURCE and record.url.startswith(SHOWN):
+                text = record.payload().read(self._limit_bytes).decode("utf-8", "replace")
+                self._shown = (record.url.removeprefix(SHOWN), text)
+            yield record
 
     def read(self, record: Record) -> tuple[Capture, PageText | None]:
         if record.kind is RecordKind.REVISIT:
@@ -134,6 +149,9 @@ class _Reader:
         except Unread as error:
             self._on_finding(_unread(capture, str(error)))
             return None
+        url, shown = self._shown
+        if words is not None and url == capture.url and mime in HTML_MIMES and len(shown) > 2 * len(words.text):
+            words = replace(words, text=shown)
         return self._made(capture, words, mime="application/pdf" if mime in PDF_MIMES else mime, size_bytes=len(data)) if words else None
 
     def _words(self, capture: Capture, head: HttpHead | None, data: bytes, mime: str) -> HtmlWords | None:

@@ -147,6 +147,11 @@ class Board:
         """Address, code, place and detail of each answer that is cut, false or not what its record says."""
         yield from self._database.execute("SELECT DISTINCT url, code, place, detail FROM observed ORDER BY url")
 
+    def iter_noted(self, start: str) -> Iterator[tuple[str, str]]:
+        """Addresses whose log line has an annotation that starts so, with the rest of it."""
+        for url, note in self._database.execute("SELECT url, note FROM visits WHERE instr(note, ?) ORDER BY url", (start,)):
+            yield from ((url, each.removeprefix(start)) for each in note.split(",") if each.startswith(start))
+
     def iter_redirecting(self) -> Iterator[str]:
         yield from (row[0] for row in self._database.execute("SELECT url FROM visits WHERE status BETWEEN 300 AND 399 AND status <> 304"))
 

@@ -5,7 +5,7 @@ Order: containers and log are laid out on a `Board`, then each question is asked
 2. was something left waiting?
 3. which parts (images, styles, scripts, media) do kept pages show that are absent, and why?
 4. which of the site's own links lead to an error, which redirects in a circle?
-5. which answers are not whole, not what their record says, or not the page that was asked for?
+5. which answers are not whole, not what their record says, not the page that was asked for, or not seen in the browser?
 6. what is new, gone or changed since the harvest before, and is it as large as the ones before (`compare`)?
 7. which neighbouring hosts were left out, and which addresses look like a trap?
 
@@ -30,6 +30,8 @@ from webdepot.url import domain_of, host_of
 MOST_REDIRECTS = 10
 MOST_LISTED = 1000
 """So many addresses are named of one kind that can be without number; the counts have them all."""
+UNSEEN = "browserFailed:"
+"""Annotation of the crawl log: the page could not be seen in the browser."""
 LONG_SEGMENTS = 12
 LONG_LETTERS = 500
 _ROBOTS, _SCOPE, _LIMIT = Failure.ROBOTS.status, Failure.SCOPE.status, Failure.LIMIT.status
@@ -83,6 +85,8 @@ def check(traces: HarvestTraces) -> Iterator[Finding]:
         yield from _check_loops(board)
         for url, code, place, detail in board.iter_observed():
             yield finding(code, subject=url, place=place, detail=detail)
+        for url, why in board.iter_noted(UNSEEN):
+            yield finding("browser-failed", subject=url, detail=why)
         yield from _check_changes(board, traces)
         if traces.profile is not None:
             yield from compare.against(traces.profile, traces.earlier, subject=traces.harvest)

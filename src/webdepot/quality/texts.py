@@ -52,6 +52,7 @@ TEXTS: Mapping[str, Text] = {
     "soft-missing": Text(_WARNING, "The page answers 200 but says that it does not exist: “{detail}”.", Action.EXCLUDE),
     "page-login": Text(_WARNING, "A form to sign in stands where a page should be: “{detail}”.", Action.IGNORE),
     "page-riddle": Text(_WARNING, "A riddle against robots stands where a page should be: “{detail}”.", Action.PATCH),
+    "browser-failed": Text(_WARNING, "It was not seen whole in the browser ({detail}); it is kept as the server sent it.", Action.PATCH),
     "since-before": Text(_NOTE, "Since {before}: {new} new, {gone} gone, {changed} changed, {same} the same.", Action.NONE),
     "file-new": Text(_NOTE, "It was not there last time.", Action.NONE),
     "file-gone": Text(_NOTE, "It was there last time and is not now.", Action.IGNORE),
@@ -79,7 +80,7 @@ def finding(code: str, *, subject: str, place: str = "", **facts: object) -> Fin
 PATCHED = frozenset(
     f"quality.{code}"
     for code in ("part-never-tried", "part-error", "part-unreachable", "part-over-limit", "link-server-error", "link-unreachable",
-                 "body-truncated", "digest-differs", "page-riddle")
+                 "body-truncated", "digest-differs", "page-riddle", "browser-failed")
 )  # fmt: skip
 """Findings about something that another try may bring."""
 

@@ -91,6 +91,8 @@ def take_in(archive: Archive, harvest: Harvest, *, deposit: bool, index: bool = 
     Without `index` it stays unseen: it waits for a reviewer.
     """
     formats = ingesting.identify(archive, harvest, watch=watch)
+    if harvest.counts.get("screenshots"):
+        ingesting.note_screenshots(archive, harvest)
     checked = ingesting.check(archive, harvest, watch=watch)
     package = keeping.find_package(archive, harvest.id)
     if package is None and deposit and harvest.state is HarvestState.FINISHED:

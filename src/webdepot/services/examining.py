@@ -19,10 +19,11 @@ from webdepot import digest
 from webdepot.archive import DATABASE_NAME, Archive
 from webdepot.container import shelf
 from webdepot.depot import holdings, package
-from webdepot.errors import WebdepotError
-from webdepot.harvest import runs
+from webdepot.errors import ConfigError, WebdepotError
+from webdepot.harvest import browser_start, runs
 from webdepot.model import Container, ContainerState, HarvestState
-from webdepot.services import harvesting
+from webdepot.services import harvest_options, harvesting, profiling
+from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 LOW_DISK_BYTES = 2_000_000_000
@@ -46,7 +47,7 @@ def examine(home: Path, *, deep: bool = False, mend: bool = False, agent: str = 
         with Archive.open(home, agent=agent) as archive:
             if mend:
                 checks += _mended(archive, watch)
-            for check in (_configuration, _home, _disk, _database, _harvests, _containers, _depot, _captures, _texts):
+            for check in (_configuration, _browser, _home, _disk, _database, _harvests, _containers, _depot, _captures, _texts):
                 checks.append(check(archive))
             if deep:
                 checks.append(_checksums(archive, watch))
@@ -70,6 +71,29 @@ def _browser_files() -> Check:
 def _configuration(archive: Archive) -> Check:
     set_keys = [setting.name for setting in configuration.iter_settings(archive.config) if setting.source != "default"]
     return Check(name="configuration", state="ok", message=f"read; {len(set_keys)} keys differ from their defaults")
+
+
+def _browser(archive: Archive) -> Check:
+    """What opens pages for a harvest; needed only where the configuration or a profile says so."""
+    given = archive.config.harvest
+    wanting = _wanting_browser(archive)
+    try:
+        program = browser_start.get_program(given.browser, sandbox=given.browser_sandbox)
+    except ConfigError as error:
+        if wanting:
+            return Check(name="browser", state="error", message=f"{wanting} opens pages in one", remedy=str(error))
+        return Check(name="browser", state="ok", message=f"pages can only be fetched plainly. {error}")
+    return Check(name="browser", state="ok", message=f"pages can be opened in {program}")
+
+
+def _wanting_browser(archive: Archive) -> str:
+    """The first that asks for a browser; empty when nothing does."""
+    if harvest_options.wants_browser(HarvestOptions.from_config(archive.config)):
+        return "[harvest] fetch"
+    for profile in profiling.every(archive)[0]:
+        if harvest_options.wants_browser(profiling.options_of(archive, profile.name)):
+            return f"profile {profile.name}"
+    return ""
 
 
 def _home(archive: Archive) -> Check:

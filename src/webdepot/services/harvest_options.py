@@ -12,13 +12,15 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from webdepot.archive import Archive
 from webdepot.errors import InputError
-from webdepot.harvest import login, rules
+from webdepot.harvest import browser_start, login, rules
 from webdepot.harvest.addresses import Router
 from webdepot.harvest.fetch_http import HostAccess
+from webdepot.harvest.fetching import Fetching, Pictures
 from webdepot.harvest.host_rules import HostRules
 from webdepot.harvest.links import LinkLimits
 from webdepot.harvest.politeness import Manners
@@ -52,6 +54,10 @@ class HarvestOptions:
     """Why robots.txt is not obeyed, where it is not."""
     nofollow: str = "all"
     guess: bool = False
+    fetch: str = Fetching.PLAIN.value
+    screenshots: str = Pictures.SEEDS.value
+    behaviours: tuple[str, ...] = ("scroll", "play")
+    page_time_s: float = 60.0
     reject: tuple[str, ...] = ()
     limit_pages: int = 0
     limit_bytes: int = 0
@@ -87,6 +93,10 @@ class HarvestOptions:
             robots_reason=given.robots_reason,
             nofollow=given.nofollow,
             guess=given.guess,
+            fetch=given.fetch,
+            screenshots=given.screenshots,
+            behaviours=given.behaviours,
+            page_time_s=given.page_time_s,
             limit_pages=given.limit_pages,
             limit_bytes=given.limit_bytes,
             limit_time_s=given.limit_time_s,
@@ -177,7 +187,22 @@ def settings_of(
         checkpoint_s=archive.config.container.checkpoint_s,
         links=LinkLimits(guess=options.guess, agent=product_token(agent)),
         of_host=_of_host(archive.config, options),
+        fetch=Fetching(options.fetch),
+        screenshots=Pictures(options.screenshots),
+        behaviours=frozenset(options.behaviours),
+        page_time_s=options.page_time_s,
     )
+
+
+def wants_browser(options: HarvestOptions) -> bool:
+    """May a page of the harvest be opened in a browser?"""
+    return any(way != Fetching.PLAIN for way in (options.fetch, *(told.get("fetch", Fetching.PLAIN) for told in options.hosts.values())))
+
+
+def browser_of(config: Config, options: HarvestOptions) -> Path | None:
+    """The browser to open its pages in; None where it needs none. ConfigError when it needs one and there is none."""
+    given = config.harvest
+    return browser_start.get_program(given.browser, sandbox=given.browser_sandbox) if wants_browser(options) else None
 
 
 def _manners(config: Config, delay_s: float) -> Manners:
@@ -206,6 +231,7 @@ def _of_host(config: Config, options: HarvestOptions) -> Callable[[str], HostSet
             limit_pages=told.get("limit_pages", options.limit_host_pages),
             limit_bytes=told.get("limit_bytes", options.limit_host_bytes),
             bytes_per_s=told.get("bytes_per_s", config.harvest.host_bytes_per_s),
+            fetch=Fetching(told["fetch"]) if "fetch" in told else None,
         )
 
     return of_host

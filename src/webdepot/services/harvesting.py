@@ -34,6 +34,7 @@ from webdepot.container.writer import ContainerWriter, Sealed
 from webdepot.errors import Conflict, InputError, NoSpace, RemoteError
 from webdepot.harvest import crawl, live, log, runs
 from webdepot.harvest.addresses import Router
+from webdepot.harvest.browser import Browser
 from webdepot.harvest.control import Orders
 from webdepot.harvest.cookies import CookieJar
 from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
@@ -63,6 +64,7 @@ def start_or_resume(archive: Archive, typed: Sequence[str], options: HarvestOpti
     if not typed:
         raise InputError("Name at least one address, like https://www.example.org/")
     seeds = tuple(dict.fromkeys(map(from_typed, typed)))
+    harvest_options.browser_of(archive.config, options)
     target = selecting.nominate(archive, seeds, collection=options.collection)
     selecting.admit(archive, target, [selecting.operators_decision(archive)])
     with archive.database.transaction() as connection:
@@ -111,6 +113,7 @@ def listed(archive: Archive, asked: runs.ListFilter) -> runs.Listed:
 def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harvest:
     """Run it to its end, or until it is told to stop (then it can be run again). RemoteError when nothing came at all."""
     selecting.refuse_if_refused(archive, harvest.target)
+    harvest_options.browser_of(archive.config, harvest_options.from_kept(harvest.settings))
     with locked(folder_of(archive, harvest)):
         recover(archive, harvest)
         with archive.database.transaction() as connection:
@@ -313,6 +316,8 @@ async def _run_crawl_with(
         access=harvest_options.access_of(archive, options),
         cookies=CookieJar() if given.cookies else None,
     )
+    program = harvest_options.browser_of(archive.config, options)
+    browser = Browser(program, sandbox=given.browser_sandbox, tabs=given.browser_tabs, agent=agent) if program is not None else None
     shared = SharedServers(archive.harvests_folder / "servers")
     stop = _stop_on_signals()
     folder = folder_of(archive, harvest)
@@ -353,8 +358,11 @@ async def _run_crawl_with(
             changed=settings,
             shared=shared,
             peers=others,
+            browser=browser,
         )
     finally:
+        if browser is not None:
+            await browser.close()
         if others is not None:
             others.close()
         shared.close()

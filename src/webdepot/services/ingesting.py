@@ -37,10 +37,11 @@ from webdepot.model import (
     Verdict,
 )
 from webdepot.provenance import Event, Outcome, append, difference
-from webdepot.quality import checks, records
+from webdepot.quality import checks, records, screenshots
 from webdepot.quality import verdict as judging
 from webdepot.quality.checks import HarvestTraces
 from webdepot.quality.compare import Profile
+from webdepot.quality.screenshots import Screenshot
 from webdepot.quality.texts import Action
 from webdepot.quality.verdict import FALSE_PAGES, VerdictLimits
 from webdepot.services import harvesting
@@ -103,6 +104,16 @@ def _check_now(archive: Archive, harvest: Harvest, found: Path, watch: Watch) ->
         verdict = judging.of(counts, documents, limits=_limits(archive))
         records.judge(connection, harvest.id, verdict, at=archive.clock())
         append(connection, _checked_event(archive, harvest, verdict, counts))
+
+
+def note_screenshots(archive: Archive, harvest: Harvest) -> None:
+    """Where screenshots stand in the containers, for review and comparison."""
+    found: list[Screenshot] = []
+    for container in _containers(archive, harvest):
+        with archive.open_container(container.name) as stream:
+            found += screenshots.iter_in(stream, container.name)
+    with archive.database.transaction() as connection:
+        screenshots.replace(connection, harvest.id, found)
 
 
 def _checked_event(archive: Archive, harvest: Harvest, verdict: Verdict, counts: Mapping[str, int]) -> Event:

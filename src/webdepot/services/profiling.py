@@ -14,6 +14,7 @@ from webdepot.errors import InputError, NotFound, WebdepotError
 from webdepot.harvest import profile as profiles
 from webdepot.harvest import runs
 from webdepot.harvest.addresses import Router
+from webdepot.harvest.fetching import Fetching
 from webdepot.harvest.judge import Judge
 from webdepot.harvest.profile import Profile
 from webdepot.harvest.scope import Step
@@ -80,6 +81,15 @@ def save(archive: Archive, name: str, text: str, *, agent: str = "") -> Profile:
         event = Event(at=archive.clock(), agent=agent or archive.agent, action="saved", subject_kind="profile", subject=name, detail=detail)
         append(connection, event)
     return saved
+
+
+def with_fetch(text: str, way: str) -> str:
+    """The text of a profile with how pages are fetched, as a form has it chosen; unchanged for an empty choice."""
+    if not way:
+        return text
+    if way not in set(Fetching):
+        raise InputError(f"{way!r} is no way to fetch pages: {', '.join(Fetching)}.")
+    return profiles.with_key(text, "fetch", way)
 
 
 def options_of(archive: Archive, name: str) -> HarvestOptions:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from webdepot.archive import Archive
-from webdepot.container import shelf
 from webdepot.container.reader import read_record
 from webdepot.errors import InputError, NotFound, NotPermitted
 from webdepot.formats import report
@@ -44,7 +43,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "links": ("link-broken", "link-server-error", "link-unreachable", "link-robots", "redirect-loop"),
     "anomalies": (
         *("nothing-harvested", "seed-failed", "seed-never-tried", "queue-left", "count-differs", "size-differs", "duration-differs"),
-        *("types-differ", "soft-missing", "page-login", "page-riddle", "digest-differs", "path-repeats", "path-long", "log-damaged"),
+        *("types-differ", "soft-missing", "page-login", "page-riddle", "browser-failed", "digest-differs"),
+        *("path-repeats", "path-long", "log-damaged"),
     ),
     "difference": ("file-new", "file-gone", "file-changed", "since-before", "sub-domain"),
 }
@@ -163,20 +163,8 @@ def picture(archive: Archive, number: int) -> tuple[str, bytes]:
 def examine(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Checked:
     """Identify and check; what was done before is not done again."""
     ingesting.identify(archive, harvest, watch=watch)
-    _find_pictures(archive, harvest)
+    ingesting.note_screenshots(archive, harvest)
     return ingesting.check(archive, harvest, watch=watch)
-
-
-def _find_pictures(archive: Archive, harvest: Harvest) -> None:
-    """Note where screenshots stand in the containers, for the page of review."""
-    with archive.database.reading() as connection:
-        names = [container.name for container in shelf.of_harvest(connection, harvest.id)]
-    found: list[Screenshot] = []
-    for name in names:
-        with archive.open_container(name) as stream:
-            found += screenshots.iter_in(stream, name)
-    with archive.database.transaction() as connection:
-        screenshots.replace(connection, harvest.id, found)
 
 
 def settle(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Verdict:

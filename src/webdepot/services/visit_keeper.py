@@ -12,6 +12,7 @@ from webdepot.container import records, revisit
 from webdepot.container.records import NewRecord, about_visit, from_visit, payload_digest
 from webdepot.container.writer import ContainerWriter
 from webdepot.harvest.crawl import Kept
+from webdepot.harvest.kept import Attached
 from webdepot.model import Visit
 from webdepot.ports import CaptureIndex, Frontier
 from webdepot.times import to_timestamp
@@ -26,6 +27,7 @@ class ContainerKeeper:
         self._frontier = frontier
         self._held: dict[int, list[NewRecord]] = {}
         """Records of visits that are being kept, by their identity; `annotate` writes them with its own, in one go."""
+        self._attached: dict[int, list[NewRecord]] = {}
         self._look_ups: dict[str, NewRecord] = {}
 
     def keep(self, visit: Visit) -> Kept:
@@ -39,10 +41,17 @@ class ContainerKeeper:
             revisit.remember_in_harvest(visit, payload, self._frontier.remember)
         return Kept(digest=payload, size_bytes=visit.body_bytes, duplicate=earlier is not None, repeated=repeated)
 
+    def attach(self, visit: Visit, attached: Sequence[Attached]) -> None:
+        """Pictures and texts of a page, as `resource` records (ISO 28500, 6.4) under the names that browsertrix gives them."""
+        self._attached[id(visit)] = [
+            records.resource(each.url, visit.at, each.mime, BytesIO(each.data), len(each.data)) for each in attached
+        ]
+
     def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
         held = self._held.pop(id(visit), [])
         answer = held[-1].id if held else ""
-        group = [*held, about_visit(visit, outlinks, concurrent_to=answer)]
+        # What was seen of a page stands before it: whoever reads on has its words when the page comes.
+        group = [*self._attached.pop(id(visit), ()), *held, about_visit(visit, outlinks, concurrent_to=answer)]
         if self._look_ups:
             group = [*self._look_ups.values(), *group]
             self._look_ups = {}

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.errors import ConfigError, InputError, NotFound, WebdepotError
+from webdepot.harvest.fetching import Fetching
 from webdepot.harvest.profile import HOST_KEYS, KEYS
 from webdepot.harvest.rules import CONDITIONS
 from webdepot.services import profiling
@@ -73,6 +74,7 @@ def _saved(request: Request, form: Mapping[str, str]) -> Response:
     archive, name, person = site_of(request).archive, request.path_params["name"], person_of(request)
     text = form.get("text", "").replace("\r\n", "\n")
     try:
+        text = profiling.with_fetch(text, form.get("fetch", ""))
         profiling.save(archive, name, text, agent=person.name if person else "")
     except (ConfigError, InputError) as error:
         return _page(request, name, text, None, str(error), status=400)
@@ -92,6 +94,7 @@ def _page(request: Request, name: str, text: str, profile: object, problem: str,
         conditions=CONDITIONS,
         keys=KEYS,
         host_keys=HOST_KEYS,
+        ways=list(Fetching),
     )
 
 

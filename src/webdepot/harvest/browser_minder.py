@@ -1,0 +1,89 @@
+"""A small process that holds a browser on its lead: `python -I -S browser_minder.py FOLDER COMMANDS ANSWERS LIFE PROGRAM OPTION...`
+
+1. It takes itself, and so the browser, out of the network where the system lets it: a namespace with no interface that is up.
+2. It starts the program with the two ends of the protocol as its files 3 and 4.
+3. It waits until the program ends, or until nobody holds the other end of LIFE any more: whoever started it is dead, however it died.
+4. It ends the program and everything that program has started, and removes FOLDER.
+
+It runs by itself, without our packages: it is loaded for each start of a browser.
+"""
+
+import ctypes
+import os
+import select
+import shutil
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+_NEW_NET, _NEW_USER = 0x40000000, 0x10000000
+_SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
+_COMMANDS, _ANSWERS = 3, 4
+_HIGH = 100
+"""File numbers from here on are in nobody's way."""
+
+
+def main(arguments: list[str]) -> None:
+    folder, commands, answers, life = Path(arguments[0]), *map(int, arguments[1:4])
+    command = arguments[4:]
+    library = ctypes.CDLL(None, use_errno=True)
+    library.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
+    _leave_network(library)
+    child = os.fork()
+    if not child:
+        _become(library, commands, answers, command)
+    os.close(commands)
+    os.close(answers)
+    watched = os.pidfd_open(child)
+    select.select([watched, life], [], [])
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    _bury_all()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _leave_network(library: ctypes.CDLL) -> None:
+    """Best effort: where the system forbids it, the browser's own options must do."""
+    user, group = os.getuid(), os.getgid()
+    if user == 0:
+        library.unshare(_NEW_NET)
+    elif library.unshare(_NEW_USER | _NEW_NET) == 0:
+        with suppress(OSError):
+            Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
+            Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
+            Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
+
+
+def _become(library: ctypes.CDLL, commands: int, answers: int, command: list[str]) -> None:
+    """In the child: the program, in a process group of its own, dying with its minder."""
+    os.setsid()
+    library.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    # Through high numbers first: the ones given may be 3 and 4 the other way round.
+    os.dup2(commands, _HIGH)
+    os.dup2(answers, _HIGH + 1)
+    os.dup2(_HIGH, _COMMANDS)
+    os.dup2(_HIGH + 1, _ANSWERS)
+    os.closerange(_ANSWERS + 1, _HIGH + 2)
+    try:
+        os.execv(command[0], command)  # noqa: S606 - the operator's program, no shell
+    finally:
+        os._exit(127)
+
+
+def _bury_all() -> None:
+    """End what the program left behind: orphans come to us."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    while True:
+        with suppress(OSError):
+            for number in children.read_text(encoding="ascii").split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(number), signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,352 @@
+"""Pages opened in a real Chromium: what scripts ask for is asked by us, kept, judged by the same rules; nothing else leaves the machine.
+
+One crawl over one site of many kinds of pages; each test looks at one of them. Addresses that scripts use are put together there, so that
+nothing but a browser finds them.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from harvest_crawl import FileKeeper, kept, lines, run
+from harvest_site import Asked, Site
+
+from conftest import running_site
+from webdepot.errors import ConfigError
+from webdepot.harvest import browser_start
+from webdepot.harvest.browser import Browser
+from webdepot.harvest.crawl import CrawlResult
+from webdepot.harvest.devtools import Wire
+from webdepot.harvest.fetching import Fetching, Pictures
+from webdepot.harvest.result import HostSettings
+from webdepot.harvest.scope import Kind
+
+pytestmark = pytest.mark.browser
+CHROMIUM = Path("/usr/bin/chromium")
+HOST = "http://www.site.example"
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000" "1f15c4890000000d49444154789c63f8cfc0f01f0005000"
+    "1ff89993d1d0000000049454e44ae426082"
+)  # fmt: skip
+OTHER = "http://other.site.example"
+MANY = (
+    "document.body.insertAdjacentHTML('beforeend', `<a href=/fr${'om'}-script>x</a><img src=/pi${'c.p'}ng>`)",
+    "fetch('/da' + 'ta.json').then(r => r.json()).then(j => link('fr' + 'om-' + j.a))",
+    "fetch('http://api.example/da' + 'ta', {headers: {'X-Asked-By': 'a script'}}).then(r => r.text()).then(t => link('fr' + 'om-' + t))",
+    "fetch('/po' + 'sted', {method: 'POST', body: 'x'})",
+    "fetch('http://api.example/po' + 'sted', {method: 'PUT', body: 'x'})",
+    "navigator.sendBeacon('/bea' + 'con', 'x')",
+    "fetch('/pri' + 'vate/x')",
+    "fetch('http://127.0.0.1:{port}/in' + 'tranet')",
+    "new Image().src = 'http://10.1.2.3/in' + 'tranet'",
+    "new WebSocket('ws://' + location.host + '/so' + 'cket')",
+    "new EventSource('/str' + 'eam')",
+    "new Worker('/wor' + 'ker.js')",
+    "document.body.insertAdjacentHTML('beforeend', `<iframe src=/fra${'me.h'}tml></iframe>`)",
+    "document.body.appendChild(document.createElement('div')).attachShadow({mode: 'open'}).innerHTML = `<a href=/in-sha${'dow'}>a</a>`",
+    "new Image().src = '/re' + 'direct.png'",
+    "alert('stop'); link('after-al' + 'ert')",
+)
+PAGES = {
+    "/": "<h1>Site</h1>",
+    "/many": "<body><script>function link(to) { document.body.insertAdjacentHTML('beforeend', `<a href=/${to}>x</a>`) }</script>"
+    + "".join(f"<script>{one}</script>" for one in MANY),
+    "/tall": "<p style='height:4000px'>tall</p><img id=i loading=lazy><script>i.src = '/la' + 'zy.png';"
+    " onscroll = () => fetch('/on-scr' + 'oll')</script>",
+    "/moves": "<script>location = '/mo' + 'ved'</script>",
+    "/opens": "<b id=b></b><script>window.open('/op' + 'ened'); b.onclick = () => location = ['', 'cli', 'cked'].join('/')</script>",
+}
+FOUND = ("/from-script", "/from-data", "/from-elsewhere", "/moved", "/opened", "/in-frame", "/cli/cked", "/in-shadow", "/after-alert")
+OTHER_PAGES = {
+    "/endless": "<script>let n = 0; setInterval(() => fetch('/ti' + 'ck?' + n++), 30)</script>",
+    "/hangs": "<p>hangs</p><script>while (true);</script><img src=/part-of-hangs.png>",
+}
+
+
+@dataclass
+class Harvested:
+    site: Site
+    folder: Path
+    result: CrawlResult
+    attached: dict[str, bytes]
+    outlinks: dict[str, list[tuple[str, str]]]
+
+    def asked(self, path: str) -> int:
+        return sum(asked.target == path for asked in self.site.log)
+
+    def line(self, path: str) -> dict[str, object]:
+        url = path if path.startswith("http") else f"{HOST}{path}"
+        (found,) = [line for line in lines(self.folder) if line["url"] == url]
+        return found
+
+
+def _fill(site: Site) -> None:
+    links = "".join(f"<a href={path}>x</a>" for path in PAGES) + "".join(f"<a href={OTHER}{path}>x</a>" for path in OTHER_PAGES)
+    for path, body in {**PAGES, **OTHER_PAGES}.items():
+        html = f"<link rel=stylesheet href=/all.css>{body.replace('{port}', str(site.port))}"
+        site.page(path, html + links if path == "/" else html)
+    site.page("/robots.txt", "User-agent: *\nDisallow: /private/\n", mime="text/plain")
+    site.page("/all.css", "h1 {color: green}", mime="text/css")
+    site.page("/data.json", '{"a": "data"}', mime="application/json")
+    site.page("/worker.js", "fetch('/of-wor' + 'ker.json')", mime="text/javascript")
+    site.page("/frame.html", "<body><script>document.body.innerHTML = `<a href=/in-fr${'ame'}>a</a>`</script>")
+    site.page("/redirect.png", "", status="302 Found", Location="/arrived.png")
+    for path in ("/pic.png", "/lazy.png", "/part-of-hangs.png", "/arrived.png"):
+        site.page(path, PNG, mime="image/png")
+    for path in FOUND:
+        site.page(path, path, mime="text/plain")
+    for path in ("/on-scroll", "/of-worker.json", "/posted", "/beacon", "/intranet"):
+        site.page(path, "{}", mime="application/json")
+    site.page("api.example/data", "elsewhere", mime="text/plain", Access_Control_Allow_Origin="*")
+    site.page("api.example/robots.txt", "", mime="text/plain")
+    site.page("app.example/", "<div id=root></div><script>document.body.append('Full of words'); fetch('/of-a' + 'pp')</script>")
+    site.page("app.example/of-app", "{}", mime="application/json")
+    site.page("plain.example/", "<p>Plain</p><script>fetch('/of-pl' + 'ain')</script>")
+    site.page("full.example/", f"<p>{'Many words. ' * 60}</p><script>fetch('/of-fu' + 'll')</script>")
+
+    site.fallback = lambda asked: b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" if asked.path == "/tick" else None
+
+
+def _renderers() -> list[int]:
+    """Processes of tabs that this very process has started, by way of a minder."""
+    parents, commands = {}, {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                commands[int(entry.name)] = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+    ours, grown = {os.getpid()}, 0
+    while grown != len(ours):
+        grown = len(ours)
+        ours |= {number for number, parent in parents.items() if parent in ours}
+    return [number for number in ours if b"--type=renderer" in commands.get(number, b"")]
+
+
+@pytest.fixture(scope="module")
+def harvested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harvested]:
+    folder = tmp_path_factory.mktemp("browser")
+    keepers: list[FileKeeper] = []
+
+    def keeper(where: Path, marks: dict[str, int]) -> FileKeeper:
+        keepers.append(FileKeeper(where, marks))
+        return keepers[0]
+
+    ways = {"plain.example": Fetching.PLAIN, "app.example": Fetching.WHEN_EMPTY, "full.example": Fetching.WHEN_EMPTY}
+    with running_site() as site:
+        _fill(site)
+        hosts = ["www.site.example", "other.site.example", "api.example", *ways]
+        result = run(
+            folder,
+            [f"{HOST}/", *(f"http://{host}/" for host in ways)],
+            connect_to=dict.fromkeys(hosts, f"127.0.0.1:{site.port}"),
+            allow_private=False,
+            keeper_of=keeper,
+            browser=lambda: Browser(CHROMIUM, sandbox=False, tabs=2, agent="Webdepot/1 (test)"),
+            fetch=Fetching.BROWSER,
+            screenshots=Pictures.SEEDS,
+            behaviours=frozenset({"scroll", "play", "click"}),
+            page_time_s=2.0,
+            scope=Kind.DOMAIN,
+            of_host=lambda host: HostSettings(fetch=ways.get(host)),
+        )
+        yield Harvested(site, folder, result, keepers[0].attached, keepers[0].outlinks)
+
+
+PARTS = (
+    "/pic.png",
+    "/data.json",
+    "/lazy.png",
+    "/on-scroll",
+    "/worker.js",
+    "/of-worker.json",
+    "/frame.html",
+    "/redirect.png",
+    "/arrived.png",
+)
+
+
+@pytest.mark.parametrize("path", [*FOUND, *PARTS])
+def test_what_only_a_browser_finds_is_asked_once_and_kept(harvested: Harvested, path: str):
+    assert harvested.asked(path) == 1
+    assert kept(harvested.folder).count(f"{HOST}{path}") == 1
+
+
+def test_what_servers_saw_is_what_was_kept(harvested: Harvested):
+    """Nothing reaches a server unrecorded; but for the one question for a page that cannot be there."""
+    probes = {line["url"] for line in lines(harvested.folder) if "soft404Probe" in str(line["note"])}
+    seen = {f"http://{asked.host}{asked.target}" for asked in harvested.site.log}
+    assert seen - probes == set(kept(harvested.folder))
+
+
+def test_a_part_of_all_pages_is_asked_once(harvested: Harvested):
+    assert harvested.asked("/all.css") == 2, "once at each host"
+    assert len([asked for asked in harvested.site.log if asked.target == "/robots.txt" and asked.host == "www.site.example"]) == 1
+
+
+def test_parts_are_parts_of_their_page(harvested: Harvested):
+    data = harvested.line("/data.json")
+    assert (data["via"], data["path"], data["note"]) == (f"{HOST}/many", "LE", "browser")
+    assert harvested.line("/arrived.png")["path"] == "LER" and harvested.line("/arrived.png")["via"] == f"{HOST}/redirect.png"
+    assert harvested.line("/moved")["path"] == "LR"
+    assert (f"{HOST}/data.json", "E") in harvested.outlinks[f"{HOST}/many"]
+
+
+def test_nothing_is_sent(harvested: Harvested):
+    assert harvested.asked("/posted") == harvested.asked("/beacon") == 0
+    for address, method in ((f"{HOST}/posted", "POST"), ("http://api.example/posted", "PUT")):
+        line = harvested.line(address)
+        assert (line["status"], line["rule"]) == (-5000, "browser") and str(line["reason"]).startswith(f"{method} is not sent")
+
+
+def test_robots_txt_is_obeyed(harvested: Harvested):
+    assert harvested.asked("/private/x") == 0
+    assert harvested.line("/private/x")["status"] == -9998
+
+
+def test_no_private_address_is_reached(harvested: Harvested):
+    assert harvested.asked("/intranet") == 0
+    assert harvested.line(f"http://127.0.0.1:{harvested.site.port}/intranet")["status"] == -5001
+    assert harvested.line("http://10.1.2.3/intranet")["status"] == -5001
+
+
+def test_lines_that_stay_open_are_refused_and_counted(harvested: Harvested):
+    assert harvested.asked("/socket") == harvested.asked("/stream") == 0
+    assert harvested.line("/socket")["rule"] == harvested.line("/stream")["rule"] == "browser"
+
+
+def test_a_page_that_never_stops_ends(harvested: Harvested):
+    assert 0 < sum(asked.path == "/tick" for asked in harvested.site.log) <= 100
+    assert "browserFailed" not in str(harvested.line(f"{OTHER}/endless")["note"])
+
+
+def test_a_page_that_hangs_costs_only_its_sight(harvested: Harvested):
+    assert "browserFailed:it does not answer" in str(harvested.line(f"{OTHER}/hangs")["note"])
+    assert {f"{OTHER}/hangs", f"{OTHER}/part-of-hangs.png"} <= set(kept(harvested.folder))
+    assert harvested.result.end == "finished" and harvested.result.counts["unopened"] == 1
+
+
+def test_a_tab_that_crashes_costs_only_its_sight_and_limits_hold(site: Site, tmp_path: Path):
+    site.page("/", "<a href=/after>x</a><script>fetch('/ki' + 'll')</script>")
+    site.page("/after", "<script>for (let n = 0; n < 9; n++) fetch('/da' + 'ta?' + n)</script>")
+    site.fallback = lambda asked: b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" if asked.path == "/data" else None
+
+    async def kill(writer: asyncio.StreamWriter, asked: Asked) -> None:
+        for number in _renderers():
+            os.kill(number, signal.SIGKILL)
+        writer.close()
+
+    site.answers["/kill"] = kill
+    result = run(
+        tmp_path,
+        [f"{site.url}/"],
+        browser=lambda: Browser(CHROMIUM, sandbox=False, tabs=1, agent="Webdepot/1"),
+        fetch=Fetching.BROWSER,
+        page_time_s=2.0,
+        limit_pages=5,
+    )
+    (line,) = [line for line in lines(tmp_path) if line["url"] == f"{site.url}/"]
+    assert "browserFailed:its tab crashed" in str(line["note"])
+    assert (result.end, result.counts["fetched"], result.counts["unopened"], result.counts["opened"]) == ("limit of pages", 5, 1, 1)
+
+
+def test_scripts_send_their_own_headers_and_our_name(harvested: Harvested):
+    (asked,) = [asked for asked in harvested.site.log if asked.host == "api.example" and asked.path == "/data"]
+    head = asked.raw.decode().lower()
+    assert "x-asked-by: a script" in head and f"origin: {HOST}" in head and "user-agent: webdepot/1 (test)" in head
+    assert "cookie:" not in head and "range:" not in head
+
+
+def test_pictures_and_texts_of_seeds(harvested: Harvested):
+    pictures = {name for name in harvested.attached if name.startswith("urn:view:")}
+    assert pictures == {f"urn:view:{HOST}/", "urn:view:http://app.example/"}
+    assert all(harvested.attached[name].startswith(b"\x89PNG") for name in pictures)
+    assert harvested.attached["urn:text:http://app.example/"].decode().strip() == "Full of words"
+
+
+def test_a_host_may_be_plain_or_opened_where_its_pages_are_empty(harvested: Harvested):
+    assert harvested.asked("/of-app") == 1
+    assert harvested.asked("/of-plain") == harvested.asked("/of-full") == 0
+
+
+def test_nothing_of_the_browser_is_left(harvested: Harvested):
+    assert _renderers() == []
+
+
+def test_the_browser_itself_has_no_way_out(site: Site):
+    """Without our answers it reaches nothing, not even this machine."""
+    site.page("/", "<p>reached</p>")
+
+    async def main() -> object:
+        process = browser_start.start(CHROMIUM, sandbox=False)
+        wire = await Wire.open(process.commands, process.answers)
+        try:
+            made = await wire.call("Target.createTarget", {"url": "about:blank"})
+            session = (await wire.call("Target.attachToTarget", {"targetId": made["targetId"], "flatten": True}))["sessionId"]
+            return (await wire.call("Page.navigate", {"url": f"{site.url}/"}, session=session)).get("errorText")
+        finally:
+            wire.close()
+            process.end()
+
+    assert str(asyncio.run(main())).startswith("net::ERR_")
+    assert site.log == []
+
+
+KILLED = """
+import asyncio, os, sys
+from pathlib import Path
+from webdepot.harvest import browser_start
+from webdepot.harvest.devtools import Wire
+
+async def main():
+    process = browser_start.start(Path(sys.argv[1]), sandbox=False)
+    wire = await Wire.open(process.commands, process.answers)
+    await wire.call("Browser.getVersion")
+    print(process.folder, flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+def test_a_killed_harvester_leaves_no_browser():
+    harvester = subprocess.Popen([sys.executable, "-c", KILLED, str(CHROMIUM)], stdout=subprocess.PIPE, text=True)
+    assert harvester.stdout is not None
+    folder = harvester.stdout.readline().strip()
+    harvester.kill()
+    harvester.wait()
+    harvester.stdout.close()
+    until_s = time.monotonic() + 20
+    while (_running(folder) or Path(folder).exists()) and time.monotonic() < until_s:
+        time.sleep(0.05)
+    assert not _running(folder) and not Path(folder).exists()
+
+
+def _running(folder: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes().decode("utf-8", "replace")
+            except OSError:
+                continue
+            if folder in command:
+                found.append(command)
+    return found
+
+
+def test_no_browser_or_no_sandbox_is_told_in_words(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(ConfigError, match="apt install chromium"):
+        browser_start.get_program("no-such-browser", sandbox=True)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(ConfigError, match="browser_sandbox = false"):
+        browser_start.get_program(str(CHROMIUM), sandbox=True)
+    assert browser_start.get_program(str(CHROMIUM), sandbox=False) == CHROMIUM

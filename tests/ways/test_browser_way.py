@@ -1,0 +1,93 @@
+"""The way of a page that scripts make: harvested twice with a browser, reviewed, compared, and opened again as the browser saw it."""
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+from urllib.parse import urljoin
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import Browser, expect
+from warcio.archiveiterator import ArchiveIterator
+
+from webdepot.archive import Archive
+from webdepot.errors import ConfigError
+from webdepot.services import examining, founding, harvesting, reviewing
+from webdepot.services.harvest_options import HarvestOptions
+
+SCRIPT = """<div id=root></div><script>
+fetch('/ti' + 'des.json').then(answer => answer.json()).then(tides => {
+  root.innerHTML = `<h1>Tides of ${tides.harbour}</h1><a href="/hig${'h'}">High water</a><img src="/fla${'g.p'}ng">`;
+});
+</script>"""
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360f8cfc000000301010018dd8db00000000049454e44ae426082"
+)
+
+
+def tell(site, harbour: str) -> None:
+    site.page("/", "Harbour", SCRIPT)
+    site.pages["/tides.json"] = (200, {"Content-Type": "application/json"}, json.dumps({"harbour": harbour}).encode())
+    site.pages["/flag.png"] = (200, {"Content-Type": "image/png"}, PNG)
+    site.page("/high", "High water", "<p>At noon.</p>")
+
+
+@pytest.mark.browser
+def test_what_scripts_show_is_harvested_reviewed_compared_and_replayed(site, webdepot, serving, chromium: Browser, tmp_path: Path):
+    home = tmp_path / "home"
+    founding.found(home, settings="[harvest]\nbrowser_sandbox = false\n")
+    for harbour in ("Harlingen", "Delfzijl"):
+        tell(site, harbour)
+        options = ["--browser", "--allow-private", "--delay", "0", "--json"]
+        report = json.loads(webdepot("archive", site.url, *options).stdout)
+        assert report["state"] == "kept"
+    assert site.requests["/tides.json"] == site.requests["/high"] == 2, "once for each harvest"
+
+    found = [record for path in sorted(home.rglob("*.warc.gz")) for record in _records(path)]
+    assert found.count(("resource", f"urn:view:{site.url}/", "image/png")) == 2
+    assert found.count(("resource", f"urn:text:{site.url}/", "text/plain; charset=utf-8")) == 2
+
+    with Archive.open(home) as archive:
+        harvests = harvesting.latest(archive, 2)
+        assert [harvest.counts["screenshots"] for harvest in harvests] == [1, 1]
+        ((before, now),) = reviewing.pictures(archive, reviewing.dossier(archive, harvests[0].id))
+        assert before is not None and before.url == now.url == f"{site.url}/"
+        mime, picture = reviewing.picture(archive, now.id)
+        assert mime == "image/png" and picture.startswith(b"\x89PNG")
+
+    site.close()
+    at = serving()
+    with urlopen(f"{at['portal']}/compare?url={site.url}/&at=99991231") as answer:
+        there, text = answer.url, answer.read().decode()
+    (wiped,) = re.findall(r'class="over" src="([^"]+)"', text)
+    with urlopen(urljoin(there, unescape(wiped))) as answer:
+        assert answer.read() == picture
+
+    page = chromium.new_page()
+    page.goto(f"{at['portal']}/all/99991231/{site.url}/")
+    inside = page.frame_locator("iframe")
+    expect(inside.get_by_role("heading", name="Tides of Delfzijl")).to_be_visible(timeout=30_000)
+    expect(inside.get_by_role("link", name="High water")).to_be_visible()
+    assert inside.locator("img").evaluate("image => image.complete && image.naturalWidth") == 1
+    page.close()
+
+
+def _records(path: Path) -> list[tuple[str, str, str]]:
+    with path.open("rb") as stream:
+        return [
+            (record.rec_type, record.rec_headers["WARC-Target-URI"] or "", record.rec_headers["Content-Type"] or "")
+            for record in ArchiveIterator(stream)
+        ]
+
+
+def test_a_harvest_that_wants_a_browser_where_there_is_none_does_not_begin(home: Path):
+    (home / "webdepot.toml").write_text('[harvest]\nbrowser = "no-such-browser"\nfetch = "when-empty"\n')
+    with Archive.open(home) as archive:
+        with pytest.raises(ConfigError, match=r"no-such-browser.*apt install chromium"):
+            harvesting.start_or_resume(archive, ["http://127.0.0.1:9/"], HarvestOptions.from_config(archive.config))
+        assert harvesting.latest(archive, 5) == []
+    (found,) = [check for check in examining.examine(home) if check.name == "browser"]
+    assert found.state == "error" and "apt install chromium" in found.remedy
+    (home / "webdepot.toml").write_text('[harvest]\nbrowser = "no-such-browser"\n')
+    assert [check.state for check in examining.examine(home) if check.name == "browser"] == ["ok"], "nothing asks for one"
