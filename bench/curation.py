@@ -32,6 +32,10 @@ PAGES = {
     "targets, last page": "/targets?page=2000",
     "targets by state": "/targets?state=cleared&sort=since&order=down",
     "targets by words": "/targets?q=museum+9",
+    "targets by a rare word": "/targets?q=seum4711",
+    "targets, no match": "/targets?q=nothing+here",
+    "targets by state and words": "/targets?state=cleared&q=museum+9&sort=since&order=down",
+    "targets by words, last page": "/targets?q=museum+9&page=2000",
     "targets by collection": "/targets?collection=c7",
     "letters": "/letters",
     "letters by state": "/letters?state=sent",
@@ -69,6 +73,9 @@ PAGES = {
     "catalogue by keyword": "/catalogue?keyword=clocks",
     "catalogue by a rare keyword": "/catalogue?keyword=k4711",
     "catalogue by words": "/catalogue?words=museum+777",
+    "catalogue by two common words": "/catalogue?words=person+makers",
+    "catalogue by two words, few together": "/catalogue?words=person+k1",
+    "catalogue by two words, none together": "/catalogue?words=almanac+k4711",
     "catalogue, no match": "/catalogue?words=nothing+here",
 }
 OTHERS = {"dashboard": "/dashboard", "plan of a target": "/schedule/targets/77", "target": "/targets/77"}
@@ -133,10 +140,11 @@ def _fill_targets(connection: Connection, count: int) -> None:
     chosen = "CASE n % 10 " + " ".join(f"WHEN {number} THEN {state}" for number, state in enumerate(states)) + " END"
     run = connection.exec_driver_sql
     run(
-        f"""{_numbers(count)} INSERT INTO targets (id, key, name, seeds, collection, purpose, created_at, host, state, state_since)
+        f"""{_numbers(count)} INSERT INTO targets (id, key, name, seeds, collection, purpose, created_at, host, state, state_since,
+        words)
         SELECT n, '["org,museum' || n || ')/"]', 'Museum ' || (n * 7919 % {count}), '["https://museum' || n || '.example.org/"]',
-        'c' || (n % 50), 'heritage', {_moment("n * 5")}, 'museum' || n || '.example.org', {chosen}, {_moment("n * 3 % 500000")}
-        FROM numbers"""
+        'c' || (n % 50), 'heritage', {_moment("n * 5")}, 'museum' || n || '.example.org', {chosen}, {_moment("n * 3 % 500000")},
+        'museum ' || (n * 7919 % {count}) || ' museum' || n || '.example.org' FROM numbers"""
     )
     run(
         f"""{_numbers(count)} INSERT INTO target_seeds (target, key, url)

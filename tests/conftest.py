@@ -12,7 +12,7 @@ from hypothesis import settings
 from webdepot.archive import Archive
 from webdepot.services import founding
 
-pytest_plugins = ["s3_servers", "letters"]
+pytest_plugins = ["s3_servers", "letters", "postgres"]
 
 # A busy machine is no bug: no test fails because an example took long. The same examples every time, so that a change is judged by what
 # it changed; `pytest --hypothesis-profile=search` looks for new ones.

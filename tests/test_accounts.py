@@ -27,7 +27,7 @@ def test_sign_out_ends_the_session(archive):
     now = utc_now()
     accounts.add(archive.database, "anna", PASSWORD, [Role.READER], now)
     token = accounts.sign_in(archive.database, "anna", PASSWORD, now)
-    accounts.sign_out(archive.database, token)
+    accounts.sign_out(archive.database, token, now)
     assert accounts.find_session(archive.database, token, now) is None
 
 

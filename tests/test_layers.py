@@ -18,6 +18,7 @@ FOUNDATION = {
     "cdxj",
     "model",
     "url",
+    "words",
     "times",
     "digest",
     "errors",

@@ -149,7 +149,9 @@ def set_password(database: Database, name: str, password: str, *, now: datetime 
         connection.execute(update(people).where(people.c.id == row["id"]).values(password_hash=hashed))
         connection.execute(delete(sessions).where(sessions.c.person == row["id"]))
         if now is not None:
-            _note(connection, name, "password changed", now, by)
+            # Never the password, nor its hash: that there was one, and since when there is another.
+            had = {"password": "set" if row["password_hash"] else "none"}
+            _note(connection, name, "password changed", now, by, detail={"before": had, "after": {"password": "set anew", "sessions": 0}})
 
 
 def has_password(database: Database, name: str, password: str) -> bool:
@@ -177,8 +179,9 @@ def close(database: Database, name: str, now: datetime, *, by: str) -> None:
         _keep_an_administrator(connection, row, frozenset())
         connection.execute(update(people).where(people.c.id == row["id"]).values(closed_at=now))
         connection.execute(delete(sessions).where(sessions.c.person == row["id"]))
+        keys = [_told(_key(each)) for each in connection.execute(select(api_keys).where(api_keys.c.person == row["id"])).mappings()]
         connection.execute(delete(api_keys).where(api_keys.c.person == row["id"]))
-        _note(connection, name, "closed", now, by, detail=difference({"closed": False}, {"closed": True}))
+        _note(connection, name, "closed", now, by, detail=difference({"closed": False, "keys": keys}, {"closed": True, "keys": []}))
 
 
 def reopen(database: Database, name: str, now: datetime, *, by: str) -> None:
@@ -282,7 +285,8 @@ def _begin(database: Database, row: RowMapping, now: datetime, *, hours: int, de
         if instead_of:
             connection.execute(delete(sessions).where(sessions.c.token_hash == _token_hash(instead_of)))
         connection.execute(insert(sessions).values(token_hash=_token_hash(token), person=row["id"], **values))
-        _note(connection, row["name"], "signed in", now, row["name"])
+        detail = {"before": {}, "after": {"session": _token_hash(token)[:16], "address": address[:60]}}
+        _note(connection, row["name"], "signed in", now, row["name"], detail=detail)
     return token
 
 
@@ -338,9 +342,14 @@ def end_session(database: Database, name: str, session: str, now: datetime, *, b
         _note(connection, name, "sessions ended", now, by, detail={"before": {"sessions": ended}, "after": {"sessions": 0}})
 
 
-def sign_out(database: Database, token: str) -> None:
+def sign_out(database: Database, token: str, now: datetime) -> None:
+    hashed = _token_hash(token)
     with database.transaction() as connection:
-        connection.execute(delete(sessions).where(sessions.c.token_hash == _token_hash(token)))
+        chosen = select(people.c.name).join(sessions, sessions.c.person == people.c.id).where(sessions.c.token_hash == hashed)
+        name = connection.execute(chosen).scalar_one_or_none()
+        connection.execute(delete(sessions).where(sessions.c.token_hash == hashed))
+        if name is not None:
+            _note(connection, name, "signed out", now, name, detail={"before": {"session": hashed[:16]}, "after": {}})
 
 
 # --- keys for programs --------------------------------------------------------------------------------------------------
@@ -365,7 +374,7 @@ def make_key(
         values = {"label": label, "roles": _kept(asked), "created_at": now, "ends_at": now + timedelta(days=days) if days else None}
         made = connection.execute(insert(api_keys).values(person=row["id"], key_hash=_token_hash(text), **values).returning(api_keys))
         key = _key(made.mappings().one())
-        _note(connection, name, "key made", now, by or name, detail=difference({}, {"key": label, "roles": _kept(asked)}))
+        _note(connection, name, "key made", now, by or name, detail={"before": {}, "after": _told(key)})
     return key, text
 
 
@@ -397,14 +406,19 @@ def keys_of(database: Database, name: str) -> list[ApiKey]:
 def revoke_key(database: Database, name: str, key: int, now: datetime, *, by: str) -> None:
     with database.transaction() as connection:
         wanted = (api_keys.c.person == _row(connection, name)["id"], api_keys.c.id == key)
-        label = connection.execute(select(api_keys.c.label).where(*wanted)).scalar_one_or_none()
-        if label is None:
+        row = connection.execute(select(api_keys).where(*wanted)).mappings().one_or_none()
+        if row is None:
             raise NotFound(f"{name} has no key {key}.")
         connection.execute(delete(api_keys).where(*wanted))
-        _note(connection, name, "key revoked", now, by, detail=difference({"key": label}, {}))
+        _note(connection, name, "key revoked", now, by, detail={"before": _told(_key(row)), "after": {}})
 
 
 # --- parts --------------------------------------------------------------------------------------------------------------
+
+
+def _told(key: ApiKey) -> dict[str, object]:
+    """A key for the record: never its text nor its hash."""
+    return {"number": key.id, "key": key.label, "roles": _kept(key.roles), "ends_at": key.ends_at.isoformat() if key.ends_at else ""}
 
 
 def _key(row: RowMapping) -> ApiKey:

@@ -67,11 +67,12 @@ class Archive:
         message: str = "",
         outcome: Outcome = Outcome.SUCCESS,
         detail: Mapping[str, object] | None = None,
+        by: str = "",
     ) -> Event:
-        """What happens now, by whoever acts here; `provenance.append` keeps it."""
+        """What happens now, by whoever acts here unless `by` says who; `provenance.append` keeps it."""
         return Event(
             at=self.clock(),
-            agent=self.agent,
+            agent=by or self.agent,
             action=action,
             subject_kind=kind,
             subject=subject,

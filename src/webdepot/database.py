@@ -13,11 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Connection, Dialect, Engine, MetaData, String, TypeDecorator, create_engine, event, inspect
+from sqlalchemy import Connection, Dialect, Engine, MetaData, String, Text, TypeDecorator, create_engine, event, inspect
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 from webdepot.errors import Conflict, NoSpace, WebdepotError
+from webdepot.reasons import from_kept, to_kept
 from webdepot.times import from_iso
 
 if TYPE_CHECKING:
@@ -48,6 +49,19 @@ class Moment(TypeDecorator[datetime]):
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:
         return None if value is None else from_iso(value)
+
+
+class Said(TypeDecorator[str]):
+    """A text that may be a `Reason`: kept with its key and values, and a reason again when it is read."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        return None if value is None else to_kept(value)
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> str | None:
+        return None if value is None else from_kept(value)
 
 
 class Database:

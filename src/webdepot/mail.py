@@ -17,6 +17,7 @@ from email.policy import SMTP
 from email.utils import format_datetime, make_msgid
 
 from webdepot.errors import ConfigError, InputError, RemoteError
+from webdepot.reasons import said
 from webdepot.settings import MailConfig
 
 LONGEST_ADDRESS = 254
@@ -47,14 +48,16 @@ def checked_address(text: str) -> str:
     """A plain mail address `name@example.org`; InputError for anything else, and for what would break out of a header."""
     address = text.strip()
     if not address or len(address) > LONGEST_ADDRESS or not address.isprintable():
-        raise InputError(f"{address[:60]!r} is no mail address. Write it like name@example.org.")
+        raise InputError(said("no_mail_address", "{typed} is no mail address. Write it like name@example.org.", typed=repr(address[:60])))
     try:
         made = Address(addr_spec=address)
     except (MessageError, ValueError, IndexError) as error:
-        raise InputError(f"{address[:60]!r} is no mail address. Write it like name@example.org.") from error
+        raise InputError(
+            said("no_mail_address", "{typed} is no mail address. Write it like name@example.org.", typed=repr(address[:60]))
+        ) from error
     domain_ends = "." in made.domain.strip(".") or made.domain == "localhost"
     if not made.username or not domain_ends or made.addr_spec != address or any(char in address for char in " ,;<>()\"'\\"):
-        raise InputError(f"{address[:60]!r} is no mail address. Write it like name@example.org.")
+        raise InputError(said("no_mail_address", "{typed} is no mail address. Write it like name@example.org.", typed=repr(address[:60])))
     return address
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import JSON, Column, Connection, Index, Integer, RowMapping, Select, String, Table, Text, insert, select
+from sqlalchemy import JSON, Column, Connection, Index, Integer, RowMapping, Select, String, Table, insert, select
 
-from webdepot.database import Moment, metadata
+from webdepot.database import Moment, Said, metadata
 
 events = Table(
     "events",
@@ -22,7 +22,7 @@ events = Table(
     Column("subject_kind", String(30), nullable=False),
     Column("subject", String(500), nullable=False),
     Column("outcome", String(20), nullable=False),
-    Column("message", Text, nullable=False),
+    Column("message", Said, nullable=False),
     Column("detail", JSON, nullable=False),
     Index("ix_events_subject", "subject_kind", "subject", "id"),
     Index("ix_events_agent_id", "agent", "id"),

@@ -22,17 +22,21 @@ def read_cell(text: str) -> str:
     return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
 
 
-def lines(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> Iterator[str]:
+def lines(columns: Sequence[str], rows: Iterable[Mapping[str, object]], *, end: str = "\r\n") -> Iterator[str]:
     """The table line by line, with its head; streams."""
+    yield from written([columns], end=end)
+    yield from written(([given.get(column, "") for column in columns] for given in rows), end=end)
+
+
+def written(rows: Iterable[Sequence[object]], *, end: str = "\r\n") -> Iterator[str]:
+    """Rows as lines of CSV; the one place where CSV is written, heads and all."""
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow(columns)
-    yield buffer.getvalue()
-    for given in rows:
+    writer = csv.writer(buffer, lineterminator=end)
+    for row in rows:
+        writer.writerow([harmless(cell) for cell in row])
+        yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()
-        writer.writerow(harmless(given.get(column, "")) for column in columns)
-        yield buffer.getvalue()
 
 
 def _is_number(text: str) -> bool:

@@ -27,6 +27,7 @@ import ada_url
 from publicsuffixlist import PublicSuffixList
 
 from webdepot.errors import InputError
+from webdepot.reasons import said
 
 KEY_VERSION = 1
 LONGEST_URL = 65_536
@@ -91,7 +92,7 @@ def canonicalise(raw: str, base: str | None = None) -> Url:
     """The wire form of an absolute address, or of a reference seen on the page `base`; InputError when it has none."""
     found = find_canonical(raw, base)
     if found is None:
-        raise InputError(f"{raw[:200]!r} is no web address. Write it like https://www.example.org/")
+        raise InputError(said("no_web_address", "{typed} is no web address. Write it like https://www.example.org/", typed=repr(raw[:200])))
     return found
 
 
@@ -120,11 +121,13 @@ def from_typed(raw: str) -> Url:
 def _with_scheme(typed: str) -> str:
     text = typed.strip()
     if not text:
-        raise InputError("The address is empty. Write it like https://www.example.org/")
+        raise InputError(said("empty_address", "The address is empty. Write it like https://www.example.org/"))
     if not _SCHEME.match(text) or _HOST_AND_PORT.match(text):
         before, mark, _ = text.partition("://")
         if mark and not set(before) & set("/?#"):
-            raise InputError(f"{before[:50]!r} is no scheme. Write the address like https://www.example.org/")
+            raise InputError(
+                said("no_scheme", "{typed} is no scheme. Write the address like https://www.example.org/", typed=repr(before[:50]))
+            )
         return "http://" + text.lstrip("/")
     return text
 

@@ -1,9 +1,7 @@
 """Pages of exchange in a real browser: front pages, partners, OAI answers as pages; they fit screens and phones and keep nobody out."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from exchange_samples import portal
@@ -13,16 +11,13 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from test_unpacked import keep, write
 from test_uof_import import NAME, thesis
 
+from looks import PASSWORD, look_at, needs_axe, signed_in
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services import cataloguing, exchanging, founding, partnering, receiving, taking_over
 
 pytestmark = pytest.mark.browser
-AXE = Path(__file__).parents[1] / "web" / "vendor" / "axe.min.js"
-PICTURES = os.environ.get("WEBDEPOT_TEST_PICTURES", "")
-"""A folder for pictures of every page, to look at."""
-PASSWORD = "correct horse battery"
 
 
 @dataclass(frozen=True)
@@ -67,19 +62,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, depot: Depot) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, bypass_csp=True)
-    context.set_default_timeout(120_000)
-    made = context.new_page()
-    made.goto(f"{depot.url}/sign-in")
-    made.fill("input[name=name]", "anna")
-    made.fill("input[name=password]", PASSWORD)
-    made.press("input[name=password]", "Enter")
-    made.wait_for_url(lambda url: "sign-in" not in url)
-    yield made
-    context.close()
+    with signed_in(browser, depot.url, "anna") as made:
+        yield made
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
+@needs_axe
 def test_every_page_fits_and_keeps_nobody_out(page: Page, depot: Depot):
     paths = ["/partners", "/partners/p", f"/title/{depot.site}", f"/title/{depot.slice}", f"/title/{depot.thesis}"]
     paths += [
@@ -91,19 +78,8 @@ def test_every_page_fits_and_keeps_nobody_out(page: Page, depot: Depot):
         "/oai",
     ]
     paths.append(f"/oai?verb=GetRecord&metadataPrefix=oai_mets_lmer&identifier=oai:localhost.localdomain:{depot.slice}")
-    for number, path in enumerate(paths):
-        for width in (1280, 375):
-            page.set_viewport_size({"width": width, "height": 900})
-            answer = page.goto(depot.url + path)
-            assert answer is not None and answer.status == 200, path
-            if PICTURES:
-                page.screenshot(path=f"{PICTURES}/exchange-{number:02d}-{width}.png", full_page=True)
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
-        page.add_script_tag(path=AXE)
-        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        assert [
-            (each["id"], each["nodes"][0]["html"]) for each in found["violations"] if each["impact"] in ("serious", "critical")
-        ] == [], path
+    for path in paths:
+        look_at(page, depot.url, path)
 
 
 def test_from_the_urn_of_a_thesis_to_its_files(page: Page, depot: Depot):

@@ -1,10 +1,8 @@
 """Curation in the portal: public forms, the path of a site, letters, complaints, the catalogue; hostile words; axe and a phone."""
 
 import dataclasses
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -12,6 +10,7 @@ from museum import EDITIONS, NOW, PASSWORD, SITE, Answer, Served, Warc, ask, mak
 from playwright.sync_api import Page, sync_playwright
 
 from letters import LetterBox, box_running
+from looks import look_at, needs_axe, signed_in
 from webdepot import accounts
 from webdepot.access.policy import RuleAnswer
 from webdepot.accounts import Role
@@ -23,9 +22,6 @@ from webdepot.selection.states import TargetState
 from webdepot.services import answering, asking, enlisting, mailing, portraying, ruling, selecting
 from webdepot.services.answering import Ruling
 
-PICTURES = os.environ.get("WEBDEPOT_TEST_PICTURES", "")
-"""A folder for pictures of every page, to look at."""
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{7*7}}"
 HEAD = """<!doctype html><html lang="nl"><head><title>Klokken &lt;b&gt;museum</title>
 <meta name="author" content="J. Uurwerk"><meta name="keywords" content="klokken, uren; tijd">
@@ -224,12 +220,8 @@ def test_a_lacking_role_is_403_and_a_rule_of_access_451(office: Served, cookies)
 def page(office: Served) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        made = browser.new_page(viewport={"width": 375, "height": 800})
-        made.goto(f"{office.portal}/sign-in")
-        made.get_by_label("Name").fill("administrator")
-        made.get_by_label("Password").fill(PASSWORD)
-        made.get_by_role("button", name="Sign in").click()
-        yield made
+        with signed_in(browser, office.portal, "administrator") as made:
+            yield made
         browser.close()
 
 
@@ -269,18 +261,9 @@ def pages_of(archive: Archive, box: LetterBox) -> list[str]:
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
+@needs_axe
 def test_every_page_is_accessible_and_fits_a_phone(office: Served, box: LetterBox, page: Page):
     with office.archive() as archive:
         paths = pages_of(archive, box)
     for path in paths:
-        for width in (1280, 375):
-            page.set_viewport_size({"width": width, "height": 800})
-            page.goto(office.portal + path)
-            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{path} is wider than {width}"
-            if PICTURES:
-                page.screenshot(path=f"{PICTURES}/{re.sub(r'[^a-z0-9]+', '-', path.lower())[:50]}-{width}.png", full_page=True)
-        page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = page.evaluate("axe.run(document, { iframes: false, resultTypes: ['violations'] })")
-        serious = [(one["id"], one["nodes"][0]["html"]) for one in found["violations"] if one["impact"] in ("serious", "critical")]
-        assert serious == [], (path, serious)
+        look_at(page, office.portal, path, status=404 if path.endswith("999999") else 200)

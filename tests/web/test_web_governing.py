@@ -13,6 +13,7 @@ import pytest
 from museum import PASSWORD, Answer, Served, Warc, ask, serving, sign_in
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from looks import LANGUAGE, look_at, needs_axe
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
@@ -24,7 +25,6 @@ from webdepot.selection.permission import Ground
 from webdepot.services import founding, harvesting, importing, permitting, planning, profiling, reviewing, scheduling, selecting, steering
 from webdepot.services.progress import unwatched
 
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360f8cfc0f01f0005000201a0d2ec4d0000000049454e44ae426082"
 )
@@ -208,17 +208,11 @@ def test_harvests_are_listed_by_state_and_target(office: Office, cookies):
     assert office.harvests[1] not in get(office, "/harvests?state=failed", cookies["curator"]).text
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
+@needs_axe
 def test_no_page_has_a_serious_fault_of_accessibility_nor_is_wider_than_a_phone(office: Office, cookies, browser: Browser):
-    page = signed_in(browser, office, cookies["administrator"], viewport={"width": 375, "height": 800}, bypass_csp=True)
+    page = signed_in(browser, office, cookies["administrator"], bypass_csp=True, locale=LANGUAGE)
     for path in pages_of(office):
-        page.goto(office.served.portal + path)
-        page.add_script_tag(path=str(AXE))
-        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        serious = [(each["id"], each["nodes"][0]["html"]) for each in found["violations"] if each["impact"] in ("serious", "critical")]
-        assert serious == [], path
-        wider = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wider == 0, path
+        look_at(page, office.served.portal, path)
     page.context.close()
 
 

@@ -66,6 +66,24 @@ def test_every_route_lets_in_whom_the_table_says(ruled: Served, cookies, role):
             assert answer.status < 500, (method, page.path, answer.text)
 
 
+@pytest.mark.parametrize("role", sorted(set(Role) - {Role.ADMINISTRATOR}))
+def test_a_key_never_does_more_than_its_role_whoever_made_it(ruled: Served, role):
+    with ruled.archive() as archive:
+        if "all" not in {person.name for person in accounts.every(archive.database)}:
+            accounts.add(archive.database, "all", PASSWORD, set(Role) - {Role.ADMINISTRATOR}, NOW)
+        _, text = accounts.make_key(archive.database, "all", role.value, [role], NOW)
+    for page in PORTAL_PAGES:
+        if page.roles and role not in page.roles:
+            headers = {"Authorization": f"Bearer {text}", "Content-Type": "application/x-www-form-urlencoded"}
+            answer = ask(ruled.portal + path_of(page), page.methods[0], headers=headers, body=b"" if "POST" in page.methods else None)
+            assert is_refused(answer, role), (page.path, answer.status)
+    for path in ("/account/password", "/account/keys", "/account/sessions"):
+        answer = ask(
+            ruled.portal + path, "POST", headers={"Authorization": f"Bearer {text}"}, body=b"label=x&role=administrator&session=&old=x"
+        )
+        assert answer.status == 400 and "not with a key" in answer.text, path
+
+
 def test_every_changing_route_asks_for_a_role_or_is_meant_for_everybody():
     everybody = {page.path for page in PORTAL_PAGES if set(page.methods) - {"GET"} and not page.roles}
     assert everybody <= {

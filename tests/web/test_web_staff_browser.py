@@ -1,15 +1,14 @@
 """Pages of quality, formats, depot and statistics, and pages that say no, in a real browser: they fit screens and phones, keep nobody out,
 and their forms work."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from leaks import Leaks, launched
 from museum import EDITIONS, NOW, PASSWORD, SITE, Served, serving
 from playwright.sync_api import Browser, Page, expect
 
+from looks import look_at, needs_axe, signed_in
 from webdepot import accounts
 from webdepot.access.policy import AccessPoint, Reader, RuleAnswer
 from webdepot.access.usage import Metric
@@ -19,9 +18,6 @@ from webdepot.depot import layout
 from webdepot.services import archiving, auditing, counting, depositing, founding, lending, ruling
 
 pytestmark = pytest.mark.browser
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
-PICTURES = os.environ.get("WEBDEPOT_TEST_PICTURES", "")
-"""A folder for pictures of every page, to look at."""
 
 
 @pytest.fixture(scope="module")
@@ -73,39 +69,15 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, kept) -> Iterator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, bypass_csp=True)
-    made = context.new_page()
-    made.goto(f"{kept[0].portal}/sign-in")
-    made.fill("input[name=name]", "anna")
-    made.fill("input[name=password]", PASSWORD)
-    made.press("input[name=password]", "Enter")
-    made.wait_for_url(lambda url: "sign-in" not in url)
-    yield made
-    context.close()
+    with signed_in(browser, kept[0].portal, "anna") as made:
+        yield made
 
 
-def photographed(page: Page, path: str, width: int) -> None:
-    if PICTURES:
-        name = path.strip("/").replace("/", "-").replace("?", "-").replace(":", "-")[:60]
-        page.screenshot(path=f"{PICTURES}/{name}-{width}.png", full_page=True)
-
-
-@pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
+@needs_axe
 def test_every_page_fits_and_keeps_nobody_out(page: Page, kept):
     served, paths = kept
     for path in paths:
-        for width in (1280, 375):
-            page.set_viewport_size({"width": width, "height": 900})
-            answer = page.goto(served.portal + path)
-            assert answer is not None
-            assert answer.status == next((status for part, status in STATUSES.items() if part in path), 200), path
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
-            photographed(page, path, width)
-        page.add_script_tag(path=AXE)
-        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        assert [
-            (each["id"], each["nodes"][0]["html"]) for each in found["violations"] if each["impact"] in ("serious", "critical")
-        ] == [], path
+        look_at(page, served.portal, path, status=next((status for part, status in STATUSES.items() if part in path), 200))
 
 
 def test_a_finding_is_ignored_and_stays_so(page: Page, kept):

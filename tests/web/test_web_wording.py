@@ -1,14 +1,23 @@
 """Findings and reasons are said in the reader's language, whatever stands in their gaps."""
 
+import copy
+import pickle
+import re
 from datetime import date, timedelta
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from webdepot import accounts, reasons
 from webdepot.formats import texts as format_texts
+from webdepot.harvest.control import Verb
+from webdepot.harvest.result import End, Trouble, reason_of
 from webdepot.quality import acceptance, verdict
 from webdepot.quality import texts as quality_texts
 from webdepot.quality.acceptance import AcceptanceLimits, Figures
 from webdepot.selection import permission
+from webdepot.selection.cases import CaseState
 from webdepot.selection.permission import Basis, Ground, Notice
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.services import selecting
@@ -102,3 +111,96 @@ def test_what_rules_say_of_a_harvest_is_said_in_the_readers_language(code):
         said = wording.of_reason(load(code), found.reason)
         assert (said == found.reason) == (code == "en"), said
         assert ("5,000" in found.reason) == (load(code).number(5000) in said)
+
+
+def said_in_the_code() -> set[str]:
+    """Keys of all reasons that the program gives, from its source."""
+    source = "\n".join(path.read_text(encoding="utf-8") for path in Path(reasons.__file__).parent.rglob("*.py"))
+    return {key for key in re.findall(r'\bsaid\(\s*"([\w.]+)"', source) if key != "KEY"}
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_reason_of_the_program_has_its_words(code):
+    texts, keys = load(code).texts, said_in_the_code()
+    assert len(keys) > 60
+    assert [key for key in keys if f"reasons.{key}" not in texts and key not in texts] == []
+    endings = {f"advice_{trouble.name.lower()}" for trouble in Trouble if trouble is not Trouble.SEVERAL}
+    endings |= {f"shared_{end.name.lower()}" for end in End if end.name.startswith("LIMIT")}
+    endings |= {f"not_selected_{state.name.lower()}" for state in permission._SELECTION_MISSING}
+    assert [key for key in endings if f"reasons.{key}" not in texts] == []
+
+
+def kept(reason: str) -> str:
+    """As it comes back from where it was kept."""
+    return reasons.from_kept(reasons.to_kept(reason))
+
+
+@pytest.mark.parametrize("end", End)
+def test_kept_reasons_of_a_harvest_are_said_in_the_readers_language(end):
+    settings = SimpleNamespace(least_free_bytes=5_000_000, limit_pages=2000, limit_bytes=7000, limit_time_s=1.5)
+    for waiting, shut_out in ((0, ()), (1234, ("a.example",))):
+        reason = reason_of(end, settings, waiting=waiting, shut_out=shut_out)
+        assert wording.of_reason(load("en"), kept(reason)).replace(",", "") == reason.replace(",", "")
+        for code in ("nl", "de"):
+            said = wording.of_reason(load(code), kept(reason))
+            assert said != reason and "{" not in said and (not waiting or "1.234" in said)
+            if end is not End.NO_ROOM and not shut_out:  # of a home that kept sentences alone
+                assert wording.of_reason(load(code), str(reason)) not in (reason, "")
+
+
+def test_kept_reasons_know_states_grounds_and_days_again():
+    since = date(2026, 5, 29)
+    silence = reasons.said("no_answer", "no answer to {letter} by {day}", letter="L-1", day=since)
+    reason = reasons.said("ground_because", "{ground}: {reason}", ground=Ground.IMPLIED_CONSENT, reason=silence)
+    assert kept(reason) == reason == "implied consent: no answer to L-1 by 2026-05-29"
+    said = wording.of_reason(load("de"), kept(reason))
+    assert said == f"{load('de').texts['targets.ground_implied_consent']}: keine Antwort auf L-1 bis 29. Mai 2026"
+    state = reasons.said("it_is", "it is {state}", state=TargetState.PUT_OFF)
+    assert load("nl").texts["targets.state_put_off"] in wording.of_reason(load("nl"), kept(state))
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "no answer to L-1 by 2026-05-29",
+        'x\x1f{"key": "always", "values": {}}',
+        'x\x1f{"key": "since", "values": {"day": {"day": "2026-01-01"}}}',
+        "{day} {0} {reason!r}",
+        "consent: I like it",
+        "stopped by Jan: no reason",
+    ],
+)
+def test_what_a_person_typed_stays_as_typed(typed):
+    for code in CODES:
+        assert wording.of_reason(load(code), kept(typed)) == typed.replace("\x1f", " ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x\x1f", "x\x1f{", "x\x1f[]", 'x\x1f{"key": "since"}', 'x\x1f{"key": "since", "values": []}', 'x\x1f{"key": "nie", "values": {}}'],
+)
+def test_a_kept_reason_that_cannot_be_read_is_its_sentence(text):
+    assert wording.of_reason(load("de"), reasons.from_kept(text)) == "x"
+
+
+def test_reasons_are_texts_that_can_be_copied_and_sent():
+    reason = reasons.said("it_is", "it is {state}", state=TargetState.PUT_OFF)
+    for again in (copy.deepcopy(reason), pickle.loads(pickle.dumps(reason)), pickle.loads(pickle.dumps(kept(reason)))):
+        assert again == reason and again.key == reason.key and str(again.values["state"]) == "put off"
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_what_was_done_has_its_words(code):
+    """Every action that the program writes into an event, as far as its source names it."""
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (Path(reasons.__file__).parent / "services").rglob("*.py"))
+    source += Path(accounts.__file__).read_text(encoding="utf-8")
+    actions = set(re.findall(r'action="([a-z ]+)"', source)) | set(re.findall(r'\b_?(?:event|note)\((?:\w+, )*"([a-z ]+)"', source))
+    actions |= set(re.findall(r'_note\(connection, [\w.\[\]"]+, "([a-z ]+)"', source)) | set(TargetState) | set(CaseState)
+    actions |= {f"ordered {verb}" for verb in Verb} | {"turn: retry", "turn: finish"}
+    actions.discard("command")  # a means of an alarm, not an act
+    missing = [
+        action
+        for action in actions
+        if wording.of_action(load(code), action) == action and f"actions.{re.sub('[^a-z]+', '_', action)}" not in load(code).texts
+    ]
+    assert missing == [] and len(actions) > 60

@@ -48,9 +48,12 @@ def leave(connection: Connection, key: str, seat: str) -> None:
     connection.execute(delete(reading_seats).where(reading_seats.c.key_digest == _digest(key), reading_seats.c.seat == _digest(seat)))
 
 
-def free(connection: Connection, key: str) -> bool:
-    """Take a page from whoever has it; whether anybody had."""
-    return connection.execute(delete(reading_seats).where(reading_seats.c.key_digest == _digest(key))).rowcount > 0
+def free(connection: Connection, key: str) -> Held | None:
+    """Take a page from whoever has it; who had it."""
+    place = reading_seats.c.key_digest == _digest(key)
+    row = connection.execute(select(reading_seats).where(place)).mappings().one_or_none()
+    connection.execute(delete(reading_seats).where(place))
+    return _held(row) if row else None
 
 
 def every(connection: Connection, now: datetime) -> list[Held]:

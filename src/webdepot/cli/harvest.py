@@ -1,6 +1,5 @@
 """`webdepot harvest`: the runs so far, what they do now, and what they can be told."""
 
-import csv
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -8,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from webdepot import sheets
 from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import Output, plain, size_words
 from webdepot.cli.progress import shown
@@ -277,9 +277,7 @@ def report(
     with call.archive() as archive:
         made = steering.report(archive, harvest, kind, limit=limit)
     if as_csv:
-        writer = csv.DictWriter(sys.stdout, made.columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(made.rows)
+        sys.stdout.writelines(sheets.lines(made.columns, made.rows, end="\n"))
         return
     if output.json:
         for row in made.rows:

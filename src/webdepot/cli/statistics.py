@@ -1,6 +1,5 @@
 """`webdepot statistics`: what is read in the archive."""
 
-import csv
 import sys
 from typing import Annotated
 
@@ -10,7 +9,7 @@ from webdepot.access.usage import Metric
 from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
 from webdepot.services import counting
-from webdepot.sheets import harmless
+from webdepot.sheets import written
 
 
 def statistics(
@@ -26,7 +25,7 @@ def statistics(
         made = counting.report(archive, first=first, last=last)
         rows = counting.table(made, archive_name=archive.config.archive.name, today=archive.clock().date())
         if as_csv:
-            csv.writer(sys.stdout, lineterminator="\n").writerows([harmless(cell) for cell in row] for row in rows)
+            sys.stdout.writelines(written(rows, end="\n"))
             return
     output = call.output(json)
     for metric in Metric:

@@ -23,6 +23,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, delete, func, inse
 
 from webdepot.errors import CorruptData, NotFound
 from webdepot.exchange import catalogue_words
+from webdepot.exchange.catalogue_words import Wanted
 from webdepot.exchange.tables import catalogue, catalogue_sets
 from webdepot.model import TargetId
 from webdepot.times import from_iso
@@ -30,6 +31,8 @@ from webdepot.times import from_iso
 FORMAT = "webdepot-catalogue"
 FORMAT_VERSION = 1
 MOST_LEVELS = 8
+LOOKED_AT = (200, 3000)
+"""So many works are looked at by title where every word is in many works; the second number when the first did not do."""
 MARGIN = timedelta(seconds=1)
 """A datestamp may not lie before the moment when others can see the change: it is set so much ahead of the writing."""
 
@@ -249,18 +252,58 @@ def listed(
         where.append(catalogue.c.collection == collection)
     if start is not None:
         where += [catalogue.c.title >= start.title, (catalogue.c.title > start.title) | (catalogue.c.key > start.key)]
-    rare = catalogue_words.rare(connection, asked) if asked else None
-    if rare is not None:
-        if not rare:
-            return []
-        where.append(catalogue.c.key.in_(rare))
-    where += [catalogue_words.has(one) for one in asked]
+    if not asked:
+        return _along_titles(connection, levels, where, limit)
+    keys = catalogue_words.few(connection, asked)
+    if keys is None:
+        for count in LOOKED_AT:
+            found = _looked_at(connection, asked, levels, where, limit, count)
+            if found is not None:
+                return found
+        keys = catalogue_words.having_all(connection, asked)
+    return _first_of(connection, keys, levels, where, limit)
+
+
+def _along_titles(connection: Connection, levels: Sequence[Level], where: Sequence[ColumnElement[bool]], limit: int) -> list[Record]:
     found: list[Record] = []
     for level in levels:
         # One level after the other: each goes along the index of its titles.
         chosen = select(catalogue).where(catalogue.c.level == level.value, *where).order_by(catalogue.c.title, catalogue.c.key).limit(limit)
         found += [from_row(row) for row in connection.execute(chosen).mappings()]
     return sorted(found, key=lambda record: (record.title, record.key))[:limit]
+
+
+def _looked_at(
+    connection: Connection, asked: Sequence[Wanted], levels: Sequence[Level], where: Sequence[ColumnElement[bool]], limit: int, count: int
+) -> list[Record] | None:
+    """Those of the first `count` works by title that have all words; None where too few of them have."""
+    keys: list[tuple[str, str]] = []
+    for level in levels:
+        first = select(catalogue.c.title, catalogue.c.key).where(catalogue.c.level == level.value, *where)
+        looked = first.order_by(catalogue.c.title, catalogue.c.key).limit(count).subquery()
+        chosen = select(looked.c.title, looked.c.key).where(*(catalogue_words.has(one, looked.c.key) for one in asked))
+        found = [(row.title, row.key) for row in connection.execute(chosen.order_by(looked.c.title, looked.c.key).limit(limit))]
+        if len(found) < limit and connection.execute(select(func.count()).select_from(looked)).scalar_one() == count:
+            return None
+        keys += found
+    return _read(connection, sorted(keys)[:limit])
+
+
+def _first_of(
+    connection: Connection, keys: Sequence[str], levels: Sequence[Level], where: Sequence[ColumnElement[bool]], limit: int
+) -> list[Record]:
+    """The first by title among these; only those that are shown are read whole."""
+    wanted, found = {level.value for level in levels}, list[tuple[str, str]]()
+    for start in range(0, len(keys), 500):
+        # By key and nothing else that has an index: the database would go along the titles of a level instead, and those are many.
+        chosen = select(catalogue.c.title, catalogue.c.key, catalogue.c.level).where(catalogue.c.key.in_(keys[start : start + 500]), *where)
+        found += [(row.title, row.key) for row in connection.execute(chosen) if row.level in wanted]
+    return _read(connection, sorted(found)[:limit])
+
+
+def _read(connection: Connection, chosen: Sequence[tuple[str, str]]) -> list[Record]:
+    found = many(connection, [key for _, key in chosen])
+    return [found[key] for _, key in chosen]
 
 
 def iter_all(connection: Connection, *, changed_since: datetime | None = None) -> Iterator[Record]:

@@ -3,27 +3,26 @@
 Words are compared without case and accents, by their beginnings: `klok` finds `Klokkenmuseum`. Only works as such have rows (sites,
 journals, monographs, theses); their parts are found through them.
 
-Of several words the one that few works have is looked up first. Where every word is in many works, works are gone through in their order
-and the first of them that have all words are taken: that is as quick, since one does not have to go far.
+Of several words the rarest is looked up first, and of its works those are taken that have the others. Where every word is in many works,
+the first works of the list are looked at: mostly enough of them have all words. Else it is the way of the rarest again.
 """
 
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, insert, select
+from sqlalchemy import Column, ColumnElement, Connection, delete, exists, func, insert, select
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from webdepot.exchange.tables import catalogue, catalogue_words
+from webdepot.words import LONGEST_WORD, split
 
 ANY, CREATOR, GENRE, KEYWORD = "any", "creator", "genre", "keyword"
-LONGEST_WORD = 60
 MOST_WORDS = 400
 """Of one record."""
 FEW = 2000
-"""So many works may have a word for it to be looked up first."""
-_WORD = re.compile(r"[^\W_]+")
-_LETTERS = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ħ": "h", "ı": "i"})
+"""So many works may have a word for it to be rare."""
+Columns = ReadOnlyColumnCollection[str, Column[Any]]
 _BEHIND = "\U0010ffff"
 
 
@@ -35,23 +34,17 @@ class Wanted:
     word: str
     is_whole: bool = False
 
-    def matches(self) -> tuple[ColumnElement[bool], ...]:
-        column = catalogue_words.c.word
-        words = (column == self.word,) if self.is_whole else (column >= self.word, column < self.word + _BEHIND)
-        return (catalogue_words.c.field == self.field, *words)
-
-
-def split(text: str) -> list[str]:
-    """Words as they are compared."""
-    plain = unicodedata.normalize("NFKD", text.casefold().translate(_LETTERS))
-    return [word[:LONGEST_WORD] for word in _WORD.findall("".join(char for char in plain if not unicodedata.combining(char)))]
+    def matches(self, columns: Columns = catalogue_words.c) -> tuple[ColumnElement[bool], ...]:
+        words = (columns.word == self.word,) if self.is_whole else (columns.word >= self.word, columns.word < self.word + _BEHIND)
+        return (columns.field == self.field, *words)
 
 
 def wanted(*, words: Iterable[str], creator: str, genre: str, keyword: str) -> list[Wanted]:
     found = [Wanted(field=ANY, word=word) for text in words for word in split(text)]
     found += [Wanted(field=CREATOR, word=word) for word in split(creator)]
     found += [Wanted(field=KEYWORD, word=word) for word in split(keyword)]
-    return found + ([Wanted(field=GENRE, word=_whole(genre), is_whole=True)] if genre else [])
+    found += [Wanted(field=GENRE, word=_whole(genre), is_whole=True)] if genre else []
+    return list(dict.fromkeys(found))
 
 
 def put(connection: Connection, key: str, values: Mapping[str, object]) -> None:
@@ -82,16 +75,27 @@ def _whole(genre: str) -> str:
     return " ".join(split(genre))[:LONGEST_WORD]
 
 
-def rare(connection: Connection, asked: Sequence[Wanted]) -> list[str] | None:
-    """Keys of the works that have the rarest of the words; None where every word is in many."""
-    fewest: list[str] | None = None
-    for one in asked:
-        found = list(connection.execute(select(catalogue_words.c.key).where(*one.matches()).limit(FEW + 1)).scalars())
-        if len(found) <= FEW and (fewest is None or len(found) < len(fewest)):
-            fewest = found
-    return fewest
+def few(connection: Connection, asked: Sequence[Wanted]) -> list[str] | None:
+    """Keys of the works that have all the words, where one of the words is rare; None where every word is in many."""
+    counted = [(_count(connection, one, limit=FEW + 1), one) for one in asked]
+    count, rarest = min(counted, key=lambda each: each[0])
+    return having_all(connection, asked, rarest) if count <= FEW else None
 
 
-def has(one: Wanted) -> ColumnElement[bool]:
-    """Whether a row of the catalogue has the word."""
-    return exists().where(catalogue_words.c.key == catalogue.c.key, *one.matches())
+def having_all(connection: Connection, asked: Sequence[Wanted], rarest: Wanted | None = None) -> list[str]:
+    """Keys of all works that have all the words: of those of the rarest, those that have the others, too."""
+    rarest = rarest or min(asked, key=lambda one: _count(connection, one))
+    other = catalogue_words.alias()
+    has_others = [exists().where(other.c.key == catalogue_words.c.key, *one.matches(other.c)) for one in asked if one != rarest]
+    chosen = select(catalogue_words.c.key).where(*rarest.matches(), *has_others)
+    return list(dict.fromkeys(connection.execute(chosen).scalars()))
+
+
+def _count(connection: Connection, one: Wanted, *, limit: int | None = None) -> int:
+    rows = select(catalogue_words.c.key).where(*one.matches()).limit(limit).subquery()
+    return connection.execute(select(func.count()).select_from(rows)).scalar_one()
+
+
+def has(one: Wanted, key: ColumnElement[str] = catalogue.c.key) -> ColumnElement[bool]:
+    """Whether a work has the word."""
+    return exists().where(catalogue_words.c.key == key, *one.matches())

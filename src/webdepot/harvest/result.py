@@ -13,6 +13,7 @@ from webdepot.harvest.politeness import Manners
 from webdepot.harvest.rules import Facts, RuleSpec
 from webdepot.harvest.scope import Kind, ScopeLimits
 from webdepot.model import Failure
+from webdepot.reasons import Reason, said, together
 from webdepot.url import Url
 
 RobotsPolicy = robots.Policy
@@ -163,23 +164,27 @@ class SeedOutcome:
         return Trouble.EMPTY if 200 <= self.status < 300 and not self.size_bytes else None
 
     def __str__(self) -> str:
+        return str(self.told).removesuffix(".")
+
+    @property
+    def told(self) -> Reason:
+        """As a sentence."""
         match self.trouble:
             case None if not self.status:
-                return f"{self.seed} was not fetched yet"
-            case None:
-                return f"{self.seed} answers {self.status}"
+                return said("seed_waits", "{seed} was not fetched yet.", seed=self.seed)
             case Trouble.MOVED_AWAY:
-                return f"{self.seed} only redirects to {self.moved_to}, which is outside the scope"
+                words = "{seed} only redirects to {place}, which is outside the scope."
+                return said("seed_moved", words, seed=self.seed, place=self.moved_to)
             case Trouble.ONLY_REDIRECTS:
-                return f"{self.seed} redirects and never arrives"
-            case Trouble.ERROR_ANSWERS:
-                return f"{self.seed} answers {self.status}"
+                return said("seed_redirects", "{seed} redirects and never arrives.", seed=self.seed)
+            case None | Trouble.ERROR_ANSWERS:
+                return said("seed_answers", "{seed} answers {status}.", seed=self.seed, status=str(self.status))
             case Trouble.EMPTY:
-                return f"{self.seed} is an empty page"
+                return said("seed_empty", "{seed} is an empty page.", seed=self.seed)
             case Trouble.ROBOTS:
-                return f"{self.seed} may not be fetched: {self.detail}"
+                return said("seed_robots", "{seed} may not be fetched: {detail}.", seed=self.seed, detail=self.detail)
             case _:
-                return f"{self.seed} could not be reached: {self.detail}"
+                return said("seed_unreachable", "{seed} could not be reached: {detail}.", seed=self.seed, detail=self.detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +211,9 @@ class CrawlResult:
         """One or a few sentences: what happened and what to do."""
         if self.trouble is None:
             return self.reason
-        return " ".join([*(f"{outcome}." for outcome in self.seeds), _ADVICE[self.trouble]]).strip()
+        words = _ADVICE[self.trouble]
+        advice = [said(f"advice_{self.trouble.name.lower()}", words)] if words else []
+        return together([*(outcome.told for outcome in self.seeds), *advice])
 
 
 def trouble_of(seeds: Sequence[SeedOutcome], *, good_pages: int) -> Trouble | None:
@@ -221,26 +228,40 @@ def trouble_of(seeds: Sequence[SeedOutcome], *, good_pages: int) -> Trouble | No
 
 def reason_of(end: End, settings: CrawlSettings, *, waiting: int, shut_out: Sequence[str]) -> str:
     """How it ended and what is left, in words."""
-    left = f" {waiting} addresses were left waiting." if waiting else ""
-    closed = f" robots.txt of {', '.join(shut_out[:5])} shuts everybody out." if shut_out else ""
+    hosts = ", ".join(shut_out[:5])
+    closed = said("shut_out", "robots.txt of {hosts} shuts everybody out.", hosts=hosts) if shut_out else ""
+    if end is End.FINISHED:
+        words = "All that could be reached was fetched; servers that stopped answering leave {waiting} addresses waiting."
+        done = said("reached_all", words, waiting=waiting) if waiting else said("fetched_all", "All addresses in scope were fetched.")
+        return together([done, closed])
+    return together([_ending(end, settings), left_waiting(waiting)])
+
+
+def _ending(end: End, settings: CrawlSettings) -> Reason:
     match end:
-        case End.FINISHED if waiting:
-            return f"All that could be reached was fetched; servers that stopped answering leave {waiting} addresses waiting." + closed
-        case End.FINISHED:
-            return "All addresses in scope were fetched." + closed
         case End.STOPPED:
-            return "Stopped by request." + left
+            return said("stopped", "Stopped by request.")
         case End.NO_ROOM:
-            return f"The disk has less than {settings.least_free_bytes} bytes left. Make room, then resume the harvest." + left
+            words = "The disk has less than {bytes} bytes left. Make room, then resume the harvest."
+            return said("no_room", words, bytes=settings.least_free_bytes)
         case End.ABORTED:
-            return "Given up by request." + left
+            return said("given_up", "Given up by request.")
         case End.LIMIT_PAGES:
-            return f"The limit of {settings.limit_pages} pages was reached." + left
+            return said("limit_pages", "The limit of {limit} pages was reached.", limit=settings.limit_pages)
         case End.LIMIT_BYTES:
-            return f"The limit of {settings.limit_bytes} bytes was reached." + left
+            return said("limit_bytes", "The limit of {limit} bytes was reached.", limit=settings.limit_bytes)
         case End.LIMIT_TIME:
-            return f"The limit of {settings.limit_time_s:g} seconds was reached." + left
+            return said("limit_time", "The limit of {limit} seconds was reached.", limit=f"{settings.limit_time_s:g}")
     raise AssertionError(end)
+
+
+def limit_reached(end: End) -> Reason:
+    """Of a harvest that several processes share."""
+    return said(f"shared_{end.name.lower()}", f"The {end} of the harvest was reached.")
+
+
+def left_waiting(waiting: int) -> str:
+    return said("left_waiting", "{waiting} addresses were left waiting.", waiting=waiting) if waiting else ""
 
 
 _TROUBLES = {

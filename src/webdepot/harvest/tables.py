@@ -1,8 +1,8 @@
 """The table of harvests."""
 
-from sqlalchemy import JSON, Column, ForeignKey, Index, Integer, String, Table, Text
+from sqlalchemy import JSON, Column, ForeignKey, Index, Integer, String, Table
 
-from webdepot.database import Moment, metadata
+from webdepot.database import Moment, Said, metadata
 
 harvests = Table(
     "harvests",
@@ -16,7 +16,7 @@ harvests = Table(
     Column("settings", JSON, nullable=False),
     Column("started_at", Moment, nullable=False),
     Column("ended_at", Moment),
-    Column("reason", Text, nullable=False),
+    Column("reason", Said, nullable=False),
     Column("counts", JSON, nullable=False),
     # Lists of a million harvests are read from these, in order, a page at a time.
     Index("ix_harvests_started_at", "started_at", "id"),

@@ -29,6 +29,10 @@ def judge(connection: Connection, harvest: HarvestId, verdict: Verdict, *, at: d
     connection.execute(insert(judgements).values(**values))
 
 
+def find_judged_at(connection: Connection, harvest: HarvestId) -> datetime | None:
+    return connection.execute(select(judgements.c.judged_at).where(judgements.c.harvest == harvest)).scalar_one_or_none()
+
+
 def find_verdict(connection: Connection, harvest: HarvestId) -> Verdict | None:
     row = connection.execute(select(judgements).where(judgements.c.harvest == harvest)).mappings().one_or_none()
     return Verdict(answer=Answer(row["answer"]), rule=row["rule"], reason=row["reason"]) if row else None

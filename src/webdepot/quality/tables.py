@@ -2,7 +2,7 @@
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Table, Text
 
-from webdepot.database import Moment, metadata
+from webdepot.database import Moment, Said, metadata
 
 findings = Table(
     "findings",
@@ -26,7 +26,7 @@ judgements = Table(
     Column("harvest", String(100), ForeignKey("harvests.id"), primary_key=True),
     Column("answer", String(10), nullable=False),
     Column("rule", String(100), nullable=False),
-    Column("reason", Text, nullable=False),
+    Column("reason", Said, nullable=False),
     Column("judged_at", Moment, nullable=False),
 )
 
@@ -47,7 +47,7 @@ reviews = Table(
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("harvest", String(100), ForeignKey("harvests.id"), nullable=False, index=True),
     Column("decision", String(10), nullable=False),
-    Column("words", Text, nullable=False),
+    Column("words", Said, nullable=False),
     Column("by", String(200), nullable=False),
     Column("at", Moment, nullable=False),
     Column("is_automatic", Boolean, nullable=False),

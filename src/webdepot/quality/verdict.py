@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from webdepot.model import Answer, Verdict
+from webdepot.reasons import Reason, said, together
 
 _PARTS = ("part-never-tried", "part-robots", "part-out-of-scope", "part-over-limit", "part-error", "part-unreachable")
 _LINKS = ("link-broken", "link-server-error", "link-unreachable")
@@ -34,41 +35,58 @@ def of(finding_counts: Mapping[str, int], counts: Mapping[str, int], *, limits: 
     """
     found = {code.removeprefix("quality."): count for code, count in finding_counts.items()}
     if any(found.get(code) for code in _FATAL):
-        return Verdict(answer=Answer.REJECT, rule="nothing-harvested", reason="The harvest brought nothing.")
+        return Verdict(
+            answer=Answer.REJECT, rule="nothing-harvested", reason=said("quality.reasons.nothing", "The harvest brought nothing.")
+        )
     documents = max(1, counts.get("fetched", 0), counts.get("captures", 0))
     reasons = [reason for reason in _reasons(found, documents, limits) if reason]
     if reasons:
         rule = reasons[0][0]
-        return Verdict(answer=Answer.PASS, rule=rule, reason=" ".join(words for _, words in reasons))
+        return Verdict(answer=Answer.PASS, rule=rule, reason=together([words for _, words in reasons]))
     noted = sum(found.get(code, 0) for code in (*_PARTS, *_LINKS, *FALSE_PAGES, "body-truncated"))
-    reason = (
-        f"{documents} documents, {noted} of their parts and links absent or broken: within the limits." if noted else "Nothing is missing."
-    )
+    words = "{documents} documents, {noted} of their parts and links absent or broken: within the limits."
+    within = said("quality.reasons.within", words, documents=documents, noted=noted)
+    reason = within if noted else said("quality.reasons.whole", "Nothing is missing.")
     return Verdict(answer=Answer.ACCEPT, rule="within-limits", reason=reason)
 
 
-def _reasons(found: Mapping[str, int], documents: int, limits: VerdictLimits) -> list[tuple[str, str] | None]:
+def _reasons(found: Mapping[str, int], documents: int, limits: VerdictLimits) -> list[tuple[str, Reason] | None]:
     seeds = found.get("seed-failed", 0) + found.get("seed-never-tried", 0)
     waiting = found.get("queue-left", 0) and not limits.queue_may_be_left
     return [
-        ("failed-seeds", f"{seeds} of the seeds did not answer.") if seeds > limits.failed_seeds else None,
-        ("queue-left", "The harvest ended before its queue was empty.") if waiting else None,
-        _share("missing-parts", "parts of pages are missing", sum(found.get(code, 0) for code in _PARTS), documents, limits.missing_parts),
-        _share("broken-links", "links of the site are broken", sum(found.get(code, 0) for code in _LINKS), documents, limits.broken_links),
+        ("failed-seeds", said("quality.reasons.seeds", "{count} of the seeds did not answer.", count=seeds))
+        if seeds > limits.failed_seeds
+        else None,
+        ("queue-left", said("quality.reasons.queue", "The harvest ended before its queue was empty.")) if waiting else None,
+        _share("missing-parts", "parts", sum(found.get(code, 0) for code in _PARTS), documents, limits.missing_parts),
+        _share("broken-links", "links", sum(found.get(code, 0) for code in _LINKS), documents, limits.broken_links),
         _share(
             "false-pages",
-            "pages are not what they should be",
+            "false",
             sum(found.get(code, 0) for code in FALSE_PAGES),
             documents,
             limits.false_pages,
         ),
-        ("digests", f"{found['digest-differs']} answers are not what their records state.") if found.get("digest-differs") else None,
-        ("differs", "It differs much from the last harvests.") if limits.differs and any(found.get(code) for code in _DIFFERS) else None,
-        _share("truncated", "answers are not whole", found.get("body-truncated", 0), documents, limits.truncated),
+        ("digests", said("quality.reasons.digests", "{count} answers are not what their records state.", count=found["digest-differs"]))
+        if found.get("digest-differs")
+        else None,
+        ("differs", said("quality.reasons.differs", "It differs much from the last harvests."))
+        if limits.differs and any(found.get(code) for code in _DIFFERS)
+        else None,
+        _share("truncated", "truncated", found.get("body-truncated", 0), documents, limits.truncated),
     ]
 
 
-def _share(rule: str, words: str, count: int, documents: int, limit: float) -> tuple[str, str] | None:
+_SHARES = {
+    "parts": "parts of pages are missing",
+    "links": "links of the site are broken",
+    "false": "pages are not what they should be",
+    "truncated": "answers are not whole",
+}
+
+
+def _share(rule: str, key: str, count: int, documents: int, limit: float) -> tuple[str, Reason] | None:
     if count <= documents * limit:
         return None
-    return rule, f"{count} {words}, more than {limit:.0%} of {documents} documents."
+    words = f"{{count}} {_SHARES[key]}, more than {{limit}} of {{documents}} documents."
+    return rule, said(f"quality.reasons.{key}", words, count=count, limit=f"{limit:.0%}", documents=documents)

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 from webdepot.errors import InputError, NotFound
 from webdepot.mail import checked_address
 from webdepot.model import TargetId
+from webdepot.reasons import said
 from webdepot.selection.tables import contacts
 
 LONGEST_POST = 1000
@@ -34,7 +35,7 @@ class Contact:
 def checked(contact: Contact) -> Contact:
     """InputError when nobody could be reached by it, or a part cannot be kept."""
     if not contact.mail and not contact.post.strip():
-        raise InputError("A contact needs a mail address or a postal address.")
+        raise InputError(said("contact_needs_address", "A contact needs a mail address or a postal address."))
     if contact.mail:
         checked_address(contact.mail)
     for name, value, longest in (
@@ -45,7 +46,7 @@ def checked(contact: Contact) -> Contact:
         if len(value) > longest:
             raise InputError(f"The {name} of a contact has at most {longest} characters.")
     if not (contact.name + contact.organisation).isprintable():
-        raise InputError("Names of contacts stand in one line, in printable characters.")
+        raise InputError(said("contact_one_line", "Names of contacts stand in one line, in printable characters."))
     return contact
 
 

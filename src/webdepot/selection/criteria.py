@@ -22,6 +22,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from webdepot.accounts import Role
 from webdepot.errors import InputError
 from webdepot.model import Answer, TargetId, Verdict
+from webdepot.reasons import Reason, said
 from webdepot.selection.tables import criteria, criterion_answers
 
 SCALE = 4
@@ -98,17 +99,25 @@ def judge(judgements: Sequence[Judgement], asked: Sequence[Criterion] = DEFAULT,
             return Verdict(answer=Answer.REJECT, rule=criterion.code, reason=answer.reason)
     missing = [criterion.code for criterion in required if criterion.code not in given]
     if missing:
-        return Verdict(answer=Answer.PASS, rule=missing[0], reason=f"not answered yet: {', '.join(missing)}")
+        return Verdict(answer=Answer.PASS, rule=missing[0], reason=_open(missing))
     others = [criterion for criterion in asked if not criterion.required and criterion.kind is not Kind.TEXT]
     points = {criterion.code: criterion.weight * given[criterion.code].value for criterion in others if criterion.code in given}
     # Halves of a scale add up in binary fractions; a hair below the mark is the mark.
     if sum(points.values()) >= points_needed - 1e-9 and (points or not others):
         best = max(points, key=lambda code: points[code], default="required")
-        return Verdict(answer=Answer.ACCEPT, rule=best, reason=given[best].reason if best in given else "all required criteria are met")
+        return Verdict(
+            answer=Answer.ACCEPT,
+            rule=best,
+            reason=given[best].reason if best in given else said("required_met", "all required criteria are met"),
+        )
     still_open = [criterion.code for criterion in others if criterion.code not in given]
     if still_open:
-        return Verdict(answer=Answer.PASS, rule=still_open[0], reason=f"not answered yet: {', '.join(still_open)}")
-    return Verdict(answer=Answer.REJECT, rule="none", reason="too few criteria speak for it")
+        return Verdict(answer=Answer.PASS, rule=still_open[0], reason=_open(still_open))
+    return Verdict(answer=Answer.REJECT, rule="none", reason=said("too_few", "too few criteria speak for it"))
+
+
+def _open(codes: Sequence[str]) -> Reason:
+    return said("not_answered", "not answered yet: {codes}", codes=", ".join(codes))
 
 
 def checked(criterion: Criterion) -> Criterion:

@@ -16,6 +16,7 @@ from webdepot.errors import NotFound
 from webdepot.model import TargetId
 from webdepot.selection.schedule import Dates, Frequency, Plan, Window
 from webdepot.selection.tables import schedules, targets, turns
+from webdepot.selection.targets import having
 from webdepot.states import Machine, Step
 
 ROWS = 50
@@ -198,7 +199,7 @@ def _where(asked: Filter) -> list[ColumnElement[bool]]:
     if asked.frequency:
         where.append(schedules.c.frequency == asked.frequency.value)
     where.append(schedules.c.is_active.is_(asked.is_active) if asked.is_active is not None else schedules.c.is_active.in_((True, False)))
-    return where + [targets.c.name.icontains(word, autoescape=True) for word in asked.words.split()[:8]]
+    return where + having(asked.words)
 
 
 def day_groups(connection: Connection) -> Iterator[tuple[Dates, int]]:

@@ -11,19 +11,28 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, insert, select, update
 
 from webdepot.errors import InputError, NotFound
 from webdepot.model import Purpose, Target, TargetId, Verdict
+from webdepot.reasons import cut
 from webdepot.selection.states import TARGET, TargetState
 from webdepot.selection.tables import target_seeds, targets, verdicts
 from webdepot.url import Url, from_typed, host_of, key
+from webdepot.words import fold
 
 ROWS = 50
 IMPORT_SCHEME = "import:"
 LONGEST_NAME = 300
 LONGEST_NOTE = 4000
+MOST_WORDS = 8
+FEW = 2000
+"""So many targets may be found by words for them to be sorted by themselves; more are found along the order of the list."""
+_LONGEST_WORDS_BYTES = 2000
+"""PostgreSQL takes no more than 2,704 bytes into an index."""
 _START_PAGE = re.compile(r"/(?:index|default|home|welcome)\.(?:html?|php\d?|aspx?|jsp|cfm|shtml|xhtml)\Z")
+_AROUND = re.compile(r"\A(?:https?://)?(?:www\d*\.)?|/\Z")
+"""What people write around an address and what matters to nobody who looks for it."""
 _MOST_ABOVE = 12
 
 
@@ -158,6 +167,7 @@ def nominate(connection: Connection, nomination: Nomination, *, now: datetime) -
         "nominated_by": nomination.by[:200],
         "note": nomination.note[:LONGEST_NOTE],
     }
+    values["words"] = words_of(str(values["name"]), seeds)
     made = _dossier(connection.execute(insert(targets).values(**values).returning(targets)).mappings().one())
     _keep_seeds(connection, made.id, seeds)
     return made, True
@@ -244,6 +254,8 @@ def listing(connection: Connection, asked: Filter) -> Listing:
     """A page of the list; filtered, sorted and counted in the database."""
     where = _where(asked)
     total = connection.execute(select(func.count()).select_from(targets).where(*where)).scalar_one()
+    if asked.words and total <= FEW:
+        where = [targets.c.id.in_(connection.execute(select(targets.c.id).where(*where)).scalars().all())]
     page = min(max(asked.page, 1), max(-(-total // ROWS), 1))
     # Numbers first, along an index; whole rows only of the fifty that are shown.
     first = (page - 1) * ROWS
@@ -276,10 +288,34 @@ def _where(asked: Filter) -> list[ColumnElement[bool]]:
         where.append(targets.c.collection == asked.collection)
     if asked.origin:
         where.append(targets.c.origin == asked.origin.value)
-    return where + [
-        or_(targets.c.name.icontains(word, autoescape=True), targets.c.host.icontains(word, autoescape=True))
-        for word in asked.words.split()[:8]
-    ]
+    return where + having(asked.words)
+
+
+def having(typed: str) -> list[ColumnElement[bool]]:
+    """Targets that have each of the words somewhere in their name or in one of their addresses, whatever the case and the accents.
+
+    Parts of words count: people who look for `museum` mean the Klokkenmuseum, too. So there is no looking up of beginnings; the letters of
+    all targets are gone through, in an index that holds little else.
+    """
+    asked = [_AROUND.sub("", fold(word)) for word in typed.split()[:MOST_WORDS]]
+    return [targets.c.words.contains(word, autoescape=True) for word in asked if word]
+
+
+def words_of(name: str, seeds: Iterable[Url]) -> str:
+    """What a target is found by: its name and its addresses, hosts also as people write them (`müller.example`)."""
+    addresses = [_AROUND.sub("", fold(seed)) for seed in seeds]
+    readable = [fold(host) for host in dict.fromkeys(map(_readable_host, seeds)) if host]
+    text = " ".join(dict.fromkeys([*fold(name).split(), *readable, *addresses]))
+    return text.encode(errors="replace")[:_LONGEST_WORDS_BYTES].decode(errors="ignore")
+
+
+def _readable_host(url: Url) -> str:
+    """A host with letters beyond ASCII as it is read; empty where there are none."""
+    host = host_of(url).partition(":")[0]
+    try:
+        return host.encode("ascii").decode("idna") if "xn--" in host else ""
+    except UnicodeError:
+        return ""
 
 
 def _sorted(chosen: Select[Any], asked: Filter) -> Select[Any]:
@@ -298,7 +334,7 @@ def move(connection: Connection, dossier: Dossier, act: str, *, reason: str, now
     values = {
         "state": after.value,
         "state_since": now,
-        "state_reason": reason[:LONGEST_NOTE],
+        "state_reason": cut(reason, LONGEST_NOTE),
         "look_again_on": look_again_on.isoformat() if look_again_on else "",
     }
     moved = connection.execute(
@@ -312,8 +348,16 @@ def move(connection: Connection, dossier: Dossier, act: str, *, reason: str, now
 
 def change(connection: Connection, target: TargetId, values: Mapping[str, object]) -> Dossier:
     """Other facts: name, note, collection, purpose or strategy."""
-    connection.execute(update(targets).where(targets.c.id == target).values(**values))
+    words = {"words": words_of(str(values["name"]), get(connection, target).seeds)} if "name" in values else {}
+    connection.execute(update(targets).where(targets.c.id == target).values(**values, **words))
     return dossier_of(connection, target)
+
+
+def restore_words(connection: Connection) -> None:
+    """What targets are found by, again from their names and addresses: for rows that were written without."""
+    chosen = select(targets.c.id, targets.c.name, targets.c.seeds).where(targets.c.words == "")
+    for row in connection.execute(chosen).all():
+        connection.execute(update(targets).where(targets.c.id == row.id).values(words=words_of(row.name, row.seeds)))
 
 
 def keep_verdict(connection: Connection, target: TargetId, question: str, verdict: Verdict, *, agent: str, now: datetime) -> None:

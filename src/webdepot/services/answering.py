@@ -22,6 +22,7 @@ from webdepot.archive import Archive
 from webdepot.errors import InputError, NotFound
 from webdepot.mail import checked_address
 from webdepot.provenance import Event, append, difference, iter_of
+from webdepot.reasons import said
 from webdepot.selection import cases, letters, templates
 from webdepot.selection.cases import CASE, Case, CaseState, Decision, Objection, Who
 from webdepot.selection.letters import Letter
@@ -94,7 +95,7 @@ def complain(
     address = from_typed(url)
     text = words.replace("\r\n", "\n").strip()
     if not text or len(text) > LONGEST_WORDS:
-        raise InputError(f"Say what is wrong with the page, in up to {LONGEST_WORDS} characters.")
+        raise InputError(said("say_what_is_wrong", "Say what is wrong with the page, in up to {most} characters.", most=LONGEST_WORDS))
     if captured_at and not (captured_at.isascii() and captured_at.isdigit() and len(captured_at) <= 14):
         raise InputError(f"{captured_at[:20]!r} is no timestamp.")
     if mail.strip():
@@ -102,7 +103,7 @@ def complain(
     try:
         asker, objection = Who(who), Objection(ground)
     except ValueError:
-        raise InputError("Choose who you are and what your objection is from the list.") from None
+        raise InputError(said("choose_objection", "Choose who you are and what your objection is from the list.")) from None
     now = archive.clock()
     draft = Case(
         since=now,
@@ -140,14 +141,17 @@ def drop(archive: Archive, which: str, *, by: str = "", reason: str) -> Case:
 def note(archive: Archive, which: str, words: str, *, by: str = "") -> None:
     """What was found out, or said on the telephone."""
     with archive.database.transaction() as connection:
-        append(connection, _event(archive, cases.get(connection, which), "noted", by=by, message=_reason(words)))
+        told = _reason(words)
+        append(
+            connection, _event(archive, cases.get(connection, which), "noted", by=by, message=told, detail=difference({}, {"note": told}))
+        )
 
 
 def decide(archive: Archive, which: str, ruling_: Ruling, *, by: str = "") -> Case:
     """Decide a case: its rules of access hold at once, those of an earlier decision are taken back, and a letter is written."""
     now = archive.clock()
     if ruling_.decision is Decision.WARNING and not ruling_.public_text.strip():
-        raise InputError("A warning needs a text that readers see above the page.")
+        raise InputError(said("warning_needs_text", "A warning needs a text that readers see above the page."))
     with archive.database.transaction() as connection:
         case = cases.get(connection, which)
         CASE.after(case.state, "decide", f"Case {case.reference}")
@@ -168,7 +172,10 @@ def decide(archive: Archive, which: str, ruling_: Ruling, *, by: str = "") -> Ca
             "before": {"state": case.state.value, "decision": case.decision, "rules": list(case.rules)},
             "after": {"state": decided.state.value, "decision": decided.decision, "rules": made, **ruling_.as_dict()},
         }
-        append(connection, _event(archive, decided, "decided", by=by, message=ruling_.decision.value, detail=detail))
+        append(
+            connection,
+            _event(archive, decided, "decided", by=by, message=said("decision", "{decision}", decision=ruling_.decision), detail=detail),
+        )
         if decided.mail:
             values = {"decision": _in_words(decided, ruling_), "decision_words": decided.decision_words}
             _write(connection, archive, decided, LetterKind.DECIDED, values, by=by)
@@ -331,7 +338,7 @@ def _in_words(case: Case, ruling_: Ruling) -> str:
 
 def _reason(text: str) -> str:
     if not text.strip():
-        raise InputError("Say why, in a few words.")
+        raise InputError(said("say_why", "Say why, in a few words."))
     return text.strip()[:LONGEST_WORDS]
 
 

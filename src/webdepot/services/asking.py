@@ -53,7 +53,7 @@ def add_contact(archive: Archive, contact: Contact, *, by: str = "") -> Contact:
 
 def add_contact_in(connection: Connection, archive: Archive, dossier: Dossier, contact: Contact, *, by: str = "") -> Contact:
     kept = contacts.add(connection, replace(contact, target=dossier.id), now=archive.clock())
-    detail = {"after": {"name": kept.name, "organisation": kept.organisation, "mail": kept.mail, "language": kept.language}}
+    detail = difference({}, {"name": kept.name, "organisation": kept.organisation, "mail": kept.mail, "language": kept.language})
     append(connection, selecting.event(archive, dossier, "added a contact", by=by, message=kept.salutation, detail=detail))
     return kept
 
@@ -62,7 +62,7 @@ def end_contact(archive: Archive, target: TargetId, number: int, *, by: str = ""
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
         ended = contacts.end(connection, target, number, now=archive.clock())
-        detail = {"before": {"name": ended.name, "mail": ended.mail}}
+        detail = difference({"name": ended.name, "mail": ended.mail}, {})
         append(connection, selecting.event(archive, dossier, "ended a contact", by=by, message=ended.salutation, detail=detail))
 
 

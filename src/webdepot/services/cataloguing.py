@@ -213,7 +213,7 @@ def fitting(fields: Mapping[str, Any]) -> dict[str, Any]:
     return fits
 
 
-def own_urn(archive: Archive, key: str, given: str) -> Record:
+def own_urn(archive: Archive, key: str, given: str, *, by: str = "") -> Record:
     """Give a record the URN that its publisher assigned, instead of ours. Refused once the record has been handed out."""
     lower = given.strip().lower()
     if not urn.is_nbn(lower):
@@ -228,7 +228,7 @@ def own_urn(archive: Archive, key: str, given: str) -> Record:
         if record.is_object or catalogue.children(connection, record.key, limit=1):
             raise InputError(f"{record.key} is in the depot under {record.urn}, and stays so.")
         detail = difference({"urn": record.urn}, {"urn": lower})
-        append(connection, archive.event("named", "title", record.key, message=lower, detail=detail))
+        append(connection, archive.event("named", "title", record.key, message=lower, detail=detail, by=by))
         return catalogue.put(connection, replace(record, urn=lower, changed_at=catalogue.stamp(archive.clock())))
 
 

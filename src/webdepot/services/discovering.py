@@ -5,8 +5,6 @@ the harvest's decide rules (`services.belonging`) stand on the same.
 """
 
 import asyncio
-import csv
-import io
 import socket
 import ssl
 import tempfile
@@ -18,6 +16,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
+from webdepot import sheets
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, InputError
 from webdepot.harvest.addresses import Router
@@ -69,10 +68,19 @@ class Scanned:
     hosts: tuple[KnownHost, ...]
 
 
-def discover(archive: Archive, typed: str, *, allow_private: bool = False, watch: Watch = unwatched) -> Discovery:
+def discover(archive: Archive, typed: str, *, allow_private: bool = False, watch: Watch = unwatched, by: str = "") -> Discovery:
     """Find the organisation's domains from one of them, and keep profile, verdicts and evidence."""
     host = checked_host(typed)
-    return in_event_loop(_discover(archive, host, {}, allow_private, watch))
+    return in_event_loop(_discover(archive, host, {}, allow_private, watch, by=by))
+
+
+def note_asked_for(archive: Archive, host: str, *, by: str) -> None:
+    """That somebody wants an organisation looked through now, and since when it is known."""
+    with archive.database.transaction() as connection:
+        known = organisations.find(connection, registrable(host))
+        before = {"surveyed_at": known.surveyed_at.isoformat() if known else ""}
+        detail = difference(before, {"survey": "asked for"})
+        append(connection, archive.event("asked for", "organisation", registrable(host), message=host, detail=detail, by=by))
 
 
 def listed(archive: Archive) -> list[tuple[Organisation, Mapping[str, int]]]:
@@ -113,6 +121,7 @@ def correct(
     domains: Sequence[str] = (),
     strangers: Sequence[str] = (),
     remove: Sequence[str] = (),
+    by: str = "",
 ) -> Organisation:
     """Add to the profile, or strike something from it; kept, and above whatever later look-ups say."""
     removed = {text.strip() for text in remove}
@@ -132,7 +141,7 @@ def correct(
     with archive.database.transaction() as connection:
         changed = organisations.correct(connection, organisation, new)
         detail = difference(asdict(said), asdict(new))
-        append(connection, _event(archive, organisation, "corrected", "the profile was corrected by hand", detail=detail))
+        append(connection, _event(archive, organisation, "corrected", "the profile was corrected by hand", agent=by, detail=detail))
     return changed
 
 
@@ -186,15 +195,15 @@ def checked_rules(texts: Sequence[str]) -> tuple[str, ...]:
 
 def as_csv(hosts: Sequence[KnownHost]) -> str:
     """The table as CSV. Cells that a spreadsheet would take for formulas are disarmed."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(["host", "domain", "case", "score", "own", "decision", "decided by", "found by", "linked by", "evidence", "judged at"])
+    rows: list[Sequence[object]] = [
+        ("host", "domain", "case", "score", "own", "decision", "decided by", "found by", "linked by", "evidence", "judged at")
+    ]
     for host in hosts:
         own = {True: "yes", False: "no", None: "ask"}[host.own]
         row = [host.host, host.domain, host.case or "", f"{host.score:.3f}", own, host.decision, host.decided_by, host.origin]
         row += [" ".join(host.linked_by), "; ".join(host.evidence), host.judged_at.isoformat()]
-        writer.writerow([f"'{cell}" if isinstance(cell, str) and cell[:1] in "=+-@" else cell for cell in row])
-    return out.getvalue()
+        rows.append(row)
+    return "".join(sheets.written(rows))
 
 
 def as_objects(hosts: Sequence[KnownHost]) -> list[dict[str, Any]]:
@@ -312,18 +321,35 @@ def _judge(archive: Archive, sources: LiveSources, profile: Profile, decisions: 
 # --- the work ----------------------------------------------------------------------------------------------------------
 
 
-async def _discover(archive: Archive, host: str, extra: Mapping[str, Origin], allow_private: bool, watch: Watch) -> Discovery:
+async def _discover(
+    archive: Archive, host: str, extra: Mapping[str, Origin], allow_private: bool, watch: Watch, *, by: str = ""
+) -> Discovery:
     given, now = archive.config.discovery, archive.clock()
     async with network(archive, allow_private=allow_private) as sources:
         found, facts = await profile_of(host, sources, now=now, ports=(given.http_port, given.https_port))
         with archive.database.transaction() as connection:
+            before = organisations.find(connection, registrable(host))
             organisation = organisations.save(connection, found, now=now)
-            append(connection, _event(archive, organisation, "profiled", found.name))
-        return await _survey(archive, organisation, sources, facts, extra, watch)
+            detail = difference(_told(before.found) if before else {}, _told(found))
+            append(connection, _event(archive, organisation, "profiled", found.name, agent=by, detail=detail))
+        return await _survey(archive, organisation, sources, facts, extra, watch, by=by)
+
+
+def _told(profile: Profile) -> dict[str, object]:
+    """What is known of an organisation, for the record."""
+    names = ("names", "ranges", "name_servers", "registrant", "mail_domains", "domains")
+    return {name: [told.value for told in getattr(profile, name)] for name in names}
 
 
 async def _survey(
-    archive: Archive, organisation: Organisation, sources: LiveSources, facts: Facts | None, extra: Mapping[str, Origin], watch: Watch
+    archive: Archive,
+    organisation: Organisation,
+    sources: LiveSources,
+    facts: Facts | None,
+    extra: Mapping[str, Origin],
+    watch: Watch,
+    *,
+    by: str = "",
 ) -> Discovery:
     given = archive.config.discovery
     judge = judge_of(archive, organisation, sources)
@@ -337,13 +363,14 @@ async def _survey(
     learned = replace(judge.profile, strangers=organisation.found.strangers)
     now = archive.clock()
     with archive.database.transaction() as connection:
+        before = organisations.counts(connection, organisation.id)
         organisation = organisations.save(connection, learned, now=now)
         rows = [(item.judgement, item.case, item.linked_by) for item in seen]
         organisations.save_hosts(connection, organisation.id, rows, now=now)
         members = sum(item.judgement.own is True for item in seen)
-        append(
-            connection, _event(archive, organisation, "surveyed", f"{members} of {len(seen)} hosts belong to {organisation.profile.name}")
-        )
+        words = f"{members} of {len(seen)} hosts belong to {organisation.profile.name}"
+        detail = difference(before, organisations.counts(connection, organisation.id))
+        append(connection, _event(archive, organisation, "surveyed", words, agent=by, detail=detail))
         found = organisations.hosts(connection, organisation.id)
     met = {item.judgement.host for item in seen}
     hosts = tuple(host for host in found if host.host in met)
@@ -365,8 +392,10 @@ async def _examine(
             rows.append((judged, case, before.linked_by if before is not None else ()))
             watch(Progress(phase=Phase.DISCOVER, done=number + 1, total=len(extra), note=host))
     with archive.database.transaction() as connection:
+        counted = organisations.counts(connection, organisation.id)
         organisations.save_hosts(connection, organisation.id, rows, now=archive.clock())
-        append(connection, _event(archive, organisation, "examined", f"{len(rows)} hosts"))
+        detail = difference(counted, organisations.counts(connection, organisation.id))
+        append(connection, _event(archive, organisation, "examined", f"{len(rows)} hosts", detail=detail))
         return tuple(organisations.hosts(connection, organisation.id))
 
 

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, delete, insert, select
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.model import EVERYTHING, Purpose, TargetId
+from webdepot.reasons import said
 from webdepot.selection import contacts, targets
 from webdepot.selection.contacts import Contact
 from webdepot.selection.tables import target_lists
@@ -134,12 +135,12 @@ def _exported(dossier: Dossier, contact: Contact | None) -> Mapping[str, object]
 
 def _decoded(raw: bytes) -> str:
     if len(raw) > LONGEST_BYTES:
-        raise InputError(f"The list is larger than {LONGEST_BYTES >> 20} MB. Cut it in parts.")
+        raise InputError(said("list_too_large", "The list is larger than {most} MB. Cut it in parts.", most=LONGEST_BYTES >> 20))
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise InputError(f"Line {line} is not UTF-8. Save the list as CSV in UTF-8.") from error
+        raise InputError(said("list_not_utf8", "Line {line} is not UTF-8. Save the list as CSV in UTF-8.", line=line)) from error
     if "\0" in text:
         raise InputError(f"Line {text.count(chr(10), 0, text.index(chr(0))) + 1} has a zero byte: this is no CSV file.")
     return text
@@ -153,17 +154,17 @@ def _read(connection: Connection, text: str, *, by: str, origin: Origin, token: 
         try:
             row = _row(line, cells, by=by, origin=origin)
         except InputError as error:
-            bad.append((line, str(error)))
+            bad.append((line, error.args[0]))
             continue
         keys = [targets.site_key(seed) for seed in row.nomination.seeds]
         same = next((first_seen[key] for key in keys if key in first_seen), None)
         if same is not None:
-            bad.append((line, f"It is the same site as line {same}."))
+            bad.append((line, said("list_same_site", "It is the same site as line {line}.", line=same)))
             continue
         first_seen |= dict.fromkeys(keys, line)
         rows.append(row)
     if not rows and not bad:
-        raise InputError("The list has no lines with an address.")
+        raise InputError(said("list_empty", "The list has no lines with an address."))
     known = targets.known_keys(connection, list(first_seen))
     told = [_told(row, known) for row in rows]
     return Preview(token=token, rows=told, bad=sorted(bad))
@@ -182,15 +183,22 @@ def _lines(text: str, bad: list[tuple[int, str]]) -> Iterator[tuple[int, dict[st
     try:
         columns = [name.strip().lower() for name in next(reader, [])]
         if "address" not in columns:
-            raise InputError(f"The first line names the columns, and one of them is `address`. Known: {', '.join(COLUMNS)}.")
+            raise InputError(
+                said(
+                    "list_columns",
+                    "The first line names the columns, and one of them is `address`. Known: {names}.",
+                    names=", ".join(COLUMNS),
+                )
+            )
         for count, cells in enumerate(_numbered(reader)):
             if count >= MOST_ROWS:
-                raise InputError(f"The list has more than {MOST_ROWS} lines. Cut it in parts.")
+                raise InputError(said("list_too_long", "The list has more than {most} lines. Cut it in parts.", most=MOST_ROWS))
             line, values = cells
             if not any(value.strip() for value in values):
                 continue
             if len(values) > len(columns):
-                bad.append((line, f"It has {len(values)} cells, but there are {len(columns)} columns."))
+                words = "It has {cells} cells, but there are {columns} columns."
+                bad.append((line, said("list_cells", words, cells=len(values), columns=len(columns))))
                 continue
             yield line, dict(zip(columns, map(read_cell, values), strict=False))
     except csv.Error as error:

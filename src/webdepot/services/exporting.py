@@ -11,12 +11,11 @@
 Nothing is held: any size goes out in the memory of some records. What is closed to the reader is left out, as in the search itself.
 """
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from itertools import islice
 
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
@@ -27,6 +26,7 @@ from webdepot.ports import State, TextQuery
 from webdepot.services import exported_records, searching
 from webdepot.services.exported_records import captures_of
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
+from webdepot.sheets import written
 from webdepot.times import from_timestamp, to_iso
 from webdepot.url import domain_of, host_of
 from webdepot.version import VERSION
@@ -35,7 +35,6 @@ FOREVER = "9" * 14
 _EVERY = 1000
 """So many lines are sent at once."""
 _CSV_FIELDS = ("url", "timestamp", "title", "mime", "format", "size", "language", "collection", "valid_from", "valid_to", "digest")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Form(StrEnum):
@@ -77,27 +76,16 @@ def _watched(states: Iterable[State], pages: int, watch: Watch) -> Iterator[Stat
 
 
 def _csv(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
-    lines = io.StringIO()
-    writer = csv.writer(lines)
-    writer.writerow(_CSV_FIELDS)
-    count = 0
-    for state in states:
-        for timestamp in state.timestamps:
-            facts = (state.url, timestamp, state.title, state.mime, state.format, state.size_bytes, state.language, state.collection)
-            writer.writerow([_cell(fact) for fact in (*facts, state.valid_from, state.valid_to, state.digest)])
-            count += 1
-        if count >= _EVERY:
-            yield lines.getvalue().encode("utf-8", "replace")
-            lines.seek(0)
-            lines.truncate()
-            count = 0
-    yield lines.getvalue().encode("utf-8", "replace")
+    def rows() -> Iterator[Sequence[object]]:
+        yield _CSV_FIELDS
+        for state in states:
+            for timestamp in state.timestamps:
+                facts = (state.url, timestamp, state.title, state.mime, state.format, state.size_bytes, state.language, state.collection)
+                yield (*facts, state.valid_from, state.valid_to, state.digest)
 
-
-def _cell(value: object) -> str:
-    """A spreadsheet would run what begins like a formula."""
-    text = str(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    lines = written(rows())
+    while several := list(islice(lines, _EVERY)):
+        yield "".join(several).encode("utf-8", "replace")
 
 
 def _jsonl(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:

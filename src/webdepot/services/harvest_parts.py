@@ -27,8 +27,9 @@ from webdepot.errors import NoSpace, RemoteError
 from webdepot.harvest import peers
 from webdepot.harvest.log import JSON_NAME, LOG_NAME
 from webdepot.harvest.peers import Word
-from webdepot.harvest.result import CrawlProgress, CrawlResult, End, SeedOutcome, Trouble, trouble_of
+from webdepot.harvest.result import CrawlProgress, CrawlResult, End, SeedOutcome, Trouble, left_waiting, limit_reached, trouble_of
 from webdepot.model import Harvest, HarvestId
+from webdepot.reasons import together
 
 Work = Callable[[Path, HarvestId, "Part"], CrawlResult]
 """Runs one part in a process of its own: home, harvest, which part."""
@@ -227,7 +228,7 @@ def merged(parts: Sequence[CrawlResult], limit: End | None) -> CrawlResult:
     good, trouble = sum(part.good_pages for part in parts), None
     if end is End.FINISHED:
         trouble = trouble_of(tuple(seeds.values()), good_pages=good)
-    reason = told.reason if limit is None else f"The {limit} of the harvest was reached. {counts['waiting']} addresses were left waiting."
+    reason = told.reason if limit is None else together([limit_reached(limit), left_waiting(counts["waiting"])])
     shut_out = tuple(dict.fromkeys(host for part in parts for host in part.shut_out))
     return replace(
         told,

@@ -13,6 +13,8 @@ from io import BytesIO
 from pathlib import Path
 from shutil import copyfileobj
 
+from sqlalchemy import Connection
+
 from webdepot.archive import Archive
 from webdepot.container import shelf
 from webdepot.container.http import HttpHead
@@ -44,6 +46,7 @@ from webdepot.quality.compare import Profile
 from webdepot.quality.screenshots import Screenshot
 from webdepot.quality.texts import Action
 from webdepot.quality.verdict import FALSE_PAGES, VerdictLimits
+from webdepot.reasons import said
 from webdepot.services import harvesting
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.url import Url
@@ -52,7 +55,7 @@ SHOWN_FINDINGS = 100
 MOST_FALSE = 10_000
 LAST_HARVESTS = 5
 """So many are the measure of what is usual."""
-NOT_CHECKED = Verdict(answer=Answer.PASS, rule="not checked", reason="The quality of the harvest was not checked.")
+NOT_CHECKED = Verdict(answer=Answer.PASS, rule="not checked", reason=said("not_checked", "The quality of the harvest was not checked."))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +67,16 @@ class Checked:
     """All of them by code."""
 
 
-def check(archive: Archive, harvest: Harvest, *, again: bool = False, watch: Watch = unwatched) -> Checked:
+def check(archive: Archive, harvest: Harvest, *, again: bool = False, watch: Watch = unwatched, by: str = "") -> Checked:
     """Look for what is missing, broken, false or cut short, and judge. A kept harvest is answered from what was found, unless `again`."""
     if harvest.state is not HarvestState.KEPT:
         harvesting.folder_of(archive, harvest).mkdir(parents=True, exist_ok=True)
-        _check_now(archive, harvest, findings_file(archive, harvest), watch)
+        _check_now(archive, harvest, findings_file(archive, harvest), watch, by=by)
     elif again:
         with tempfile.TemporaryDirectory(prefix="webdepot-check-") as folder:
             found = Path(folder) / "findings.jsonl.gz"
-            _check_now(archive, harvest, found, watch)
-            _extend_package(archive, harvest, found)
+            event = _check_now(archive, harvest, found, watch, by=by)
+            _extend_package(archive, harvest, found, event)
     return found_so_far(archive, harvest.id)
 
 
@@ -88,7 +91,7 @@ def found_so_far(archive: Archive, harvest: HarvestId) -> Checked:
         )
 
 
-def _check_now(archive: Archive, harvest: Harvest, found: Path, watch: Watch) -> None:
+def _check_now(archive: Archive, harvest: Harvest, found: Path, watch: Watch, *, by: str) -> Event:
     """Findings go to their file before the database is touched, so that a long check holds no lock."""
     patches = patches_of(archive, harvest)
     containers = [container for each in (harvest, *patches) for container in _containers(archive, each)]
@@ -99,11 +102,23 @@ def _check_now(archive: Archive, harvest: Harvest, found: Path, watch: Watch) ->
         traces = _traces(archive, harvest, patches, containers, files)
         rows.write_findings(found, (_unless_ignored(each, ignored) for each in checks.check(traces)))
     with archive.database.transaction() as connection, found.open("rb") as stream:
+        before = _told(connection, harvest.id)
         counts = records.replace(connection, harvest.id, rows.read_findings(stream, where=str(found)))
         documents = harvest.counts if harvest.kind is not HarvestKind.IMPORT else {"captures": harvest.counts.get("fetched", 0)}
         verdict = judging.of(counts, documents, limits=_limits(archive))
         records.judge(connection, harvest.id, verdict, at=archive.clock())
-        append(connection, _checked_event(archive, harvest, verdict, counts))
+        event = Event(
+            at=archive.clock(),
+            agent=by or archive.agent,
+            action="checked",
+            subject_kind="harvest",
+            subject=harvest.id,
+            outcome=Outcome.SUCCESS if verdict else Outcome.WARNING,
+            message=verdict.reason,
+            detail=difference(before, _told(connection, harvest.id)),
+        )
+        append(connection, event)
+    return event
 
 
 def note_screenshots(archive: Archive, harvest: Harvest) -> None:
@@ -116,17 +131,12 @@ def note_screenshots(archive: Archive, harvest: Harvest) -> None:
         screenshots.replace(connection, harvest.id, found)
 
 
-def _checked_event(archive: Archive, harvest: Harvest, verdict: Verdict, counts: Mapping[str, int]) -> Event:
-    return Event(
-        at=archive.clock(),
-        agent=archive.agent,
-        action="checked",
-        subject_kind="harvest",
-        subject=harvest.id,
-        outcome=Outcome.SUCCESS if verdict else Outcome.WARNING,
-        message=verdict.reason,
-        detail=dict(counts),
-    )
+def _told(connection: Connection, harvest: HarvestId) -> dict[str, object]:
+    """What the last check said, for the record."""
+    verdict, at = records.find_verdict(connection, harvest), records.find_judged_at(connection, harvest)
+    if verdict is None or at is None:
+        return {}
+    return {"checked_at": at.isoformat(), "verdict": verdict.answer.value, "rule": verdict.rule, **records.counts(connection, harvest)}
 
 
 def _unless_ignored(found: Finding, ignored: frozenset[tuple[str, str]]) -> Finding:
@@ -148,13 +158,13 @@ def _limits(archive: Archive) -> VerdictLimits:
     )
 
 
-def _extend_package(archive: Archive, harvest: Harvest, found: Path) -> None:
+def _extend_package(archive: Archive, harvest: Harvest, found: Path, event: Event) -> None:
     checked = found_so_far(archive, harvest.id)
     package.extend(
         archive.store,
         package.id_of(harvest.id),
         {package.FINDINGS: found},
-        events=(_checked_event(archive, harvest, checked.verdict, checked.counts),),
+        events=(event,),
         message=f"Harvest {harvest.id} checked again",
         agent=archive.agent,
         created=archive.clock(),

@@ -17,7 +17,7 @@ from webdepot.access.seats import Held
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, NotFound
 from webdepot.model import Capture
-from webdepot.provenance import Event, append
+from webdepot.provenance import append, difference
 from webdepot.url import from_typed
 from webdepot.url import key as key_of
 
@@ -95,14 +95,12 @@ def free(archive: Archive, typed: str) -> None:
     """Take a page from a reader who left it open; NotFound when nobody has it."""
     key = key_of(from_typed(typed))
     with archive.database.transaction() as connection:
-        if not seats.free(connection, key):
+        held = seats.free(connection, key)
+        if held is None:
             raise NotFound(f"Nobody has {typed[:200]} open. See: webdepot rule lent")
-        append(
-            connection,
-            Event(
-                at=archive.clock(), agent=archive.agent, action="freed", subject_kind="lent page", subject=key[:200], message=typed[:200]
-            ),
-        )
+        # Not by whom: which terminal reads what is nobody's business afterwards.
+        before = {"taken_at": held.taken_at.isoformat(), "until": held.until.isoformat()}
+        append(connection, archive.event("freed", "lent page", key[:200], message=typed[:200], detail=difference(before, {})))
 
 
 def every(archive: Archive) -> Sequence[Held]:

@@ -30,6 +30,7 @@ from webdepot.exchange.regbib import Delivered
 from webdepot.exchange.transfer import Form, TransferFile
 from webdepot.harvest import runs
 from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, Target
+from webdepot.reasons import said
 from webdepot.services import cataloguing, harvesting, importing, keeping, selecting, titling
 from webdepot.times import from_iso, to_iso, to_timestamp
 from webdepot.url import Url
@@ -78,7 +79,9 @@ def _undo(archive: Archive, harvest: Harvest) -> None:
     """Nothing stays of an object that could not be loaded."""
     with archive.database.transaction() as connection:
         shelf.remove_of_harvest(connection, harvest.id)
-        runs.move(connection, harvest.id, HarvestState.FAILED, reason="could not be taken over", ended_at=archive.clock())
+        runs.move(
+            connection, harvest.id, HarvestState.FAILED, reason=said("not_taken_over", "could not be taken over"), ended_at=archive.clock()
+        )
     shutil.rmtree(harvesting.folder_of(archive, harvest), ignore_errors=True)
 
 

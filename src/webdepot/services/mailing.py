@@ -17,6 +17,7 @@ from webdepot.errors import ConfigError, InputError, RemoteError, WebdepotError
 from webdepot.mail import Message
 from webdepot.model import TargetId
 from webdepot.provenance import Event, append, difference
+from webdepot.reasons import said, together
 from webdepot.selection import letters, targets
 from webdepot.selection.letters import TOKEN_HIDDEN, Letter
 from webdepot.selection.states import TARGET, LetterState
@@ -111,7 +112,7 @@ def _record(archive: Archive, letter: Letter, act: str, **values: object) -> Let
     words = {"send": "sent a letter", "fail": "could not send a letter", "return": "undeliverable"}[act]
     with archive.database.transaction() as connection:
         moved = letters.move(connection, letter, act, **values)
-        message = f"{letter.kind.value} to {letter.recipient}" + (f": {moved.error}" if moved.error else "")
+        message = together([said("letter_to", "{kind} to {recipient}", kind=letter.kind, recipient=letter.recipient), moved.error])
         detail = {"letter": letter.id, **difference({"letter state": letter.state.value}, {"letter state": moved.state.value})}
         if letter.target is None:
             append(connection, _case_event(archive, letter, words, message, detail))
@@ -119,7 +120,7 @@ def _record(archive: Archive, letter: Letter, act: str, **values: object) -> Let
         dossier = targets.dossier_of(connection, letter.target)
         append(connection, selecting.event(archive, dossier, words, by=letter.agent, message=message, detail=detail))
         if act == "send" and letter.kind is LetterKind.NOTICE and TARGET.allows(dossier.state, "ask"):
-            reason = f"{moved.reference}, term until {moved.term_ends_on}"
+            reason = said("letter_out", "{letter}, term until {day}", letter=moved.reference, day=moved.term_ends_on)
             selecting.step(connection, archive, dossier, "ask", by=letter.agent, reason=reason)
     return moved
 

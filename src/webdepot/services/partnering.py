@@ -37,6 +37,7 @@ def add(
     on_withdrawal: OnWithdrawal = OnWithdrawal.CLOSE,
     lmer: str = "1.2",
     transfer: str = "",
+    by: str = "",
 ) -> Partner:
     """A new partner. Nothing is asked of it yet."""
     partner = Partner(
@@ -54,7 +55,7 @@ def add(
     )
     with archive.database.transaction() as connection:
         added = partners.add(connection, partner)
-        append(connection, _event(archive, "added", name, url, difference({}, _told(added))))
+        append(connection, _event(archive, "added", name, url, difference({}, _told(added)), by=by))
     return added
 
 
@@ -80,8 +81,10 @@ def remove(archive: Archive, name: str) -> None:
 def issue_token(archive: Archive, name: str) -> str:
     """A new token for a partner, shown once; the one before it ends."""
     with archive.database.transaction() as connection:
+        had = bool(partners.get(connection, name).issued_token_hash)
         token = partners.issue_token(connection, name)
-        append(connection, _event(archive, "issued", name, "token"))
+        detail = {"before": {"token of ours": "***" if had else ""}, "after": {"token of ours": "*** (another)"}}
+        append(connection, _event(archive, "issued", name, "token", detail))
     return token
 
 
@@ -103,13 +106,22 @@ def every(archive: Archive) -> list[PartnerStatus]:
     return [status(archive, name, failures=0) for name in names]
 
 
-def retry(archive: Archive, name: str, identifier: str = "") -> int:
+def retry(archive: Archive, name: str, identifier: str = "", *, by: str = "") -> int:
     """Make refused records new again; how many."""
     with archive.database.transaction() as connection:
         partners.get(connection, name)
         count = partners.retry(connection, name, identifier)
-        append(connection, _event(archive, "to be tried again", name, f"{count} records {identifier}".strip()))
+        detail = {"before": {RecordState.REFUSED.value: count}, "after": {RecordState.REFUSED.value: 0, RecordState.NEW.value: count}}
+        append(connection, _event(archive, "to be tried again", name, f"{count} records {identifier}".strip(), detail, by=by))
         return count
+
+
+def note_asked_for(archive: Archive, name: str, *, by: str = "") -> None:
+    """That somebody wants the partner's list brought up to date now, and how it stood."""
+    with archive.database.transaction() as connection:
+        last = partners.last_run(connection, name)
+        detail = {"before": {"run": last.state.value if last else ""}, "after": {"run": RunState.RUNNING.value}}
+        append(connection, _event(archive, "asked for", name, "", detail, by=by))
 
 
 def _told(partner: Partner) -> dict[str, object]:
@@ -118,6 +130,6 @@ def _told(partner: Partner) -> dict[str, object]:
     return {**{name: str(getattr(partner, name)) for name in names}, "token": "***" if partner.token else ""}
 
 
-def _event(archive: Archive, action: str, name: str, message: str, detail: Mapping[str, object] | None = None) -> Event:
-    at, agent = archive.clock(), archive.agent
-    return Event(at=at, agent=agent, action=action, subject_kind="partner", subject=name, message=message, detail=detail or {})
+def _event(archive: Archive, action: str, name: str, message: str, detail: Mapping[str, object], *, by: str = "") -> Event:
+    at, agent = archive.clock(), by or archive.agent
+    return Event(at=at, agent=agent, action=action, subject_kind="partner", subject=name, message=message, detail=detail)

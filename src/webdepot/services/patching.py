@@ -62,7 +62,7 @@ def patch(archive: Archive, harvest: str, *, deposit: bool = True, index: bool =
     except RemoteError as error:
         done, reason = None, str(error)
     checked = ingesting.check(archive, parent, again=True, watch=watch)
-    _note(archive, parent, begun, done is not None, len(wanted))
+    _note(archive, parent, begun, done is not None, asked=len(wanted), left=len(missing(archive, parent)))
     return Patched(parent=parent, patch=done, asked=len(wanted), checked=checked, reason=reason)
 
 
@@ -99,7 +99,7 @@ def _begin(archive: Archive, parent: Harvest, wanted: list[Url]) -> Harvest:
     return harvest
 
 
-def _note(archive: Archive, parent: Harvest, begun: Harvest, brought: bool, asked: int) -> None:
+def _note(archive: Archive, parent: Harvest, begun: Harvest, brought: bool, *, asked: int, left: int) -> None:
     event = Event(
         at=archive.clock(),
         agent=archive.agent,
@@ -108,7 +108,7 @@ def _note(archive: Archive, parent: Harvest, begun: Harvest, brought: bool, aske
         subject=parent.id,
         outcome=Outcome.SUCCESS if brought else Outcome.WARNING,
         message=f"{asked} addresses were asked for again by {begun.id}",
-        detail={"patch": begun.id},
+        detail={"before": {"missing": asked}, "after": {"missing": left, "patch": begun.id}},
     )
     with archive.database.transaction() as connection:
         append(connection, event)

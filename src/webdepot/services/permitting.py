@@ -24,6 +24,7 @@ from webdepot.harvest import runs
 from webdepot.harvest.control import Verb
 from webdepot.model import HarvestState, TargetId
 from webdepot.provenance import append, difference
+from webdepot.reasons import Reason, said
 from webdepot.selection import grounds, letters, targets
 from webdepot.selection.grounds import KeptGround
 from webdepot.selection.letters import Letter
@@ -77,6 +78,9 @@ class Conditions:
         }
 
 
+_CAME_BACK = said("letter_came_back", "the letter came back")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tended:
     """What time brought."""
@@ -105,18 +109,18 @@ def reply(
     letter: Letter | None = None,
 ) -> Dossier:
     """Record what an owner answered, to a letter or unasked. A refusal stops harvests and closes access at once."""
-    said = words.strip()[:LONGEST_WORDS]
+    told = words.strip()[:LONGEST_WORDS]
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
         open_letters = [one for one in letters.of_target(connection, target) if one.kind is LetterKind.NOTICE]
         answered = letter or next((one for one in open_letters if one.state in (LetterState.SENT, LetterState.SILENT)), None)
         match answer:
             case Reply.UNDELIVERABLE:
-                moved = _returned(connection, archive, dossier, answered, by=by, words=said)
+                moved = _returned(connection, archive, dossier, answered, by=by, words=told)
             case Reply.REFUSAL:
-                moved = _refused(connection, archive, dossier, answered, by=by, words=said)
+                moved = _refused(connection, archive, dossier, answered, by=by, words=told)
             case Reply.CONSENT | Reply.CONDITIONS:
-                moved = _consented(connection, archive, dossier, answered, conditions or Conditions(words=said), by=by, words=said)
+                moved = _consented(connection, archive, dossier, answered, conditions or Conditions(words=told), by=by, words=told)
         _withdraw_waiting(connection, open_letters)
     if answer is Reply.REFUSAL:
         stop_harvests(archive, target, by=by)
@@ -129,21 +133,23 @@ def _returned(connection: Connection, archive: Archive, dossier: Dossier, letter
     letters.move(connection, letter, "return", error=words or "came back")
     for kept in grounds.holding(connection, dossier.id):
         if kept.letter == letter.id and kept.basis.ground is Ground.IMPLIED_CONSENT:
-            grounds.end(connection, kept.id, agent=by or archive.agent, reason="the letter came back", now=archive.clock())
+            grounds.end(connection, kept.id, agent=by or archive.agent, reason=_CAME_BACK, now=archive.clock())
     detail = {"letter": letter.id, **difference({"letter state": letter.state.value}, {"letter state": LetterState.UNDELIVERABLE.value})}
     message = f"{letter.recipient} {words}".strip()
     append(connection, selecting.event(archive, dossier, "undeliverable", by=by, message=message, detail=detail))
     if dossier.state is TargetState.ASKED or (dossier.state is TargetState.CLEARED and not grounds.holding(connection, dossier.id)):
-        return selecting.step(connection, archive, dossier, "lose ground", by=by, reason="the letter came back")
+        return selecting.step(connection, archive, dossier, "lose ground", by=by, reason=_CAME_BACK)
     return dossier
 
 
 def _refused(connection: Connection, archive: Archive, dossier: Dossier, letter: Letter | None, *, by: str, words: str) -> Dossier:
     now = archive.clock()
     _answer_letter(connection, letter)
-    _end_grounds(connection, archive, dossier, by=by, reason="refused")
+    _end_grounds(connection, archive, dossier, by=by, reason=said("refused", "refused"))
     made = _close(connection, archive, dossier, RuleAnswer.REFUSE, None, REFUSED_TEXT, by=by)
-    basis = Basis(ground=Ground.REFUSAL, since=now.date(), reason=words or f"the owner refused on {now.date()}")
+    basis = Basis(
+        ground=Ground.REFUSAL, since=now.date(), reason=words or said("owner_refused_on", "the owner refused on {day}", day=now.date())
+    )
     letter_id = letter.id if letter else None
     grounds.add(connection, dossier.id, basis, agent=by or archive.agent, now=now, letter=letter_id, rules=made)
     return selecting.step(connection, archive, dossier, "refuse", by=by, reason=basis.reason)
@@ -163,7 +169,7 @@ def _consented(
     now = archive.clock()
     TARGET.after(dossier.state, "clear", f"Target {dossier.id} ({dossier.name})")
     _answer_letter(connection, letter)
-    _end_grounds(connection, archive, dossier, by=by, reason=f"followed by {ground.value}")
+    _end_grounds(connection, archive, dossier, by=by, reason=said("followed_by", "followed by {ground}", ground=ground))
     made = _limit(connection, archive, dossier, conditions, by=by)
     basis = Basis(ground=ground, since=now.date(), until=conditions.until, reason=words or conditions.words)
     grounds.add(
@@ -176,7 +182,13 @@ def _consented(
         conditions=conditions.as_dict(),
         rules=made,
     )
-    return selecting.step(connection, archive, dossier, "clear", by=by, reason=f"{ground.value}: {basis.reason}".rstrip(": "))
+    return selecting.step(connection, archive, dossier, "clear", by=by, reason=_because(basis))
+
+
+def _because(basis: Basis) -> Reason:
+    if basis.reason:
+        return said("ground_because", "{ground}: {reason}", ground=basis.ground, reason=basis.reason)
+    return said("ground_alone", "{ground}", ground=basis.ground)
 
 
 def record_ground(archive: Archive, target: TargetId, ground: Ground, *, by: str = "", reason: str, until: date | None = None) -> Dossier:
@@ -184,7 +196,7 @@ def record_ground(archive: Archive, target: TargetId, ground: Ground, *, by: str
     if ground not in WITHOUT_LETTER:
         raise InputError(f"{ground.value!r} is not recorded by hand. Known: {', '.join(WITHOUT_LETTER)}.")
     if not reason.strip():
-        raise InputError("Say where the ground is found: the address of the licence, the letter, the law.")
+        raise InputError(said("say_where_ground", "Say where the ground is found: the address of the licence, the letter, the law."))
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
         if dossier.state is TargetState.REFUSED and ground is not Ground.CONSENT:
@@ -196,7 +208,7 @@ def record_ground(archive: Archive, target: TargetId, ground: Ground, *, by: str
 def withdraw_ground(archive: Archive, target: TargetId, number: int, *, by: str = "", reason: str) -> Dossier:
     """A ground that does not hold after all; without another one the target may not be harvested any more."""
     if not reason.strip():
-        raise InputError("Say why the ground does not hold.")
+        raise InputError(said("say_why_ground_fails", "Say why the ground does not hold."))
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
         kept = next((one for one in grounds.holding(connection, target) if one.id == number), None)
@@ -231,7 +243,7 @@ def stop_harvests(archive: Archive, target: TargetId, *, by: str = "") -> list[s
     stopped: list[str] = []
     for harvest in running:
         with suppress(Conflict):  # nobody works on it: it cannot go on by itself, and the gate refuses to resume it
-            steering.give(archive, harvest.id, Verb.STOP, by=by or archive.agent, reason="the owner refused")
+            steering.give(archive, harvest.id, Verb.STOP, by=by or archive.agent, reason=said("owner_refused", "the owner refused"))
             stopped.append(harvest.id)
     return stopped
 
@@ -330,11 +342,12 @@ def settle(archive: Archive) -> Tended:
         for letter in letters.past_term(connection, today):
             implied += _pass_in_silence(connection, archive, letter)
         for kept in grounds.past_their_day(connection, today):
-            _end_ground(connection, archive, kept, by="", reason=f"its last day was {kept.basis.until}")
+            _end_ground(connection, archive, kept, by="", reason=said("last_day", "its last day was {day}", day=kept.basis.until))
             dossier = targets.dossier_of(connection, kept.target)
             append(connection, selecting.event(archive, dossier, "ended a ground", message=kept.basis.ground.value, detail=_ended(kept)))
             if dossier.state is TargetState.CLEARED and not grounds.holding(connection, kept.target):
-                selecting.step(connection, archive, dossier, "lose ground", reason=f"{kept.basis.ground.value} ended on {kept.basis.until}")
+                reason = said("ground_over", "{ground} ended on {day}", ground=kept.basis.ground, day=kept.basis.until)
+                selecting.step(connection, archive, dossier, "lose ground", reason=reason)
             ended += 1
     return Tended(implied=implied, ended=ended)
 
@@ -347,7 +360,8 @@ def _pass_in_silence(connection: Connection, archive: Archive, letter: Letter) -
     if dossier.state is not TargetState.ASKED:
         return 0
     since = letter.term_ends_on + timedelta(days=1)
-    basis = Basis(ground=Ground.IMPLIED_CONSENT, since=since, reason=f"no answer to {letter.reference} by {letter.term_ends_on}")
+    reason = said("no_answer", "no answer to {letter} by {day}", letter=letter.reference, day=letter.term_ends_on)
+    basis = Basis(ground=Ground.IMPLIED_CONSENT, since=since, reason=reason)
     grounds.add(connection, dossier.id, basis, agent=archive.agent, now=archive.clock(), letter=letter.id)
-    selecting.step(connection, archive, dossier, "clear", reason=f"{basis.ground.value}: {basis.reason}")
+    selecting.step(connection, archive, dossier, "clear", reason=_because(basis))
     return 1

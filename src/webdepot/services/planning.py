@@ -14,6 +14,7 @@ from webdepot.archive import Archive
 from webdepot.errors import Conflict, NotFound, NotPermitted
 from webdepot.model import TargetId, Verdict
 from webdepot.provenance import Event, append, difference
+from webdepot.reasons import said
 from webdepot.selection import schedule, schedules, targets
 from webdepot.selection.schedule import Dates, Plan, Window
 from webdepot.selection.schedules import Filter, Planned, Plans, Queue, Turn, TurnState
@@ -89,7 +90,7 @@ def pause(archive: Archive, target: TargetId, *, by: str = "") -> Plan:
     with archive.database.transaction() as connection:
         for turn in schedules.of_target(connection, target, SHOWN_TURNS):
             if turn.state is TurnState.WAITING:
-                schedules.move(connection, turn, "skip", now, reason="the plan was paused")
+                schedules.move(connection, turn, "skip", now, reason=said("plan_paused", "the plan was paused"))
     return plan
 
 
@@ -153,7 +154,7 @@ def run_now(archive: Archive, target: TargetId, *, by: str = "") -> Turn:
             raise NotPermitted(selecting.refusal(found.name, verdict))
         if schedules.has_open(connection, target):
             raise Conflict(f"A harvest of {found.name} waits or runs already. See: webdepot schedule queue")
-        turn = schedules.come(connection, target, now, not_before=now, reason=f"asked for by {agent}")
+        turn = schedules.come(connection, target, now, not_before=now, reason=said("asked_for_by", "asked for by {agent}", agent=agent))
         if turn is None:
             raise Conflict(f"There is a turn of {found.name} at this very moment already.")
         detail = difference({}, {"due_at": now.isoformat()})
@@ -180,7 +181,7 @@ def _move(archive: Archive, number: int, act: str, *, by: str) -> Turn:
             before,
             act,
             now,
-            reason=f"{act} by {agent}",
+            reason=said(f"turn_{act}", f"{act} by {{agent}}", agent=agent),
             not_before=now if act == "retry" else None,
             forget_harvest=act == "retry",
         )

@@ -31,6 +31,7 @@ from webdepot.model import PackageId
 from webdepot.ports import ObjectStore
 from webdepot.provenance import Event, Outcome, append
 from webdepot.provenance import iter_all as iter_events
+from webdepot.selection import targets
 from webdepot.services import auditing, founding, indexing, keeping, titling
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.times import Clock, from_iso, utc_now
@@ -137,6 +138,7 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
             count += register.restore_tables(store, known, connection)
             count += _restore_events(store, connection, archive.clock().year)
             catalogue.restore_derived(connection)
+            targets.restore_words(connection)
             auditing.expect_copies(connection, PackageId(known.id), version=known.head, size_bytes=0, now=archive.clock())
         event = Event(
             at=archive.clock(),

@@ -26,7 +26,7 @@ from webdepot.quality import acceptance, records, reviews, screenshots
 from webdepot.quality.acceptance import AcceptanceLimits, Figures
 from webdepot.quality.reviews import Decision, Review
 from webdepot.quality.screenshots import Screenshot
-from webdepot.reasons import said
+from webdepot.reasons import cut, said
 from webdepot.selection import schedules, targets
 from webdepot.services import harvesting, indexing, ingesting, keeping, patching
 from webdepot.services.ingesting import Checked
@@ -101,7 +101,7 @@ def dossier(archive: Archive, harvest: str) -> Dossier:
     found = harvesting.get(archive, harvest)
     checked = ingesting.found_so_far(archive, found.id)
     with archive.database.reading() as connection:
-        said = reviews.of_harvest(connection, found.id)
+        told = reviews.of_harvest(connection, found.id)
         table, shares = report.of_harvest(connection, found.id), report.shares(connection, [found.id])
         name = targets.get(connection, found.target).name
         patches = [
@@ -120,7 +120,7 @@ def dossier(archive: Archive, harvest: str) -> Dossier:
         not_valid=sum(share.not_valid for share in shares),
         missing=len(patching.missing(archive, found)),
         patches=patches,
-        reviews=said,
+        reviews=told,
         is_busy=harvesting.is_locked(archive, found) or any(harvesting.is_locked(archive, each) for each in patches),
         by_rules=rules_say(archive, found),
     )
@@ -238,7 +238,7 @@ def annotate(archive: Archive, harvest: str, *, by: str = "", words: str) -> Har
     """Say something about it; whatever its state."""
     found = harvesting.get(archive, harvest)
     if not words.strip():
-        raise InputError("A note needs words.")
+        raise InputError(said("note_needs_words", "A note needs words."))
     _record(archive, found, Decision.ANNOTATE, words, by=by, state=found.state)
     return found
 
@@ -254,14 +254,14 @@ def _decide(archive: Archive, harvest: str, decision: Decision, words: str, *, b
     found = harvesting.get(archive, harvest)
     state = HARVEST.after(found.state, decision.value, f"Harvest {found.id}")
     if not words.strip():
-        raise InputError("The reason is missing: it is kept for those who come later.")
+        raise InputError(said("reason_missing", "The reason is missing: it is kept for those who come later."))
     with harvesting.locked(harvesting.folder_of(archive, found)):
         _record(archive, found, decision, words, by=by, state=state)
         with archive.database.transaction() as connection:
-            runs.move(connection, found.id, state, reason=words.strip()[:LONGEST_WORDS])
+            runs.move(connection, found.id, state, reason=cut(words, LONGEST_WORDS))
             for patch in runs.of_target_any(connection, found.target, HarvestKind.PATCH):
                 if patch.settings.get("patch_of") == found.id and patch.state is found.state:
-                    runs.move(connection, patch.id, state, reason=f"with {found.id}")
+                    runs.move(connection, patch.id, state, reason=said("with_harvest", "with {harvest}", harvest=found.id))
     return harvesting.get(archive, found.id)
 
 
@@ -269,9 +269,10 @@ def _record(
     archive: Archive, harvest: Harvest, decision: Decision, words: str, *, by: str, state: HarvestState, is_automatic: bool = False
 ) -> None:
     now, agent = archive.clock(), by or archive.agent
-    said = words.strip()[:LONGEST_WORDS]
+    told = cut(words, LONGEST_WORDS)
     verb = {Decision.ACCEPT: "accepted", Decision.REJECT: "rejected", Decision.REOPEN: "reopened", Decision.ANNOTATE: "annotated"}[decision]
-    detail = difference({"state": harvest.state.value}, {"state": state.value})
+    is_note = decision is Decision.ANNOTATE
+    detail = difference({}, {"note": told}) if is_note else difference({"state": harvest.state.value}, {"state": state.value})
     event = Event(
         at=now,
         agent="rules of acceptance" if is_automatic else agent,
@@ -279,11 +280,11 @@ def _record(
         subject_kind="harvest",
         subject=harvest.id,
         outcome=Outcome.SUCCESS if decision is not Decision.REJECT else Outcome.WARNING,
-        message=said,
-        detail=detail if decision is not Decision.ANNOTATE else {},
+        message=told,
+        detail=detail,
     )
     with archive.database.transaction() as connection:
-        review = Review(harvest=harvest.id, decision=decision, words=said, by=event.agent, at=now, is_automatic=is_automatic)
+        review = Review(harvest=harvest.id, decision=decision, words=told, by=event.agent, at=now, is_automatic=is_automatic)
         reviews.add(connection, review)
         append(connection, event)
 

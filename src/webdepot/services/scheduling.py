@@ -32,6 +32,7 @@ from webdepot.harvest import control, runs
 from webdepot.harvest.control import Verb
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Event, Outcome, append, difference
+from webdepot.reasons import Reason, said
 from webdepot.selection import schedule, schedules, targets
 from webdepot.selection.schedule import Plan
 from webdepot.selection.schedules import Turn, TurnState
@@ -211,7 +212,7 @@ def run_turn(archive: Archive, number: int, *, watch: Watch = unwatched) -> None
     try:
         selecting.admit(archive, target)
     except NotPermitted as error:
-        _end(archive, turn, "refuse", str(error), outcome=Outcome.WARNING)
+        _end(archive, turn, "refuse", error.args[0], outcome=Outcome.WARNING)
         return
     try:
         harvest = _harvest_of(archive, turn, plan)
@@ -224,10 +225,10 @@ def run_turn(archive: Archive, number: int, *, watch: Watch = unwatched) -> None
             reviewing.examine(archive, harvest, watch=watch)
             reviewing.settle(archive, harvest, watch=watch)
     except (RemoteError, NoSpace, Conflict, OSError) as error:
-        _failed(archive, turn, str(error))
+        _failed(archive, turn, _words(error))
         return
     except WebdepotError as error:
-        _end(archive, turn, "fail", str(error), outcome=Outcome.FAILURE)
+        _end(archive, turn, "fail", _words(error), outcome=Outcome.FAILURE)
         return
     _end(archive, turn, "finish", harvest.reason)
 
@@ -238,7 +239,8 @@ def give_back_abandoned(archive: Archive) -> list[Turn]:
     with archive.database.transaction() as connection:
         found = schedules.abandoned(connection, now)
         for turn in found:
-            schedules.move(connection, turn, "give back", now, reason=f"{turn.holder} gave no sign of life", not_before=now)
+            reason = said("no_sign_of_life", "{holder} gave no sign of life", holder=turn.holder)
+            schedules.move(connection, turn, "give back", now, reason=reason, not_before=now)
     return found
 
 
@@ -275,7 +277,10 @@ def _stopped(archive: Archive, turn: Turn, plan: Plan | None, harvest: Harvest) 
     """By a person: then it is theirs. By its window, by this scheduler's end, or for want of room: it goes on."""
     orders = control.read(harvesting.folder_of(archive, harvest))
     if orders and orders[-1].verb is Verb.STOP:
-        _end(archive, turn, "finish", f"stopped by {orders[-1].by}: {orders[-1].reason}".rstrip(": "), outcome=Outcome.WARNING)
+        reason = said("stopped_by", "stopped by {agent}: {reason}", agent=orders[-1].by, reason=orders[-1].reason)
+        if not orders[-1].reason:
+            reason = said("stopped_by_person", "stopped by {agent}", agent=orders[-1].by)
+        _end(archive, turn, "finish", reason, outcome=Outcome.WARNING)
         return
     now = archive.clock()
     zone = planning.zone(archive)
@@ -283,7 +288,7 @@ def _stopped(archive: Archive, turn: Turn, plan: Plan | None, harvest: Harvest) 
     again = now + _retry_after(archive, turn) if is_open and harvest.reason and "room" in harvest.reason else now
     opens = schedule.opening(plan.window, again, zone) if plan else again
     with archive.database.transaction() as connection:
-        words = harvest.reason if is_open else "its window has ended"
+        words = harvest.reason if is_open else said("window_ended", "its window has ended")
         schedules.move(connection, turn, "give back", now, reason=words, not_before=opens)
 
 
@@ -321,6 +326,11 @@ def _end(archive: Archive, turn: Turn, act: str, words: str, *, outcome: Outcome
         append(connection, event)
 
 
+def _words(error: Exception) -> str:
+    """What an error says; a reason stays one."""
+    return error.args[0] if error.args and isinstance(error.args[0], Reason) else str(error)
+
+
 def _retry_after(archive: Archive, turn: Turn) -> timedelta:
     return timedelta(seconds=archive.config.schedule.retry_s)
 
@@ -342,7 +352,7 @@ def _missed(archive: Archive, plan: Plan, due_at: datetime, missed: int) -> Even
         subject_kind="target",
         subject=str(plan.target),
         outcome=Outcome.WARNING,
-        message=f"{missed} dates passed while no scheduler ran; the latest is made up for",
+        message=said("dates_missed", "{missed} dates passed while no scheduler ran; the latest is made up for", missed=missed),
         detail={"missed": missed, "made up for": due_at.isoformat()},
     )
 
@@ -355,6 +365,6 @@ def _skipped(archive: Archive, plan: Plan, due_at: datetime) -> Event:
         subject_kind="target",
         subject=str(plan.target),
         outcome=Outcome.WARNING,
-        message="the turn before still waits or runs",
+        message=said("turn_before", "the turn before still waits or runs"),
         detail={"missed": 1, "due_at": due_at.isoformat()},
     )

@@ -63,7 +63,7 @@ def enter_in(connection: Connection, archive: Archive, nomination: Nomination, *
     dossier, is_new = targets.nominate(connection, nomination, now=now)
     if is_new:
         action = "suggested" if dossier.state is TargetState.SUGGESTED else "nominated"
-        detail = {"after": {"state": dossier.state.value, "seeds": list(nomination.seeds), "origin": nomination.origin.value}}
+        detail = difference({}, {"state": dossier.state.value, "seeds": list(nomination.seeds), "origin": nomination.origin.value})
         append(connection, event(archive, dossier, action, by=by or nomination.by, message=dossier.name, detail=detail))
     return dossier, is_new
 
@@ -85,9 +85,13 @@ def public_address(typed: str) -> Url:
     """An address as people write it; only sites with a name that can be asked on the web."""
     url = from_typed(typed)
     if not url.startswith(("http://", "https://")) or "@" in url.partition("://")[2].partition("/")[0]:
-        raise InputError(f"{typed[:100]!r} is no address of a web site. Write it like https://www.example.org/")
+        raise InputError(
+            said("no_site_address", "{typed} is no address of a web site. Write it like https://www.example.org/", typed=repr(typed[:100]))
+        )
     if "." not in host_of(url).partition(":")[0] and not host_of(url).startswith(("localhost", "[")):
-        raise InputError(f"{typed[:100]!r} has no full host name. Write it like https://www.example.org/")
+        raise InputError(
+            said("no_full_host", "{typed} has no full host name. Write it like https://www.example.org/", typed=repr(typed[:100]))
+        )
     return url
 
 
@@ -105,12 +109,16 @@ def draft(
     """A nomination from what a person filled in; InputError names the part that is wrong."""
     seeds = tuple(dict.fromkeys(public_address(one) for one in typed if one.strip()))
     if not 1 <= len(seeds) <= MOST_SEEDS:
-        raise InputError(f"A target needs 1 to {MOST_SEEDS} addresses to start from.")
+        raise InputError(said("needs_seeds", "A target needs 1 to {most} addresses to start from.", most=MOST_SEEDS))
     label = " ".join(name.split())
     if len(label) > LONGEST_NAME or len(note) > LONGEST_NOTE:
-        raise InputError(f"A name has at most {LONGEST_NAME} characters, a note {LONGEST_NOTE}.")
+        raise InputError(
+            said("name_too_long", "A name has at most {name} characters, a note {note}.", name=LONGEST_NAME, note=LONGEST_NOTE)
+        )
     if not collection.replace("-", "").replace("_", "").isalnum() or not collection.isascii() or len(collection) > 60:
-        raise InputError(f"{collection[:60]!r} is no name for a collection. Use letters, digits, - and _.")
+        raise InputError(
+            said("no_collection_name", "{typed} is no name for a collection. Use letters, digits, - and _.", typed=repr(collection[:60]))
+        )
     try:
         purposes, strategies = Purpose(purpose), Strategy(strategy)
     except ValueError:
@@ -246,16 +254,21 @@ def answer(archive: Archive, target: TargetId, given: Sequence[Judgement], *, pe
         if result.verdict.answer is not Answer.PASS:
             targets.keep_verdict(connection, target, "belongs in the collection", result.verdict, agent=agent, now=now)
             if dossier.state is not TargetState.JUDGED:
-                step(connection, archive, dossier, "judge", by=agent, reason=f"{result.verdict.answer.value}: {result.verdict.reason}")
+                step(connection, archive, dossier, "judge", by=agent, reason=_judgement(result.verdict))
     return result
+
+
+def _judgement(verdict: Verdict) -> Reason:
+    key = "judged_accept" if verdict else "judged_reject"
+    return said(key, f"{verdict.answer.value}: {{reason}}", reason=verdict.reason)
 
 
 def _checked(given: Judgement, criterion: Criterion) -> Judgement:
     reason = given.reason.strip()
     if not reason or len(reason) > LONGEST_NOTE:
-        raise InputError(f"The answer to {criterion.code!r} needs a reason.")
+        raise InputError(said("answer_needs_reason", "The answer to {code} needs a reason.", code=repr(criterion.code)))
     if criterion.kind is Kind.TEXT and not given.words.strip():
-        raise InputError(f"{criterion.code!r} is answered in words.")
+        raise InputError(said("answered_in_words", "{code} is answered in words.", code=repr(criterion.code)))
     if not 0 <= given.value <= 1:
         raise InputError(f"The answer to {criterion.code!r} lies between no (0) and yes (1).")
     value = 0.0 if criterion.kind is Kind.TEXT else given.value
@@ -267,7 +280,7 @@ def decide(archive: Archive, target: TargetId, act: str, *, by: str = "", reason
     if act not in DECISIONS:
         raise InputError(f"{act[:40]!r} is no decision about a target. Known: {', '.join(DECISIONS)}.")
     if act in NEEDS_REASON and not reason.strip():
-        raise InputError(f"Say why: to {act} needs a reason.")
+        raise InputError(said("say_why_act", "Say why: to {act} needs a reason.", act=act))
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
         return step(
@@ -361,7 +374,11 @@ def refusal(name: str, verdict: Verdict) -> Reason:
 
 def operators_decision(archive: Archive) -> Basis:
     """The ground of `webdepot archive`: whoever typed the command answers for it, and the record says so."""
-    return Basis(ground=Ground.OPERATOR, since=archive.clock().date(), reason=f"asked for on the command line by {archive.agent}")
+    return Basis(
+        ground=Ground.OPERATOR,
+        since=archive.clock().date(),
+        reason=said("operator", "asked for on the command line by {agent}", agent=archive.agent),
+    )
 
 
 def event(

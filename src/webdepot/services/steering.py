@@ -25,6 +25,8 @@ from webdepot.services import harvest_options, harvest_parts, harvesting, keepin
 from webdepot.services.harvest_options import HarvestOptions
 from webdepot.url import from_typed
 
+_MOST_TOLD = 100
+"""So many addresses an event tells of; the orders themselves stay in the folder of the harvest."""
 _NEEDS_RUNNING = frozenset({Verb.PAUSE, Verb.STOP, Verb.ABORT})
 _OPEN_STATES = frozenset({HarvestState.RUNNING, HarvestState.STOPPED})
 
@@ -72,12 +74,22 @@ def give(archive: Archive, harvest: str, verb: Verb, *, by: str = "", reason: st
     found = _open(archive, harvest)
     if verb in _NEEDS_RUNNING | {Verb.RESUME} and not harvesting.is_locked(archive, found):
         raise Conflict(f"Nobody works on harvest {harvest} now, it is {found.state}. Go on with it: webdepot harvest resume {harvest}")
-    return _give(archive, found, verb, by=by, reason=reason)
+    return _give(archive, found, verb, by=by, reason=reason, detail=_course(archive, found, verb))
 
 
 def lift_pause(archive: Archive, harvest: str, *, by: str = "") -> Order:
     """Before a stopped harvest is run again: a pause ordered earlier would hold it."""
-    return _give(archive, _open(archive, harvest), Verb.RESUME, by=by, reason="")
+    found = _open(archive, harvest)
+    return _give(archive, found, Verb.RESUME, by=by, reason="", detail=_course(archive, found, Verb.RESUME))
+
+
+def _course(archive: Archive, harvest: Harvest, verb: Verb) -> Mapping[str, object]:
+    """What the harvest was told to do before this order, and what it is told now."""
+    is_running = harvesting.is_locked(archive, harvest)
+    is_paused = control.standing(control.read(harvesting.folder_of(archive, harvest))).paused
+    before = "paused" if is_paused else "running" if is_running else harvest.state.value
+    after = {Verb.PAUSE: "paused", Verb.RESUME: "running", Verb.STOP: "stopped", Verb.ABORT: "ended"}[verb]
+    return {"before": {"course": before}, "after": {"course": after}}
 
 
 def change(archive: Archive, harvest: str, changes: Mapping[str, object], *, by: str = "", reason: str = "") -> Order:
@@ -89,7 +101,7 @@ def change(archive: Archive, harvest: str, changes: Mapping[str, object], *, by:
     changed = harvest_options.changed(watched.options, changes)
     harvest_options.settings_of(archive, found.seeds, changed, agent="check")  # a rule that is none is told now, not in the crawl
     before = {name: _plain(getattr(watched.options, name)) for name in changes}
-    return _give(archive, found, Verb.CHANGE, by=by, reason=reason, changes=changes, before=before)
+    return _give(archive, found, Verb.CHANGE, by=by, reason=reason, changes=changes, detail=difference(before, changes))
 
 
 def use_profile(archive: Archive, harvest: str, options: HarvestOptions, *, by: str = "", reason: str = "") -> Order:
@@ -110,7 +122,9 @@ def add(archive: Archive, harvest: str, typed: Sequence[str], *, by: str = "", r
     """Fetch these, too, whatever the scope says; their links are judged as ever."""
     if not typed:
         raise InputError("Name at least one address to add.")
-    return _give(archive, _open(archive, harvest), Verb.ADD, by=by, reason=reason, urls=tuple(map(from_typed, typed)))
+    urls = tuple(map(from_typed, typed))
+    found = _open(archive, harvest)
+    return _give(archive, found, Verb.ADD, by=by, reason=reason, urls=urls, detail=_listed(archive, found, Verb.ADD, urls))
 
 
 def remove(archive: Archive, harvest: str, patterns: Sequence[str], *, by: str = "", reason: str = "") -> Order:
@@ -122,7 +136,16 @@ def remove(archive: Archive, harvest: str, patterns: Sequence[str], *, by: str =
             re.compile(pattern)
         except re.error as error:
             raise InputError(f"{pattern!r} is no regular expression: {error}.") from error
-    return _give(archive, _open(archive, harvest), Verb.REMOVE, by=by, reason=reason, urls=tuple(patterns))
+    found = _open(archive, harvest)
+    detail = _listed(archive, found, Verb.REMOVE, patterns)
+    return _give(archive, found, Verb.REMOVE, by=by, reason=reason, urls=tuple(patterns), detail=detail)
+
+
+def _listed(archive: Archive, harvest: Harvest, verb: Verb, more: Sequence[str]) -> Mapping[str, object]:
+    """Addresses added, or patterns given up, by orders so far; and with this one."""
+    so_far = [url for order in control.read(harvesting.folder_of(archive, harvest)) if order.verb is verb for url in order.urls]
+    name = "added" if verb is Verb.ADD else "removed"
+    return {"before": {name: so_far[-_MOST_TOLD:]}, "after": {name: [*so_far, *more][-_MOST_TOLD:]}}
 
 
 def report(archive: Archive, harvest: str, kind: Kind, *, limit: int = 0, offset: int = 0) -> Report:
@@ -183,12 +206,11 @@ def _give(
     reason: str,
     urls: Sequence[str] = (),
     changes: Mapping[str, object] | None = None,
-    before: Mapping[str, object] | None = None,
+    detail: Mapping[str, object],
 ) -> Order:
     agent = by or archive.agent
     folder = harvesting.folder_of(archive, harvest)
     order = control.give(folder, verb, at=archive.clock(), by=agent, reason=reason, urls=urls, changes=changes)
-    detail = {"urls": list(urls[:20]), **(difference(before or {}, changes or {}) if changes else {})}
     with archive.database.transaction() as connection:
         append(
             connection,

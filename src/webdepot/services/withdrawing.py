@@ -27,6 +27,7 @@ from webdepot.harvest import runs
 from webdepot.model import HarvestState, PackageId
 from webdepot.provenance import Outcome, append, difference
 from webdepot.quality import records
+from webdepot.reasons import said
 from webdepot.services import auditing, indexing, titling
 from webdepot.services.progress import Watch, unwatched
 
@@ -146,7 +147,7 @@ def _leave_database(archive: Archive, stone: Tombstone, stays: Sequence[Record])
             transfer.forget_trees_with(connection, container.name)
         shelf.remove_of_harvest(connection, stone.harvest)
         records.replace(connection, stone.harvest, ())
-        runs.move(connection, stone.harvest, HarvestState.KEPT, reason="withdrawn")
+        runs.move(connection, stone.harvest, HarvestState.KEPT, reason=said("withdrawn", "withdrawn"))
         titling.restore_withdrawn(connection, stays)
         identifier = PackageId(tombstone.id_of(stone.package))
         auditing.expect_copies(connection, identifier, version=1, size_bytes=0, now=archive.clock())

@@ -106,7 +106,7 @@ def sign_out(request: Request) -> Response:
     site = site_of(request)
     token = session_token(request)
     if token:
-        accounts.sign_out(site.archive.database, token)
+        accounts.sign_out(site.archive.database, token, site.archive.clock())
     response = RedirectResponse("/", status_code=303)
     response.delete_cookie(site.session_cookie, path="/", httponly=True, samesite="lax", secure=site.archive.config.web.secure_cookies)
     return response

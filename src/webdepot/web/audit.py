@@ -1,9 +1,7 @@
 """The audit trail: every change that anybody made, with before and after, as a page and as CSV."""
 
-import csv
-import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
@@ -12,11 +10,16 @@ from starlette.responses import Response, StreamingResponse
 
 from webdepot.provenance import Asked, Event, Outcome
 from webdepot.services import governing
-from webdepot.sheets import harmless
+from webdepot.sheets import written
 from webdepot.times import to_iso
 from webdepot.web.site import render, site_of
 
 ROWS = 100
+KINDS = (
+    *("target", "harvest", "case", "person", "criteria", "letter template", "profile", "organisation", "partner", "partner record"),
+    *("title", "access rule", "lent page", "package", "container", "submission", "place", "archive"),
+)
+"""What events are about."""
 _FIELDS = ("agent", "action", "subject_kind", "subject", "outcome", "since", "until")
 _COLUMNS = ("at", "agent", "action", "subject_kind", "subject", "outcome", "message", "before", "after", "detail")
 
@@ -35,7 +38,8 @@ def listed(request: Request) -> Response:
         outcomes=list(Outcome),
         query=query,
         older=found[-1][0] if len(found) == ROWS else 0,
-        plain=_plain,
+        kinds=KINDS,
+        changes_of=_changes,
     )
 
 
@@ -44,9 +48,8 @@ def as_csv(request: Request) -> Response:
     archive, asked = site_of(request).archive, _asked(_fields(request))
 
     def lines() -> Iterator[str]:
-        yield _line(_COLUMNS)
-        for event in governing.iter_trail(archive, asked):
-            yield _line(_row(event))
+        yield from written([_COLUMNS], end="\n")
+        yield from written(map(_row, governing.iter_trail(archive, asked)), end="\n")
 
     headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
     return StreamingResponse(lines(), media_type="text/csv; charset=utf-8", headers=headers)
@@ -80,11 +83,17 @@ def _row(event: Event) -> list[object]:
     ]
 
 
+def _changes(event: Event) -> list[tuple[str, str | None, str | None]]:
+    """Field by field what was and what is; facts besides the change have only a value of now."""
+    found: list[tuple[str, str | None, str | None]] = []
+    before, after = ({**part} if isinstance(part := event.detail.get(name), Mapping) else {} for name in ("before", "after"))
+    found += [
+        (name, _plain(before[name]) if name in before else None, _plain(after[name]) if name in after else None)
+        for name in dict.fromkeys((*before, *after))
+    ]
+    found += [(name, None, _plain(value)) for name, value in event.detail.items() if name not in ("before", "after")]
+    return found
+
+
 def _plain(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _line(cells: "list[object] | tuple[str, ...]") -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow([harmless(cell) for cell in cells])
-    return text.getvalue()

@@ -12,6 +12,7 @@ from webdepot.selection.templates import LANGUAGES
 from webdepot.services import answering, mailing
 from webdepot.services.answering import Area, Audience, Ruling
 from webdepot.web.forms import read_form
+from webdepot.web.problems import words_for
 from webdepot.web.site import REVIEWERS, of_app, person_of, render, site_of
 from webdepot.web.targets import by
 
@@ -115,7 +116,7 @@ def _acted(request: Request, form: Mapping[str, str]) -> Response:
             case other:
                 raise InputError(f"{other[:40]!r} is nothing that can be done with a case.")
     except InputError as error:
-        return _page(request, status=400, given=form, wrong=str(error))
+        return _page(request, status=400, given=form, wrong=words_for(request, error))
     return RedirectResponse(f"/cases/{which}", status_code=303)
 
 

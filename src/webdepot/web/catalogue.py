@@ -12,6 +12,7 @@ from webdepot.errors import InputError
 from webdepot.services import cataloguing, portraying, selecting
 from webdepot.services.portraying import Form
 from webdepot.web.forms import read_form
+from webdepot.web.problems import words_for
 from webdepot.web.site import render, site_of
 from webdepot.web.targets import by, target_of
 
@@ -79,9 +80,9 @@ def _described(request: Request, form: Mapping[str, str]) -> Response:
     try:
         record = portraying.save(archive, target, given, by=by(request))
         if form.get("urn", "").strip():
-            cataloguing.own_urn(archive, record.key, form["urn"])
+            cataloguing.own_urn(archive, record.key, form["urn"], by=by(request))
     except InputError as error:
-        return _page(request, status=400, given=form, wrong=str(error))
+        return _page(request, status=400, given=form, wrong=words_for(request, error))
     return RedirectResponse(f"/targets/{target}/title?saved=1", status_code=303)
 
 

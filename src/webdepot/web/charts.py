@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from webdepot.access.timeline import Bar
 from webdepot.web import address
@@ -18,6 +19,8 @@ class DrawnBar:
     is_current: bool
     moment: str = ""
     """The year or month it stands for, for scripts."""
+    value: str = ""
+    """Above the bar; empty where values would crowd."""
 
 
 def of_versions(bars: Sequence[Bar], *, collection: str, url: str, current: str, spoken: Language) -> list[DrawnBar]:
@@ -89,28 +92,38 @@ class DrawnTrend:
     """Lines over the years in a picture of 1000 by 300."""
 
     years: Sequence[int]
-    lines: Sequence[tuple[str, str]]
-    """(words, points of the line)"""
+    lines: Sequence[tuple[str, Sequence[str]]]
+    """(words, points of each part of the line): a line is broken where nothing was harvested in a year."""
     labels: Sequence[tuple[float, int]]
     """(place, year)"""
     highest: float
 
 
 def of_trend(words: Mapping[str, Mapping[int, int]], volume: Mapping[int, int], *, relative: bool) -> DrawnTrend:
-    """Words over the years, as numbers of captures or as shares of all captures of the year."""
+    """Words over the years, as numbers of captures or as shares of all captures of the year. A year without a harvest says nothing."""
     years = list(range(min(volume), max(volume) + 1)) if volume else []
     values = {
-        word: [found.get(year, 0) / (max(volume.get(year, 0), 1) if relative else 1) for year in years] for word, found in words.items()
+        word: [found.get(year, 0) / (volume[year] if relative else 1) if volume.get(year) else None for year in years]
+        for word, found in words.items()
     }
-    highest = max((value for line in values.values() for value in line), default=0) or 1
+    highest = max((value for line in values.values() for value in line if value is not None), default=0) or 1
     step = 1000 / max(len(years) - 1, 1)
-    lines = [
-        (word, " ".join(f"{place * step:.1f},{290 - 270 * value / highest:.1f}" for place, value in enumerate(line)))
-        for word, line in values.items()
-    ]
+    lines = [(word, _parts(line, step, highest)) for word, line in values.items()]
     every = len(years) // 10 + 1
     labels = [(place * step, year) for place, year in enumerate(years) if place % every == 0]
     return DrawnTrend(years=years, lines=lines, labels=labels, highest=highest)
+
+
+def _parts(values: Sequence[float | None], step: float, highest: float) -> list[str]:
+    """The line between its gaps. A year between two gaps is a short stroke: a point alone would not be drawn."""
+    parts: list[str] = []
+    for is_gap, group in groupby(enumerate(values), key=lambda placed: placed[1] is None):
+        if is_gap:
+            continue
+        points = [(place * step, 290 - 270 * (value or 0) / highest) for place, value in group]
+        points = [(points[0][0] - 4, points[0][1]), (points[0][0] + 4, points[0][1])] if len(points) == 1 else points
+        parts.append(" ".join(f"{x:.1f},{y:.1f}" for x, y in points))
+    return parts
 
 
 def _month(label: str, spoken: Language) -> str:

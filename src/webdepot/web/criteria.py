@@ -11,6 +11,7 @@ from webdepot.errors import InputError
 from webdepot.selection.criteria import DEFAULT, Criterion, Kind
 from webdepot.services import selecting
 from webdepot.web.forms import read_fields
+from webdepot.web.problems import words_for
 from webdepot.web.site import ADMINISTRATORS, person_of, render, site_of
 from webdepot.web.targets import by
 
@@ -60,7 +61,7 @@ def _saved(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
         selecting.set_criteria(site_of(request).archive, wanted, by=by(request))
     except InputError as error:
         shown = wanted or selecting.criteria_of(site_of(request).archive)
-        return _page(request, shown, status=400, wrong=str(error))
+        return _page(request, shown, status=400, wrong=words_for(request, error))
     return RedirectResponse("/criteria?saved=1", status_code=303)
 
 

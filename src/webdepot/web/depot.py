@@ -13,6 +13,8 @@ from webdepot.web.site import language_of, render, site_of
 
 PER_PAGE = 50
 MOST_BARS = 36
+MOST_VALUES = 6
+"""So many sizes stand above the bars, the last one always; more would not fit a phone."""
 
 
 def overview(request: Request) -> Response:
@@ -48,6 +50,7 @@ def _growth(report: DepotStatus, spoken: Language) -> list[DrawnBar]:
     sums = list(accumulate(came.get(month, 0) for month in months))
     shown = list(zip(months, sums, strict=True))[-MOST_BARS:]
     highest = max(size for _, size in shown) or 1
+    every = -(-len(shown) // MOST_VALUES)
     return [
         DrawnBar(
             label=month[:4] if month.endswith("-01") or at == 0 else "",
@@ -55,6 +58,7 @@ def _growth(report: DepotStatus, spoken: Language) -> list[DrawnBar]:
             height=size / highest,
             href="",
             is_current=False,
+            value=spoken.size(size) if (len(shown) - 1 - at) % every == 0 else "",
         )
         for at, (month, size) in enumerate(shown)
     ]

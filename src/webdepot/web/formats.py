@@ -1,7 +1,5 @@
 """Formats for staff: shares and years, what servers were wrong about, what shows a format, and what is at risk; as pages and as CSV."""
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Sequence
 
@@ -15,7 +13,9 @@ from webdepot.formats.registry import Entry, Risk, Software
 from webdepot.model import EVERYTHING
 from webdepot.services import reporting, watching
 from webdepot.services.watching import Collection, YearShare
+from webdepot.sheets import written
 from webdepot.web.account import read_form
+from webdepot.web.sheets import csv_file
 from webdepot.web.site import person_of, render, site_of
 
 TOP = 25
@@ -103,12 +103,7 @@ def as_csv(request: Request) -> Response:
         )  # fmt: skip
     else:
         head, rows = _table(watching.collection(archive, name), what)
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(head)
-    writer.writerows([_harmless(value) for value in row] for row in rows)
-    named = {"Content-Disposition": f'attachment; filename="formats-{what if what.isalpha() else "shares"}.csv"'}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=named)
+    return csv_file(f"formats-{what if what.isascii() and what.isalpha() else 'shares'}", written([head, *rows]))
 
 
 def _table(found: Collection, what: str) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
@@ -124,11 +119,6 @@ def _table(found: Collection, what: str) -> tuple[Sequence[str], Iterable[Sequen
         (each.puid, each.name, each.version, each.mime, each.uris, f"{each.uri_share:.6f}", each.size_bytes, f"{each.byte_share:.6f}",
          each.not_valid, each.warnings) for each in found.shares
     )  # fmt: skip
-
-
-def _harmless(value: object) -> object:
-    """Spreadsheets run what begins like a formula; addresses of harvested sites are anybody's words."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
 
 
 def _by_year(shares: Sequence[YearShare]) -> list[tuple[str, list[tuple[int, float, float]]]]:

@@ -14,6 +14,7 @@ from webdepot.selection.templates import FIELDS, LANGUAGES, LetterKind, Template
 from webdepot.services import asking, mailing, permitting
 from webdepot.services.asking import Asking
 from webdepot.web.forms import read_form
+from webdepot.web.problems import words_for
 from webdepot.web.site import of_app, render, site_of
 from webdepot.web.targets import MOST_SHOWN, by, filter_of, may_change, number_of
 
@@ -112,7 +113,7 @@ def _template_saved(request: Request, form: Mapping[str, str]) -> Response:
     try:
         asking.save_template(site_of(request).archive, given, by=by(request))
     except InputError as error:
-        return _template_page(request, given, status=400, wrong=str(error))
+        return _template_page(request, given, status=400, wrong=words_for(request, error))
     return RedirectResponse(f"/letters/templates/{kind.name.lower()}/{language}?saved=1", status_code=303)
 
 

@@ -12,7 +12,7 @@ from webdepot.errors import InputError, WebdepotError
 from webdepot.services import discovering
 from webdepot.web.account import read_form
 from webdepot.web.domain_picture import picture_of
-from webdepot.web.site import of_app, person_of, render, site_of
+from webdepot.web.site import name_of, of_app, render, site_of
 
 KINDS = ("own", "ask", "other", "wait")
 MOST_ROWS = 2000
@@ -33,11 +33,11 @@ class Surveys:
         self._running: dict[str, threading.Thread] = {}
         self.errors: dict[str, str] = {}
 
-    def start(self, archive: Archive, domain: str) -> None:
+    def start(self, archive: Archive, domain: str, *, by: str) -> None:
         if self.is_running(domain):
             return
         self.errors.pop(domain, None)
-        thread = threading.Thread(target=self._run, args=(archive, domain), name=f"survey {domain}", daemon=True)
+        thread = threading.Thread(target=self._run, args=(archive, domain, by), name=f"survey {domain}", daemon=True)
         self._running[domain] = thread
         thread.start()
 
@@ -47,9 +47,9 @@ class Surveys:
     def running(self) -> list[str]:
         return sorted(domain for domain in self._running if self.is_running(domain))
 
-    def _run(self, archive: Archive, domain: str) -> None:
+    def _run(self, archive: Archive, domain: str, by: str) -> None:
         try:
-            discovering.discover(archive, domain, allow_private=archive.config.harvest.allow_private)
+            discovering.discover(archive, domain, allow_private=archive.config.harvest.allow_private, by=by)
         except (WebdepotError, OSError) as error:
             self.errors[domain] = str(error)
 
@@ -68,7 +68,9 @@ async def start(request: Request) -> Response:
 def _started(request: Request, form: Mapping[str, str]) -> Response:
     domain = discovering.checked_host(form.get("domain", ""))
     surveys = of_app(request, Surveys)
-    surveys.start(site_of(request).archive, domain)
+    if not surveys.is_running(domain):
+        discovering.note_asked_for(site_of(request).archive, domain, by=name_of(request))
+    surveys.start(site_of(request).archive, domain, by=name_of(request))
     return RedirectResponse("/organisations", status_code=303)
 
 
@@ -109,12 +111,12 @@ async def decide(request: Request) -> Response:
 
 
 def _decided(request: Request, form: Mapping[str, str]) -> Response:
-    archive, person = site_of(request).archive, person_of(request)
+    archive = site_of(request).archive
     organisation = discovering.get(archive, request.path_params["root"])
     answer = form.get("answer", "")
     if answer not in ("accept", "reject"):
         raise InputError("Say accept or reject.")
-    discovering.decide(archive, organisation, [form.get("host", "")], accepted=answer == "accept", by=person.name if person else "")
+    discovering.decide(archive, organisation, [form.get("host", "")], accepted=answer == "accept", by=name_of(request))
     kind = form.get("own", "")
     return RedirectResponse(f"/organisations/{organisation.root}{f'?own={kind}' if kind in KINDS else ''}#hosts", status_code=303)
 
@@ -130,5 +132,5 @@ def _corrected(request: Request, form: Mapping[str, str]) -> Response:
     field = _FIELDS.get(form.get("what", ""), "")
     if not field or not form.get("value", "").strip():
         raise InputError("Say what is corrected, and how it should read.")
-    discovering.correct(archive, organisation, **{field: [form["value"].strip()]})
+    discovering.correct(archive, organisation, **{field: [form["value"].strip()]}, by=name_of(request))
     return RedirectResponse(f"/organisations/{organisation.root}#profile", status_code=303)

@@ -11,7 +11,7 @@ from webdepot.archive import Archive
 from webdepot.errors import InputError, WebdepotError
 from webdepot.services import exchanging, partnering, taking_over
 from webdepot.web.account import read_form
-from webdepot.web.site import CURATORS, of_app, person_of, render, site_of
+from webdepot.web.site import CURATORS, name_of, of_app, person_of, render, site_of
 
 
 class Runs:
@@ -76,6 +76,7 @@ def _added(request: Request, form: Mapping[str, str]) -> Response:
         set_spec=form.get("set", "").strip(),
         token=form.get("token", "").strip(),
         transfer=form.get("transfer", ""),
+        by=name_of(request),
     )
     return RedirectResponse(f"/partners/{name}", status_code=303)
 
@@ -92,6 +93,9 @@ def _ordered(request: Request, form: Mapping[str, str]) -> Response:
     if what not in ("run", "retry"):
         raise InputError("Say what is to be done: run or retry.")
     if what == "retry":
-        partnering.retry(archive, name, form.get("identifier", "")[:500])
-    of_app(request, Runs).start(archive, name)
+        partnering.retry(archive, name, form.get("identifier", "")[:500], by=name_of(request))
+    runs = of_app(request, Runs)
+    if not runs.is_running(name):
+        partnering.note_asked_for(archive, name, by=name_of(request))
+    runs.start(archive, name)
     return RedirectResponse(f"/partners/{name}", status_code=303)

@@ -1,7 +1,7 @@
-"""Who opens the form to sign in will soon open a page of staff: their modules are loaded meanwhile, and the dashboard's figures counted.
+"""Who opens the form to sign in will soon open a page of staff: modules and templates are loaded meanwhile, the dashboard counted.
 
-Without this the first page after a start of the server would wait half a second for modules, and the first dashboard of a large archive
-two seconds for its figures. A server that only shows archived pages never loads any of it.
+Without this the first page after a start of the server would wait half a second for modules and its template, and the first dashboard of a
+large archive two seconds for its figures. A server that only shows archived pages never loads any of it.
 """
 
 import logging
@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from webdepot.errors import WebdepotError
 from webdepot.web import later
-from webdepot.web.site import of_app, site_of
+from webdepot.web.site import of_app, site_of, templates
 
 PAGES = ("targets", "letters", "cases", "criteria", "schedule", "harvests", "review", "catalogue", "audit", "users", "dashboard")
 log = logging.getLogger(__name__)
@@ -50,6 +50,8 @@ def end(app: Starlette) -> None:
 def _prepare(request: Request) -> None:
     for name in PAGES:
         later.load(f"webdepot.web.{name}")
+    for name in templates().list_templates(extensions=["html"]):
+        templates().get_template(name)
     from webdepot.web.dashboard import Figures
 
     try:

@@ -18,6 +18,7 @@ from webdepot.selection.templates import LetterKind
 from webdepot.services import answering, mailing, permitting, selecting
 from webdepot.services.permitting import Conditions, Reply, Showing
 from webdepot.web.forms import Gate, read_form, sender_of
+from webdepot.web.problems import words_for
 from webdepot.web.site import language_of, of_app, render, site_of
 
 LONGEST_FORM_BYTES = 32_768
@@ -53,7 +54,7 @@ def _suggested(request: Request, form: Mapping[str, str]) -> Response:
             mail=mail,
         )
     except InputError as error:
-        return render(request, "suggest.html", status=400, given=form, wrong=str(error), done="")
+        return render(request, "suggest.html", status=400, given=form, wrong=words_for(request, error), done="")
     return RedirectResponse(f"/suggest?done={'new' if is_new else 'known'}", status_code=303)
 
 
@@ -92,7 +93,7 @@ def _complained(request: Request, form: Mapping[str, str]) -> Response:
             language=language_of(request).code,
         )
     except InputError as error:
-        return _complaint_page(request, form, status=400, wrong=str(error))
+        return _complaint_page(request, form, status=400, wrong=words_for(request, error))
     if site.archive.config.mail.host:
         postman = of_app(request, mailing.Postman)
         postman.start(site.archive)
@@ -129,7 +130,7 @@ def _answered(request: Request, form: Mapping[str, str]) -> Response:
     try:
         permitting.reply(archive, dossier.id, choice, by=by, words=words, conditions=conditions, letter=given_letter)
     except Conflict as error:
-        return _answer_page(request, status=409, wrong=str(error))
+        return _answer_page(request, status=409, wrong=words_for(request, error))
     return RedirectResponse(f"/answer/{request.path_params['token']}?done=1", status_code=303)
 
 

@@ -10,7 +10,7 @@ from webdepot.archive import Archive
 from webdepot.errors import WebdepotError
 from webdepot.services import harvesting, ingesting, patching, watching
 from webdepot.web.account import read_form
-from webdepot.web.site import person_of, render, site_of
+from webdepot.web.site import name_of, person_of, render, site_of
 
 FINDINGS_A_PAGE = 100
 
@@ -54,7 +54,7 @@ def patch(request: Request) -> Response:
 def check_again(request: Request) -> Response:
     archive = site_of(request).archive
     harvest = harvesting.get(archive, request.path_params["harvest"])
-    ingesting.check(archive, harvest, again=True)
+    ingesting.check(archive, harvest, again=True, by=name_of(request))
     return RedirectResponse(f"/quality/{harvest.id}", status_code=303)
 
 

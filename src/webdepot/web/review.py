@@ -14,6 +14,7 @@ from webdepot.harvest.runs import ListFilter
 from webdepot.model import HarvestState
 from webdepot.services import harvesting, reviewing
 from webdepot.web.account import read_form
+from webdepot.web.problems import words_for
 from webdepot.web.schedule import number_of
 from webdepot.web.site import REVIEWERS, may, name_of, render, site_of
 
@@ -103,7 +104,7 @@ def _decided(request: Request, form: Mapping[str, str]) -> Response:
             case other:
                 raise InputError(f"{other[:50]!r} is no decision.")
     except InputError as error:
-        return _page(request, wrong=str(error), words=words, status=400)
+        return _page(request, wrong=words_for(request, error), words=words, status=400)
     return RedirectResponse(f"/review/{harvest}", status_code=303)
 
 
@@ -112,7 +113,7 @@ def _annotated(request: Request, form: Mapping[str, str]) -> Response:
     try:
         reviewing.annotate(site_of(request).archive, harvest, by=name_of(request), words=form.get("words", ""))
     except InputError as error:
-        return _page(request, wrong=str(error), status=400)
+        return _page(request, wrong=words_for(request, error), status=400)
     return RedirectResponse(f"/review/{harvest}", status_code=303)
 
 
@@ -133,7 +134,7 @@ def _behind(request: Request, work: Callable[[Archive, str], object], name: str)
     thread.start()
     thread.join(PATIENCE_S)
     if failed:
-        return _page(request, wrong=str(failed[0]), status=failed[0].http_status)
+        return _page(request, wrong=words_for(request, failed[0]), status=failed[0].http_status)
     return RedirectResponse(f"/review/{harvest}" + (f"?begun={name}" if thread.is_alive() else ""), status_code=303)
 
 

@@ -16,6 +16,7 @@ from webdepot.selection.schedule import Frequency, Plan
 from webdepot.selection.schedules import ROWS, Filter, Sort, TurnState
 from webdepot.services import planning, profiling, selecting
 from webdepot.web.account import read_form
+from webdepot.web.problems import words_for
 from webdepot.web.site import CURATORS, may, name_of, render, site_of
 
 _OPEN = (TurnState.RUNNING, TurnState.WAITING, TurnState.FAILED, TurnState.REFUSED)
@@ -129,7 +130,9 @@ def _changed(request: Request, form: Mapping[str, str]) -> Response:
             case other:
                 raise InputError(f"{other[:50]!r} is no order.")
     except (InputError, ConfigError, Conflict, NotPermitted) as error:
-        return _page(request, target, wrong=str(error), form=form if form.get("order") == "set" else None, status=_status(error))
+        return _page(
+            request, target, wrong=words_for(request, error), form=form if form.get("order") == "set" else None, status=_status(error)
+        )
     return RedirectResponse(f"/schedule/targets/{target}", status_code=303)
 
 

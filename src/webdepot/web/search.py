@@ -21,11 +21,13 @@ from webdepot.ports import Facet, Sort
 from webdepot.services import exporting, replaying, reporting, searching
 from webdepot.services.exporting import Form
 from webdepot.services.searching import SearchPage
+from webdepot.sheets import written
 from webdepot.times import to_timestamp
 from webdepot.url import host_of
 from webdepot.web import address, charts
 from webdepot.web.charts import DrawnBar
 from webdepot.web.language import Language
+from webdepot.web.sheets import csv_file
 from webdepot.web.site import language_of, reader_of, render, site_of
 
 PAGE_HITS = 10
@@ -153,12 +155,9 @@ def trend(request: Request) -> Response:
     words = words or [word for word in asked.query.split(",") if word.strip()]
     found = searching.trend(site_of(request).archive, words, reader=reader_of(request), collection=asked.collection) if words else None
     if found is not None and request.query_params.get("format") == "csv":
-        lines = [",".join(["year", "all", *(f'"{word.replace(chr(34), "")}"' for word in found.words)])]
-        lines += [
-            ",".join(map(str, [year, count, *(years.get(year, 0) for years in found.words.values())]))
-            for year, count in found.volume.items()
-        ]
-        return Response("\r\n".join(lines) + "\r\n", media_type="text/csv", headers=_attached("trend.csv"))
+        head = ["year", "all", *found.words]
+        rows = [[year, count, *(years.get(year, 0) for years in found.words.values())] for year, count in found.volume.items()]
+        return csv_file("trend", written([head, *rows]))
     return render(
         request,
         "trend.html",

@@ -1,19 +1,18 @@
 """Tables for other programs: CSV whose cells no table program takes for a formula."""
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 
 from starlette.responses import Response
 
-from webdepot.sheets import harmless
+from webdepot.sheets import lines
 
 
 def csv_answer(name: str, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> Response:
     """Rows as a file to save."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([harmless(row.get(column, "")) for column in columns] for row in rows)
+    return csv_file(name, lines(columns, rows, end="\n"))
+
+
+def csv_file(name: str, text: Iterable[str]) -> Response:
+    """Lines that `webdepot.sheets` wrote, as a file to save."""
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+    return Response("".join(text), media_type="text/csv; charset=utf-8", headers=headers)

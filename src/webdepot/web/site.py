@@ -234,6 +234,8 @@ def render(request: Request, template: str, *, status: int = 200, headers: dict[
             words_of=partial(wording.of_finding, spoken),
             reason_of=partial(wording.of_reason, spoken),
             rule_of=partial(wording.of_rule, spoken),
+            action_of=partial(wording.of_action, spoken),
+            kind_of=partial(wording.of_kind, spoken),
             version=VERSION,
             **values,
         )

@@ -1,15 +1,13 @@
 """What is read, for staff: a chart, tables, and the whole as CSV."""
 
-import csv
-import io
-
 from starlette.requests import Request
 from starlette.responses import Response
 
 from webdepot.access.usage import Metric
 from webdepot.services import counting
-from webdepot.sheets import harmless
+from webdepot.sheets import written
 from webdepot.web.charts import DrawnBar
+from webdepot.web.sheets import csv_file
 from webdepot.web.site import language_of, render, site_of
 
 TABLES = ("site", "collection", "access_point", "country")
@@ -27,11 +25,8 @@ def as_csv(request: Request) -> Response:
     """A title report in the manner of COUNTER 5."""
     archive = site_of(request).archive
     made = _report(request)
-    text = io.StringIO()
     rows = counting.table(made, archive_name=archive.config.archive.name, today=archive.clock().date())
-    csv.writer(text, lineterminator="\n").writerows([harmless(cell) for cell in row] for row in rows)
-    headers = {"Content-Disposition": f'attachment; filename="usage-{made.first}-{made.last}.csv"'}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+    return csv_file(f"usage-{made.first}-{made.last}", written(rows, end="\n"))
 
 
 def _report(request: Request) -> counting.Report:

@@ -20,6 +20,7 @@ from webdepot.selection.templates import LANGUAGES
 from webdepot.services import asking, cataloguing, enlisting, mailing, permitting, reporting, selecting
 from webdepot.services.permitting import Conditions, Reply, Showing
 from webdepot.web.forms import read_form, read_upload
+from webdepot.web.problems import words_for
 from webdepot.web.site import CURATORS, person_of, render, site_of
 
 MOST_SHOWN = 100
@@ -124,7 +125,7 @@ def _made(request: Request, form: Mapping[str, str]) -> Response:
             note=form.get("note", ""),
         )
     except InputError as error:
-        return _new_page(request, status=400, given=form, wrong=str(error))
+        return _new_page(request, status=400, given=form, wrong=words_for(request, error))
     known = selecting.find_known(archive, nomination.seeds[0])
     if origin_of(request) is Origin.PARTNER:
         # Contacts and notes are the archive's own business: partners hear that it is on the list, and no more.
@@ -146,7 +147,7 @@ def _uploaded(request: Request, content: bytes) -> Response:
     try:
         seen = enlisting.preview(site_of(request).archive, content, by=by(request), origin=origin_of(request))
     except InputError as error:
-        return _new_page(request, status=400, wrong=str(error))
+        return _new_page(request, status=400, wrong=words_for(request, error))
     return RedirectResponse(f"/targets/import/{seen.token}", status_code=303)
 
 

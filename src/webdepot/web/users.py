@@ -10,6 +10,7 @@ from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.errors import InputError, NotFound, WebdepotError
 from webdepot.web.account import Brake, read_fields, read_form
+from webdepot.web.problems import words_for
 from webdepot.web.site import has_key, language_of, name_of, of_app, person_of, render, session_token, site_of
 
 
@@ -68,7 +69,7 @@ def _added(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
             raise InputError(language_of(request).texts["users.no_role"])
         made = accounts.add(archive.database, name, form.get("password", ""), roles, archive.clock(), by=name_of(request))
     except WebdepotError as error:
-        return _list(request, wrong=str(error), name=name, status=error.http_status)
+        return _list(request, wrong=words_for(request, error), name=name, status=error.http_status)
     return RedirectResponse(_path(made.name), status_code=303)
 
 
@@ -113,7 +114,7 @@ def _changed(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
     except NotFound:
         raise
     except WebdepotError as error:
-        return _person(request, name, wrong=str(error), status=error.http_status)
+        return _person(request, name, wrong=words_for(request, error), status=error.http_status)
     return RedirectResponse(_path(name), status_code=303)
 
 
@@ -151,13 +152,15 @@ def _password_changed(request: Request, form: Mapping[str, str]) -> Response:
     try:
         accounts.set_password(archive.database, name, form.get("password", ""), now=archive.clock(), by=name)
     except InputError as error:
-        return _own(request, wrong=str(error), status=400)
+        return _own(request, wrong=words_for(request, error), status=400)
     # All sessions ended, this one too: whoever knows the new password goes on.
     return RedirectResponse("/sign-in?to=/account", status_code=303)
 
 
 def _own_ended(request: Request, form: Mapping[str, str]) -> Response:
     archive, name = site_of(request).archive, name_of(request)
+    if has_key(request):
+        raise InputError(language_of(request).texts["users.not_with_a_key"])
     accounts.end_session(archive.database, name, form.get("session", "")[:64], archive.clock(), by=name)
     return RedirectResponse("/account", status_code=303)
 
@@ -180,7 +183,7 @@ def _own_keys_changed(request: Request, fields: Sequence[tuple[str, str]]) -> Re
             days=int(days) if days.isdigit() and len(days) < 5 else 0,
         )
     except InputError as error:
-        return _own(request, wrong=str(error), status=400)
+        return _own(request, wrong=words_for(request, error), status=400)
     return _own(request, new_key=text)
 
 

@@ -1,23 +1,33 @@
 """Findings and reasons in the reader's language.
 
-They are kept as English sentences, since depot, command line and machines read them too. A page finds the gaps of the English text in
-the sentence and fills the same gaps of its own (`quality.words`, `formats.words`, `quality.reasons` in the tables of texts). What
-stands in a gap, such as a library's own words, stays as it is.
+Reasons know their key and values (`webdepot.reasons`). Findings, and reasons of older homes, are kept as English sentences, since depot,
+command line and machines read them too: a page finds the gaps of the English text in the sentence and fills the same gaps of its own
+(`quality.words`, `formats.words`, `quality.reasons` in the tables of texts). What stands in a gap, such as a library's own words or what a
+person typed, stays as it is.
 """
 
 import re
 from datetime import date
+from enum import Enum
 from functools import cache
 
 from webdepot.model import Finding
-from webdepot.reasons import Reason
+from webdepot.reasons import TOGETHER, Choice, Reason
 from webdepot.selection.permission import Ground
-from webdepot.selection.states import TargetState
 from webdepot.web.language import Language, load
 
 _GAP = re.compile(r"\\{(\w+)\\}")
 
-_REASONS = ("nothing", "within", "whole", "seeds", "queue", "parts", "links", "false", "digests", "differs", "truncated")
+_QUALITY = ("nothing", "within", "whole", "seeds", "queue", "parts", "links", "false", "digests", "differs", "truncated")
+_ENDINGS = ("fetched_all", "reached_all", "stopped", "given_up", "limit_pages", "limit_bytes", "limit_time", "left_waiting")
+_KEPT_AS_SENTENCES = (*(f"quality.reasons.{name}" for name in _QUALITY), *(f"reasons.{name}" for name in _ENDINGS))
+"""Of older homes; only numbers stand in their gaps, so that nothing that a person typed is taken for one of them."""
+_ENUMERATIONS = {
+    "TargetState": "targets.state_",
+    "Ground": "targets.ground_",
+    "LetterKind": "letters.kind_",
+    "Decision": "cases.decision_",
+}
 
 
 def of_finding(language: Language, finding: Finding) -> str:
@@ -30,12 +40,10 @@ def of_finding(language: Language, finding: Finding) -> str:
 def of_reason(language: Language, reason: str) -> str:
     """Why something is as it is: a `Reason` by its key; sentences that were kept without one by their gaps, one or several."""
     if isinstance(reason, Reason):
-        shown = {name: _value(language, value) for name, value in reason.values.items()}
-        return language.texts[f"reasons.{reason.key}"].format(**shown)
-    keys = [f"quality.reasons.{name}" for name in _REASONS]
+        return _reason(language, reason)
     said, rest = [], reason
     while rest:
-        for key in keys:
+        for key in _KEPT_AS_SENTENCES:
             found = _pattern(key, whole=False).match(rest)
             if found:
                 said.append(_filled(language, key, found.groupdict()))
@@ -54,19 +62,45 @@ def of_rule(language: Language, rule: str) -> str:
     return language.texts.get(known, rule)
 
 
+def of_action(language: Language, action: str) -> str:
+    """What was done, of an event."""
+    return language.texts.get(f"actions.{re.sub('[^a-z]+', '_', action)}", action)
+
+
+def of_kind(language: Language, kind: str) -> str:
+    """What an event is about."""
+    return language.texts.get(f"kinds.{kind.replace(' ', '_')}", kind)
+
+
+def _reason(language: Language, reason: Reason) -> str:
+    if reason.key == TOGETHER:
+        return " ".join(_value(language, part) for part in reason.values["parts"])
+    text = language.texts.get(f"reasons.{reason.key}") or language.texts.get(reason.key)
+    if text is None:  # of a later version of the program
+        return str(reason)
+    return text.format(**{name: _value(language, value) for name, value in reason.values.items()})
+
+
 def _value(language: Language, value: object) -> str:
     """A day, a number, a state, a ground or another reason as the language writes it."""
     match value:
-        case TargetState():
-            return language.texts[f"targets.state_{value.name.lower()}"]
-        case Ground():
-            return language.texts[f"targets.ground_{value.name.lower()}"]
+        case Reason():
+            return _reason(language, value)
+        case Choice():
+            return _member(language, value.one_of, value.name, str(value))
+        case Enum():
+            return _member(language, type(value).__name__, value.name, str(value.value))
         case date():
             return language.day(value)
         case int():
             return language.number(value)
         case _:
-            return of_reason(language, str(value)) if not isinstance(value, Reason) else of_reason(language, value)
+            return str(value)
+
+
+def _member(language: Language, one_of: str, name: str, otherwise: str) -> str:
+    """A member of an enumeration, as pages call it."""
+    return language.texts.get(f"{_ENUMERATIONS.get(one_of, '')}{name.lower()}", otherwise)
 
 
 def _said(language: Language, key: str, words: str) -> str:
@@ -86,5 +120,5 @@ def _filled(language: Language, key: str, facts: dict[str, str]) -> str:
 @cache
 def _pattern(key: str, *, whole: bool) -> re.Pattern[str]:
     """The English text with its gaps as groups; a number in a reason, anything in a finding."""
-    gap = r"(?P<\1>.*)" if whole else r"(?P<\1>[\\d%]+)"
+    gap = r"(?P<\1>.*)" if whole else r"(?P<\1>\\d+(?:[.,]\\d+)*%?)"
     return re.compile(_GAP.sub(gap, re.escape(load("en").texts[key])) + (r"\Z" if whole else ""), re.S)

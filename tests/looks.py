@@ -1,0 +1,51 @@
+"""Pages in a real browser as people see them: signed in, on a screen and on a phone, and with nobody kept out (axe).
+
+With WEBDEPOT_TEST_PICTURES set to a folder, every page that is looked at is photographed there, in the language WEBDEPOT_TEST_LANGUAGE.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+PASSWORD = "correct horse battery"
+WIDTHS = (1280, 375)
+_AXE = Path(__file__).parent / "web" / "vendor" / "axe.min.js"
+LANGUAGE = os.environ.get("WEBDEPOT_TEST_LANGUAGE", "en")
+_PICTURES = os.environ.get("WEBDEPOT_TEST_PICTURES", "")
+needs_axe = pytest.mark.skipif(not _AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
+
+
+@contextmanager
+def signed_in(browser: Browser, portal: str, name: str) -> Iterator[Page]:
+    """A page of a person who typed name and password."""
+    context = browser.new_context(viewport={"width": WIDTHS[0], "height": 900}, bypass_csp=True, locale=LANGUAGE)
+    context.set_default_timeout(120_000)
+    page = context.new_page()
+    page.goto(f"{portal}/sign-in")
+    page.fill("input[name=name]", name)
+    page.fill("input[name=password]", PASSWORD)
+    page.press("input[name=password]", "Enter")
+    page.wait_for_url(lambda url: "sign-in" not in url)
+    yield page
+    context.close()
+
+
+def look_at(page: Page, portal: str, path: str, *, status: int = 200) -> None:
+    """It is there, fits a screen and a phone, and has no serious fault of accessibility."""
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        answer = page.goto(portal + path)
+        assert answer is not None and answer.status == status, path
+        if _PICTURES:
+            name = re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-")[:60]
+            page.screenshot(path=f"{_PICTURES}/{name}-{width}.png", full_page=True)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+    page.evaluate(_AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, { iframes: false, resultTypes: ['violations'] })")
+    serious = [(each["id"], each["nodes"][0]["html"]) for each in found["violations"] if each["impact"] in ("serious", "critical")]
+    assert serious == [], path

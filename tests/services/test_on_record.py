@@ -1,0 +1,73 @@
+"""Changes that are made on the command line alone leave who, before and after, too; and never a secret."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from webdepot import accounts
+from webdepot.access import seats
+from webdepot.access.policy import RuleAnswer
+from webdepot.accounts import Role
+from webdepot.archive import Archive
+from webdepot.model import EVERYTHING
+from webdepot.provenance import Event, latest
+from webdepot.services import cataloguing, lending, partnering, ruling, selecting
+from webdepot.url import key
+
+PASSWORD = "correct horse battery"
+PAGE = "https://lent.example/page"
+
+
+def lend(archive: Archive) -> None:
+    now = archive.clock()
+    with archive.database.transaction() as connection:
+        seats.take(connection, key(PAGE), PAGE, "192.0.2.7", now=now, until=now + timedelta(minutes=5))
+
+
+def described(archive: Archive) -> str:
+    target = selecting.nominate(archive, [PAGE], collection=EVERYTHING)
+    return cataloguing.site_record(archive, target).key
+
+
+CHANGES: dict[str, Callable[[Archive], object]] = {
+    "rule added": lambda archive: ruling.add(archive, "lent.example", answer=RuleAnswer.REFUSE),
+    "rule removed": lambda archive: ruling.remove(archive, ruling.add(archive, "lent.example", answer=RuleAnswer.HIDE)[0].id),
+    "page freed": lambda archive: (lend(archive), lending.free(archive, PAGE)),
+    "partner added": lambda archive: partnering.add(archive, "sister", "http://127.0.0.1:9/oai", token="very-secret"),
+    "partner changed": lambda archive: (
+        partnering.add(archive, "sister", "http://127.0.0.1:9/oai"),
+        partnering.change(archive, "sister", token="very-secret", collection="c"),
+    ),
+    "partner's token": lambda archive: (
+        partnering.add(archive, "sister", "http://127.0.0.1:9/oai"),
+        partnering.issue_token(archive, "sister"),
+    ),
+    "partner removed": lambda archive: (partnering.add(archive, "sister", "http://127.0.0.1:9/oai"), partnering.remove(archive, "sister")),
+    "person added": lambda archive: accounts.add(archive.database, "kees", PASSWORD, [Role.READER], archive.clock(), by="Ada"),
+    "key made": lambda archive: (
+        accounts.add(archive.database, "kees", PASSWORD, [Role.READER], archive.clock(), by="Ada"),
+        accounts.make_key(archive.database, "kees", "script", [Role.READER], archive.clock(), by="Ada"),
+    ),
+    "work restricted": lambda archive: cataloguing.restrict(archive, described(archive), "restricted"),
+    "work named": lambda archive: cataloguing.own_urn(archive, described(archive), "urn:nbn:de:0000-2011051900"),
+    "work closed": lambda archive: cataloguing.close(archive, described(archive), reason="asked for"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_before_and_after_are_on_record_and_no_secret_is(archive: Archive, change: str):
+    made = CHANGES[change](archive)
+    with archive.database.reading() as connection:
+        event: Event = latest(connection, 1)[0]
+    before, after = event.detail["before"], event.detail["after"]
+    assert isinstance(before, dict) and isinstance(after, dict) and before != after
+    assert event.agent in (archive.agent, "Ada")
+    told = str(event)
+    for secret in (
+        "very-secret",
+        PASSWORD,
+        "192.0.2.7",
+        *([made[1]] if change == "partner's token" else [made[1][1]] if change == "key made" else []),
+    ):
+        assert secret not in told

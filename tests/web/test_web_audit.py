@@ -1,0 +1,308 @@
+"""Every change is on record, with who made it, what was before and what is after: each changing route is walked once or more."""
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlencode
+
+import pytest
+from museum import PASSWORD, Answer, Served, ask, serving, sign_in
+
+from letters import LetterBox, box_running
+from webdepot import accounts
+from webdepot.accounts import Role
+from webdepot.archive import Archive
+from webdepot.exchange import partners
+from webdepot.exchange.partners import PartnerRecord, RecordState
+from webdepot.harvest import runs
+from webdepot.model import HarvestState, TargetId
+from webdepot.provenance import Asked, Event
+from webdepot.selection import schedule
+from webdepot.selection.criteria import Judgement
+from webdepot.selection.domains import organisations
+from webdepot.selection.domains.profile import Profile
+from webdepot.selection.permission import Ground
+from webdepot.services import asking, founding, governing, harvesting, permitting, planning, profiling, scheduling, selecting
+from webdepot.web.app import PORTAL_PAGES
+
+ADA = "Ada"
+NOTHING_CHANGES = {
+    "/oai": "a question by POST, as the protocol allows",
+    "/searches": "a reader's own list of questions: who looks for what is nobody's business",
+    "/-/seat/{address:path}": "a reader reads on: who reads what is nobody's business",
+    "/-/left/{address:path}": "a reader left a page: who reads what is nobody's business",
+    "/targets/import": "a list is looked at; nothing is taken in before its preview is confirmed",
+    "/profiles": "leads to the page where a profile is written; saving it is the change",
+}
+"""Changing requests without an event, each with its reason."""
+
+
+class _Pages(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = b"" if self.path == "/missing.png" else b"<title>A</title><a href=/two>two</a><img src=/missing.png>"
+        self.send_response(200 if body else 404)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[LetterBox]:
+    with box_running() as running:
+        yield running
+
+
+@dataclass
+class Office:
+    served: Served
+    harvests: list[str]
+    open_harvest: str
+    target: TargetId
+    cookie: str = ""
+    seen: int = 0
+
+    def post(
+        self, path: str, fields: dict[str, str] | list[tuple[str, str]] | bytes, kind: str = "application/x-www-form-urlencoded"
+    ) -> Answer:
+        body = fields if isinstance(fields, bytes) else urlencode(fields).encode()
+        return ask(self.served.portal + path, "POST", headers={"Cookie": self.cookie, "Content-Type": kind}, body=body)
+
+    def new_events(self) -> list[Event]:
+        """What was put on record since the last time."""
+        with Archive.open(self.served.home) as archive:
+            found = [(number, event) for number, event in governing.trail(archive, Asked(), limit=100) if number > self.seen]
+        self.seen = max([self.seen, *(number for number, _ in found)])
+        return [event for _, event in found]
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox) -> Iterator[Office]:
+    """One person with every role; two harvests that wait for a reviewer, one that is in the middle; an organisation and a partner."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Pages)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    site = f"http://localhost:{server.server_port}"
+    home = tmp_path_factory.mktemp("audit") / "home"
+    mail = f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\nsender = "archive@library.example"\n'
+    founding.found(home, settings=mail + '[discovery]\nresolver = "127.0.0.1:9"\ntimeout_s = 0.2\n')
+    with Archive.open(home) as archive:
+        accounts.add(archive.database, ADA, PASSWORD, list(Role), datetime.now(UTC))
+        profiling.save(archive, "quick", "allow_private = true\ndelay_s = 0\nworkers = 1\n")
+        numbers = [cleared(archive, f"{site}/{name}") for name in ("one", "two")]
+        for number in numbers:
+            planning.set_plan(archive, number, schedule.read_dates("yearly", first_on="2030-01-01"), profile="quick")
+            planning.run_now(archive, number)
+        harvests = [turn.harvest for turn in scheduling.run_due(archive)]
+        with archive.database.transaction() as connection:
+            begun = harvesting.begin(connection, archive, numbers[0], [f"{site}/one"], profiling.options_of(archive, "quick"))
+            runs.move(connection, begun.id, HarvestState.RUNNING)
+            organisations.save(connection, Profile(root="museum.example", host="www.museum.example"), now=archive.clock())
+    with serving(home) as served:
+        made = Office(served, [harvest for harvest in harvests if harvest], begun.id, numbers[0])
+        made.cookie = sign_in(served, ADA)
+        yield made
+    server.shutdown()
+    server.server_close()
+
+
+def cleared(archive: Archive, address: str) -> TargetId:
+    dossier = selecting.enter(archive, selecting.draft([address]))[0]
+    selecting.answer(archive, dossier.id, [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")])
+    selecting.decide(archive, dossier.id, "select")
+    permitting.record_ground(archive, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
+    return dossier.id
+
+
+def route_of(path: str) -> str:
+    """The row of the table that a path belongs to."""
+    for page in PORTAL_PAGES:
+        if "POST" in page.methods and re.fullmatch(re.sub(r"\\\{\w+(:path)?\\\}", "[^/]+", re.escape(page.path)), path.partition("?")[0]):
+            return page.path
+    raise AssertionError(path)
+
+
+class Walk:
+    """Posts forms and looks at what each leaves on record."""
+
+    def __init__(self, office: Office) -> None:
+        self.office = office
+        self.walked: set[str] = set()
+        office.new_events()
+
+    def post(self, path: str, *, by: str = ADA, **fields: str) -> Answer:
+        answer = self.office.post(path, fields)
+        assert answer.status == 303, (path, fields, answer.status, re.findall(r'class="notice[^>]*>(.*?)<', answer.text))
+        self.look(path, by)
+        return answer
+
+    def look(self, path: str, by: str = ADA) -> None:
+        """At least one event by that person tells what was before and what is after."""
+        deadline, events = time.monotonic() + 20, list[Event]()
+        while not (told := [event for event in events if is_told(event) and by in event.agent]) and time.monotonic() < deadline:
+            events += self.office.new_events()
+            time.sleep(0 if told else 0.02)
+        assert told, (path, [(event.agent, event.action, event.detail) for event in events])
+        self.walked.add(route_of(path))
+
+
+def is_told(event: Event) -> bool:
+    before, after = event.detail.get("before"), event.detail.get("after")
+    return isinstance(before, dict) and isinstance(after, dict) and before != after
+
+
+def test_every_changing_route_leaves_who_before_and_after(office: Office, box: LetterBox):
+    walk = Walk(office)
+    walk_the_path_of_a_site(walk, box)
+    walk_plans_and_orders(walk)
+    walk_quality_and_review(walk)
+    walk_cases(walk)
+    walk_settings(walk)
+    walk_people(walk)
+    changing = {page.path for page in PORTAL_PAGES if "POST" in page.methods}
+    assert walk.walked | set(NOTHING_CHANGES) == changing, "a route that changes something and is walked nowhere"
+    assert not walk.walked & set(NOTHING_CHANGES)
+
+
+def walk_the_path_of_a_site(walk: Walk, box: LetterBox) -> None:
+    here = walk.post("/targets", addresses="https://path.example/", name="Path").headers["Location"]
+    walk.post(f"{here}/answers", **{f"{part}-{code}": "1" for code in ("national", "cultural") for part in ("answer", "reason")})
+    walk.post(f"{here}/change", name="A path", collection="c", purpose="evidence", strategy="snapshot", note="n")
+    walk.post(f"{here}/decide", act="select")
+    walk.post(f"{here}/contacts", name="Owner", mail="owner@path.example", language="en")
+    walk.post(f"{here}/ask")
+    token = re.search(r"/answer/([\w-]+)", box.to("owner@path.example")[0].text)
+    assert token
+    walk.post(f"/answer/{token[1]}", by="owner", answer="consent")
+    walk.post(f"{here}/reply", answer="conditions", showing="reading room", words="only there")
+    walk.post(f"{here}/grounds", ground="open licence", reason="CC BY")
+    walk.post(f"{here}/title", title="The path", creators="J. Path", access="open")
+    with Archive.open(walk.office.served.home) as archive:
+        contact = asking.contacts_of(archive, TargetId(int(here.rpartition("/")[2])))[0]
+    walk.post(f"{here}/contacts", end=str(contact.id))
+    walk.post("/suggest", by="public form", address="https://suggested.example/", who="Jan")
+    body = b'--x\r\nContent-Disposition: form-data; name="list"; filename="a.csv"\r\n\r\naddress,name,contact_mail\nhttps://one.example/,One,o@one.example\n\r\n--x--\r\n'
+    seen = walk.office.post("/targets/import", body, "multipart/form-data; boundary=x").headers["Location"]
+    walk.post(seen)
+    walk.post("/letters/templates/notice/en", subject="Your site {site}", body="Dear owner of {site}: {answer_address} {term_ends}")
+    walk_a_list_of_letters(walk, box)
+
+
+def walk_a_list_of_letters(walk: Walk, box: LetterBox) -> None:
+    with Archive.open(walk.office.served.home) as archive:
+        one = selecting.find(archive, "https://one.example/")
+        selecting.answer(archive, one.id, [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")])
+        selecting.decide(archive, one.id, "select")
+    walk.office.new_events()
+    box.busy = True
+    walk.post("/targets/ask?state=selected", count="1")
+    deadline = time.monotonic() + 20
+    while not any(event.action == "could not send a letter" for event in walk.office.new_events()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    box.busy = False
+    walk.post("/letters/send")
+
+
+def walk_plans_and_orders(walk: Walk) -> None:
+    plan = f"/schedule/targets/{walk.office.target}"
+    first = (datetime.now(UTC) + timedelta(days=3)).date().isoformat()
+    walk.post(plan, order="set", frequency="monthly", first_on=first, at_time="03:00", profile="quick")
+    walk.post(plan, order="pause")
+    walk.post(plan, order="resume")
+    walk.post(plan, order="run")
+    with Archive.open(walk.office.served.home) as archive:
+        turn = planning.of_target(archive, walk.office.target).turns[0].id
+    walk.post("/schedule/queue", order="skip", turn=str(turn))
+    walk.post("/schedule/queue", order="retry", turn=str(turn))
+    walk.post("/schedule/queue", order="skip", turn=str(turn))
+    walk.post(plan, order="remove")
+    orders = f"/harvests/{walk.office.open_harvest}/orders"
+    with Archive.open(walk.office.served.home) as archive:
+        folder = harvesting.folder_of(archive, harvesting.get(archive, walk.office.open_harvest))
+    with harvesting.locked(folder):  # somebody works on it
+        for order in ("pause", "resume"):
+            walk.post(orders, order=order, reason="lunch")
+        walk.post(orders, order="limits", limit_pages="500")
+        walk.post(orders, order="add", urls="https://path.example/more")
+        walk.post(orders, order="remove", patterns="/calendar/")
+        walk.post(orders, order="reject", patterns="/calendar/")
+        for order in ("stop", "abort"):
+            walk.post(orders, order=order)
+
+
+def walk_quality_and_review(walk: Walk) -> None:
+    first, second = walk.office.harvests
+    walk.post(f"/quality/{first}/ignore", code="quality.link-broken", reason="known")
+    walk.post(f"/quality/{first}/check")
+    walk.post(f"/review/{first}/note", words="looks good")
+    walk.post(f"/review/{first}/patch")
+    walk.post(f"/quality/{second}/patch")
+    walk.post(f"/review/{first}/decide", order="reject", words="too little")
+    walk.post(f"/review/{first}/decide", order="reopen", words="on second thoughts")
+    walk.post(f"/review/{first}/decide", order="accept", words="good")
+
+
+def walk_cases(walk: Walk) -> None:
+    walk.post("/complain", by="public form", url="https://path.example/", words="my picture", who="person concerned", ground="privacy")
+    given = {"url": "https://path.example/two", "words": "my text", "who": "rights holder", "ground": "copyright"}
+    case = walk.post("/cases", **given).headers["Location"]
+    walk.post(case, act="take")
+    walk.post(case, act="note", reason="telephoned")
+    walk.post(case, act="decide", decision="closed", words="they are right", area="page", audience="everyone")
+    walk.post(case, act="lift", reason="settled")
+    walk.post(case, act="reopen", reason="again")
+    walk.post(case, act="drop", reason="a mistake")
+
+
+def walk_settings(walk: Walk) -> None:
+    fields = {
+        "code-0": "national",
+        "question-0": "Is it national?",
+        "kind-0": "yes-no",
+        "weight-0": "1",
+        "required-0": "1",
+        "roles-0": "curator",
+    }
+    walk.post("/criteria", **fields)
+    walk.post("/profiles/deep", text="limit_pages = 10\n")
+    walk.post("/formats/registry", puid="fmt/1", name="Wave", risk="watch", reason="old")
+    walk.post("/partners", name="sister", url="http://127.0.0.1:9/oai")
+    walk.post("/partners/sister", what="run")
+    with Archive.open(walk.office.served.home) as archive, archive.database.transaction() as connection:
+        facts = {"datestamp": "2026-01-01", "sets": (), "xml": "<x/>", "sha256": "0", "seen_at": archive.clock()}
+        partners.keep_record(connection, PartnerRecord(partner="sister", identifier="oai:1", state=RecordState.REFUSED, **facts))
+    walk.post("/partners/sister", what="retry")
+    walk.post("/organisations", domain="museum.example")
+    walk.post("/organisations/museum.example/decide", host="shop.museum.example", answer="accept")
+    walk.post("/organisations/museum.example/correct", what="name", value="Museum of clocks")
+
+
+def walk_people(walk: Walk) -> None:
+    office = walk.office
+    walk.post("/users", name="piet", password=PASSWORD, role="reader")
+    walk.post("/users/piet", order="roles", role="curator")
+    walk.post("/users/piet", order="password", password=f"{PASSWORD} 2")
+    walk.post("/users/piet", order="close")
+    walk.post("/users/piet", order="reopen")
+    made = office.post("/account/keys", {"label": "script", "role": "reader"})
+    text = re.search(rf"{accounts.KEY_PREFIX}[\w-]+", made.text)
+    assert made.status == 200 and text, "the key is told once"
+    walk.look("/account/keys")
+    with Archive.open(office.served.home) as archive:
+        number = accounts.keys_of(archive.database, ADA)[0].id
+        events = governing.trail(archive, Asked(action="key made"), limit=1)
+    assert events and text[0][:12] not in str(events), "never the key itself"
+    walk.post("/account/keys", revoke=str(number))
+    other = sign_in(office.served, ADA)
+    walk.look("/sign-in")
+    walk.post("/account/sessions", session=accounts.session_id(other.partition("=")[2]))
+    walk.post("/sign-out")
+    office.cookie = sign_in(office.served, ADA)
+    office.new_events()
+    walk.post("/account/password", old=PASSWORD, password=f"{PASSWORD} 3")
