@@ -184,3 +184,11 @@ def test_the_time_gate_leads_to_the_nearest(served: Served):
     assert answer.status == 302 and answer.headers["Location"] == f"{served.replay}/all/{EDITIONS[2]}id_/{SITE}/"
     assert answer.headers["Vary"] == "accept-datetime" and 'rel="original"' in answer.headers["Link"]
     assert ask(f"{served.replay}/all/timegate/{SITE}/").headers["Location"].split("/")[4] == f"{EDITIONS[3]}id_"
+
+
+def test_machines_are_told_in_a_line_that_there_is_nothing(served: Served):
+    for path in ("timegate", "timemap/link", "timemap/json", EDITIONS[0] + "id_"):
+        answer = ask(f"{served.replay}/all/{path}/{SITE}/never")
+        assert (answer.status, answer.headers["Content-Type"]) == (404, "text/plain; charset=utf-8"), path
+        assert "never is not kept" in answer.text and len(answer.text.splitlines()) == 1
+        assert ask(f"{served.replay}/all/{path}/{SITE}/never", headers={"Accept": "text/html"}).text.startswith("<!doctype html>")

@@ -293,7 +293,8 @@ def test_a_star_lists_addresses_with_their_versions(served: Served):
 
 def test_the_list_of_versions_is_narrowed(served: Served):
     everything = ask(f"{served.portal}/versions?url={SITE}/picture.png&year=2012&status=2").text
-    assert everything.count("unchanged</span>") == 1
+    assert everything.count("unchanged</span>") == 2 and "<td>first</td>" not in everything, "since 2009"
+    assert "<td>first</td>" in ask(f"{served.portal}/versions?url={SITE}/picture.png&year=2009&status=2").text
     changed = ask(f"{served.portal}/versions?url={SITE}/picture.png&year=2012&changed=1").text
     assert changed.count("unchanged</span>") == 0 and "1 June 2012, 12:00" in changed
     assert (

@@ -11,6 +11,9 @@ ODD = "http://odd.example"
 STAMP = "20150101000000"
 LONG = b"The quick brown fox. " * 50_000
 PAGE = b"<title>Page</title><h1>Page</h1>"
+SENT_INSTEAD = {100: 200, 103: 200, 204: 204, 205: 205, 304: 304, 600: 500, 999: 500}
+"""Status codes of captures, and what can be said of them today."""
+ODD_CODES = list(SENT_INSTEAD)
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +32,8 @@ def odd(tmp_path_factory: pytest.TempPathFactory):
     first.response(f"{ODD}/missing", STAMP, b"gone for good", status="410 Gone")
     first.response(f"{ODD}/broken", STAMP, b"server error page", status="503 Service Unavailable")
     first.response(f"{ODD}/empty", STAMP, b"", status="204 No Content")
+    for code in ODD_CODES:
+        first.response(f"{ODD}/code-{code}", STAMP, b"words all the same", status=f"{code} Odd")
     first.response(f"{ODD}/moved", STAMP, b"", status="301 Moved", headers=[("Location", "/target?a=1&b=%20")])
     first.response(f"{ODD}/out", STAMP, b"", status="302 Found", headers=[("Location", "https://live.example.net/x")])
     first.response(f"{ODD}/target?a=1&b=%20", STAMP, b"arrived")
@@ -173,6 +178,21 @@ def test_archived_status_is_given_again(odd, path, status):
     assert raw(odd, path).status == status
     for_worker = raw(odd, path, modifier="sw_")
     assert (for_worker.status, for_worker.headers["X-Redirect-Status"]) == (200, str(status))
+
+
+@pytest.mark.parametrize("code", ODD_CODES)
+@pytest.mark.parametrize("accept", ["*/*", "text/html"])
+def test_archived_status_that_http_cannot_send_as_it_was_is_told_in_a_header(odd, code, accept):
+    answer = raw(odd, f"/code-{code}", headers={"Accept": accept})
+    told = None if code == SENT_INSTEAD[code] else str(code)
+    assert (answer.status, answer.headers["X-Archive-Orig-Status"]) == (SENT_INSTEAD[code], told)
+    assert answer.body == (b"" if SENT_INSTEAD[code] in (204, 205, 304) else b"words all the same")
+    for_worker = raw(odd, f"/code-{code}", modifier="sw_")
+    assert (for_worker.status, for_worker.headers["X-Redirect-Status"]) == (200, str(SENT_INSTEAD[code]))
+    assert for_worker.body == answer.body
+    assert raw(odd, f"/code-{code}", modifier="ns_").status == SENT_INSTEAD[code]
+    framed = ask(f"{odd.frame}/all/{STAMP}/{ODD}/code-{code}")
+    assert framed.status == (500 if code >= 600 else 200)
 
 
 def test_archived_redirects_stay_in_the_archive(odd):

@@ -65,6 +65,8 @@ class Versions:
     year: int
     """The year whose captures are listed."""
     captures: Sequence[Capture]
+    before: Capture | None
+    """The last one before that year."""
     collections: Sequence[str]
     """Those that have versions of it which this reader may see."""
 
@@ -153,6 +155,7 @@ def look_up(
         bars=timeline.bars(times),
         year=chosen,
         captures=list(islice(_narrowed(listed, narrowed), MOST_LISTED)),
+        before=captures.before(key, f"{max(chosen, 1):04d}0000000000", collection=collection, spans=gate.spans),
         collections=_with_versions(archive, key, gate),
     )
 

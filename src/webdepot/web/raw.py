@@ -59,7 +59,10 @@ def replayed(request: Request) -> Response:
     if found is None:
         raise HTTPException(404)
     if found.modifier == "timemap":
-        return timemap.answer(request, found)
+        try:
+            return timemap.answer(request, found)
+        except WebdepotError as error:
+            return not_there(request, found, error)
     if found.modifier in ("*", "timegate", ""):
         return _to_portal_or_gate(request, found)
     if found.modifier in DOCUMENT_MODIFIERS and request.headers.get("sec-fetch-dest", "document") in {*_FRAMES, "document"}:
@@ -165,7 +168,10 @@ def _to_portal_or_gate(request: Request, found: Address) -> Response:
         stamp = to_timestamp(from_http(wanted) if wanted else site.archive.clock())
     except ValueError:
         return PlainTextResponse("Accept-Datetime is no HTTP date.\n", status_code=400)
-    capture = replaying.find_closest(site.archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
+    try:
+        capture = replaying.find_closest(site.archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
+    except WebdepotError as error:
+        return not_there(request, found, error)
     headers = dict(memento_of(request, found.collection, capture)[1:])
     where = address.path_of(found.collection, capture.timestamp + "id_", capture.url)
     return RedirectResponse(site.replay_url + where, status_code=302, headers={**headers, "Vary": "accept-datetime"})
@@ -205,7 +211,9 @@ def _answer(request: Request, found: Address, opened: Replayed, *, for_worker: b
     if for_worker:
         # The one header that a page can read of all its parts: the banner tells which of them are from another time.
         headers += [("Server-Timing", f'captured;desc="{opened.capture.timestamp}"'), replay_headers.CONNECTIONS]
-        headers += [("X-Redirect-Status", str(status)), ("X-Redirect-StatusText", opened.head.reason[:100] if opened.head else "OK")]
+        said = replay_headers.sendable(status)
+        headers += [("X-Redirect-Status", str(said)), ("X-Redirect-StatusText", opened.head.reason[:100] if opened.head else "OK")]
+        stream = BytesIO() if said in replay_headers.WITHOUT_BODY else stream
         status = 206 if status == 206 else 200
     else:
         headers += _raw_policy(opened.capture)
@@ -271,7 +279,11 @@ def memento_of(request: Request, collection: str, capture: Capture) -> list[tupl
 
 
 def sent(status: int, headers: list[tuple[str, str]], stream: BinaryIO, close: Callable[[], None]) -> Response:
-    first = stream.read(PIECE_BYTES)
+    """An archived answer as it can be sent today; a status that cannot be sent is told in a header."""
+    archived, status = status, replay_headers.sendable(status)
+    if archived != status:
+        headers = [*headers, (f"{replay_headers.PREFIX}Status", str(archived))]
+    first = b"" if status in replay_headers.WITHOUT_BODY else stream.read(PIECE_BYTES)
     response: Response
     if len(first) < PIECE_BYTES:
         close()

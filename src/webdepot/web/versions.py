@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.access import timeline
+from webdepot.access.replay.headers import sendable
 from webdepot.access.timeline import Bar
 from webdepot.errors import InputError, NotFound
 from webdepot.model import EVERYTHING, Capture
@@ -182,7 +183,8 @@ def _true_status(place: replaying.Place) -> int:
     """What machines that ask for the framed page are told: a version that was an error then is one still, and so is one we cannot read."""
     if place.failure is not None:
         return place.failure.http_status
-    return place.capture.status if 400 <= place.capture.status < 600 else 200
+    status = sendable(place.capture.status)
+    return status if status >= 400 else 200
 
 
 def _on_frame_face(request: Request, where: str) -> str:

@@ -58,6 +58,8 @@ def page_policy(replay_url: str, frame_url: str) -> str:
     )
 
 
+WITHOUT_BODY = frozenset({204, 205, 304})
+"""Status codes that are never sent with a body, whatever was archived."""
 RAW_POLICY = "sandbox; default-src 'none'; img-src 'self' data:; media-src 'self' data:; style-src 'unsafe-inline'; form-action 'none'"
 """Of a raw capture opened by itself: it may be looked at, it may not act."""
 CONNECTIONS = ("Connection-Allowlist", "(response-origin)")
@@ -73,6 +75,13 @@ def passed_on(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
         (PREFIX + name if (lower := name.lower()) in RENAMED or lower.startswith(_PREFIX) else name, value)
         for name, value in cleaned(archived)
     ]
+
+
+def sendable(status: int) -> int:
+    """The status that HTTP can send for an archived one: servers have said 999, and a record may hold a mere 1xx."""
+    if status < 200:
+        return 200
+    return status if status < 600 else 500
 
 
 def cleaned(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
