@@ -15,12 +15,12 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import UTC, date, datetime
 from urllib.parse import quote, urlsplit
 
 import pytest
-from museum import PASSWORD, Answer, Served, Warc, ask, make_home, serving, sign_in
+from museum import PASSWORD, Answer, Served, Warc, make_home, serving, sign_in
 from PIL import Image
 from starlette.routing import compile_path
 
@@ -114,6 +114,8 @@ class Asker:
         self.point = point
         self.source = SOURCES.get(point, "127.0.0.1")
         self.cookies = {"portal": "", "frame": "", "replay": ""}
+        self._opened = ExitStack()
+        self._connections: dict[int, http.client.HTTPConnection] = {}
         if point is AccessPoint.STAFF:
             self.cookies["portal"] = sign_in(served, "curator")
             there = self.get("portal", f"/all/{STAMPS[0]}/{STAFF_ONLY}").headers["Location"]
@@ -123,29 +125,46 @@ class Asker:
     def get(self, face: str, path: str, **headers: str) -> Answer:
         base = {"portal": self.served.portal, "frame": self.served.frame, "replay": self.served.replay}[face]
         asked.add((face, route_of(face, path.partition("?")[0])))
-        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        given = {"Host": urlsplit(base).netloc} | {name.replace("_", "-"): value for name, value in headers.items()}
         if self.cookies[face]:
             given["Cookie"] = self.cookies[face]
-        return ask(base + path, headers=given, source=self.source)
+        return self._said(base, path, given)
 
     def through_the_proxy(self, url: str, moment: str) -> Answer:
         """As a browser asks its proxy: the whole address stands in the request line."""
-        port = urlsplit(self.served.proxy).port
+        return self._said(self.served.proxy, url, {"Host": urlsplit(url).netloc, "Accept-Datetime": moment})
+
+    def _said(self, base: str, target: str, headers: dict[str, str]) -> Answer:
+        """One connection for all requests to a port."""
+        port = urlsplit(base).port
         assert port
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30, source_address=(self.source, 0))) as connection:
-            connection.request("GET", url, headers={"Host": urlsplit(url).netloc, "Accept-Datetime": moment})
-            got = connection.getresponse()
-            return Answer(got.status, got.headers, got.read())
+        if port not in self._connections:
+            made = http.client.HTTPConnection("127.0.0.1", port, timeout=30, source_address=(self.source, 0))
+            self._connections[port] = self._opened.enter_context(closing(made))
+        connection = self._connections[port]
+        connection.putrequest("GET", target, skip_host=True, skip_accept_encoding=True)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        got = connection.getresponse()
+        return Answer(got.status, got.headers, got.read())
+
+    def __enter__(self) -> "Asker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
 
 
 asked: set[tuple[str, str]] = set()
 """Faces and routes that were asked in this process."""
 TABLES = {"portal": PORTAL_PAGES, "frame": FRAME_PAGES, "replay": REPLAY_PAGES}
+ROUTES = {face: [(compile_path(page.path)[0], page.path) for page in pages if "GET" in page.methods] for face, pages in TABLES.items()}
 
 
 def route_of(face: str, path: str) -> str:
     """The first row of the table that takes a path, as the server finds it."""
-    return next((page.path for page in TABLES[face] if "GET" in page.methods and compile_path(page.path)[0].match(path)), "")
+    return next((route for pattern, route in ROUTES[face] if pattern.match(path)), "")
 
 
 def test_every_surface_agrees_with_the_reference_over_http(served: Served):
@@ -163,10 +182,11 @@ def test_every_surface_agrees_with_the_reference_over_http(served: Served):
             served.set_clock(_noon(today))
             for point in AccessPoint:
                 answers = _reference(every, Reader(access_point=point), today)
-                asker, case = Asker(served, point), f"{point} on {today}: {every}"
-                _compare(asker, answers, case)
-                _compare_pictures(asker, answers, _shown(every, Reader(access_point=point), today, PICTURES, [STAMPS[1]]), case)
-                _compare_work(asker, _shown(every, Reader(access_point=point), today, [WORK], STAMPS[1:5]), case)
+                case = f"{point} on {today}: {every}"
+                with Asker(served, point) as asker:
+                    _compare(asker, answers, case)
+                    _compare_pictures(asker, answers, _shown(every, Reader(access_point=point), today, PICTURES, [STAMPS[1]]), case)
+                    _compare_work(asker, _shown(every, Reader(access_point=point), today, [WORK], STAMPS[1:5]), case)
                 compared += len(answers)
     assert compared == RULE_SETS * len(DAYS) * len(AccessPoint) * len(URLS) * len(STAMPS)
     for face, pages in TABLES.items():
