@@ -92,8 +92,12 @@ def canonicalise(raw: str, base: str | None = None) -> Url:
     """The wire form of an absolute address, or of a reference seen on the page `base`; InputError when it has none."""
     found = find_canonical(raw, base)
     if found is None:
-        raise InputError(said("no_web_address", "{typed} is no web address. Write it like https://www.example.org/", typed=repr(raw[:200])))
+        raise _no_address(raw)
     return found
+
+
+def _no_address(typed: str) -> InputError:
+    return InputError(said("no_web_address", "{typed} is no web address. Write it like https://www.example.org/", typed=repr(typed[:200])))
 
 
 def find_canonical(raw: str, base: str | None = None) -> Url | None:
@@ -115,7 +119,10 @@ def find_canonical(raw: str, base: str | None = None) -> Url | None:
 
 def from_typed(raw: str) -> Url:
     """What a person typed into a box or on a command line: the scheme may be missing."""
-    return canonicalise(_with_scheme(raw))
+    found = find_canonical(_with_scheme(raw))
+    if found is None:
+        raise _no_address(raw.strip())
+    return found
 
 
 def _with_scheme(typed: str) -> str:

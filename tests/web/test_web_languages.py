@@ -103,3 +103,11 @@ def test_a_language_link_never_leads_to_another_site(served: Served, to):
 def test_tables_are_valid_toml():
     for code in CODES:
         tomllib.loads((files("webdepot.web") / "texts" / f"{code}.toml").read_text(encoding="utf-8"))
+
+
+def test_a_public_form_says_what_is_wrong_in_the_readers_language(served: Served):
+    headers = {"Accept-Language": "nl", "Content-Type": "application/x-www-form-urlencoded"}
+    answer = ask(f"{served.portal}/suggest", "POST", headers=headers, body=b"address=geen+adres")
+    assert answer.status == 400 and "&#39;geen adres&#39; is geen webadres." in answer.text
+    answer = ask(f"{served.portal}/complain", "POST", headers=headers, body=b"url=example.org&words=")
+    assert answer.status == 400 and "Zeg wat er mis is met de pagina" in answer.text

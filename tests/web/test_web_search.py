@@ -12,6 +12,8 @@ from museum import EDITIONS, SITE, Served, ask, sign_in
 from playwright.sync_api import Browser, sync_playwright
 from warcio.archiveiterator import ArchiveIterator
 
+from webdepot.web import charts
+
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 ATOM = "{http://www.w3.org/2005/Atom}"
 
@@ -49,7 +51,8 @@ def test_why(served: Served):
 
 def test_trend_as_picture_table_and_csv(served: Served):
     text = ask(f"{served.portal}/search/trend?w=clock&w=news").text
-    assert text.count("<polyline") == 2 and "<table" in text
+    assert text.count('class="line line-1"') == text.count('class="line line-2"') == 3, "2009, 2012 and 2019, with gaps between"
+    assert "<table" in text and text.count("nothing was harvested") == 8
     rows = list(csv.DictReader(io.StringIO(ask(f"{served.portal}/search/trend?w=clock&format=csv").text)))
     assert rows[0]["year"] == "2009" and int(rows[0]["clock"]) >= 1
     assert ask(f"{served.portal}/search/trend?" + "&".join(["w=x"] * 7)).status == 400
@@ -134,3 +137,12 @@ def test_no_serious_findings_about_accessibility(served: Served, browser: Browse
         assert serious == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.close()
+
+
+def test_a_year_without_a_harvest_is_a_gap_in_the_trend():
+    volume = {2001: 2, 2002: 2, 2005: 4, 2007: 1}
+    drawn = charts.of_trend({"clock": {2001: 1, 2002: 2, 2005: 2}, "never": {}}, volume, relative=True)
+    [(_, clock), (_, never)] = drawn.lines
+    assert drawn.years == list(range(2001, 2008)) and len(clock) == len(never) == 3
+    assert clock[0].split()[1] == "166.7,20.0" and clock[1] == "662.7,155.0 670.7,155.0", "two years together, one alone as a stroke"
+    assert never[0].split()[0] == "0.0,290.0", "a year with a harvest and without the word is a zero"

@@ -23,6 +23,7 @@ from webdepot.selection.states import TARGET, LetterState, TargetState
 from webdepot.selection.targets import Dossier, Filter
 from webdepot.selection.templates import LetterKind, Rendered, Template
 from webdepot.services import harvesting, selecting
+from webdepot.settings import ArchiveConfig
 
 MOST_LETTERS = 20_000
 """So many targets can be asked in one go."""
@@ -229,11 +230,22 @@ def common_values(archive: Archive, language: str) -> Mapping[str, str]:
     config = archive.config
     return {
         "archive": config.archive.name,
-        "purpose": config.archive.purpose,
+        "purpose": own_purpose(language) if config.archive.purpose == ArchiveConfig().purpose else config.archive.purpose,
         "contact": config.archive.contact or config.mail.reply_to or config.mail.sender,
         "date": day_words(archive.clock().date(), language),
         "portal": portal_address(archive, ""),
     }
+
+
+def own_purpose(language: str) -> str:
+    """The sentence on why an archive exists that has not said so itself."""
+    return _PURPOSES.get(language, ArchiveConfig().purpose)
+
+
+_PURPOSES = {
+    "nl": "Dit archief bewaart websites als deel van het culturele en openbare geheugen.",
+    "de": "Dieses Archiv bewahrt Websites als Teil des kulturellen und öffentlichen Gedächtnisses.",
+}
 
 
 def portal_address(archive: Archive, given: str) -> str:

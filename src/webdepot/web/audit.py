@@ -88,11 +88,18 @@ def _changes(event: Event) -> list[tuple[str, str | None, str | None]]:
     found: list[tuple[str, str | None, str | None]] = []
     before, after = ({**part} if isinstance(part := event.detail.get(name), Mapping) else {} for name in ("before", "after"))
     found += [
-        (name, _plain(before[name]) if name in before else None, _plain(after[name]) if name in after else None)
+        (name, _shown(before[name]) if name in before else None, _shown(after[name]) if name in after else None)
         for name in dict.fromkeys((*before, *after))
     ]
-    found += [(name, None, _plain(value)) for name, value in event.detail.items() if name not in ("before", "after")]
+    found += [(name, None, _shown(value)) for name, value in event.detail.items() if name not in ("before", "after")]
     return found
+
+
+def _shown(value: object) -> str:
+    """A value for people: a dash for nothing, lists with commas."""
+    if value is None or value in ("", [], {}):
+        return "–"
+    return ", ".join(map(_plain, value)) if isinstance(value, list) else _plain(value)
 
 
 def _plain(value: object) -> str:

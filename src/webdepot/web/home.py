@@ -4,6 +4,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from webdepot.services import reporting
+from webdepot.settings import ArchiveConfig
 from webdepot.web import language
 from webdepot.web.site import LANGUAGE_COOKIE, here, local_path, reader_of, render, site_of
 
@@ -15,7 +16,9 @@ def home(request: Request) -> Response:
 
 
 def about(request: Request) -> Response:
-    return render(request, "about.html", home=reporting.home(site_of(request).archive, reader=reader_of(request), limit=1))
+    archive = site_of(request).archive
+    has_purpose = archive.config.archive.purpose != ArchiveConfig().purpose
+    return render(request, "about.html", home=reporting.home(archive, reader=reader_of(request), limit=1), has_purpose=has_purpose)
 
 
 def help_page(request: Request) -> Response:
