@@ -37,7 +37,7 @@ class LinkLimits:
     links: int = 50_000
     """So many links of one page are taken: as many as a sitemap may have."""
     time_s: float = 10.0
-    """So long one page is read for links; it is kept whole all the same."""
+    """Processor time for the links of one page, so that a busy machine loses none; the page is kept whole all the same."""
     guess: bool = False
     """Read addresses out of scripts, too."""
     agent: str = ""
@@ -62,7 +62,7 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
     told = _told(head)
     directives = robots.tag_directives(told.tags, limits.agent) if told.tags else _NONE
     nofollow: frozenset[Url] = frozenset()
-    joined = _Joined(limits.links, time.monotonic() + limits.time_s)
+    joined = _Joined(limits.links, time.thread_time() + limits.time_s)
     if told.leads:
         joined.add(_of_headers(head), url)
     kind = _KINDS.get(told.mime) or _kind_by_suffix(told.mime, url)
@@ -132,7 +132,7 @@ class _Joined:
             self._add(some, known, base, encoding, parts_only)
             if self.is_full:
                 return
-            if len(some) == _LOOK_AT_CLOCK and time.monotonic() > self._until_s:
+            if len(some) == _LOOK_AT_CLOCK and time.thread_time() > self._until_s:
                 self.is_late = True
                 return
 

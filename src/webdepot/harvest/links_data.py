@@ -118,10 +118,10 @@ def of_pdf(stream: BinaryIO, *, limit_time_s: float = math.inf) -> Iterator[Refe
     """Link annotations of a PDF (ISO 32000-1, 12.6.4.7). Raises what pikepdf raises for a file it cannot read."""
     import pikepdf  # only for harvests with a PDF
 
-    until_s = time.monotonic() + limit_time_s
+    until_s = time.thread_time() + limit_time_s
     with pikepdf.open(stream) as document:
         for number, page in enumerate(document.pages):
-            if number >= MOST_PDF_PAGES or time.monotonic() > until_s:
+            if number >= MOST_PDF_PAGES or time.thread_time() > until_s:
                 return
             for annotation in page.obj.get("/Annots", []):
                 action = annotation.get("/A") if isinstance(annotation, pikepdf.Dictionary) else None
