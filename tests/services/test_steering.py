@@ -135,6 +135,7 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
 def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(home: Path, running: tuple[subprocess.Popen[bytes], str]) -> None:
     process, harvest = running
     with Archive.open(home) as archive:
+        steering.reject(archive, harvest, [r"/p7$"])
         steering.give(archive, harvest, Verb.ABORT, reason="wrong site")
         process.communicate(timeout=60)
         found = steering.watch(archive, harvest).harvest
@@ -148,6 +149,8 @@ def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(home: Pa
         subprocess.run([*run, "keep", harvest], check=True, capture_output=True)
         kept = {kind: steering.report(archive, harvest, kind).rows for kind in Kind}
         assert kept == live
+        asked = profiling.explain(archive, found.seeds[0].replace("/p0", "/p7"), target=str(found.target))
+        assert asked.verdict.rule == "reject"  # as it was told while it ran
         told = subprocess.run([*run, "report", harvest, "--kind", "status", "--csv"], check=True, capture_output=True, text=True).stdout
         assert told.splitlines()[0] == "name,documents,bytes,example,reason"
         lines = subprocess.run([*run, "report", harvest, "--kind", "hosts"], check=True, capture_output=True, text=True).stdout
@@ -174,6 +177,8 @@ def test_scope_is_explained_for_a_target_by_the_rules_of_its_last_harvest(
         assert [step.rule for step in film.steps if step.decides] == [r"reject \.avi$"]
         page = profiling.explain(archive, f"{endless}/p7", target=target)
         assert (page.verdict.answer, page.verdict.rule) == (Answer.ACCEPT, "host")
+        steering.reject(archive, running[1], [r"/p7$"])
+        assert profiling.explain(archive, f"{endless}/p7", target=target).verdict.rule == "reject"
         run = [
             PROGRAM,
             "--home",

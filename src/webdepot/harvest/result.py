@@ -275,7 +275,7 @@ _ADVICE = {
     Trouble.NO_SUCH_HOST: "Check the spelling of the host name and that this machine can look names up.",
     Trouble.UNREACHABLE: "Try again later, or check the address and this machine's connection.",
     Trouble.PRIVATE_ADDRESS: "Private addresses are asked only with --allow-private.",
-    Trouble.TLS: "Its certificate is not valid for this machine; try http, or ask the owner.",
+    Trouble.TLS: 'Its certificate is not valid for this machine; try http, ask the owner, or set tls = "accept" under [harvest].',
     Trouble.ROBOTS: "The owner's robots.txt decides; to harvest against it needs --robots ignore and is recorded.",
     Trouble.MOVED_AWAY: "Archive the new address instead, or widen the scope.",
     Trouble.ONLY_REDIRECTS: "Check where it leads in a browser, and archive that address.",

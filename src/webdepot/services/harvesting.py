@@ -32,10 +32,9 @@ from webdepot.archive import Archive
 from webdepot.container import recovery, shelf
 from webdepot.container.writer import ContainerWriter, Sealed
 from webdepot.errors import Conflict, InputError, NoSpace, RemoteError
-from webdepot.harvest import crawl, live, log, runs
+from webdepot.harvest import control, crawl, live, log, runs
 from webdepot.harvest.addresses import Router
 from webdepot.harvest.browser import Browser
-from webdepot.harvest.control import Orders
 from webdepot.harvest.cookies import CookieJar
 from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
@@ -354,7 +353,7 @@ async def _run_crawl_with(
             clock=archive.clock,
             progress=tell,
             stop=stop,
-            orders=Orders(folder_of(archive, harvest)),
+            orders=control.Orders(folder_of(archive, harvest)),
             changed=settings,
             shared=shared,
             peers=others,
@@ -467,6 +466,10 @@ def _end(archive: Archive, harvest: Harvest, state: HarvestState, *, reason: str
     with archive.database.transaction() as connection:
         before = runs.get(connection, harvest.id).state
         runs.move(connection, harvest.id, state, reason=reason, counts=counts, ended_at=archive.clock())
+        # Its folder goes, and `scope explain` wants to know.
+        if ordered := control.standing(control.read(folder_of(archive, harvest))).changes:
+            options = harvest_options.changed(harvest_options.from_kept(harvest.settings), ordered)
+            runs.set_settings(connection, harvest.id, {**harvest.settings, **asdict(options)})
         detail = {**counts, **difference({"state": before.value}, {"state": state.value})}
         append(connection, _event(archive, harvest, "harvested", message=reason, outcome=outcome, detail=detail))
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotFound, WebdepotError
+from webdepot.harvest import control, runs
 from webdepot.harvest import profile as profiles
-from webdepot.harvest import runs
 from webdepot.harvest.addresses import Router
 from webdepot.harvest.fetching import Fetching
 from webdepot.harvest.judge import Judge
@@ -142,7 +142,9 @@ def _rules_of(archive: Archive, target: str, profile: str) -> tuple[HarvestOptio
         with archive.database.reading() as connection:
             last = runs.newest_of(connection, found.id)
         if last is not None:
-            return harvest_options.from_kept(last.settings), last.seeds, f"harvest {last.id}"
+            # What it was told while it ran; when it has ended that is among its settings.
+            ordered = control.standing(control.read(harvesting.folder_of(archive, last))).changes
+            return harvest_options.changed(harvest_options.from_kept(last.settings), ordered), last.seeds, f"harvest {last.id}"
     return HarvestOptions.from_config(archive.config), seeds, "configuration"
 
 
