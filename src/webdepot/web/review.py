@@ -1,5 +1,6 @@
 """Review in the portal: what waits for a decision, one harvest with all that speaks for and against it, and the decision."""
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from urllib.parse import urlencode
@@ -16,8 +17,9 @@ from webdepot.services import harvesting, reviewing
 from webdepot.web.account import read_form
 from webdepot.web.problems import words_for
 from webdepot.web.schedule import number_of
-from webdepot.web.site import REVIEWERS, may, name_of, render, site_of
+from webdepot.web.site import REVIEWERS, language_of, may, name_of, render, site_of
 
+log = logging.getLogger(__name__)
 FINDINGS_A_PAGE = 50
 PATIENCE_S = 5.0
 """So long a page waits for work that goes on behind it; most of it is done by then."""
@@ -129,6 +131,9 @@ def _behind(request: Request, work: Callable[[Archive, str], object], name: str)
                 work(own, harvest)
             except WebdepotError as error:
                 failed.append(error)
+            except Exception:  # a worker that died, a full disk: nobody may be told that it went well
+                log.exception("work behind a page of review failed", extra={"harvest": harvest, "work": name})
+                failed.append(WebdepotError(language_of(request).texts["errors.text_500"]))
 
     thread = threading.Thread(target=run, name=name)
     thread.start()
