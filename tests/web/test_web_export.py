@@ -80,3 +80,5 @@ def test_parts_are_those_nearest_in_time_and_parts_of_parts_and_nothing_closed(t
         assert sorted(records(archive, "harbour")) == [(f"{site}/", "2020-01-01"), (f"{site}/new.png", "2020-01-01")]
         ruling.add(archive, f"{site}/secret.png", answer=RuleAnswer.HIDE, reason="closed")
         assert (f"{site}/secret.png", "2010-01-01") not in records(archive, "windmill")
+        ruling.add(archive, f"{site}/ground.png", answer=RuleAnswer.HIDE, captured_to="2015")
+        assert (f"{site}/ground.png", "2020-01-01") in records(archive, "windmill"), "the nearest that is open, as replay shows it"

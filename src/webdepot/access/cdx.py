@@ -33,6 +33,7 @@ PAGE_LINES = 3000
 MOST_PAGE_LINES = 10_000
 MOST_FILTERS = 16
 LONGEST_EXPRESSION = 500
+_MOST_ASKED = frozenset({"url", "output", "matchType"})
 _EVER = ("0" * 14, "9" * 14)
 _FILTER = re.compile(r"(!?)([=~]?)([A-Za-z_-]{1,30}):(.*)\Z", re.DOTALL)
 
@@ -128,6 +129,8 @@ def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
     if len(filters) > MOST_FILTERS:
         raise InputError(f"At most {MOST_FILTERS} filters are read.")
     url, match = _url(given)
+    if given.keys() <= _MOST_ASKED:  # as most machines ask
+        return CdxQuery(dialect=dialect, url=url, match=match, span=_EVER, fields=_USUAL[dialect], output=_output(given, dialect))
     sort, closest = _sort(given, match)
     limit = _number(given, "limit", MOST_LINES, lowest=-MOST_LINES)
     if limit < 0 and match is not Match.EXACT:

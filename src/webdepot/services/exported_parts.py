@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from io import BytesIO
+from itertools import islice
 
+from webdepot.access import lookup
 from webdepot.archive import Archive
 from webdepot.container.http import HttpHead
 from webdepot.container.reader import read_record
@@ -70,10 +72,11 @@ class Parts:
         return not any((capture.key, capture.timestamp) in area for area in self._asked.closed)
 
     def _nearest(self, url: Url, timestamp: str, collection: str) -> Iterator[Capture]:
-        """The capture of an address nearest to a moment, and where redirects lead from it."""
+        """The open capture of an address nearest to a moment, as replay would show it, and where redirects lead from it."""
         for _ in range(_MOST_REDIRECTS):
-            found = self._archive.captures.closest(key_of(url), timestamp, collection=collection)
-            if found is None or not self.is_open(found):
+            near = lookup.iter_by_distance(self._archive.captures, key_of(url), timestamp, collection=collection)
+            found = next((one for one in islice(near, lookup.FARTHEST_STEPS) if self.is_open(one)), None)
+            if found is None:
                 return
             yield found
             further = find_canonical(found.redirect, found.url) if found.redirect and 300 <= found.status < 400 else None
