@@ -16,7 +16,7 @@ from typing import Any
 from webdepot.harvest import browser_start, browser_tab
 from webdepot.harvest.browser_room import EVERY_REQUEST, Room
 from webdepot.harvest.browser_tab import Answer, Sight, View
-from webdepot.harvest.devtools import BrowserGone, CallFailed, CallTimedOut, Wire
+from webdepot.harvest.devtools import CALL_S, BrowserGone, CallFailed, CallTimedOut, Wire
 
 MOST_PAGES = 200
 START_S = 30.0
@@ -81,8 +81,11 @@ class _Life:
 class Browser:
     """Made and used inside one running event loop."""
 
-    def __init__(self, program: Path, *, sandbox: bool, tabs: int, agent: str, most_pages: int = MOST_PAGES) -> None:
-        """`agent` is our name; pages see it behind the browser's own."""
+    def __init__(
+        self, program: Path, *, sandbox: bool, tabs: int, agent: str, most_pages: int = MOST_PAGES, call_s: float = CALL_S
+    ) -> None:
+        """`agent` is our name; pages see it behind the browser's own. A call that is not answered within `call_s` ends the browser."""
+        self._call_s = call_s
         self._program = program
         self._sandbox = sandbox
         self._agent = agent
@@ -110,7 +113,9 @@ class Browser:
         life.pages += 1
         life.tabs += 1
         try:
-            sight = await browser_tab.look(life.wire, replace(view, agent=life.agent), answer, life.rooms, life.windows_of)
+            sight = await browser_tab.look(
+                life.wire, replace(view, agent=life.agent, call_s=self._call_s), answer, life.rooms, life.windows_of
+            )
             if sight.must_restart:
                 # A tab that hangs may keep a core busy; other tabs are opened again.
                 _log.warning("browser restarted url=%s reason=%s", view.url, sight.failure)

@@ -22,7 +22,7 @@ from typing import Any
 from webdepot.harvest import browser_room, browser_scripts
 from webdepot.harvest.browser_room import Room
 from webdepot.harvest.browser_start import HEIGHT, WIDTH
-from webdepot.harvest.devtools import BrowserGone, CallFailed, CallTimedOut, Listener, Wire
+from webdepot.harvest.devtools import CALL_S, BrowserGone, CallFailed, CallTimedOut, Listener, Wire
 from webdepot.harvest.frontier import origin_of
 from webdepot.url import host_of
 
@@ -75,7 +75,7 @@ class View:
     page_time_s: float = 60.0
     longest_s: float = 600.0
     """With all that we take ourselves."""
-    call_s: float = 15.0
+    call_s: float = CALL_S
     behaviours: frozenset[str] = frozenset({"scroll", "play"})
     picture: bool = False
     agent: str = ""

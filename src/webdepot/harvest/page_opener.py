@@ -169,7 +169,6 @@ class PageOpener:
             referrer=candidate.via or "",
             page_time_s=settings.page_time_s,
             longest_s=max(settings.page_time_s * 10, 60.0),
-            call_s=min(15.0, settings.page_time_s),
             behaviours=settings.behaviours,
             picture=pictures is Pictures.PAGES or (pictures is Pictures.SEEDS and scope.is_seed_way(candidate.path)),
         )
