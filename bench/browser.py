@@ -2,7 +2,7 @@
 
     python -m bench.browser [--quick] [--json PATH]
 
-One site of script-made pages on loopback (nginx), politeness off. Three runs over the same pages:
+Script-made pages of two hosts on loopback (nginx), politeness off. Three runs over the same pages:
 
     plain       our harvest, `fetch = "plain"`: pages and what their HTML names
     browser     our harvest, `fetch = "browser"`: every page opened, all its requests answered and recorded by us
@@ -41,7 +41,7 @@ http {{
   access_log {work}/access.log combined buffer=64k flush=1s;
   client_body_temp_path {work}/body; proxy_temp_path {work}/proxy; fastcgi_temp_path {work}/f; uwsgi_temp_path {work}/u;
   scgi_temp_path {work}/s;
-  server {{ listen 127.0.0.1:{port}; root {root}; }}
+  server {{ listen 127.0.0.1:{port}; listen 127.0.0.2:{port}; root {root}; }}
 }}
 """
 
@@ -101,11 +101,13 @@ def _write(folder: Path, pages: int) -> None:
     )
     (folder / "data").mkdir()
     (folder / "pictures").mkdir()
-    links = "".join(f'<a href="/{number}.html">x</a>' for number in range(pages))
+    links = [[f'<a href="{_address(number)}">x</a>' for number in range(host, pages, TABS)] for host in range(TABS)]
     (folder / "robots.txt").write_text("")
     for number in range(pages):
         head = f"<!doctype html><title>{number}</title><link rel=stylesheet href=/style.css>"
-        (folder / f"{number}.html").write_text(f"{head}<body>{links if number == 0 else ''}<script src=/app.js></script>")
+        (folder / f"{number}.html").write_text(
+            f"{head}<body>{''.join(links[number]) if number < TABS else ''}<script src=/app.js></script>"
+        )
         pictures = [f"/pictures/{number}-{part}.svg" for part in range(PARTS - 1)]
         words = [f"Line {line} of page {number}: a harbour, a map, a letter." for line in range(60)]
         (folder / "data" / f"{number}.json").write_text(json.dumps({"lines": words, "pictures": pictures}))
@@ -113,6 +115,11 @@ def _write(folder: Path, pages: int) -> None:
             (folder / path[1:]).write_text(
                 f"<svg xmlns='http://www.w3.org/2000/svg' width='40' height='40'><circle r='{number % 20}'/></svg>"
             )
+
+
+def _address(number: int) -> str:
+    """Pages are dealt out to as many hosts as there are tabs: of one host a harvest opens one page at a time."""
+    return f"http://127.0.0.{1 + number % TABS}:{PORT}/{number}.html"
 
 
 def _wait_for_server() -> None:
@@ -163,13 +170,13 @@ def _harvested(way: str, out: Path, pages: int) -> dict[str, float]:
     founding.found(out / "home", settings=settings + "sitemaps = false\n")
     with Archive.open(out / "home") as archive:
         options = replace(HarvestOptions.from_config(archive.config), screenshots="none")
-        harvest = harvesting.start_or_resume(archive, [f"http://127.0.0.1:{PORT}/0.html"], options)
+        harvest = harvesting.start_or_resume(archive, [_address(host) for host in range(TABS)], options)
         began_s = time.monotonic()
         done = harvesting.run(archive, harvest)
         took_s = time.monotonic() - began_s
     opened = done.counts.get("opened", 0)
     # Plainly only pages, style and script come: data and pictures are known to scripts alone.
-    seen = opened if way == "browser" else done.counts["fetched"] - 2
+    seen = opened if way == "browser" else done.counts["fetched"] - 2 * TABS
     return {"seconds": took_s, "pages": seen}
 
 
@@ -196,21 +203,21 @@ async def _opened(pages: int) -> dict[str, float]:
     browser_minder.__file__ = str(minder)
     process = browser_start.start(Path(shutil.which("chromium") or ""), sandbox=os.geteuid() != 0)
     wire = await Wire.open(process.commands, process.answers)
-    waiting = list(range(pages))
     began_s, seen = time.monotonic(), 0
 
     async def never(asked: object) -> None:
         raise AssertionError("nothing is stopped")
 
-    async def tab() -> None:
+    async def tab(host: int) -> None:
         nonlocal seen
-        while waiting:
-            view = browser_tab.View(url=f"http://127.0.0.1:{PORT}/{waiting.pop(0)}.html")
-            sight = await browser_tab.look(Unstopped(wire), view, never, lambda target: [])  # type: ignore[arg-type]
+        rooms: list[Any] = []
+        for number in range(host, pages, TABS):
+            view = browser_tab.View(url=_address(number))
+            sight = await browser_tab.look(Unstopped(wire), view, never, rooms, lambda tab: [])  # type: ignore[arg-type]
             seen += not sight.failure and "Line 59" in sight.text
 
     try:
-        await asyncio.gather(*(tab() for _ in range(TABS)))
+        await asyncio.gather(*(tab(host) for host in range(TABS)))
         return {"seconds": time.monotonic() - began_s, "pages": seen}
     finally:
         wire.close()

@@ -20,7 +20,7 @@ from harvest_site import Answer, Asked, Site
 
 from conftest import running_site
 from webdepot.errors import ConfigError
-from webdepot.harvest import browser_start
+from webdepot.harvest import browser_minder, browser_start
 from webdepot.harvest.browser import Browser
 from webdepot.harvest.crawl import CrawlResult
 from webdepot.harvest.devtools import Wire
@@ -283,29 +283,45 @@ def test_nothing_of_the_browser_is_left(harvested: Harvested):
     assert _renderers() == []
 
 
-def test_the_browser_itself_has_no_way_out(site: Site):
-    """Without our answers it reaches nothing, not even this machine."""
+PEERS = """(async () => {
+  const peer = new RTCPeerConnection(), found = [];
+  peer.createDataChannel('x');
+  const done = new Promise(end => peer.onicecandidate = event => event.candidate ? found.push(event.candidate.candidate) : end());
+  await peer.setLocalDescription(await peer.createOffer());
+  await done;
+  return found.join();
+})()"""
+
+
+def test_the_browser_itself_has_no_way_out(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Without our answers it reaches nothing, not even this machine; nor where the system does not let it leave the network."""
+    script = Path(browser_minder.__file__).read_text()
+    (tmp_path / "minder.py").write_text(script.replace("    _leave_network(library)\n", ""))
+    monkeypatch.setattr(browser_minder, "__file__", str(tmp_path / "minder.py"))
     site.page("/", "<p>reached</p>")
 
-    async def main() -> object:
+    async def main() -> tuple[str, str]:
         process = browser_start.start(CHROMIUM, sandbox=False)
         wire = await Wire.open(process.commands, process.answers)
         try:
-            made = await wire.call("Target.createTarget", {"url": "about:blank"})
+            made = await wire.call("Target.createTarget", {"url": "about:blank"}, time_s=60)
             session = (await wire.call("Target.attachToTarget", {"targetId": made["targetId"], "flatten": True}))["sessionId"]
-            return (await wire.call("Page.navigate", {"url": f"{site.url}/"}, session=session)).get("errorText")
+            went = await wire.call("Page.navigate", {"url": f"{site.url}/"}, session=session, time_s=60)
+            peers = await wire.call("Runtime.evaluate", {"expression": PEERS, "awaitPromise": True}, session=session, time_s=60)
+            return went.get("errorText", ""), peers["result"]["value"]
         finally:
             wire.close()
             process.end()
 
-    assert str(asyncio.run(main())).startswith("net::ERR_")
+    reached, peers = asyncio.run(main())
+    assert reached == "net::ERR_PROXY_CONNECTION_FAILED" and peers == ""
     assert site.log == []
 
 
 KILLED = """
 import asyncio, os, sys
 from pathlib import Path
-from webdepot.harvest import browser_start
+from webdepot.harvest import browser_minder, browser_start
 from webdepot.harvest.devtools import Wire
 
 async def main():

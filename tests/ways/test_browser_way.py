@@ -11,9 +11,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 from warcio.archiveiterator import ArchiveIterator
 
+from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-from webdepot.services import examining, founding, harvesting, reviewing
+from webdepot.services import examining, founding, harvesting, reviewing, searching
 from webdepot.services.harvest_options import HarvestOptions
 
 SCRIPT = """<div id=root></div><script>
@@ -49,6 +50,8 @@ def test_what_scripts_show_is_harvested_reviewed_compared_and_replayed(site, web
     assert found.count(("resource", f"urn:text:{site.url}/", "text/plain; charset=utf-8")) == 2
 
     with Archive.open(home) as archive:
+        for words in ("Harlingen", "Delfzijl"):
+            assert [hit.url for hit in searching.search(archive, f"tides {words}", reader=ANYONE).hits] == [f"{site.url}/"]
         harvests = harvesting.latest(archive, 2)
         assert [harvest.counts["screenshots"] for harvest in harvests] == [1, 1]
         ((before, now),) = reviewing.pictures(archive, reviewing.dossier(archive, harvests[0].id))

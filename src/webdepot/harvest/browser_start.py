@@ -34,6 +34,7 @@ _OPTIONS = (
     "--disable-quic",
     "--disable-popup-blocking",  # what a page wants to open is noted
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--no-first-run",
     "--no-default-browser-check",
     "--no-service-autorun",

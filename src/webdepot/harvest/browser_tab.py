@@ -284,7 +284,7 @@ class _Tab:
         if "play" in self.view.behaviours and not self.is_late() and await self.run(browser_scripts.PLAY, world):
             await self.rest(min(5.0, self.view.page_time_s / 8))
             await self.run(browser_scripts.PAUSE, world)
-        await self.rest(self.view.page_time_s / 8)
+        await self.rest(self.view.page_time_s / 8, rest_s=REST_S / 2)
 
     async def click(self) -> None:
         """Click what listens for clicks, each once; what comes of it is read anew. Links and windows are noted, not followed."""

@@ -132,6 +132,10 @@ class _Reader:
         if capture.status not in (0, 200, 304) or not capture.digest:
             return None
         original = self._seen.get(capture.digest)
+        url, shown = self._shown
+        if original is None and shown and url == capture.url:
+            # The same HTML, but scripts may have shown something else. Its title is not at hand; its first line is.
+            return self._made(capture, HtmlWords(title=shown.strip().partition("\n")[0], headings="", text=shown), size_bytes=len(shown))
         if original is None:
             is_other = capture.mime not in _WORDY_MIMES and capture.mime != REVISIT_MIME
             return None if is_other else self._made(capture, _NOTHING, size_bytes=0, repeats=True)
