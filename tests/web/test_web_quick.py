@@ -77,6 +77,8 @@ SMALL = [
     f"/all/{STAMP}id_/{SITE}/moved",
     f"/all/{STAMP}id_/{SITE}/error",
     f"/all/cdx?url={SITE}/&output=json",
+    "/all/cdx?&url=http%3A%2F%2Fwww.example.org%2Fa%3Fb%3Dc&output=json&nothing&=",
+    f"/all/cdx?url={SITE}/a?b=c&output=json&nothing&=",
     f"/all/cdx?url={SITE}/often&sort=closest&closest=20200101000010&limit=1",
     f"/cdx/search/cdx?url={SITE}/&output=json&fl=original,statuscode",
 ]

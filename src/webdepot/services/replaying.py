@@ -29,7 +29,7 @@ from webdepot.depot import migration
 from webdepot.depot.migration import Conversion
 from webdepot.errors import Closed, CorruptData, NotFound, NotPermitted, RemoteError, WebdepotError
 from webdepot.model import EVERYTHING, Capture, RecordKind
-from webdepot.ports import Position, Span, Tally
+from webdepot.ports import ANY_TIME, Position, Span, Tally
 from webdepot.services import lending, reporting
 from webdepot.times import Period, period_of
 from webdepot.url import from_typed, key_range
@@ -111,6 +111,10 @@ class Gate:
     visible: Visible
     spans: tuple[Span, ...]
     """When the captures were made that the reader may see; the same answer as `visible`, for the index."""
+
+
+_OPEN = Gate(visible=lambda _: policy.OPEN, spans=ANY_TIME)
+"""Where no rule speaks about a key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,8 +301,10 @@ def find_original(archive: Archive, capture: Capture) -> Capture | None:
 
 def gate_of(archive: Archive, key: str, reader: Reader) -> Gate:
     """The rules of access about one key, as a question per capture and as what the index may tell."""
-    by_prefix = archive.database.remembered("access rules", rules.by_prefix)
-    speaking, today = by_prefix.speaking_about(key), archive.clock().date()
+    speaking = archive.database.remembered("access rules", rules.by_prefix).speaking_about(key)
+    if not speaking:
+        return _OPEN
+    today = archive.clock().date()
     return Gate(visible=policy.visible_to(speaking, reader, today), spans=closed.open_spans(speaking, key, reader, today))
 
 

@@ -113,7 +113,8 @@ def archived_url(text: str) -> Url:
     """The address at the end of a path or in a parameter; the scheme may be missing. Files of works that are no web sites have a URN."""
     if text[:4].lower() == "urn:" and len(text) > 4:
         return Url(text)
-    text = _ONE_SLASH.sub(r"\1://", text, count=1)
+    if not text.startswith(("http://", "https://")):
+        text = _ONE_SLASH.sub(r"\1://", text, count=1)
     if text.startswith("//"):
         text = "http:" + text
     elif not _SCHEME.match(text):

@@ -95,7 +95,7 @@ def quick(request: Request) -> Response | None:
     path: str = request.scope["path"]
     is_foreign = path == "/cdx/search/cdx"
     dialect = Dialect.INTERNET_ARCHIVE if is_foreign else Dialect.PYWB
-    asked = parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    asked = _pairs(request.scope["query_string"].decode("latin-1"))
     collection = dict(asked).get("collection", EVERYTHING) if is_foreign else path.split("/")[1]
     if "cookie" in request.headers or "authorization" in request.headers or not address.COLLECTION.match(collection):
         return None
@@ -112,6 +112,13 @@ def quick(request: Request) -> Response | None:
         _lines(listing.Lines(captures=iter(few), resume=found.resume), query, f"{site.replay_url}/{collection.lower()}", lambda _: None)
     )
     return Response(lines, media_type=_media_type(query), headers=_HEADERS)
+
+
+def _pairs(query: str) -> list[tuple[str, str]]:
+    """Names and values of a query; most have nothing escaped."""
+    if "%" in query or "+" in query:
+        return parse_qsl(query, keep_blank_values=True)
+    return [(name, value) for name, _, value in (part.partition("=") for part in query.split("&")) if name or value]
 
 
 def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
