@@ -29,19 +29,30 @@ if [ -z "$python" ] || ! "$python" -c 'import venv, ensurepip' 2>/dev/null; then
 fi
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Webdepot needs Python 3.11 or later; this is $("$python" --version)." >&2; exit 1; }
 
+install() { # install WHAT: into .venv, with every version pinned
+  echo "Installing $1 into .venv"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e "$2"
+}
+
+# pywb replays our containers in one test; it wants older libraries than ours, so it has an environment of its own.
+install_pywb() {
+  [ -x .pywb/bin/wayback ] && return 0
+  "$python" -m venv --without-pip .pywb &&
+    .venv/bin/python -m pip --python .pywb/bin/python install --quiet --disable-pip-version-check 'pywb==2.10.0' 'setuptools<81' ||
+    echo "pywb could not be installed; the test that replays with it will be skipped." >&2
+}
+
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 if [ "$part" = run ]; then
-  echo "Installing Webdepot into .venv"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+  install "Webdepot" .
   .venv/bin/python scripts/vendor.py
 else
   need_debian chromium fonts-dejavu-core nginx-light nsd
-  echo "Installing the tools of the tests into .venv"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-  .venv/bin/python scripts/vendor.py --tests
-  # pywb replays our containers in one test; it wants older libraries than ours, so it has an environment of its own.
-  if [ ! -x .pywb/bin/wayback ]; then
-    { "$python" -m venv .pywb && .pywb/bin/python -m pip install --quiet --disable-pip-version-check 'pywb==2.10.0' 'setuptools<81'; } ||
-      echo "pywb could not be installed; the test that replays with it will be skipped." >&2
-  fi
+  # Side by side: most of the time is spent waiting for what is fetched.
+  .venv/bin/python scripts/vendor.py --tests &
+  vendor=$!
+  install_pywb &
+  install "Webdepot and the tools of its tests" '.[dev]'
+  wait "$vendor"
+  wait
 fi

@@ -1,15 +1,22 @@
 """Fixtures for all tests, and the guard: nothing here may talk to anything but this machine."""
 
 import ipaddress
+import multiprocessing.forkserver
+import os
+import shutil
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from argon2 import PasswordHasher
 from hypothesis import settings
 
+from webdepot import accounts
 from webdepot.archive import Archive
+from webdepot.engine.local import ProcessEngine
 from webdepot.services import founding
 
 pytest_plugins = ["s3_servers", "letters", "postgres"]
@@ -19,6 +26,22 @@ pytest_plugins = ["s3_servers", "letters", "postgres"]
 settings.register_profile("webdepot", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("webdepot")
+
+MEMORY = Path("/dev/shm")
+ENOUGH_BYTES = 4 << 30
+
+
+def pytest_configure() -> None:
+    """Tests have their files in memory where there is room: thousands of archives wait for the disk at each commit otherwise.
+
+    What must survive a crash of the machine cannot be seen by a test anyway; a killed process leaves the same files either way.
+    """
+    if "PYTEST_DEBUG_TEMPROOT" not in os.environ and os.access(MEMORY, os.W_OK):
+        free_bytes = shutil.disk_usage(MEMORY).free
+        available_bytes = int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) << 10
+        if min(free_bytes, available_bytes) >= ENOUGH_BYTES:
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
+
 
 _real_connect = socket.socket.connect
 
@@ -42,12 +65,37 @@ def _only_loopback() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """A new, empty archive."""
-    folder = tmp_path / "home"
+@pytest.fixture(autouse=True, scope="session")
+def _one_engine() -> Iterator[None]:
+    """The archives of all tests hand their work to the same processes: to start these takes longer than what most tests ask of them."""
+    engine = ProcessEngine(workers=2)
+    multiprocessing.forkserver.ensure_running()  # now, so that it has the environment of no test
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Archive, "engine", property(lambda _: engine))
+        yield
+    engine.close()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cheap_passwords() -> Iterator[None]:
+    """Passwords of test persons are hashed in a moment. What a hash costs stands in it, so that servers verify these as quickly."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(accounts, "PasswordHasher", partial(PasswordHasher, time_cost=1, memory_cost=8, parallelism=1))
+        yield
+
+
+@pytest.fixture(scope="session")
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made once: every migration runs for it. Tests get copies."""
+    folder = tmp_path_factory.mktemp("empty") / "home"
     founding.found(folder)
     return folder
+
+
+@pytest.fixture
+def home(tmp_path: Path, empty_home: Path) -> Path:
+    """A new, empty archive."""
+    return shutil.copytree(empty_home, tmp_path / "home")
 
 
 @pytest.fixture

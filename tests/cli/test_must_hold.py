@@ -5,10 +5,13 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import uuid
+import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -71,47 +74,43 @@ def record(url: str, body: bytes) -> bytes:
         ("http://127.0.0.1:9/", 5, "--allow-private"),
     ],
 )
-def test_a_wrong_or_unreachable_address_is_told(tmp_path, url, status, words):
-    done = run(tmp_path / "home", "archive", url)
+def test_a_wrong_or_unreachable_address_is_told(home, url, status, words):
+    done = run(home, "archive", url)
     assert done.returncode == status
     assert words in done.stderr
 
 
-def test_nobody_listening_is_told(tmp_path):
+def test_nobody_listening_is_told(home):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    home = tmp_path / "home"
-    run(home, "init")
-    with (home / "webdepot.toml").open("a") as file:
-        file.write("")
     done = run(home, "archive", f"http://127.0.0.1:{port}/", "--allow-private", env={**os.environ, "WEBDEPOT_HARVEST_TRIES": "1"})
     assert done.returncode == 5
     assert "could not be reached" in done.stderr
     assert json.loads(run(home, "status", "--json").stdout)["packages"] == 0
 
 
-def test_an_empty_site_is_kept_and_said_to_be_empty(tmp_path, site):
+def test_an_empty_site_is_kept_and_said_to_be_empty(home, site):
     url, pages = site
     pages["/"] = (200, {"Content-Type": "text/html"}, b"")
-    done = run(tmp_path / "home", "archive", url, "--allow-private", "--delay", 0)
+    done = run(home, "archive", url, "--allow-private", "--delay", 0)
     assert done.returncode == 0
     assert "empty" in done.stdout
 
 
-def test_a_site_that_only_redirects_away_is_told_with_the_target(tmp_path, site):
+def test_a_site_that_only_redirects_away_is_told_with_the_target(home, site):
     url, pages = site
     pages["/"] = (302, {"Location": "http://elsewhere.example/"}, b"")
-    done = run(tmp_path / "home", "archive", url, "--allow-private", "--delay", 0)
+    done = run(home, "archive", url, "--allow-private", "--delay", 0)
     assert done.returncode == 5
     assert "http://elsewhere.example/" in done.stderr
 
 
-def test_robots_that_shut_everybody_out_end_the_harvest_at_once(tmp_path, site):
+def test_robots_that_shut_everybody_out_end_the_harvest_at_once(home, site):
     url, pages = site
     pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /\n")
     pages["/"] = (200, {"Content-Type": "text/html"}, b"<p>Private")
-    done = run(tmp_path / "home", "archive", url, "--allow-private", "--delay", 0)
+    done = run(home, "archive", url, "--allow-private", "--delay", 0)
     assert done.returncode == 5
     assert "robots.txt" in done.stderr
     assert "--robots ignore" in done.stderr
@@ -141,22 +140,22 @@ def test_files_that_are_no_containers_are_named_and_the_others_taken(tmp_path):
     assert json.loads(done.stdout)["captures"] == 1
 
 
-def test_only_files_that_are_no_containers(tmp_path):
+def test_only_files_that_are_no_containers(tmp_path, home):
     (tmp_path / "text.txt").write_text("hello")
-    done = run(tmp_path / "home", "import", tmp_path / "text.txt")
+    done = run(home, "import", tmp_path / "text.txt")
     assert done.returncode == 1
     assert "no WARC or ARC" in done.stderr
-    assert json.loads(run(tmp_path / "home", "status", "--json").stdout)["harvests"] == {}
+    assert json.loads(run(home, "status", "--json").stdout)["harvests"] == {}
 
 
-def test_a_corrupt_container_gives_what_is_whole_and_counts_the_rest(tmp_path):
+def test_a_corrupt_container_gives_what_is_whole_and_counts_the_rest(tmp_path, home):
     members = [gzip.compress(record(f"http://a.example/{number}", b"<title>T</title><p>tulips %d" % number)) for number in range(5)]
     damaged = bytearray(members[2])
     damaged[len(damaged) // 2] ^= 0xFF
     path = tmp_path / "damaged.warc.gz"
     path.write_bytes(members[0] + members[1] + bytes(damaged) + members[3] + members[4][:-20])
     before = path.read_bytes()
-    done = run(tmp_path / "home", "import", path, "--json")
+    done = run(home, "import", path, "--json")
     assert done.returncode == 0
     report = json.loads(done.stdout)
     assert report["captures"] == 3
@@ -164,11 +163,10 @@ def test_a_corrupt_container_gives_what_is_whole_and_counts_the_rest(tmp_path):
     assert path.read_bytes() == before
 
 
-def test_the_same_file_twice_is_recognised_under_any_name(tmp_path):
+def test_the_same_file_twice_is_recognised_under_any_name(tmp_path, home):
     first, second = tmp_path / "a.warc", tmp_path / "b.warc"
     first.write_bytes(record("http://a.example/", b"<p>tulips"))
     second.write_bytes(first.read_bytes())
-    home = tmp_path / "home"
     assert run(home, "import", first, "--json").returncode == 0
     done = run(home, "import", second, "--json")
     assert done.returncode == 0
@@ -176,8 +174,7 @@ def test_the_same_file_twice_is_recognised_under_any_name(tmp_path):
     assert json.loads(run(home, "status", "--json").stdout)["containers"] == 1
 
 
-def test_two_files_of_one_name_are_both_kept(tmp_path):
-    home = tmp_path / "home"
+def test_two_files_of_one_name_are_both_kept(tmp_path, home):
     for folder, word in (("x", b"tulips"), ("y", b"daisies")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "same.warc").write_bytes(record(f"http://{folder}.example/", b"<p>" + word))
@@ -187,10 +184,9 @@ def test_two_files_of_one_name_are_both_kept(tmp_path):
         assert run(home, "search", word, "--json").returncode == 0
 
 
-def test_a_container_compressed_in_one_piece_can_be_replayed(tmp_path):
+def test_a_container_compressed_in_one_piece_can_be_replayed(tmp_path, home):
     path = tmp_path / "whole.warc.gz"
     path.write_bytes(gzip.compress(b"".join(record(f"http://a.example/{number}", b"<p>tulips %d" % number) for number in range(3))))
-    home = tmp_path / "home"
     assert json.loads(run(home, "import", path, "--json").stdout)["captures"] == 3
     assert json.loads(run(home, "import", path, "--json").stdout)["state"] == "known"
     assert run(home, "search", "tulips", "--json").stdout.count("\n") == 3
@@ -256,13 +252,12 @@ def test_a_folder_that_holds_something_else_is_not_made_an_archive(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_ctrl_c_stops_tidily_and_the_next_run_goes_on(tmp_path, site):
+def test_ctrl_c_stops_tidily_and_the_next_run_goes_on(home, site):
     url, pages = site
     links = "".join(f'<a href="/{number}">x</a>' for number in range(40))
     pages["/"] = (200, {"Content-Type": "text/html"}, links.encode())
     for number in range(40):
         pages[f"/{number}"] = (200, {"Content-Type": "text/html"}, b"<p>page %d" % number)
-    home = tmp_path / "home"
     command = [PROGRAM, "--home", home, "archive", url, "--allow-private", "--delay", "0.05", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for line in process.stderr:
@@ -276,23 +271,39 @@ def test_ctrl_c_stops_tidily_and_the_next_run_goes_on(tmp_path, site):
     assert json.loads(done.stdout)["counts"]["fetched"] == 42, "the front page, forty pages, and the answer for /sitemap.xml"
 
 
+def write_packed_zeros(path: Path, head: bytes, size: int, tail: bytes) -> None:
+    """One gzip member (RFC 1952): head, so many zeros, tail. A full flush begins anew, so that a packed megabyte can be repeated."""
+    packer, zeros = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS), bytes(1 << 20)
+    first = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
+    megabyte = packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH)
+    last = packer.compress(tail) + packer.flush()
+    check = zlib.crc32(head)
+    for _ in range(size >> 20):
+        check = zlib.crc32(zeros, check)
+    check = zlib.crc32(tail, check)
+    end = struct.pack("<II", check, (len(head) + size + len(tail)) & 0xFFFFFFFF)
+    path.write_bytes(b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + first + megabyte * (size >> 20) + last + end)
+
+
+@pytest.fixture
+def disk() -> Iterator[Path]:
+    """A folder that does not lie in memory, as those of tests may."""
+    with tempfile.TemporaryDirectory(prefix="webdepot-test-") as folder:
+        yield Path(folder)
+
+
 @pytest.mark.slow
-def test_a_record_of_two_gigabytes_is_taken_in_with_little_memory(tmp_path):
+def test_a_record_of_two_gigabytes_is_taken_in_with_little_memory(disk):
     size = 2 << 30
-    path = tmp_path / "huge.warc.gz"
+    path = disk / "huge.warc.gz"
     block_head = b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: %d\r\n\r\n" % size
     header = (
         f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:{uuid.uuid4()}>\r\nWARC-Date: 2012-05-06T07:08:09Z\r\n"
         f"WARC-Target-URI: http://a.example/film.mp4\r\nContent-Type: application/http; msgtype=response\r\n"
         f"Content-Length: {len(block_head) + size}\r\n\r\n"
     )
-    zeros = bytes(1 << 20)
-    with gzip.open(path, "wb", compresslevel=1) as stream:
-        stream.write(header.encode() + block_head)
-        for _ in range(size >> 20):
-            stream.write(zeros)
-        stream.write(b"\r\n\r\n")
-    home = tmp_path / "home"
+    write_packed_zeros(path, header.encode() + block_head, size, b"\r\n\r\n")
+    home = disk / "home"
     command = f"ulimit -v 6000000; exec {PROGRAM} --home {home} import {path} --json"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr

@@ -50,8 +50,8 @@ def test_a_command_loads_what_it_needs(home, command, absent):
     ("module", "absent"),
     [
         ("webdepot.index.extract", DATABASE | SERVICES | CRAWLER | WEB | {"tantivy", "pygfried"}),
-        ("webdepot.formats.survey", DATABASE | SERVICES | CRAWLER | WEB | {"lxml", "PIL", "tantivy"}),
-        ("webdepot.formats.examine", DATABASE | SERVICES | CRAWLER | WEB | {"lxml", "PIL"}),
+        ("webdepot.formats.survey", DATABASE | SERVICES | CRAWLER | WEB | {"lxml", "PIL", "tantivy", "pygfried"}),
+        ("webdepot.formats.examine", DATABASE | SERVICES | CRAWLER | WEB | {"lxml", "PIL", "pygfried"}),
     ],
 )
 def test_a_worker_loads_what_it_needs(module, absent):

@@ -79,17 +79,33 @@ def site() -> Iterator[Site]:
     served.close()
 
 
+@pytest.fixture(scope="module")
+def lasting_site() -> Iterator[Site]:
+    """A site for all tests of a module; each puts back what it changes."""
+    served = Site()
+    yield served
+    served.close()
+
+
+def _run(home: Path, *arguments: object, status: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([PROGRAM, "--home", str(home), *map(str, arguments)], capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == status, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture(scope="session")
+def webdepot_at() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the program on the home that is named first."""
+    return _run
+
+
 @pytest.fixture
 def webdepot(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the program on a home of this test."""
 
     def run(*arguments: object, status: int = 0, home: Path = tmp_path / "home") -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [PROGRAM, "--home", str(home), *map(str, arguments)], capture_output=True, text=True, timeout=240, check=False
-        )
-        assert done.returncode == status, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert "Traceback" not in done.stderr
-        return done
+        return _run(home, *arguments, status=status)
 
     return run
 

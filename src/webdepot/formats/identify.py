@@ -19,14 +19,16 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-import pygfried
 
 from webdepot.formats import media, sniff
 from webdepot.formats.batch import Batch, Piece
 from webdepot.formats.resolve import DYNAMIC, Evidence, Match, resolve
 from webdepot.model import Basis, Format
+
+if TYPE_CHECKING:
+    import pygfried
 
 RESOLVER_VERSION = 3
 """Raised when the own resolver answers otherwise than before; part of the engine's name."""
@@ -61,6 +63,8 @@ class SiegfriedIdentifier:
     """A `FormatIdentifier`. One thread at a time. Close it, or use it in a `with`, to remove its temporary folder."""
 
     def __init__(self, signatures: Path | None = None) -> None:
+        import pygfried  # brings a runtime with threads of its own: only into the process that needs it
+
         self._scanner = pygfried.Scanner(signature=str(signatures)) if signatures else pygfried.Scanner()
         self._engine = ""
         self._slots: list[_Slot] = []
