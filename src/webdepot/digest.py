@@ -50,9 +50,13 @@ def sha1_label(value: bytes) -> str:
     """`sha1:` and the 20 bytes in base32 (RFC 4648); base64.b32encode is a loop in Python over each digit.
 
     The 160 bits are moved apart, in halves of halves, until each byte has five of them: a digit each."""
+    (upper, lower, by), (upper2, lower2, by2), (upper3, lower3, by3), (upper4, lower4, by4), (upper5, lower5, by5) = _SPREAD
     number = int.from_bytes(value, "big")
-    for upper, lower, by in _SPREAD:
-        number = (number & upper) << by | number & lower
+    number = (number & upper) << by | number & lower
+    number = (number & upper2) << by2 | number & lower2
+    number = (number & upper3) << by3 | number & lower3
+    number = (number & upper4) << by4 | number & lower4
+    number = (number & upper5) << by5 | number & lower5
     return f"sha1:{number.to_bytes(32, 'big').translate(_DIGITS).decode('ascii')}"
 
 

@@ -144,7 +144,9 @@ class _Joined:
                 if raw[:5].lower() == "data:":
                     self.add(_in_data_address(raw), base, parts_only=parts_only)
                     continue
-                address = known[raw] = _joined(raw, base, encoding)
+                address = _absolute(raw) if raw[:4] == "http" else None
+                if address is None:
+                    address = known[raw] = _joined(raw, base, encoding)
             if not address or (parts_only and hop is not _EMBED):
                 continue
             before = put(address, hop)
@@ -166,6 +168,16 @@ class _Folder(dict[str, Url]):
             super().__setitem__(raw, address)
 
 
+def _absolute(raw: str) -> Url | None:
+    """What a whole address means, wherever it stands: pages of all folders and hosts link to the same ones. None for what is none."""
+    address = _ABSOLUTE.get(raw)
+    if address is None and raw.startswith(("http://", "https://")) and len(raw) <= _LONGEST_KEPT and raw.isascii():
+        if len(_ABSOLUTE) >= _MOST_ABSOLUTE:
+            _ABSOLUTE.clear()
+        address = _ABSOLUTE[raw] = _joined(raw, "", "")
+    return address
+
+
 def _known_below(base: str) -> _Folder:
     """Of the folder of that page. All folders together are bounded: at most so many, and none with more than its share."""
     path = base.partition("?")[0] if "?" in base else base
@@ -183,6 +195,8 @@ def _known_below(base: str) -> _Folder:
 _EMBED = Hop.EMBED
 _LOOK_AT_CLOCK = 128
 _LONGEST_KEPT = 200
+_ABSOLUTE: dict[str, Url] = {}
+_MOST_ABSOLUTE = 50_000
 _MOST_FOLDERS = 256
 _MOST_OF_FOLDER = 2_000
 _FOLDERS: dict[str, _Folder] = {}
