@@ -307,6 +307,16 @@ def test_what_is_no_link(markup: str) -> None:
     assert found(markup) == {}
 
 
+def test_a_whole_address_means_the_same_everywhere_but_half_a_one_does_not() -> None:
+    for folder in ("one", "two"):
+        page = Url(f"http://a.example/{folder}/page.html")
+        assert found("<a href='http://b.example/é?x=1#y'><a href='http:x.html'><a href=http>", url=page) == {
+            "http://b.example/%C3%A9?x=1": L,
+            f"http://a.example/{folder}/x.html": L,
+            f"http://a.example/{folder}/http": L,
+        }
+
+
 def test_an_address_found_twice_keeps_its_best_hop() -> None:
     assert found("<a href=/x.png><img src=/x.png>") == {of("x.png"): E}
 

@@ -249,6 +249,26 @@ def test_a_later_rule_about_an_address_wins_over_one_about_types() -> None:
     assert late.of_answer(candidate("http://a.example/x", "L"), "text/html")
 
 
+def test_a_verdict_is_remembered_once_until_rules_change_and_never_where_rules_count() -> None:
+    told = Verdict(answer=Answer.ACCEPT, rule="told", reason="")
+    page, made = candidate("http://a.example/x", "L"), judge_of()
+    made.remember(page, told)
+    assert made.before_asking(candidate("http://a.example/x", "LL")).rule == "host"
+    made.remember(page, told)
+    assert [made.before_asking(page).rule for _ in range(2)] == ["told", "host"]
+    made.remember(page, told)
+    made.follow(settings(rejects=("/x$",)), [Url("http://a.example/")])
+    assert made.before_asking(page).rule == "reject"
+    counting = judge_of(rules=(rules.from_table({"reject": "extension", "of": "avi"}, "t"),))
+    counting.remember(page, told)
+    assert counting.before_asking(page).rule == "host"
+    turning = candidate("http://a.example/s/ab12cd34ef56gh78/x", "L")
+    for _ in range(40):
+        made.learn(turning, 200, lambda: b"the same")
+    made.remember(turning, told)
+    assert made.before_asking(turning).rule == "same answers"
+
+
 def test_guesses_end_where_most_of_them_are_wrong() -> None:
     made = judge_of()
     guess = candidate("http://a.example/x.html", "X")
