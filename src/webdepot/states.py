@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from webdepot.errors import Conflict
+from webdepot.reasons import Choice, Reason
 
 State = TypeVar("State", bound=StrEnum)
 
@@ -45,11 +46,25 @@ class Machine(Generic[State]):
                 return step.after
         if not rows:
             raise Conflict(f"There is no act {act!r} for a {self.noun}. Known: {', '.join(sorted({step.act for step in self.steps}))}.")
-        fitting = dict.fromkeys(before.value for step in rows for before in step.before)
+        fitting = list(dict.fromkeys(before for step in rows for before in step.before))
         where = f"it is {state.value}" if state is not None else "it does not exist yet"
-        needed = f"only what is {_or(list(fitting))} can be" if fitting else "that is how one begins"
+        needed = f"only what is {_or([before.value for before in fitting])} can be" if fitting else "that is how one begins"
         instead = f" Possible now: {', '.join(acts)}." if (acts := list(self.acts(state))) else ""
-        raise Conflict(f"{subject}: the step {act!r} is not possible, {where}; {needed}.{instead}")
+        words = f"{subject}: the step {act!r} is not possible, {where}; {needed}.{instead}"
+        if state is None or not fitting:
+            raise Conflict(words)
+        told = {
+            "subject": subject,
+            "act": self._named(act),
+            "state": state,
+            "needed": fitting,
+            "acts": [self._named(each) for each in acts],
+        }
+        raise Conflict(Reason(words, "step_not_possible" if acts else "step_never_possible", told))
+
+    def _named(self, act: str) -> Choice:
+        """An act that pages have their own words for."""
+        return Choice(act, f"act of a {self.noun}", act.replace(" ", "_"))
 
     def check(self, before: State, after: State, subject: str) -> Step[State]:
         """The row by which a thing comes from one state into another; Conflict with the reason when there is none."""

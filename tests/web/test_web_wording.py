@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from webdepot import accounts, reasons
+from webdepot.errors import Conflict
 from webdepot.formats import texts as format_texts
 from webdepot.harvest.control import Verb
 from webdepot.harvest.result import End, Trouble, reason_of
@@ -19,7 +20,7 @@ from webdepot.quality.acceptance import AcceptanceLimits, Figures
 from webdepot.selection import permission
 from webdepot.selection.cases import CaseState
 from webdepot.selection.permission import Basis, Ground, Notice
-from webdepot.selection.states import LetterState, TargetState
+from webdepot.selection.states import TARGET, LetterState, TargetState
 from webdepot.services import selecting
 from webdepot.web import wording
 from webdepot.web.language import CODES, load
@@ -204,3 +205,17 @@ def test_what_was_done_has_its_words(code):
         if wording.of_action(load(code), action) == action and f"actions.{re.sub('[^a-z]+', '_', action)}" not in load(code).texts
     ]
     assert missing == [] and len(actions) > 60
+
+
+def test_a_step_that_is_not_possible_is_refused_in_the_readers_language():
+    subject = reasons.said("target_named", "Target {number} ({name})", number="7", name="<b>")
+    with pytest.raises(Conflict) as refused:
+        TARGET.after(TargetState.NOMINATED, "select", subject)
+    reason = refused.value.args[0]
+    assert reason == (
+        "Target 7 (<b>): the step 'select' is not possible, it is nominated; only what is judged can be. "
+        "Possible now: judge, put off, reject, refuse."
+    )
+    said = wording.of_reason(load("de"), kept(reason))
+    assert said.startswith("Website 7 (<b>): der Schritt „Auswählen“ ist jetzt nicht möglich, der Stand ist: aufgenommen.")
+    assert "beurteilt" in said and "{" not in said

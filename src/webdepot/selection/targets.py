@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, inse
 
 from webdepot.errors import InputError, NotFound
 from webdepot.model import Purpose, Target, TargetId, Verdict
-from webdepot.reasons import cut
+from webdepot.reasons import Reason, cut, said
 from webdepot.selection.states import TARGET, TargetState
 from webdepot.selection.tables import target_seeds, targets, verdicts
 from webdepot.url import Url, from_typed, host_of, key
@@ -328,9 +328,14 @@ def _sorted(chosen: Select[Any], asked: Filter) -> Select[Any]:
     return chosen.order_by(column.desc(), targets.c.id.desc()) if asked.descending else chosen.order_by(column, targets.c.id)
 
 
+def named(dossier: Dossier) -> Reason:
+    """Which target is meant, in a message."""
+    return said("target_named", "Target {number} ({name})", number=str(dossier.id), name=dossier.name)
+
+
 def move(connection: Connection, dossier: Dossier, act: str, *, reason: str, now: datetime, look_again_on: date | None = None) -> Dossier:
     """One step on the path; Conflict when the table has no such row, or somebody else moved it in the meantime."""
-    after = TARGET.after(dossier.state, act, f"Target {dossier.id} ({dossier.name})")
+    after = TARGET.after(dossier.state, act, named(dossier))
     values = {
         "state": after.value,
         "state_since": now,

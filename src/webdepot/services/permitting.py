@@ -167,7 +167,7 @@ def _consented(
     ground: Ground = Ground.CONSENT,
 ) -> Dossier:
     now = archive.clock()
-    TARGET.after(dossier.state, "clear", f"Target {dossier.id} ({dossier.name})")
+    TARGET.after(dossier.state, "clear", targets.named(dossier))
     _answer_letter(connection, letter)
     _end_grounds(connection, archive, dossier, by=by, reason=said("followed_by", "followed by {ground}", ground=ground))
     made = _limit(connection, archive, dossier, conditions, by=by)

@@ -222,7 +222,7 @@ def answer(archive: Archive, target: TargetId, given: Sequence[Judgement], *, pe
     now, agent = archive.clock(), person.name if person else archive.agent
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
-        TARGET.after(dossier.state, "judge", f"Target {dossier.id} ({dossier.name})")
+        TARGET.after(dossier.state, "judge", targets.named(dossier))
         asked = {one.code: one for one in criteria.every(connection)}
         before = criteria.given_for(connection, target)
         for one in given:

@@ -26,6 +26,12 @@ _ENUMERATIONS = {
     "TargetState": "targets.state_",
     "Ground": "targets.ground_",
     "LetterKind": "letters.kind_",
+    "LetterState": "letters.state_",
+    "CaseState": "cases.state_",
+    "HarvestState": "status.state_",
+    "TurnState": "schedule.turn_",
+    "act of a target": "targets.act_",
+    "act of a case": "cases.act_",
     "Decision": "cases.decision_",
 }
 
@@ -94,6 +100,8 @@ def _value(language: Language, value: object) -> str:
             return language.day(value)
         case int():
             return language.number(value)
+        case list() | tuple():
+            return ", ".join(_value(language, each) for each in value)
         case _:
             return str(value)
 
