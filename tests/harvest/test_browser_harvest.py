@@ -368,3 +368,13 @@ def test_no_browser_or_no_sandbox_is_told_in_words(monkeypatch: pytest.MonkeyPat
     with pytest.raises(ConfigError, match="browser_sandbox = false"):
         browser_start.get_program(str(CHROMIUM), sandbox=True)
     assert browser_start.get_program(str(CHROMIUM), sandbox=False) == CHROMIUM
+
+    async def main() -> None:
+        browser = Browser(Path("/bin/false"), sandbox=True, tabs=1, agent="")
+        try:
+            await browser.begin()
+        finally:
+            await browser.close()
+
+    with pytest.raises(ConfigError, match="/bin/false does not start"):
+        asyncio.run(main())

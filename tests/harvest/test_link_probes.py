@@ -125,6 +125,7 @@ FILES = {
     "xml-stylesheet": ("application/xml", "<?xml version='1.0'?><?xml-stylesheet href='{t}'?><a/>"),
     "text list": ("text/plain", "{u}\n"),
 }
+# The first five are found in a browser: `test_browser_harvest`.
 NO_STATIC_LINK = {
     "click builds it": "<b id=x></b><script>x.onclick = () => location = ['', 'probe', {n!r}].join('/')</script>",
     "script inserts it": "<script>document.body.innerHTML = '<im' + 'g src=/pro' + 'be/' + {n!r} + '>'</script>",

@@ -113,6 +113,10 @@ def test_profiles_are_written_in_the_portal_and_a_wrong_one_is_told(harvested: t
     assert "scop = " in wrong.text
     assert (served.home / "profiles" / "news.toml").read_text() == 'scope = "domain"\n'
     assert post(served, "/profiles/..%2Fx", text="").status in (400, 404, 405)
+    assert post(served, "/profiles/news", text='scope = "domain"\r\n', fetch="when-empty").status == 303
+    assert (served.home / "profiles" / "news.toml").read_text() == 'fetch = "when-empty"\nscope = "domain"\n'
+    assert "when-empty" in get(served, "/profiles/news").text
+    assert post(served, "/profiles/news", text='scope = "domain"\n', fetch="netscape").status == 400
 
 
 def test_scope_is_explained(harvested: tuple[Served, str]) -> None:

@@ -1,4 +1,4 @@
-"""A browser for a harvest: started when the first page needs it, so many tabs at once, and a new one whenever the old is not to be trusted.
+"""A browser for a harvest: started before its first page, so many tabs at once, and a new one whenever the old is not to be trusted.
 
 A browser is replaced after some hundred pages (they grow), when a call was not answered in time, and when it died. Pages that were open
 in one that died are opened once more in the next; then they are given up, as a page whose tab crashes is at once.
@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from webdepot.errors import ConfigError
 from webdepot.harvest import browser_start, browser_tab
 from webdepot.harvest.browser_room import EVERY_REQUEST, Room
 from webdepot.harvest.browser_tab import Answer, Sight, View
@@ -95,6 +96,17 @@ class Browser:
         self._life: _Life | None = None
         self._lives: set[_Life] = set()
         self.starts = 0
+
+    async def begin(self) -> None:
+        """Start the first one. ConfigError when it cannot be started at all: better now than at every page."""
+        try:
+            await self._living()
+        except (BrowserGone, OSError) as error:
+            raise ConfigError(
+                f"{self._program} does not start, and pages are to be opened in it. Its sandbox needs user namespaces, which some "
+                "containers forbid: where the machine itself is a sandbox, allow it without, [harvest] browser_sandbox = false. "
+                f"To see another reason: {self._program} --headless --dump-dom about:blank"
+            ) from error
 
     async def look(self, view: View, answer: Answer) -> Sight:
         """What is seen of a page. Never raises for what browsers do; a sight may have a failure."""

@@ -286,7 +286,7 @@ class PageOpener:
         return lock
 
     def _hold(self, url: Url, reply: Reply | None) -> None:
-        if reply is None or len(reply.body) > LARGEST_HELD_BYTES:
+        if reply is None or len(reply.body) > LARGEST_HELD_BYTES or url in self._held:
             return
         self._held[url] = reply
         self._held_bytes += len(reply.body)

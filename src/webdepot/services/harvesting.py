@@ -344,6 +344,8 @@ async def _run_crawl_with(
         )
 
     try:
+        if browser is not None:
+            await browser.begin()
         return await crawl.run(
             settings({}),
             frontier=frontier,
