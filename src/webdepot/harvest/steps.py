@@ -320,7 +320,8 @@ class Steps:
         if found.directives:
             note = ",".join(filter(None, (note, *(f"says:{word}" for word in sorted(found.directives & _TOLD)))))
         self.log.write(of_visit(visit, verdict=answer.asked_by, mime=answer.mime, digest=kept.digest, duplicate=kept.duplicate, note=note))
-        self.totals.screenshots += sum(each.mime.startswith("image/") for each in answer.attached)
+        if answer.attached:
+            self.totals.screenshots += sum(each.mime.startswith("image/") for each in answer.attached)
         if not answer.is_part:
             self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin_of(candidate.url)))
 
