@@ -88,7 +88,24 @@ def from_kept(kept: str) -> str:
     if not mark:
         return kept
     try:
-        facts = json.loads(rest)
+        return _reason(text, json.loads(rest))
+    except ValueError:
+        return text
+
+
+def to_told(text: str) -> dict[str, object]:
+    """A text for a JSON document: `reason`, the sentence; and of a reason `reason_said`, its key and values."""
+    return {"reason": str(text), **({"reason_said": _plain(text, with_text=False)} if isinstance(text, Reason) else {})}
+
+
+def from_told(told: Mapping[str, Any]) -> str:
+    """The text of `to_told`; documents that know the sentence alone give the sentence."""
+    text, said_ = str(told["reason"]), told.get("reason_said")
+    return _reason(text, said_) if said_ is not None else text
+
+
+def _reason(text: str, facts: Any) -> str:
+    try:
         return Reason(text, facts["key"], {name: _read(value) for name, value in facts["values"].items()})
     except (ValueError, KeyError, TypeError, AttributeError):
         return text

@@ -281,10 +281,6 @@ def test_exports_leave_out_what_is_closed(archive):
         assert len(data) > 100
 
 
-def test_formulas_are_words_in_a_table():
-    assert [exporting._cell(value) for value in ("=1+1", "@x", "plain", 7)] == ["'=1+1", "'@x", "plain", "7"]
-
-
 def test_saved_searches_belong_to_a_person(archive):
     with archive.database.transaction() as connection:
         kept = saved.save(connection, "ann", name="", query="lighthouse", collection="all", now=NOW)

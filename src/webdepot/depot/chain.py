@@ -12,6 +12,7 @@ from typing import BinaryIO
 from webdepot.errors import CorruptData
 from webdepot.model import Finding, Severity
 from webdepot.provenance import Event, Outcome
+from webdepot.reasons import from_told, to_told
 from webdepot.times import from_iso
 
 START = "0" * 64
@@ -58,6 +59,7 @@ def read(stream: BinaryIO, *, where: str) -> Iterator[Event]:
         try:
             facts = json.loads(line)
             facts.pop("previous")
+            facts["message"] = from_told({"reason": facts["message"], "reason_said": facts.pop("message_said", None)})
             yield Event(**facts | {"at": from_iso(facts["at"]), "outcome": Outcome(facts["outcome"])})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CorruptData(f"Line {number} of {where} is no event: {error}.", where=where) from error
@@ -69,22 +71,25 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _line(event: Event, previous: str) -> bytes:
-    facts = {
+    facts: dict[str, object] = {
         "at": event.at.isoformat().replace("+00:00", "Z"),
         "agent": event.agent,
         "action": event.action,
         "subject_kind": event.subject_kind,
         "subject": event.subject,
         "outcome": event.outcome.value,
-        "message": event.message,
+        "message": str(event.message),
         "detail": dict(event.detail),
         "previous": previous,
     }
+    if (told := to_told(event.message).get("reason_said")) is not None:
+        facts["message_said"] = told
     return json.dumps(facts, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def _facts(line: bytes) -> bytes:
     """The line without its link to the one before, to tell whether it says the same."""
     facts = json.loads(line)
-    facts.pop("previous", None)
+    for name in ("previous", "message_said"):
+        facts.pop(name, None)
     return json.dumps(facts, sort_keys=True).encode()

@@ -12,7 +12,8 @@
 
 `read` gives back everything that `build` was given, so that rows and indexes can be made again on an empty machine.
 package.json, version 1: `format`, `format_version`, `id`, `urn`, `title`, `stored_at`, `agent`, `target`, `harvest`, `containers`,
-`verdict`, `finding_counts`, `decisions`, `tools`, `surveys`; each named like the nouns of `model.py`, moments in ISO 8601.
+`verdict`, `finding_counts`, `decisions`, `tools`, `surveys`; each named like the nouns of `model.py`, moments in ISO 8601. Beside a
+`reason` of ours stands `reason_said` with its key and values, for pages in other languages; nothing is lost without it.
 """
 
 import hashlib
@@ -50,6 +51,7 @@ from webdepot.model import (
 )
 from webdepot.ports import ObjectStore
 from webdepot.provenance import Event
+from webdepot.reasons import from_told, to_told
 from webdepot.times import from_iso
 from webdepot.url import Url
 
@@ -331,9 +333,9 @@ def _document(content: PackageContent) -> dict[str, object]:
         "stored_at": content.stored_at,
         "agent": content.agent,
         "target": asdict(content.target),
-        "harvest": asdict(content.harvest),
+        "harvest": {**asdict(content.harvest), **to_told(content.harvest.reason)},
         "containers": containers,
-        "verdict": asdict(content.verdict),
+        "verdict": {**asdict(content.verdict), **to_told(content.verdict.reason)},
         "finding_counts": dict(sorted(counts.items())),
         "decisions": list(content.decisions),
         "tools": dict(content.tools),
@@ -366,7 +368,7 @@ def _facts(store: ObjectStore, inventory: Inventory, facts: dict[str, Any]) -> P
         target=_target(facts["target"]),
         harvest=harvest,
         containers=tuple(_container(inventory, harvest.id, each) for each in facts["containers"]),
-        verdict=Verdict(answer=Answer(verdict["answer"]), rule=verdict["rule"], reason=verdict["reason"]),
+        verdict=Verdict(answer=Answer(verdict["answer"]), rule=verdict["rule"], reason=from_told(verdict)),
         finding_counts=facts["finding_counts"],
         decisions=tuple(facts["decisions"]),
         tools=facts["tools"],
@@ -397,7 +399,7 @@ def _harvest(facts: dict[str, Any]) -> Harvest:
         settings=facts["settings"],
         started_at=from_iso(facts["started_at"]),
         ended_at=from_iso(facts["ended_at"]) if facts["ended_at"] else None,
-        reason=facts["reason"],
+        reason=from_told(facts),
         counts=facts["counts"],
     )
 

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, RowMapping, Select, func, inse
 
 from webdepot.errors import InputError, NotFound
 from webdepot.model import Purpose, Target, TargetId, Verdict
-from webdepot.reasons import Reason, cut, said
+from webdepot.reasons import Reason, cut, said, to_told
 from webdepot.selection.states import TARGET, TargetState
 from webdepot.selection.tables import target_seeds, targets, verdicts
 from webdepot.url import Url, from_typed, host_of, key
@@ -374,14 +374,14 @@ def keep_verdict(connection: Connection, target: TargetId, question: str, verdic
     )
 
 
-def iter_verdicts(connection: Connection, target: TargetId) -> Iterator[dict[str, str]]:
+def iter_verdicts(connection: Connection, target: TargetId) -> Iterator[dict[str, object]]:
     """Everything decided about a target, oldest first, as plain values for its package."""
     for row in connection.execute(select(verdicts).where(verdicts.c.target == target).order_by(verdicts.c.id)):
         yield {
             "question": row.question,
             "answer": row.answer,
             "rule": row.rule,
-            "reason": row.reason,
+            **to_told(row.reason),
             "agent": row.agent,
             "at": row.at.isoformat(),
         }

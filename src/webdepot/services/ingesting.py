@@ -46,7 +46,7 @@ from webdepot.quality.compare import Profile
 from webdepot.quality.screenshots import Screenshot
 from webdepot.quality.texts import Action
 from webdepot.quality.verdict import FALSE_PAGES, VerdictLimits
-from webdepot.reasons import said
+from webdepot.reasons import said, to_told
 from webdepot.services import harvesting
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.url import Url
@@ -168,7 +168,7 @@ def _extend_package(archive: Archive, harvest: Harvest, found: Path, event: Even
         message=f"Harvest {harvest.id} checked again",
         agent=archive.agent,
         created=archive.clock(),
-        told={"verdict": asdict(checked.verdict), "finding_counts": dict(checked.counts)},
+        told={"verdict": {**asdict(checked.verdict), **to_told(checked.verdict.reason)}, "finding_counts": dict(checked.counts)},
     )
 
 

@@ -32,6 +32,7 @@ from webdepot.index import entry
 from webdepot.model import Answer, Capture, ContainerState, Harvest, HarvestId, HarvestKind, HarvestState, Package, Verdict
 from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import records
+from webdepot.reasons import from_told
 from webdepot.selection import targets
 from webdepot.services import auditing, harvesting, ingesting, titling
 from webdepot.services.introducing import StartPage
@@ -165,7 +166,7 @@ def _restore(archive: Archive, connection: Connection, facts: PackageFacts) -> N
         now=facts.target.created_at,
     )
     for decision in facts.decisions if is_new else ():
-        verdict = Verdict(answer=Answer(decision["answer"]), rule=decision["rule"], reason=decision["reason"])
+        verdict = Verdict(answer=Answer(decision["answer"]), rule=decision["rule"], reason=from_told(decision))
         now = from_iso(decision["at"])
         targets.keep_verdict(connection, target.id, decision["question"], verdict, agent=decision["agent"], now=now)
     runs.begin(connection, dataclasses.replace(facts.harvest, target=target.id, state=HarvestState.KEPT))

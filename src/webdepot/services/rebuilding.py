@@ -31,6 +31,7 @@ from webdepot.model import PackageId
 from webdepot.ports import ObjectStore
 from webdepot.provenance import Event, Outcome, append
 from webdepot.provenance import iter_all as iter_events
+from webdepot.reasons import from_kept
 from webdepot.selection import targets
 from webdepot.services import auditing, founding, indexing, keeping, titling
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
@@ -189,7 +190,7 @@ def _event(row: Mapping[str, Any]) -> Event:
         subject_kind=row["subject_kind"],
         subject=row["subject"],
         outcome=Outcome(row["outcome"]),
-        message=row["message"],
+        message=from_kept(row["message"]),
         detail=detail,
     )
 
