@@ -16,9 +16,8 @@ from pathlib import Path
 
 import pytest
 from harvest_crawl import FileKeeper, kept, lines, run
-from harvest_site import Answer, Asked, Site
+from harvest_site import Answer, Asked, Site, running_site
 
-from conftest import running_site
 from webdepot.errors import ConfigError
 from webdepot.harvest import browser_minder, browser_start
 from webdepot.harvest.browser import Browser
