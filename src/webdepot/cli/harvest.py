@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,9 @@ from webdepot.errors import InputError
 from webdepot.harvest.control import Order, Verb
 from webdepot.harvest.reports import Kind
 from webdepot.model import HarvestState
-from webdepot.services import harvesting, profiling, steering
+
+if TYPE_CHECKING:
+    from webdepot.services import steering
 
 WIDEST_COLUMN = 60
 
@@ -27,6 +29,8 @@ Harvest = Annotated[str, typer.Argument(help="Identifier of the harvest, as `web
 @commands.command(name="list", epilog="Example: webdepot harvest list --json")
 def list_(context: typer.Context, limit: Annotated[int, typer.Option(min=1, help="So many at most.")] = 50, json: Json = False) -> None:
     """The newest harvests first."""
+    from webdepot.services import harvesting
+
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
@@ -50,7 +54,7 @@ def list_(context: typer.Context, limit: Annotated[int, typer.Option(min=1, help
 @commands.command(epilog="Example: webdepot harvest resume 20261115090251-www-example-org-1f2e3d")
 def resume(context: typer.Context, harvest: Harvest, json: Json = False, quiet: Quiet = False) -> None:
     """Go on with a harvest: one that is paused in another process, or one that was stopped or killed; then check, keep and index it."""
-    from webdepot.services import archiving
+    from webdepot.services import archiving, steering
 
     call = call_of(context)
     output = call.output(json, quiet)
@@ -69,7 +73,7 @@ def resume(context: typer.Context, harvest: Harvest, json: Json = False, quiet: 
 @commands.command(epilog="Example: webdepot harvest keep 20261115090251-www-example-org-1f2e3d")
 def keep(context: typer.Context, harvest: Harvest, json: Json = False, quiet: Quiet = False) -> None:
     """Put a finished harvest into the depot (after `archive --no-deposit`)."""
-    from webdepot.services import archiving
+    from webdepot.services import archiving, harvesting
 
     call = call_of(context)
     output = call.output(json, quiet)
@@ -118,6 +122,8 @@ def limits(
     json: Json = False,
 ) -> None:
     """Change limits and rules while it runs, or before it is resumed."""
+    from webdepot.services import profiling, steering
+
     call = call_of(context)
     output = call.output(json)
     given = {
@@ -150,6 +156,8 @@ def add(
     json: Json = False,
 ) -> None:
     """Add addresses while it runs, or before it is resumed."""
+    from webdepot.services import steering
+
     call = call_of(context)
     with call.archive() as archive:
         order = steering.add(archive, harvest, urls, reason=reason)
@@ -165,6 +173,8 @@ def remove(
     json: Json = False,
 ) -> None:
     """Remove waiting addresses; to leave out later ones as well use: webdepot harvest limits HARVEST --reject REGEX"""
+    from webdepot.services import steering
+
     call = call_of(context)
     with call.archive() as archive:
         order = steering.remove(archive, harvest, patterns, reason=reason)
@@ -172,6 +182,8 @@ def remove(
 
 
 def _steer(context: typer.Context, harvest: str, verb: Verb, reason: str, json: bool) -> None:
+    from webdepot.services import steering
+
     call = call_of(context)
     with call.archive() as archive:
         order = steering.give(archive, harvest, verb, reason=reason)
@@ -194,6 +206,8 @@ def show(
     json: Json = False,
 ) -> None:
     """Numbers of a harvest, live while it runs: rate, done, waiting, how complete, per host."""
+    from webdepot.services import steering
+
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
@@ -205,7 +219,7 @@ def show(
             time.sleep(1.0)
 
 
-def _live_fields(watched: steering.Watched) -> dict[str, object]:
+def _live_fields(watched: "steering.Watched") -> dict[str, object]:
     found, numbers = watched.harvest, watched.live
     fields: dict[str, object] = {"harvest": found.id, "state": found.state.value, "running": watched.is_running}
     if numbers is None:
@@ -238,7 +252,7 @@ def _live_fields(watched: steering.Watched) -> dict[str, object]:
     }
 
 
-def _live_words(watched: steering.Watched) -> str:
+def _live_words(watched: "steering.Watched") -> str:
     found, numbers = watched.harvest, watched.live
     state, reason = found.state.value, found.reason
     if watched.is_running:
@@ -272,6 +286,8 @@ def report(
     json: Json = False,
 ) -> None:
     """A report from the crawl log: hosts, mime, status, seeds, rejected (by rule) or traps. Also while it runs."""
+    from webdepot.services import steering
+
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:

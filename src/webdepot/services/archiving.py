@@ -8,13 +8,16 @@ A killed process leaves a harvest in one of those states; the same call goes on 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from webdepot.archive import Archive
 from webdepot.formats.report import HarvestTable
 from webdepot.model import Finding, Harvest, HarvestKind, HarvestState, Package, Verdict
 from webdepot.services import harvesting, importing, indexing, ingesting, keeping, unpacking
-from webdepot.services.harvest_options import HarvestOptions
 from webdepot.services.progress import Watch, unwatched
+
+if TYPE_CHECKING:
+    from webdepot.services.harvest_options import HarvestOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +48,7 @@ class ImportReport:
 
 
 def archive_site(
-    archive: Archive, seeds: Sequence[str], options: HarvestOptions, *, deposit: bool = True, watch: Watch = unwatched
+    archive: Archive, seeds: Sequence[str], options: "HarvestOptions", *, deposit: bool = True, watch: Watch = unwatched
 ) -> ArchiveReport:
     """From addresses as typed to a kept, searchable, replayable site. Goes on with an unfinished harvest of the same seeds."""
     harvest = harvesting.start_or_resume(archive, seeds, options)

@@ -23,7 +23,7 @@ from webdepot.errors import NotFound
 from webdepot.formats import report, results, survey
 from webdepot.formats.report import HarvestTable
 from webdepot.formats.survey import SurveyTask
-from webdepot.harvest import links, runs
+from webdepot.harvest import runs
 from webdepot.harvest.log import JSON_NAME
 from webdepot.index import entry
 from webdepot.model import (
@@ -318,6 +318,8 @@ def _log(archive: Archive, harvest: Harvest, files: ExitStack) -> Path | None:
 
 def _extract(url: str, head: HttpHead, body: bytes) -> Iterator[tuple[str, str]]:
     """Links of a page whose container does not tell them. `body` has no coding left."""
+    from webdepot.harvest import links  # only for imports: a harvest has written down its links
+
     plain = tuple(each for each in head.headers if each[0].lower() not in ("content-encoding", "transfer-encoding"))
     found = links.extract(Url(url), replace(head, headers=plain), BytesIO(body), links.LinkLimits())
     return ((link, hop.value) for link, hop in found.links)
