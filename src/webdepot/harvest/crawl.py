@@ -139,6 +139,7 @@ class _Crawl:
     async def run(self) -> CrawlResult:
         self.frontier.add(Candidate(url=seed) for seed in self.steps.settings.seeds if self._is_mine(seed))
         self._obey_orders()
+        self._look_for_room()
         stopping = self.loop.create_task(self.stop.wait())
         stopping.add_done_callback(lambda _: self.wake.set())
         try:
@@ -320,6 +321,9 @@ class _Crawl:
         marks = self.steps.save(self._elapsed_s())
         self.frontier.commit(marks)
         self.steps.uncommitted, self.steps.is_dirty = 0, False
+        self._look_for_room()
+
+    def _look_for_room(self) -> None:
         if self.steps.settings.least_free_bytes and self.log.free_bytes() < self.steps.settings.least_free_bytes:
             self.told_to_end = End.NO_ROOM
 
