@@ -84,17 +84,21 @@ def write_warc(path: Path, files: list[Path], *, distinct: bool = True) -> None:
             out.write(gzip.compress(head.encode() + block + b"\r\n\r\n", 3))
 
 
-def _binding(paths: list[str]) -> dict[str, list[dict[str, str]]]:
+def _load_binding() -> None:
     import pygfried
 
-    scanner = pygfried.Scanner()
-    return {path: [dict(match) for match in scanner.identify(path, detailed=True)["files"][0]["matches"]] for path in paths}
+    global _scanner
+    _scanner = pygfried.Scanner()
+
+
+def _binding(paths: list[str]) -> dict[str, list[dict[str, str]]]:
+    return {path: [dict(match) for match in _scanner.identify(path, detailed=True)["files"][0]["matches"]] for path in paths}
 
 
 def time_binding(files: list[Path], workers: int) -> tuple[float, dict[str, list[dict[str, str]]]]:
-    """Two processes, since it holds the interpreter's lock; their start does not count."""
+    """Two processes, since it holds the interpreter's lock; their start and their signatures do not count, as with ours."""
     shares = [[str(path) for path in files[number::workers]] for number in range(workers)]
-    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+    with multiprocessing.get_context("spawn").Pool(workers, _load_binding) as pool:
         pool.map(_binding, [share[:1] for share in shares], chunksize=1)
         started = time.monotonic()
         done = pool.map(_binding, shares, chunksize=1)

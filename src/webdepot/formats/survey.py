@@ -408,10 +408,11 @@ class _Shelf:
     def write(self, path: Path) -> None:
         """All rows in the order of their first sight; whole or not at all."""
         unfinished = path.with_name(f"{path.name}.part")
+        found = self._database.execute("SELECT row, uris FROM rows ORDER BY number")
         with unfinished.open("wb") as file:
-            with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=4, mtime=0) as packed:
-                for row, uris in self._database.execute("SELECT row, uris FROM rows ORDER BY number"):
-                    packed.write(f'{row[:-1]}, "uris": {uris}}}\n'.encode(errors="replace"))
+            with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=1, mtime=0) as packed:
+                while some := found.fetchmany(MOST_IN_MEMORY):
+                    packed.write("".join([f'{row[:-1]}, "uris": {uris}}}\n' for row, uris in some]).encode(errors="replace"))
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
