@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from small_sites import cleared
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.harvest import runs
@@ -92,15 +93,6 @@ def planned(home: Path, clock: Clock) -> Iterator[Archive]:
     with Archive.open(home, clock=clock, agent="Ada") as archive:
         profiling.save(archive, "quick", PROFILE)
         yield archive
-
-
-def cleared(archive: Archive, address: str) -> TargetId:
-    """A target that may be harvested."""
-    dossier = selecting.enter(archive, selecting.draft([address]))[0]
-    selecting.answer(archive, dossier.id, [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")])
-    selecting.decide(archive, dossier.id, "select")
-    permitting.record_ground(archive, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
-    return dossier.id
 
 
 def daily(first_on: str = "2026-03-02", at: str = "14:00"):

@@ -1,18 +1,17 @@
 """Every change is on record, with who made it, what was before and what is after: each changing route is walked once or more."""
 
 import re
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlencode
 
 import pytest
 from museum import PASSWORD, Answer, Served, ask, serving, sign_in
 
 from letters import LetterBox, box_running
+from small_sites import cleared, small_site
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
@@ -25,8 +24,7 @@ from webdepot.selection import schedule
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.profile import Profile
-from webdepot.selection.permission import Ground
-from webdepot.services import asking, founding, governing, harvesting, permitting, planning, profiling, scheduling, selecting
+from webdepot.services import asking, founding, governing, harvesting, planning, profiling, scheduling, selecting
 from webdepot.web.app import PORTAL_PAGES
 
 ADA = "Ada"
@@ -41,17 +39,8 @@ NOTHING_CHANGES = {
 """Changing requests without an event, each with its reason."""
 
 
-class _Pages(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        body = b"" if self.path == "/missing.png" else b"<title>A</title><a href=/two>two</a><img src=/missing.png>"
-        self.send_response(200 if body else 404)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *words: object) -> None:
-        pass
+def page_of(path: str) -> str:
+    return "" if path == "/missing.png" else "<title>A</title><a href=/two>two</a><img src=/missing.png>"
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +73,14 @@ class Office:
 
 
 @pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox) -> Iterator[Office]:
+def site() -> Iterator[str]:
+    with small_site(page_of) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) -> Iterator[Office]:
     """One person with every role; two harvests that wait for a reviewer, one that is in the middle; an organisation and a partner."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Pages)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    site = f"http://localhost:{server.server_port}"
     home = tmp_path_factory.mktemp("audit") / "home"
     mail = f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\nsender = "archive@library.example"\n'
     founding.found(home, settings=mail + '[discovery]\nresolver = "127.0.0.1:9"\ntimeout_s = 0.2\n')
@@ -108,16 +100,6 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox) -> Iterator
         made = Office(served, [harvest for harvest in harvests if harvest], begun.id, numbers[0])
         made.cookie = sign_in(served, ADA)
         yield made
-    server.shutdown()
-    server.server_close()
-
-
-def cleared(archive: Archive, address: str) -> TargetId:
-    dossier = selecting.enter(archive, selecting.draft([address]))[0]
-    selecting.answer(archive, dossier.id, [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")])
-    selecting.decide(archive, dossier.id, "select")
-    permitting.record_ground(archive, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
-    return dossier.id
 
 
 def route_of(path: str) -> str:

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -14,15 +13,14 @@ from museum import PASSWORD, Answer, Served, Warc, ask, serving, sign_in
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from looks import LANGUAGE, look_at, needs_axe
+from small_sites import cleared, small_site
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.harvest.control import Verb
 from webdepot.model import HarvestState, TargetId
 from webdepot.selection import schedule
-from webdepot.selection.criteria import Judgement
-from webdepot.selection.permission import Ground
-from webdepot.services import founding, harvesting, importing, permitting, planning, profiling, reviewing, scheduling, selecting, steering
+from webdepot.services import founding, harvesting, importing, planning, profiling, reviewing, scheduling, selecting, steering
 from webdepot.services.progress import unwatched
 
 PNG = bytes.fromhex(
@@ -31,23 +29,15 @@ PNG = bytes.fromhex(
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-class _Pages(BaseHTTPRequestHandler):
-    gate = threading.Semaphore(0)
-    """Pages under /slow wait for it, one by one."""
+GATE = threading.Semaphore(0)
+"""Pages under /slow wait for it, one by one."""
 
-    def do_GET(self) -> None:
-        if self.path.startswith("/slow"):
-            self.gate.acquire(timeout=20)
-        links = "".join(f"<a href=/slow{number}>x</a>" for number in range(6)) if self.path == "/live" else "<a href=/2>two</a>"
-        body = f"<title>{HOSTILE}</title>{links}<img src=/missing.png>".encode() if self.path != "/missing.png" else b""
-        self.send_response(200 if body else 404)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
 
-    def log_message(self, *words: object) -> None:
-        pass
+def page_of(path: str) -> str:
+    if path.startswith("/slow"):
+        GATE.acquire(timeout=20)
+    links = "".join(f"<a href=/slow{number}>x</a>" for number in range(6)) if path == "/live" else "<a href=/2>two</a>"
+    return f"<title>{HOSTILE}</title>{links}<img src=/missing.png>" if path != "/missing.png" else ""
 
 
 @dataclass
@@ -60,11 +50,14 @@ class Office:
 
 
 @pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+def site() -> Iterator[str]:
+    with small_site(page_of) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory, site: str) -> Iterator[Office]:
     """Staff, two sites that may be harvested, one that may not, and two harvests that wait for a reviewer."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Pages)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    site = f"http://localhost:{server.server_port}"
     home = tmp_path_factory.mktemp("governing") / "home"
     founding.found(home)
     now = datetime.now(UTC)
@@ -81,17 +74,7 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
         harvests = [turn.harvest for turn in scheduling.run_due(archive)]
     with serving(home) as served:
         yield Office(served, site, first, second, harvests)
-    _Pages.gate.release(100)
-    server.shutdown()
-    server.server_close()
-
-
-def cleared(archive: Archive, address: str) -> TargetId:
-    dossier = selecting.enter(archive, selecting.draft([address]))[0]
-    selecting.answer(archive, dossier.id, [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")])
-    selecting.decide(archive, dossier.id, "select")
-    permitting.record_ground(archive, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
-    return dossier.id
+    GATE.release(100)
 
 
 @pytest.fixture(scope="module")
@@ -283,7 +266,7 @@ def test_a_running_harvest_is_watched_and_steered_live(office: Office, cookies, 
             page.goto(f"{office.served.portal}/harvests/{harvest.id}")
             expect(page.locator("[data-events]")).to_have_count(1, timeout=20_000)
             page.evaluate("window.untouched = true")
-            _Pages.gate.release(2)
+            GATE.release(2)
             expect(page.get_by_text(f"{office.site}/slow0")).to_be_visible(timeout=20_000)
             assert page.evaluate("window.untouched"), "it came without a reload"
             steer(page)
@@ -293,7 +276,7 @@ def test_a_running_harvest_is_watched_and_steered_live(office: Office, cookies, 
             expect(page.locator(".state.stopped")).to_be_visible()
             page.context.close()
         finally:
-            _Pages.gate.release(100)
+            GATE.release(100)
             worker.join(30)
         watched = steering.watch(archive, harvest.id)
         given = [order.verb for order in watched.orders]

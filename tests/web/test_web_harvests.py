@@ -1,15 +1,14 @@
 """Harvests, reports, profiles and scope in the portal: who may see and do what, and that pages say what they should."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 from museum import NOW, PASSWORD, Answer, Served, ask, serving, sign_in
 
+from small_sites import small_site
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
@@ -18,37 +17,20 @@ from webdepot.services import founding, harvesting, profiling
 PAGES = {"/": "<a href=/2>two</a><a href=/film.avi>film</a><a href=http://else.example/>else</a>", "/2": "<title>Two</title>two"}
 
 
-class _Small(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        body = PAGES.get(self.path, "").encode()
-        self.send_response(200 if body else 404)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *words: object) -> None:
-        pass
-
-
 @pytest.fixture(scope="module")
 def harvested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
     """A served home with one harvest that reached its limit, and a profile."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Small)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     home = tmp_path_factory.mktemp("harvests") / "home"
     founding.found(home)
-    with Archive.open(home) as archive:
+    with small_site(lambda path: PAGES.get(path, "")) as site, Archive.open(home) as archive:
         profiling.save(
             archive, "museum", 'description = "Museums"\nallow_private = true\ndelay_s = 0\n[[rules]]\nreject = "extension"\nof = ["avi"]\n'
         )
         options = profiling.options_of(archive, "museum")
-        harvest = harvesting.start_or_resume(archive, [f"http://127.0.0.1:{server.server_port}/"], options)
+        harvest = harvesting.start_or_resume(archive, [f"{site}/"], options)
         harvesting.run(archive, harvest)
         for role in (Role.READER, Role.CURATOR, Role.REVIEWER):
             accounts.add(archive.database, role.value, PASSWORD, [role], NOW)
-    server.shutdown()
-    server.server_close()
     with serving(home) as served:
         yield served, harvest.id
 

@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 
 import uvloop
@@ -127,7 +127,9 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: Part | None =
         # The first harvest of an archive has nothing to compare with.
         has_captures = next(iter(archive.captures.containers()), None) is not None
         keeper = ContainerKeeper(writer, archive.captures if has_captures else None, frontier)
-        result = _in_event_loop(_run_crawl(archive, harvest, frontier, keeper, crawl_log, watch, part))
+        result = _in_event_loop(
+            _behind_gate(archive, harvest, lambda gate: _run_crawl(archive, harvest, frontier, keeper, crawl_log, watch, gate, part))
+        )
         writer.close()
         return result
     finally:
@@ -135,26 +137,19 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: Part | None =
         frontier.close()
 
 
-async def _run_crawl(
-    archive: Archive,
-    harvest: Harvest,
-    frontier: LmdbFrontier,
-    keeper: ContainerKeeper,
-    crawl_log: CrawlLog,
-    watch: Watch,
-    part: Part | None,
-) -> CrawlResult:
+async def _behind_gate(archive: Archive, harvest: Harvest, run: Callable[[OpenGate], Awaitable[CrawlResult]]) -> CrawlResult:
+    """What `run` makes of the gate that the harvest needs: that of its organisation, or one that stands open."""
     options = harvest_options.from_kept(harvest.settings)
     if not options.organisation:
-        return await _run_crawl_with(archive, harvest, frontier, keeper, crawl_log, watch, OpenGate(), part)
+        return await run(OpenGate())
     # Here, because the look-ups of an organisation use our user agent, and because it takes a third of a second to load.
     from webdepot.services import belonging
 
     async with belonging.gate_of(archive, options.organisation, options.host_rules, allow_private=options.allow_private) as gate:
-        return await _run_crawl_with(archive, harvest, frontier, keeper, crawl_log, watch, gate, part)
+        return await run(gate)
 
 
-async def _run_crawl_with(
+async def _run_crawl(
     archive: Archive,
     harvest: Harvest,
     frontier: LmdbFrontier,
