@@ -55,6 +55,18 @@ def test_a_page_has_title_headings_main_text_and_language(made):
     assert page.digest == str(sha1(PAGE.encode()))
 
 
+def test_words_that_scripts_have_shown_are_found_beside_those_of_the_page(made):
+    """In a few words among many, and without what the page has in its menu, which is left out on purpose."""
+    shown = "Menu start\nMenu contact\nGrote kop\nDe gemeente heeft vandaag besloten dat het archief open blijft.\nGeheim: jacquard\n"
+    made.record("resource", "urn:text:http://example.org/", shown.encode()).response("http://example.org/", PAGE.encode())
+    made.response("http://example.org/other", PAGE.encode() + b" ")
+    (page, other), _ = pages(made.done())
+    assert page.text.endswith("\nGeheim: jacquard")
+    assert "Alle inwoners" in page.text and "Menu contact" not in page.text
+    assert (page.title, page.headings) == (other.title, other.headings)
+    assert "jacquard" not in other.text, "it was shown on another page"
+
+
 @pytest.mark.parametrize(
     ("body", "mime", "expected"),
     [

@@ -28,6 +28,7 @@ _SHALLOW = frozenset(
     re.split(r"\s+", "area base br col embed hr img input link meta param source track wbr p li dt dd option tr td th thead tbody tfoot")
 )
 _UNSEEN = re.compile(r"<(script|style|template|noframes)\b|<!--", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
 _ANY_TAG = re.compile(r"<[^<>]*>")
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
 _DOCUMENTS = ("pdf", "doc", "docx", "odt", "ppt", "pptx", "odp", "xls", "xlsx", "ods")
@@ -63,8 +64,7 @@ def words_of_html(text: str, url: str = "") -> HtmlWords:
     """Everything that is searched in a page. `url` is its own address, to tell links to other sites."""
     if is_slow(text):
         said = _TITLE.search(text)
-        plain = html.unescape(_ANY_TAG.sub(" ", " ".join(_seen(text))))
-        return HtmlWords(title=html.unescape(said[1]) if said else "", headings="", text=plain)
+        return HtmlWords(title=html.unescape(said[1]) if said else "", headings="", text=_without_tags(text))
     tree = HTMLTree.parse(text)
     main: str = extract_plain_text(tree, main_content=True, links=False, list_bullets=False)
     if not main.strip():
@@ -79,6 +79,12 @@ def words_of_html(text: str, url: str = "") -> HtmlWords:
         images="\n".join(picture.words for picture in _pictures(body)),
         links=tuple(_links(body, text, url)) if url else (),
     )
+
+
+def shown_by_scripts(text: str, shown: str) -> str:
+    """The lines of what was to be seen in a browser that have a word which does not stand in the page: scripts have put them there."""
+    own = set(_WORD.findall(_without_tags(text).lower()))
+    return "\n".join(line for line in shown.splitlines() if not own.issuperset(_WORD.findall(line.lower())))
 
 
 def pictures_of_html(text: str) -> list[Picture]:
@@ -121,6 +127,10 @@ def _most_open(text: str) -> int:
     depths = numpy.cumsum(steps)
     # From the lowest point before: what is closed too often does not make room for more.
     return int((depths - numpy.minimum(numpy.minimum.accumulate(depths), 0)).max(initial=0))
+
+
+def _without_tags(text: str) -> str:
+    return html.unescape(_ANY_TAG.sub(" ", " ".join(_seen(text))))
 
 
 def _seen(text: str) -> Iterator[str]:

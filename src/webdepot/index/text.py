@@ -4,8 +4,8 @@
    where it says one of these; where it says nothing useful, the first bytes do. An answer 404 or 410 has no words, but it ends what stood.
 2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then what Resiliparse detects.
 3. Words: `html.py`, `pdf.py`, `office.py`.
-   A page that was opened in a browser has, before it in its container, a record `urn:text:ADDRESS` of the words that were to be seen: where
-   those are many more than the HTML has, they are taken.
+   A page that was opened in a browser has, before it in its container, a record `urn:text:ADDRESS` of the words that were to be seen: those
+   that scripts have put there are taken, too.
 4. Language: `language.py`. Likeness: `folding.py`.
 
 A revisit has no words of its own. Where its original stands earlier in the same container its words are read there; else the page
@@ -31,7 +31,7 @@ from webdepot.errors import CorruptData
 from webdepot.index import entry
 from webdepot.index.folding import likeness
 from webdepot.index.garbage import collected_rarely
-from webdepot.index.html import HtmlWords, words_of_html
+from webdepot.index.html import HtmlWords, shown_by_scripts, words_of_html
 from webdepot.index.language import SAMPLE_CHARS, language_of
 from webdepot.index.office import OFFICE_MIMES, Unread, words_of_office
 from webdepot.index.pdf import PdfReader
@@ -154,8 +154,9 @@ class _Reader:
             self._on_finding(_unread(capture, str(error)))
             return None
         url, shown = self._shown
-        if words is not None and url == capture.url and mime in HTML_MIMES and len(shown) > 2 * len(words.text):
-            words = replace(words, text=shown)
+        if words is not None and url == capture.url and mime in HTML_MIMES:
+            made = shown_by_scripts(decoded(data, charset_of(head), is_html=True), shown)
+            words = replace(words, text=f"{words.text}\n{made}") if made else words
         return self._made(capture, words, mime="application/pdf" if mime in PDF_MIMES else mime, size_bytes=len(data)) if words else None
 
     def _words(self, capture: Capture, head: HttpHead | None, data: bytes, mime: str) -> HtmlWords | None:
