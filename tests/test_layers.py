@@ -20,6 +20,7 @@ FOUNDATION = {
     "url",
     "words",
     "times",
+    "values",
     "digest",
     "errors",
     "config",

@@ -62,15 +62,16 @@ class CurlLoop:
         self._poll = select.epoll()
         self._loop.add_reader(self._poll.fileno(), self._on_ready)
 
-    async def perform(self, curl: pycurl.Curl) -> tuple[int, str]:
-        """Run a transfer to its end; libcurl's error number (0 for none) and message."""
+    def begin(self, curl: pycurl.Curl) -> "asyncio.Future[tuple[int, str]]":
+        """Run a transfer to its end; libcurl's error number (0 for none) and message. Whoever does not wait for that must `give_up`."""
         done: asyncio.Future[tuple[int, str]] = self._loop.create_future()
-        self._running[curl] = done
         self._multi.add_handle(curl)
-        try:
-            return await done
-        finally:
-            self._running.pop(curl, None)
+        self._running[curl] = done
+        return done
+
+    def give_up(self, curl: pycurl.Curl) -> None:
+        """End a transfer that may still be running."""
+        if self._running.pop(curl, None) is not None:
             self._multi.remove_handle(curl)
 
     def close(self) -> None:
@@ -156,5 +157,8 @@ class CurlLoop:
 
     def _settle(self, curl: pycurl.Curl, number: int, message: str) -> None:
         waiting = self._running.pop(curl, None)
-        if waiting is not None and not waiting.done():
+        if waiting is None:
+            return
+        self._multi.remove_handle(curl)
+        if not waiting.done():
             waiting.set_result((number, message))

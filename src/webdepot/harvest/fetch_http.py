@@ -16,7 +16,7 @@ HTTP/2 is written down in HTTP/1.1 form (RFC 9113, 8.3 has no status line of its
 import socket
 import ssl
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -126,13 +126,17 @@ class CurlFetcher:
         _, host, port = _place(origin)
         return _server_of(await self._router.find(host, port))
 
-    async def fetch(self, candidate: Candidate, headers: Sequence[tuple[str, str]] = ()) -> Visit:
+    def fetch(self, candidate: Candidate, headers: Sequence[tuple[str, str]] = ()) -> Coroutine[None, None, Visit]:
         """Ask for one URL. Raises nothing but NoSpace, when our own disk takes no more."""
         host = _parts(candidate.url)[1]
         access = self._access(host)
         if access.login is not None and access.login.form and host not in self._logged_in:
             self._logged_in.add(host)
-            await self._log_in(access.login, access)
+            return self._fetch_logged_in(candidate, access, access.login, headers)
+        return self._fetch(candidate, access, more=headers)
+
+    async def _fetch_logged_in(self, candidate: Candidate, access: HostAccess, login: Login, headers: Sequence[tuple[str, str]]) -> Visit:
+        await self._log_in(login, access)
         return await self._fetch(candidate, access, more=headers)
 
     async def _log_in(self, login: Login, access: HostAccess) -> None:
@@ -170,8 +174,9 @@ class CurlFetcher:
         transfer.may_connect = _anywhere if route.connect_to else self._router.allows
         transfer.follow(access, form)
         try:
-            number, message = await self._loop.perform(transfer.curl)
+            number, message = await self._loop.begin(transfer.curl)
         except BaseException:  # cancelled: the crawl was stopped
+            self._loop.give_up(transfer.curl)
             transfer.discard()
             raise
         visit = transfer.visit(candidate, request, number, message, at=at)
@@ -228,7 +233,7 @@ class _Transfer:
 
     def follow(self, access: HostAccess, form: str) -> None:
         """Set what differs for this host, and send a form if there is one; most requests change nothing."""
-        if access == self._access and form == self._form:
+        if (access is self._access or access == self._access) and form == self._form:
             return
         self._access, self._form = access, form
         set_option, login = self.curl.setopt, access.login

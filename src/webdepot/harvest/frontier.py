@@ -55,6 +55,7 @@ MOST_IN_MEMORY = 100_000
 """Hosts."""
 
 _PRECEDENCE = {"": 0, Hop.PREREQUISITE: 0, Hop.EMBED: 1, Hop.LINK: 2, Hop.MANIFEST: 2, Hop.SPECULATIVE: 3}
+_REDIRECT = Hop.REDIRECT.value
 _KEY = Struct(">BQ")
 _NONE: frozenset[bytes] = frozenset()
 
@@ -62,7 +63,7 @@ _NONE: frozenset[bytes] = frozenset()
 def precedence(path: str) -> int:
     """The place in a host's queue by the last hop; a redirect counts as what it redirects."""
     last = path[-1:]
-    return _PRECEDENCE[last if last != Hop.REDIRECT else path.rstrip(Hop.REDIRECT)[-1:]]
+    return _PRECEDENCE[last if last != _REDIRECT else path.rstrip(_REDIRECT)[-1:]]
 
 
 def origin_of(url: str) -> str:

@@ -25,6 +25,7 @@ from webdepot.url import Url, host_of
 _KEPT = Verdict(answer=Answer.ACCEPT, rule="kept", reason="no rule is against its type")
 _NOFOLLOW_PAGE = Verdict(answer=Answer.REJECT, rule="nofollow", reason="its page asks not to follow its links")
 _NOFOLLOW_LINK = Verdict(answer=Answer.REJECT, rule="nofollow", reason="its link asks not to be followed")
+_LINK, _GUESS, _REDIRECT = Hop.LINK.value, Hop.SPECULATIVE.value, Hop.REDIRECT.value
 _NO_GUESSES_BELOW = 0.2
 """A host where fewer guesses than this are right gets no more of them."""
 _FIRST_GUESSES = 20
@@ -85,12 +86,12 @@ class Judge:
         if not verdict:
             return verdict
         hop = candidate.path[-1:]
-        if hop in (Hop.LINK, Hop.SPECULATIVE):
+        if (page_says_no or link_says_no) and hop in (_LINK, _GUESS):
             if page_says_no and self.settings.nofollow != "none":
                 return _NOFOLLOW_PAGE
             if link_says_no and self.settings.nofollow == "all":
                 return _NOFOLLOW_LINK
-        if hop == Hop.SPECULATIVE:
+        if hop == _GUESS:
             tried, right = self._guesses.get(host_of(candidate.url), (0, 0))
             if tried >= _FIRST_GUESSES and right < tried * _NO_GUESSES_BELOW:
                 return Verdict(answer=Answer.REJECT, rule="guesses", reason=f"{tried - right} of {tried} guesses at its host were wrong")
@@ -120,7 +121,7 @@ class Judge:
             self._lately[candidate.url] = ((candidate.path, candidate.outside), verdict)
 
     def _trap_of(self, candidate: Candidate) -> Verdict | None:
-        return self.traps.of(candidate.url) if candidate.path.strip(Hop.REDIRECT) else None
+        return self.traps.of(candidate.url) if self.traps.trapped and candidate.path.strip(_REDIRECT) else None
 
     def of_robots(self, known: Robots, candidate: Candidate) -> Verdict:
         verdict = known.decide(candidate.url)
@@ -132,7 +133,7 @@ class Judge:
 
     def of_answer(self, candidate: Candidate, mime: str) -> Verdict:
         """Is it kept? Seeds always are. Rules about types stand in one row with those about addresses, and the last answer wins."""
-        if self._answer_rules and candidate.path.strip(Hop.REDIRECT):
+        if self._answer_rules and candidate.path.strip(_REDIRECT):
             for rule in reversed(self._answer_rules):
                 verdict = rule(candidate, mime)
                 if verdict.answer is not Answer.PASS:
@@ -141,7 +142,7 @@ class Judge:
 
     def learn(self, candidate: Candidate, status: int, body: Callable[[], bytes]) -> None:
         """What an answer teaches about guesses at its host and about traps."""
-        if candidate.path.endswith(Hop.SPECULATIVE):
+        if candidate.path.endswith(_GUESS):
             host = host_of(candidate.url)
             tried, right = self._guesses.get(host, (0, 0))
             self._guesses[host] = (tried + 1, right + (status < 400))

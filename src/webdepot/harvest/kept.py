@@ -7,9 +7,10 @@ from typing import Protocol
 from webdepot.container.http import HttpHead
 from webdepot.harvest.links import Extracted
 from webdepot.model import Verdict, Visit
+from webdepot.values import valueclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """What the keeper says of a visit it has stored."""
 
@@ -55,6 +56,8 @@ class Arrived:
     """An answer or a failure that waits to be settled, and what is known of it by then."""
 
     visit: Visit
+    origin: str
+    """Scheme, host and port of its address."""
     asked_by: Verdict
     found: Extracted | None
     head: HttpHead = _NO_HEAD

@@ -26,6 +26,7 @@ from webdepot.harvest import links_css, links_data, links_html, links_xml, robot
 from webdepot.harvest.encoding import decode
 from webdepot.model import Hop
 from webdepot.url import Url, find_canonical
+from webdepot.values import valueclass
 
 Reference = tuple[str, Hop]
 
@@ -37,14 +38,14 @@ class LinkLimits:
     links: int = 50_000
     """So many links of one page are taken: as many as a sitemap may have."""
     time_s: float = 10.0
-    """Processor time for the links of one page, so that a busy machine loses none; the page is kept whole all the same."""
+    """Processor time for the many links of one page, so that a busy machine loses none; the page is kept whole all the same."""
     guess: bool = False
     """Read addresses out of scripts, too."""
     agent: str = ""
     """Our name in meta robots and X-Robots-Tag."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
     links: list[tuple[Url, Hop]]
     """Each address once, with the best hop by which it was found, in the order of the page."""
@@ -62,7 +63,7 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
     told = _told(head)
     directives = robots.tag_directives(told.tags, limits.agent) if told.tags else _NONE
     nofollow: frozenset[Url] = frozenset()
-    joined = _Joined(limits.links, time.thread_time() + limits.time_s)
+    joined = _Joined(limits.links, limits.time_s)
     if told.leads:
         joined.add(_of_headers(head), url)
     kind = _KINDS.get(told.mime) or _kind_by_suffix(told.mime, url)
@@ -119,12 +120,13 @@ def _told(head: HttpHead) -> _Told:
 class _Joined:
     """Addresses found so far, each with its best hop."""
 
-    def __init__(self, most: int, until_s: float) -> None:
+    def __init__(self, most: int, time_s: float) -> None:
         self.links: dict[Url, Hop] = {}
         self.is_full = False
         self.is_late = False
         self._most = most
-        self._until_s = until_s
+        self._time_s = time_s
+        self._until_s = 0.0
 
     def add(self, found: Iterable[Reference], base: str, encoding: str = "utf-8", *, parts_only: bool = False) -> None:
         known, references = _known_below(base), iter(found)
@@ -132,9 +134,15 @@ class _Joined:
             self._add(some, known, base, encoding, parts_only)
             if self.is_full:
                 return
-            if len(some) == _LOOK_AT_CLOCK and time.thread_time() > self._until_s:
+            if len(some) == _LOOK_AT_CLOCK and self._takes_too_long():
                 self.is_late = True
                 return
+
+    def _takes_too_long(self) -> bool:
+        """The clock begins with the first look at it: most pages have so few links that the system is never asked."""
+        now_s = time.thread_time()
+        self._until_s = self._until_s or now_s + self._time_s
+        return now_s >= self._until_s
 
     def _add(self, some: list[Reference], known: "_Folder", base: str, encoding: str, parts_only: bool) -> None:
         links, find, put = self.links, known.get, self.links.setdefault
@@ -282,7 +290,7 @@ def _utf8(value: str) -> str:
 # --- bodies ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class Body:
     """What a body leads to."""
 

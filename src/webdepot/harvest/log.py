@@ -24,6 +24,7 @@ from typing import BinaryIO
 from webdepot.errors import NoSpace
 from webdepot.model import Candidate, Failure, Verdict, Visit
 from webdepot.times import to_iso_milliseconds
+from webdepot.values import valueclass
 
 LOG_NAME = "crawl.log"
 JSON_NAME = "crawl.jsonl"
@@ -34,7 +35,7 @@ _MOST_HELD = 64
 _TRUNCATED = {"length": "lenTrunc", "time": "timeTrunc", "disconnect": "discTrunc"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@valueclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
     """What is said of one address. The names are those of crawl.jsonl."""
 
@@ -164,10 +165,11 @@ def as_heritrix(line: LogLine, at: str = "") -> str:
     written = to_iso_milliseconds(line.at + timedelta(seconds=line.duration_s)) if line.duration_s else at
     begun = f"{at.translate(_DIGITS)}+{round(line.duration_s * 1000)}" if line.tries else "-"
     annotations = f"{line.tries}t,{line.note}".rstrip(",") if line.tries > 1 else line.note
-    return (
-        f"{written} {line.status:5d} {line.size or '-':>10} {_column(line.url)} {_column(line.path)} {_column(line.via)}"
-        f" {_column(line.mime)} #001 {begun} {line.digest or '-'} - {_column(annotations)}\n"
-    )
+    url, path, via, mime, notes = line.url, line.path or "-", line.via or "-", line.mime or "-", annotations or "-"
+    together = f"{url} {path} {via} {mime} {notes}"
+    if together.count(" ") != 4 or not url or not together.isascii() or not together.isprintable():
+        url, path, via, mime, notes = map(_column, (url, path, via, mime, notes))
+    return f"{written} {line.status:5d} {line.size or '-':>10} {url} {path} {via} {mime} #001 {begun} {line.digest or '-'} - {notes}\n"
 
 
 def as_json(line: LogLine, at: str = "") -> str:
@@ -233,8 +235,6 @@ def of_refusal(candidate: Candidate, failure: Failure, *, rule: str, reason: str
 
 def _column(text: str) -> str:
     """One column: never empty, never with a blank in it."""
-    if text.isascii() and text.isprintable() and " " not in text:
-        return text or "-"
     return "_".join(text.split()) or "-"
 
 

@@ -25,6 +25,7 @@ SUSPICIOUS = 10
 MOST_HOSTS = 10_000
 _READ_BYTES = 1 << 20
 _NO_SHAPE = b""
+_GUESS = Hop.SPECULATIVE.value
 _WITH_DIGITS = re.compile(rb"[0-9A-Za-z_-]*[0-9][0-9A-Za-z_-]*")
 
 
@@ -45,7 +46,7 @@ class MissingPages:
 
     def must_ask(self, candidate: Candidate, origin: str) -> bool:
         """Whether the host should be asked before this candidate is."""
-        if self._same.get(origin, 0) < SUSPICIOUS and not candidate.path.endswith(Hop.SPECULATIVE):
+        if self._same.get(origin, 0) < SUSPICIOUS and not candidate.path.endswith(_GUESS):
             return False
         return self._shape_of(origin) is None
 

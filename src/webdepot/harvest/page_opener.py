@@ -261,7 +261,9 @@ class PageOpener:
         except BaseException:
             visit.body.close()
             raise
-        steps.arrived.append(Arrived(visit=visit, asked_by=verdict, found=found, is_part=True, note="browser"))
+        steps.arrived.append(
+            Arrived(visit=visit, origin=origin_of(candidate.url), asked_by=verdict, found=found, is_part=True, note="browser")
+        )
         steps.frontier.remember(f"part:{candidate.url}", b"1")
         if steps.peers is not None and not steps.peers.is_mine(candidate.url):
             steps.lately_added.add(candidate.url)  # or the process that has its host would ask for it again

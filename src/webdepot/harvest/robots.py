@@ -55,6 +55,9 @@ class Basis(StrEnum):
     UNREACHABLE = "unreachable"
 
 
+_RULES = Basis.RULES
+
+
 def product_token(user_agent: str) -> str:
     """The name by which robots.txt calls us: `Webdepot` of `Webdepot/1.0 (+https://…)`."""
     found = _COMPATIBLE.search(user_agent)
@@ -149,10 +152,9 @@ class Robots:
     """There never will be one: no such host."""
 
     def decide(self, url: str) -> Verdict:
-        if self.basis is Basis.NO_RULES:
-            return Verdict(answer=Answer.ACCEPT, rule="robots", reason=self.detail)
-        if self.basis is Basis.UNREACHABLE:
-            return Verdict(answer=Answer.REJECT, rule="robots", reason=self.detail)
+        if self.basis is not _RULES:
+            answer = Answer.ACCEPT if self.basis is Basis.NO_RULES else Answer.REJECT
+            return Verdict(answer=answer, rule="robots", reason=self.detail)
         if self._is_nowhere_near(url) or self._rules.can_fetch(url, self.agent):
             return _ALLOWED
         line = self._line_for(url)

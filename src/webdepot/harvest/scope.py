@@ -33,6 +33,8 @@ _OUTSIDE = Verdict(answer=Answer.REJECT, rule=OUTSIDE, reason="it does not belon
 _ANYTHING = Verdict(answer=Answer.ACCEPT, rule="any", reason="everything belongs")
 _PART = Verdict(answer=Answer.ACCEPT, rule="embedded", reason="it is part of a page")
 _NO_RULE = Verdict(answer=Answer.REJECT, rule="no rule", reason="no rule spoke for it")
+# A member is found by its class in five times the time, and every address passes a dozen rules.
+_GUESS, _REDIRECT, _PREREQUISITE = Hop.SPECULATIVE.value, Hop.REDIRECT.value, Hop.PREREQUISITE.value
 _ENDS_OF_PARTS = (Hop.EMBED, Hop.REDIRECT, Hop.SPECULATIVE)
 _PARTS = "".join(_ENDS_OF_PARTS)
 _NO_LINKS = dict.fromkeys(map(ord, (Hop.EMBED, Hop.SPECULATIVE, Hop.REDIRECT, Hop.PREREQUISITE)))
@@ -87,7 +89,7 @@ def decide(candidate: Candidate, rules: Sequence[Rule]) -> Verdict:
     """The last answer that is not pass; with none, reject. Asked from the end, which is the same and quicker."""
     for rule in reversed(rules):
         verdict = rule(candidate)
-        if verdict.answer is not Answer.PASS:
+        if verdict is not _PASS and verdict.answer is not Answer.PASS:
             return verdict
     return _NO_RULE
 
@@ -249,9 +251,9 @@ def too_many_guesses(most: int) -> Rule:
     """What is guessed from a guess is mostly nonsense; and pages behind guesses are followed no further by guessing."""
 
     def rule(candidate: Candidate) -> Verdict:
-        if Hop.SPECULATIVE not in candidate.path:
+        if _GUESS not in candidate.path:
             return _PASS
-        guesses = candidate.path.count(Hop.SPECULATIVE)
+        guesses = candidate.path.count(_GUESS)
         return _rejected("guesses", f"{guesses} guesses led to it") if guesses > most else _PASS
 
     return rule
@@ -259,9 +261,9 @@ def too_many_guesses(most: int) -> Rule:
 
 def too_many_redirects(most: int) -> Rule:
     def rule(candidate: Candidate) -> Verdict:
-        if not candidate.path.endswith(Hop.REDIRECT):
+        if not candidate.path.endswith(_REDIRECT):
             return _PASS
-        row = len(candidate.path) - len(candidate.path.rstrip(Hop.REDIRECT))
+        row = len(candidate.path) - len(candidate.path.rstrip(_REDIRECT))
         return _rejected("redirects", f"{row} redirects in a row") if row > most else _PASS
 
     return rule
@@ -362,9 +364,9 @@ def seeds_themselves(seeds: Sequence[str]) -> Rule:
     known = frozenset(seeds)
 
     def rule(candidate: Candidate) -> Verdict:
-        if candidate.path == "" or (candidate.url in known and not candidate.path.strip(Hop.REDIRECT)):
+        if candidate.path == "" or (candidate.url in known and not candidate.path.strip(_REDIRECT)):
             return _accepted("seed", "it is a seed")
-        if candidate.path.rstrip(Hop.REDIRECT).endswith(Hop.PREREQUISITE):
+        if candidate.path.rstrip(_REDIRECT).endswith(_PREREQUISITE):
             return _accepted("prerequisite", "robots.txt is always asked for")
         return _PASS
 
@@ -378,7 +380,7 @@ def may_move(seed: str, target: str) -> bool:
 
 def is_seed_way(path: str) -> bool:
     """Whether a path leads from a seed by redirects alone."""
-    return not path.strip(Hop.REDIRECT)
+    return not path.strip(_REDIRECT)
 
 
 def links_in(path: str) -> int:

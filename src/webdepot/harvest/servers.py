@@ -66,7 +66,8 @@ class SharedServers:
 
     def end(self, server: str, free_at_s: float) -> None:
         at, now_s = _place(server), time.monotonic()
-        _TIME.pack_into(self._times, at, free_at_s)
+        if free_at_s > now_s:  # what is over is as good as what stands there
+            _TIME.pack_into(self._times, at, free_at_s)
         self._held.discard(at)
         if free_at_s > now_s or now_s - self._kept.get(at, 0.0) > BUSY_S:
             self._unlock(at)

@@ -49,6 +49,7 @@ _NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
 """Failures of which the server knows nothing: such an address is not given up."""
 _NOT_THERE = frozenset({404, 410})
 _LINK = Hop.LINK
+_IGNORE = RobotsPolicy.IGNORE
 _OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
 """Failures that speak for the whole host."""
 
@@ -163,7 +164,7 @@ class Steps:
         if come_again_s is not None:  # another host of the same server has its turn
             self.frontier.retry(candidate, host_free_at_s=come_again_s, counted=False)
             return
-        obeys = (host.robots or self.settings.robots) is not RobotsPolicy.IGNORE
+        obeys = (host.robots or self.settings.robots) is not _IGNORE
         known = self.robots.find(origin)
         if known is None:
             await self._ask_robots(candidate, origin, obeys=obeys)
@@ -189,7 +190,8 @@ class Steps:
             if self._tried_again(candidate, visit, origin):
                 visit.body.close()
             else:
-                answer = Arrived(visit=visit, asked_by=asked_by, found=await self.looked_up(visit))
+                found = await self.looked_up(visit) if self.settings.look_up is not None else None
+                answer = Arrived(visit=visit, origin=origin, asked_by=asked_by, found=found)
                 opened = await self.opener.open(visit, answer.found) if self.opener is not None else None
                 if opened is not None:
                     answer.found, answer.attached, answer.note = opened.found, opened.attached, opened.note
@@ -200,6 +202,8 @@ class Steps:
 
     def _is_over_limit(self, candidate: Candidate, host: HostSettings) -> bool:
         """Refuse what goes beyond the limits of its host."""
+        if not host.limit_pages and not host.limit_bytes:  # as for nearly all
+            return False
         reached = self.limit_reached(candidate, host)
         if reached:
             self._refuse(candidate, Failure.LIMIT, f"the limit of {reached} of its host is reached", rule="host limit")
@@ -207,8 +211,6 @@ class Steps:
 
     def limit_reached(self, candidate: Candidate, host: HostSettings) -> str:
         """The limit of its host that is reached, in words; empty for none."""
-        if not host.limit_pages and not host.limit_bytes:
-            return ""
         counts = self.hosts.of(host_of(candidate.url))
         if host.limit_pages and counts.fetched >= host.limit_pages:
             return f"{host.limit_pages} pages"
@@ -285,10 +287,10 @@ class Steps:
     def _is_wanted(self, answer: Arrived) -> bool:
         """Whether there is an answer, and one that is kept; anything else is logged and done with here."""
         visit, candidate = answer.visit, answer.visit.candidate
-        self.host = host_of(candidate.url)
         self.seeds.note(visit)
-        free_at_s = self.turns.free_at_s(origin_of(candidate.url))
+        free_at_s = self.turns.free_at_s(answer.origin)
         if visit.failure is not None:
+            self.host = host_of(candidate.url)
             self.log.write(of_visit(visit, verdict=answer.asked_by))
             self.totals.errors += 1
             self.hosts.to_change(self.host).errors += 1
@@ -323,7 +325,7 @@ class Steps:
         if answer.attached:
             self.totals.screenshots += sum(each.mime.startswith("image/") for each in answer.attached)
         if not answer.is_part:
-            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin_of(candidate.url)))
+            self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(answer.origin))
 
     def _count(self, visit: Visit, kept: Kept) -> None:
         totals = self.totals
@@ -332,7 +334,8 @@ class Steps:
         totals.duplicates += kept.duplicate
         totals.errors += visit.status >= 400
         totals.good += 200 <= visit.status < 300 and visit.body_bytes > 0
-        counts = self.hosts.to_change(host_of(visit.candidate.url))
+        self.host = host_of(visit.candidate.url)
+        counts = self.hosts.to_change(self.host)
         counts.fetched += 1
         counts.bytes += len(visit.head) + visit.body_bytes
         counts.duplicates += kept.duplicate

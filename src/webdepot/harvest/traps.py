@@ -36,7 +36,7 @@ class TrapWatch:
         self._same_answers = same_answers
         self._rows: OrderedDict[str, tuple[str, int]] = OrderedDict()
         """Shape -> digest of its last answer, and how many in a row were so."""
-        self._trapped: dict[str, int] = {}
+        self.trapped: dict[str, int] = {}
         """Those in which they were too many: mostly none, and then nothing is computed for a link."""
 
     def note(self, url: str, body: Callable[[], bytes]) -> None:
@@ -49,17 +49,15 @@ class TrapWatch:
         row = row + 1 if alike == last else 1
         self._rows[shape] = (alike, row)
         if row >= self._same_answers:
-            self._trapped[shape] = row
+            self.trapped[shape] = row
         else:
-            self._trapped.pop(shape, None)
+            self.trapped.pop(shape, None)
         if len(self._rows) > MOST_SHAPES:
-            self._trapped.pop(self._rows.popitem(last=False)[0], None)
+            self.trapped.pop(self._rows.popitem(last=False)[0], None)
 
     def of(self, url: str) -> Verdict | None:
         """The verdict against an address of a shape that repeats itself; None when nothing is known against it."""
-        if not self._trapped:
-            return None
-        row = self._trapped.get(shape_of(url))
+        row = self.trapped.get(shape_of(url))
         if row is None:
             return None
         return Verdict(answer=Answer.REJECT, rule="same answers", reason=f"the last {row} answers of its kind were one page")

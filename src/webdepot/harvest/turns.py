@@ -19,6 +19,7 @@ from webdepot.ports import Fetcher
 MOST_SERVERS = 10_000
 """Servers remembered; beyond that, those are let go that nobody waits for."""
 _SHORTEST_PLACE_S = 0.005
+_SHORTEST_REST_S = 1e-6
 
 
 class _Server:
@@ -74,8 +75,10 @@ class Turns:
         # Whoever asks has mostly just been at `wait_until_s`.
         name = self._names.get(origin) or await self._find(origin)
         server = self._get(name)
-        async with server.lock:
-            await self._rested(name, server)
+        await server.lock.acquire()
+        try:
+            while rest_s := self._rest_s(name, server):
+                await asyncio.sleep(rest_s)
             try:
                 visit = await self._fetcher.fetch(candidate, headers)
                 pause_s = pause_after(visit.duration_s, manners or self.manners, crawl_delay_s=crawl_delay_s)
@@ -84,6 +87,8 @@ class Turns:
             finally:
                 if self._shared is not None:
                     self._shared.end(name, server.free_at_s)
+        finally:
+            server.lock.release()
         return visit
 
     def let_go(self) -> None:
@@ -104,17 +109,14 @@ class Turns:
             self._shared.hold(name, server.free_at_s)
         return server.free_at_s
 
-    async def _rested(self, name: str, server: _Server) -> None:
-        """Wait until neither this crawl nor another one, nor the line, has anything against it."""
-        while True:
-            rest_s = max(server.free_at_s, self._line_free_at_s) - time.monotonic()
-            if rest_s <= 0:
-                come_again_s = self._shared.begin(name) if self._shared is not None else 0.0
-                if not come_again_s:
-                    return
-                # That moment may have passed by now; the turn is ours all the same only when `begin` says so.
-                rest_s = come_again_s - time.monotonic()
-            await asyncio.sleep(max(rest_s, 0.0))
+    def _rest_s(self, name: str, server: _Server) -> float:
+        """How long to wait because this crawl or another one, or the line, has something against it; 0 when the turn is ours."""
+        rest_s = max(server.free_at_s, self._line_free_at_s) - time.monotonic()
+        if rest_s > 0:
+            return rest_s
+        come_again_s = self._shared.begin(name) if self._shared is not None else 0.0
+        # That moment may have passed by now; the turn is ours all the same only when `begin` says so.
+        return max(come_again_s - time.monotonic(), _SHORTEST_REST_S) if come_again_s else 0.0
 
     def _count(self, visit: Visit) -> None:
         if self.bytes_per_s:
