@@ -59,6 +59,11 @@ def test_a_plain_answer_is_what_the_whole_head_says(start: bytes, lines: list[by
         assert quick == (head.status, head.get("Content-Type"))
 
 
+def test_an_answer_as_nearly_all_are_is_a_plain_one():
+    block = b"HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Type: text/html\r\nX-Cache: HIT\r\n\r\n<p>"
+    assert record_of([], block).find_plain_answer() == (200, "text/html")
+
+
 @given(st.lists(st.sampled_from(FIELDS), max_size=3))
 def test_a_field_found_in_the_text_is_one_of_the_fields(fields: list[bytes]):
     record = record_of(fields, b"HTTP/1.1 200 OK\r\n\r\n")

@@ -26,9 +26,10 @@ _WITH_HEAD = frozenset({RecordKind.RESPONSE, RecordKind.REQUEST, RecordKind.REVI
 _FIRST_READ_BYTES = 8192
 _FOLDS = (" ", "\t")
 _IS_HTTP = b"\nContent-Type: application/http"
-# Lines that are not empty, so it cannot run out of the head; the first Content-Type in any case, which goes on in no second line.
+# Lines that are not empty, so it cannot run out of the head; the first Content-Type in any case, which goes on in no second line. Each line
+# can match in one way only, so it takes linear time without `*+`, which Python 3.11.2 (Debian 12) reads wrongly: nothing would match.
 _PLAIN_ANSWER = re.compile(
-    rb"HTTP/[0-9.]+ ([0-9]{3})(?: [^\r\n]*)?\r\n(?:(?!(?i:content-type))[^\r\n]+\r\n)*+[Cc]ontent-[Tt]ype: ([^\r\n]*)\r\n(?![ \t])"
+    rb"HTTP/[0-9.]+ ([0-9]{3})(?: [^\r\n]*)?\r\n(?:(?!(?i:content-type))[^\r\n]+\r\n)*[Cc]ontent-[Tt]ype: ([^\r\n]*)\r\n(?![ \t])"
 )
 
 
