@@ -49,6 +49,8 @@ _MESSAGE_BYTES = 1 << 17
 _ANSWERS_BYTES = 1 << 15
 _ANSWERS_S = 0.1
 """Answers are sent when there are so many, or when they are so old: what a child has not sent is lost with it and done again."""
+_ARMED_S = 0.5
+"""A child sets its timer anew so often: a call of the system for each file is spared."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = resource.getpagesize()
 _START_S = 60.0
@@ -269,8 +271,7 @@ def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message
 def _answer(connection: socket.socket, answers: Iterator[Message], page: mmap.mmap, longest_s: float) -> None:
     """Send the answers, several in one message. The timer is for the case that nobody watches."""
     ready: list[bytes] = []
-    size_bytes, sent_s = 0, time.monotonic()
-    signal.setitimer(signal.ITIMER_REAL, longest_s)
+    size_bytes, sent_s, armed_s = 0, time.monotonic(), _arm(longest_s)
     for finished, answer in enumerate(answers, 1):
         packed = _packed(answer)
         if ready and (size_bytes + len(packed) > _ANSWERS_BYTES or time.monotonic() - sent_s > _ANSWERS_S):
@@ -279,9 +280,15 @@ def _answer(connection: socket.socket, answers: Iterator[Message], page: mmap.mm
         ready.append(packed)
         size_bytes += len(packed)
         page[:4] = finished.to_bytes(4, "little")
-        signal.setitimer(signal.ITIMER_REAL, longest_s)
+        if time.monotonic() > armed_s + _ARMED_S:
+            armed_s = _arm(longest_s)
     signal.setitimer(signal.ITIMER_REAL, 0)
     connection.send(b"[" + b",".join(ready) + b"]")
+
+
+def _arm(longest_s: float) -> float:
+    signal.setitimer(signal.ITIMER_REAL, longest_s + _ARMED_S)
+    return time.monotonic()
 
 
 def limit_memory(memory_bytes: int | None) -> None:

@@ -42,7 +42,7 @@ MOST_LINKS = 200
 MOST_TOGETHER = 24
 """Files in one call. They count as one against the limit of time, and when one of them does not end all are looked at anew."""
 _LOOKED_INSIDE = (b"PK", b"\xd0\xcf\x11\xe0", b"%PDF", b"II*\0", b"MM\0*", b"ID3")
-_DISK = re.compile(rb"CD001|CDROM|BEA01|NSR0[23]")
+_DISK = (b"CD001", b"CDROM", b"BEA01", b"NSR02", b"NSR03")
 _DISK_AT = (32 << 10, 48 << 10)
 """Volume descriptors (ECMA-119, 8; ECMA-167, 2/9) are eight sectors of 2 kB from byte 32,768 on."""
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,10})\Z", re.ASCII)
@@ -210,7 +210,7 @@ def _shown(piece: Piece, head: bytes) -> bytes | None:
 
 def _pieces_bytes(head: bytes) -> tuple[int, int]:
     if b"\0" in head[:1024]:
-        return DISK_PIECES_BYTES if _DISK.search(head, *_DISK_AT) else BINARY_PIECES_BYTES
+        return DISK_PIECES_BYTES if any(head.find(mark, *_DISK_AT) >= 0 for mark in _DISK) else BINARY_PIECES_BYTES
     return MARKUP_PIECES_BYTES if b"<" in head[:64] else TEXT_PIECES_BYTES
 
 

@@ -118,11 +118,13 @@ def text_of(head: bytes) -> str | None:
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return head[len(mark) :].decode(encoding, "replace")
+    if b"\0" in head:  # asked first: reading what is no text as text takes long
+        return None
     # The head may end within a character (`False`: more may come); that alone makes it no other encoding.
     text, length = codecs.utf_8_decode(head, "ignore", False)
     stray = 0 if length == len(text) else length - len(text.encode())
     # As browsers do, control characters are looked for at the beginning; scripts have some in their strings further on.
-    if _BINARY.search(text[:CONTROL_CHARACTERS]) or "\0" in text or stray > max(8, len(head) * 0.3):
+    if _BINARY.search(text[:CONTROL_CHARACTERS]) or stray > max(8, len(head) * 0.3):
         return None
     return text if not stray else head.decode("windows-1252", "replace")
 
