@@ -45,6 +45,8 @@ _LOOKED_INSIDE = (b"PK", b"\xd0\xcf\x11\xe0", b"%PDF", b"II*\0", b"MM\0*", b"ID3
 _DISK = (b"CD001", b"CDROM", b"BEA01", b"NSR02", b"NSR03")
 _DISK_AT = (32 << 10, 48 << 10)
 """Volume descriptors (ECMA-119, 8; ECMA-167, 2/9) are eight sectors of 2 kB from byte 32,768 on."""
+_PLAIN_NAME = re.compile(r"https?://[A-Za-z0-9.:-]+/[A-Za-z0-9/._~%+-]*\.([A-Za-z0-9]{1,10})", re.ASCII)
+"""As nearly all are: without query, so that nothing is to be taken apart."""
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,10})\Z", re.ASCII)
 _BASES = (
     ("container match", Basis.CONTAINER),
@@ -216,12 +218,14 @@ def _pieces_bytes(head: bytes) -> tuple[int, int]:
 
 def extension_of(name: str) -> str:
     """The extension of a URL's path or a file name, lower case without the dot; empty where there is none."""
+    if found := _PLAIN_NAME.fullmatch(name):
+        return found[1].lower()
     try:
         path = urlsplit(name).path if "://" in name else name
     except ValueError:
         path = name
     found = _EXTENSION.search(path.rpartition("/")[2])
-    return found.group(1).lower() if found else ""
+    return found[1].lower() if found else ""
 
 
 def _match(found: "pygfried.Match") -> Match | None:

@@ -49,6 +49,7 @@ MOST_AHEAD = 4
 """So many bundles are read before a guard is free for them: some take ten times as long as others."""
 MOST_IN_MEMORY = 4000
 """So many rows are kept in memory before they go to the temporary database."""
+_to_json = json.JSONEncoder(ensure_ascii=False).encode
 _WITH_PAYLOAD = frozenset((RecordKind.RESPONSE, RecordKind.RESOURCE, RecordKind.CONVERSION))
 
 
@@ -387,7 +388,8 @@ class _Shelf:
         return True
 
     def put(self, row: Row) -> None:
-        text = json.dumps({name: value for name, value in row.items() if name != "uris"}, ensure_ascii=False)
+        row.pop("uris", None)
+        text = _to_json(row)
         aside = self._latest.get(row["digest"])
         if aside is not None:
             aside.size_bytes, aside.verdict, aside.row = row["size_bytes"], row["verdict"], text
