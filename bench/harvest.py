@@ -1,10 +1,13 @@
 """How fast is a whole harvest, beside wget, HTTrack and Scrapy on the same site in the same run?
 
-    python -m bench.harvest [--quick] [--json PATH] [--only NAME,NAME] [--folder PATH]
+    python -m bench.harvest [--quick] [--rounds N] [--json PATH] [--only NAME,NAME] [--folder PATH]
 
 A generated site over 50 hosts (`bench.site`) is served by nginx on loopback; politeness is off, everything else is on: rules, robots.txt,
 crawl log, WARC with digests, checkpoints. Pages are the HTML pages of the site, counted in the server's log. The ratio to wget counts,
 not the number. Our own containers are compared with the generator's list: every address once, none that does not belong.
+
+A machine's speed may change by a third within minutes, so wget and we take turns, three each, and the median of each counts; HTTrack and
+Scrapy run once, behind them.
 """
 
 import argparse
@@ -15,6 +18,7 @@ import os
 import platform
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -62,19 +66,25 @@ def main() -> None:
     try:
         _wait_for_server(plan)
         site.warm(plan)
-        runs = [_measured(name, plan, folder, work, server.pid) for name in _chosen(given.only)]
+        rounds = 1 if given.quick else given.rounds
+        taken: dict[str, list[Run]] = {name: [] for name in _chosen(given.only)}
+        for number in range(rounds):
+            for name, runs in taken.items():
+                if name in IN_TURNS or number == rounds - 1:
+                    runs.append(_measured(name, plan, folder, work, server.pid))
     finally:
         server.terminate()
         server.wait()
         if not given.folder:
             shutil.rmtree(folder, ignore_errors=True)
-    _tell(plan, runs, given.json)
+    _tell(plan, taken, given.json)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="600 pages instead of 20,000")
     parser.add_argument("--pages", type=int, default=400, help="of each of the 50 hosts")
+    parser.add_argument("--rounds", type=int, default=3, help="of wget and us")
     parser.add_argument("--json", help="write the figures there, too")
     parser.add_argument("--only", default="", help="names of tools, divided by commas")
     parser.add_argument("--folder", help="keep site, logs and containers there")
@@ -156,6 +166,9 @@ COMMANDS = {
     "httrack": _httrack,
     "scrapy": _scrapy,
 }
+
+
+IN_TURNS = ("wget", "webdepot", "webdepot-2")
 
 
 def _measured(name: str, plan: Plan, folder: Path, work: Path, server: int) -> Run:
@@ -266,25 +279,32 @@ def _log_size(log: Path) -> int:
     return log.stat().st_size if log.exists() else 0
 
 
-def _tell(plan: Plan, runs: list[Run], path: str | None) -> None:
+def _tell(plan: Plan, taken: dict[str, list[Run]], path: str | None) -> None:
     machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(f"{len(plan.hosts)} hosts, {len(plan.hosts) * plan.pages} pages of {plan.page_bytes // 1000} KB; {machine}")
     print(
         f"{'tool':12} {'pages':>6} {'pages/s':>8} {'× wget':>7} {'CPU s/1000':>10} {'nginx':>6} {'asked':>8} {'twice':>6} "
         f"{'conn.':>6} {'MB':>6}  note"
     )
-    base = next((run.pages_per_s for run in runs if run.name == "wget"), 0.0)
-    for run in runs:
+    base = _speed(taken.get("wget", []))
+    for run in (run for runs in taken.values() for run in runs):
         ratio = f"{run.pages_per_s / base:.2f}" if base else "-"
         print(
             f"{run.name:12} {run.pages:6d} {run.pages_per_s:8.1f} {ratio:>7} {run.cpu_s_per_1000:10.3f} {run.server_cpu_s_per_1000:6.3f} "
             f"{run.requests:8d} {run.asked_twice:6d} {run.connections:6d} {run.peak_mb:6.1f}  {run.note}"
         )
-    speeds = {run.name: run.pages_per_s for run in runs}
-    if speeds.get("webdepot") and speeds.get("webdepot-2"):
-        print(f"two processes make {speeds['webdepot-2'] / speeds['webdepot']:.2f} times the pages of one")
+    one, two = _speed(taken.get("webdepot", [])), _speed(taken.get("webdepot-2", []))
+    if base and one:
+        print(f"one process makes {one / base:.2f} times the pages of wget (medians)")
+    if one and two:
+        print(f"two processes make {two / one:.2f} times the pages of one (medians)")
     if path:
-        Path(path).write_text(json.dumps({"machine": machine, "runs": [asdict(run) for run in runs]}, indent=1))
+        found = [asdict(run) for runs in taken.values() for run in runs]
+        Path(path).write_text(json.dumps({"machine": machine, "runs": found}, indent=1))
+
+
+def _speed(runs: list[Run]) -> float:
+    return statistics.median(run.pages_per_s for run in runs) if runs else 0.0
 
 
 if __name__ == "__main__":
