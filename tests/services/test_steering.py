@@ -6,17 +6,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from small_sites import small_site
 from webdepot.archive import Archive
+from webdepot.cli.main import build_app
 from webdepot.errors import Conflict, InputError
 from webdepot.harvest.control import Verb
 from webdepot.harvest.reports import Kind
 from webdepot.model import Answer, HarvestState
-from webdepot.services import founding, harvesting, profiling, steering
+from webdepot.services import founding, harvesting, keeping, profiling, steering
+from webdepot.services.harvest_options import HarvestOptions
 
 PROGRAM = str(Path(sys.executable).parent / "webdepot")
 
@@ -201,3 +206,15 @@ def test_what_cannot_be_asked_is_said(home: Path) -> None:
             profiling.explain(archive, "http://a.example/")
         with pytest.raises(InputError, match="hops"):
             profiling.explain(archive, "http://a.example/", seeds=["http://a.example/"], path="LZ")
+
+
+def test_a_harvest_that_is_gone_on_with_stays_out_of_the_depot_if_told_so(home: Path) -> None:
+    with small_site(lambda path: "<p>One page" if path == "/" else "") as site:
+        with Archive.open(home) as archive:
+            options = replace(HarvestOptions.from_config(archive.config), allow_private=True, delay_s=0.0)
+            harvest = harvesting.start_or_resume(archive, [f"{site}/"], options)
+        done = CliRunner().invoke(build_app(), ["--home", str(home), "harvest", "resume", harvest.id, "--no-deposit", "--quiet"])
+    assert done.exit_code == 0, done.output
+    with Archive.open(home) as archive:
+        assert harvesting.get(archive, harvest.id).state is HarvestState.FINISHED
+        assert keeping.find_package(archive, harvest.id) is None

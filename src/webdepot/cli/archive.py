@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from webdepot.archive import Archive
-from webdepot.cli.call import Call, Json, Quiet, agent, call_of
+from webdepot.cli.call import Call, Json, NoDeposit, Quiet, agent, call_of
 from webdepot.cli.output import Output, plain
 from webdepot.cli.progress import shown
 from webdepot.cli.report import tell
@@ -17,9 +17,6 @@ from webdepot.services import archiving, founding, profiling
 
 Collection = Annotated[str, typer.Option(help="Collection to put it into.")]
 CollectionOrNot = Annotated[str | None, typer.Option(help="Collection to put it into.")]
-NoDeposit = Annotated[
-    bool, typer.Option("--no-deposit", help="Leave it out of the depot for now; keep it later with: webdepot harvest keep")
-]
 
 
 class Scope(StrEnum):

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks; errors are still told.")]
+NoDeposit = Annotated[
+    bool, typer.Option("--no-deposit", help="Leave it out of the depot for now; keep it later with: webdepot harvest keep")
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

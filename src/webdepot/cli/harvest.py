@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from webdepot import sheets
-from webdepot.cli.call import Json, Quiet, call_of
+from webdepot.cli.call import Json, NoDeposit, Quiet, call_of
 from webdepot.cli.output import Output, plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.cli.report import tell
@@ -52,7 +52,7 @@ def list_(context: typer.Context, limit: Annotated[int, typer.Option(min=1, help
 
 
 @commands.command(epilog="Example: webdepot harvest resume 20261115090251-www-example-org-1f2e3d")
-def resume(context: typer.Context, harvest: Harvest, json: Json = False, quiet: Quiet = False) -> None:
+def resume(context: typer.Context, harvest: Harvest, no_deposit: NoDeposit = False, json: Json = False, quiet: Quiet = False) -> None:
     """Go on with a harvest: one that is paused in another process, or one that was stopped or killed; then check, keep and index it."""
     from webdepot.services import archiving, steering
 
@@ -66,7 +66,7 @@ def resume(context: typer.Context, harvest: Harvest, json: Json = False, quiet: 
         if watched.standing.paused:
             steering.lift_pause(archive, harvest)
     with call.archive() as archive, shown(output) as watch:
-        report = archiving.resume(archive, harvest, watch=watch)
+        report = archiving.resume(archive, harvest, deposit=not no_deposit, watch=watch)
     tell(output, report)
 
 
