@@ -90,6 +90,11 @@ def find_value(text: str) -> bytes | None:
     return known.value if known else None
 
 
+def is_usual(text: str) -> bool:
+    """Whether it is a SHA-1 in the spelling that nearly all have, which is also ours."""
+    return _USUAL.fullmatch(text) is not None
+
+
 def _find_usual(text: str) -> bytes | None:
     """Nearly all are spelled so, and every capture of an index comes this way: without looking at every other way to spell one."""
     if not _USUAL.fullmatch(text):

@@ -204,6 +204,9 @@ class RecordKind(StrEnum):
     CONTINUATION = "continuation"
     UNKNOWN = "unknown"
 
+    # Of its word, as the equality is. Enum's own is a function in Python, and each record of a container is looked up by its kind.
+    __hash__ = str.__hash__
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:

@@ -38,7 +38,7 @@ def utc_now() -> datetime:
 def to_timestamp(moment: datetime) -> str:
     """The 14 digits of an aware moment; fractions of a second are cut, never rounded up into the future."""
     # As one number: strftime takes ten times as long, and does not pad years before 1000 on every platform.
-    at = _utc(moment)
+    at = moment if moment.tzinfo is UTC else _utc(moment)
     return f"{((((at.year * 100 + at.month) * 100 + at.day) * 100 + at.hour) * 100 + at.minute) * 100 + at.second:014d}"
 
 

@@ -1,14 +1,18 @@
 """Captures from records: against cdxj-indexer, and what it does not tell."""
 
+import gzip
+import io
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from webdepot import cdxj
-from webdepot.container.reader import read_record
+from webdepot.container.reader import PlainAnswer, iter_briefly, iter_records, read_record
 from webdepot.digest import sha1
 from webdepot.index import entry
 from webdepot.model import RecordKind
@@ -115,3 +119,108 @@ def test_damage_is_told_and_passed_over(made):
     findings: list = []
     assert [one.url for one in entry.of_container(path, path.name, on_finding=findings.append)] == ["http://a.org/", "http://c.org/"]
     assert len(findings) == 1
+
+
+# --- plain answers: read by one pattern, and at length ------------------------------------------------------------------
+
+DIGEST = b"WARC-Payload-Digest: sha1:" + b"A" * 32
+FIELDS = [
+    b"WARC-Type: response",
+    b"WARC-Record-ID: <urn:uuid:1>",
+    b"WARC-Date: 2020-01-01T00:00:00Z",
+    b"WARC-Target-URI: http://example.org/a",
+    DIGEST,
+    b"Content-Type: application/http; msgtype=response",
+]
+ODD_FIELDS = [
+    (0, b"WARC-Type: resource"),
+    (0, b"WARC-Type: revisit"),
+    (0, b"warc-type: response"),
+    (0, b"WARC-Type: response "),
+    (2, b"WARC-Date: 2020-01-01T00:00:00.25Z"),
+    (2, b"WARC-Date: 2020-01-01T01:00:00+01:00"),
+    (2, b"WARC-Date: 2020-02-31T00:00:00Z"),
+    (2, b"WARC-Date: 2020-W01-1T00:00:00Z"),
+    (2, b"WARC-Date: 20200101000000"),
+    (3, b"WARC-Target-URI: <http://example.org/b>"),
+    (3, b"WARC-Target-URI: http://example.org/caf\xc3\xa9"),
+    (3, b"WARC-Target-URI: http://example.org/caf\xe9"),
+    (3, b"WARC-Target-URI:  http://example.org/space "),
+    (3, b"WARC-Target-URI: dns:example.org"),
+    (3, b"WARC-Target-URI: urn:text:http://example.org/"),
+    (3, b"WARC-Target-URI: "),
+    (4, b"WARC-Payload-Digest: sha256:" + b"0" * 64),
+    (4, b"WARC-Payload-Digest: sha1:" + b"a" * 32),
+    (4, b"WARC-Payload-Digest: none"),
+    (4, b"warc-payload-digest: sha1:" + b"B" * 32),
+    (4, b"X-Nothing: x"),
+    (5, b"Content-Type: text/html"),
+    (5, b"content-type: application/http"),
+    (5, b"X-Nothing: y"),
+]
+HEADS = [
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=x\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nServer: x\r\ncontent-type: TEXT/HTML\r\n\r\n",
+    b"HTTP/1.1 200\r\nContent-type: \xe9/\xe9\r\n\r\n",
+    b"HTTP/1.1 301 Moved\r\nContent-Type: text/html\r\nLocation: /b\r\n\r\n",
+    b"HTTP/1.1 404 No\nContent-Type: text/html\n\n",
+    b"HTTP/1.1 200 OK\r\nServer: x\nContent-Type: a/b\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n c\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nCONTENT-TYPE: a/b\r\nContent-Type: c/d\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\n\r\nContent-Type: in/body\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: a/b\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Type: cut/off",
+    b"ICY 200 OK\r\nContent-Type: audio/mpeg\r\n\r\n",
+    b"no head at all",
+    b"",
+]
+POST = b"POST /a HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{}"
+
+
+def member(fields: list[bytes], block: bytes, *, more: int = 0, end: bytes = b"\r\n\r\n") -> bytes:
+    header = b"\r\n".join([b"WARC/1.0", *fields, b"Content-Length: %d" % (len(block) + more)])
+    return gzip.compress(header + b"\r\n\r\n" + block + end, mtime=0)
+
+
+def both_ways(data: bytes):
+    briefly, at_length = [], []
+    quick = list(entry.paired(iter_briefly(io.BytesIO(data), "a.warc.gz", on_finding=briefly.append), entry.read_briefly, on_finding=print))
+    slow = list(
+        entry.paired(
+            iter_records(io.BytesIO(data), "a.warc.gz", on_finding=at_length.append),
+            lambda record: (entry.of_record(record), None),
+            on_finding=print,
+        )
+    )
+    return (quick, briefly), (slow, at_length)
+
+
+@given(
+    st.lists(st.sampled_from(ODD_FIELDS), max_size=2),
+    st.booleans(),
+    st.sampled_from(HEADS),
+    st.sampled_from([0, 0, 0, -1, 1, 5]),
+    st.sampled_from([b"\r\n\r\n", b"\r\n\r\n", b"\r\n", b"\n\n", b""]),
+    st.sampled_from(["", "before", "behind"]),
+)
+@example([], False, HEADS[0], 0, b"\r\n\r\n", "before")
+@example([], False, HEADS[0], 0, b"\r\n\r\n", "behind")
+@example([], False, HEADS[10], 0, b"\r\n\r\n", "")
+def test_a_plain_answer_is_the_capture_that_the_whole_record_is(odd, doubled, head, more, end, request):
+    fields = list(FIELDS)
+    for at, line in odd:
+        if doubled:
+            fields.append(line)
+        else:
+            fields[at] = line
+    answer = member(fields, head + b"<p>", more=more, end=end)
+    asked = member([b"WARC-Type: request", b"WARC-Concurrent-To: <urn:uuid:1>", *FIELDS[2:4]], POST)
+    last = member([*FIELDS[:3], b"WARC-Target-URI: http://example.org/last", *FIELDS[4:]], HEADS[0])
+    quick, slow = both_ways((asked if request == "before" else b"") + answer + (asked if request == "behind" else b"") + last)
+    assert quick == slow
+
+
+def test_what_is_plain_is_read_as_a_plain_answer_and_nothing_else():
+    plain, redirect = member(FIELDS, HEADS[0] + b"<p>"), member(FIELDS, HEADS[3])
+    read = list(iter_briefly(io.BytesIO(plain + redirect + plain), "a.warc.gz", on_finding=print))
+    assert [isinstance(record, PlainAnswer) for record in read] == [True, False, True]

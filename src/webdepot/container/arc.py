@@ -52,7 +52,7 @@ def parse(data: bytes) -> Header:
         ("Content-Length", str(length)),
         *more,
     ]
-    return Header(kind, url, date, Fields(lambda _: pairs, ""), length)
+    return Header(kind, url, date, Fields(lambda _: pairs, b""), length)
 
 
 def _date_at(words: list[str]) -> int | None:
@@ -91,6 +91,7 @@ GRAMMAR = Grammar(
     search=re.compile(
         rb"(?:^|\n)(?P<record>(?:filedesc|https?|ftp|dns):[^\n ]{1,65536} [0-9a-fA-F.:]{1,45} [0-9]{14} [^\n]{0,4096}? [0-9]+\r?\n)"
     ),
+    find_usual=lambda _: None,
     header_end=_header_end,
     parse=parse,
     terminator=b"\n",

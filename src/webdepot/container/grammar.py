@@ -40,6 +40,8 @@ class Header:
     fields: Fields | None = None
     length: int = -1
     """Of the block; -1 where the header does not say."""
+    payload_digest: str = ""
+    """As stated, not checked."""
     problem: str = ""
 
     def record(
@@ -47,7 +49,9 @@ class Header:
     ) -> Record:
         """The record of a header without a problem; its block begins at `start` of `data`, or is what `open_block` gives."""
         assert self.date is not None and self.fields is not None  # noqa: S101 - only a problem leaves them out
-        return Record(self.kind, self.url, self.date, self.fields, header, location, self.length, data, start, open_block)
+        return Record(
+            self.kind, self.url, self.date, self.fields, self.payload_digest, header, location, self.length, data, start, open_block
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,9 @@ class Grammar:
     """Matches where a record begins."""
     search: re.Pattern[bytes]
     """Finds a place where a record begins: group `record`."""
+    find_usual: Callable[[bytes], tuple[Header, bytes] | None]
+    """The header that the data begins with and its bytes, where it is written as nearly all are: what `header_end` and `parse` would say,
+    sooner."""
     header_end: Callable[[bytes, int, int], int]
     """First byte behind the header that begins at one place, looked for up to another; -1 when its end is not there."""
     parse: Callable[[bytes], Header]

@@ -86,7 +86,7 @@ def _plain_headers(text: str) -> tuple[tuple[str, str], ...]:
     if "\n " in text or "\n\t" in text:
         return ()
     lines = text.split("\r\n")
-    if len(lines) < 3 or len(lines) > MOST_HEADERS or lines[-1] or lines[-2]:
+    if len(lines) < 3 or len(lines) > MOST_HEADERS or lines[-1] or lines[-2] or text.count("\n") >= len(lines):
         return ()
     try:
         return tuple([(name, value.strip()) for name, value in [line.split(": ", 1) for line in lines[:-2]]])

@@ -108,13 +108,14 @@ class MemberReader:
             return Member(b"", -1, f"its gzip data is damaged ({error})")
 
     def _read_on(self, at: int, data: bytes, unpacker: isal_zlib.Decompress) -> Member:
-        parts, size = [data], len(data)
+        parts, size, input_bytes = [data], len(data), _INPUT_BYTES
         while size < IN_MEMORY_BYTES:
-            piece = self._input(at, BLOCK_BYTES // 2)
+            piece = self._input(at, input_bytes)
             data = unpacker.decompress(piece, IN_MEMORY_BYTES)
             at += len(piece) - len(unpacker.unconsumed_tail)
             parts.append(data)
             size += len(data)
+            input_bytes = min(input_bytes * 2, BLOCK_BYTES // 2)
             if unpacker.eof:
                 return Member(b"".join(parts), at - len(unpacker.unused_data))
             if not piece and not data:

@@ -13,9 +13,9 @@ Our own reader, twice as fast as warcio (bench/containers.py). FastWARC's loop i
 byte, takes a record that is cut or runs into the next one for a whole one, and does not tell where a record ends.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from webdepot.container.damage import BAD_HEADER, TORN, OnFinding, Reporter
 from webdepot.container.detect import GRAMMARS, Compression, ContainerForm, detect, grammar_of
@@ -23,15 +23,28 @@ from webdepot.container.flat import Window, file_pieces, iter_flat
 from webdepot.container.grammar import LONGEST_HEADER_BYTES, Grammar, Header, Kind, behind_line_ends
 from webdepot.container.members import BLOCK_BYTES, IN_MEMORY_BYTES, Member, MemberReader
 from webdepot.container.pieces import limited, skipped, stream_of
+from webdepot.container.plain import PlainAnswer, find_plain_answer
 from webdepot.container.record import Fields, Record
 from webdepot.errors import CorruptData
 from webdepot.model import Location
 
-__all__ = ["Compression", "ContainerForm", "Fields", "Kind", "Record", "detect", "iter_records", "read_record"]
+__all__ = [
+    "Compression",
+    "ContainerForm",
+    "Fields",
+    "Kind",
+    "PlainAnswer",
+    "Record",
+    "detect",
+    "iter_briefly",
+    "iter_records",
+    "read_record",
+]
 
 _BETWEEN_BYTES = 1 << 12
 _SEEKABLE_BYTES = 256 << 20
 _GRAMMAR_OF = {grammar.kind: grammar for grammar in GRAMMARS}
+_FindPlain = Callable[[bytes, str, int, int], PlainAnswer | None]
 
 
 def iter_records(stream: BinaryIO, name: str, *, on_finding: OnFinding) -> Iterator[Record]:
@@ -40,10 +53,19 @@ def iter_records(stream: BinaryIO, name: str, *, on_finding: OnFinding) -> Itera
     Locations are byte ranges of the file; of a container compressed as a whole, byte ranges of what it unpacks to. A record that
     shares its gzip member with others in a container compressed by records has a location of length 0 (and a finding).
     """
+    return cast(Iterator[Record], _iter_form(stream, name, on_finding, find_plain=_never))
+
+
+def iter_briefly(stream: BinaryIO, name: str, *, on_finding: OnFinding) -> Iterator[Record | PlainAnswer]:
+    """As `iter_records`, for who does not want the payloads: plain answers come as such where they can, in half the time."""
+    return _iter_form(stream, name, on_finding, find_plain=find_plain_answer)
+
+
+def _iter_form(stream: BinaryIO, name: str, on_finding: OnFinding, *, find_plain: _FindPlain) -> Iterator[Record | PlainAnswer]:
     form = detect(stream, name)
     grammar = _GRAMMAR_OF[form.kind]
     if form.compression is Compression.RECORD:
-        return _iter_members(stream, grammar, name, Reporter(name, on_finding))
+        return _iter_members(stream, grammar, name, Reporter(name, on_finding), find_plain if form.kind is Kind.WARC else _never)
     if form.compression is Compression.WHOLE:
         return _iter_whole(stream, grammar, name, Reporter(name, on_finding, "unpacked byte"))
     window = Window(partial(file_pieces, stream), can_seek=True)
@@ -63,18 +85,28 @@ def read_record(stream: BinaryIO, location: Location) -> Record:
 # --- one gzip member for each record -------------------------------------------------------------------------------------
 
 
-def _iter_members(stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporter) -> Iterator[Record]:
+def _never(*_: object) -> None:
+    """Everything is read as a record."""
+
+
+def _iter_members(
+    stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporter, find_plain: _FindPlain
+) -> Iterator[Record | PlainAnswer]:
     reader = MemberReader(stream)
-    begins, header_end_of, parse, terminator = grammar.start.match, grammar.header_end, grammar.parse, grammar.terminator
+    find_usual, terminator = grammar.find_usual, grammar.terminator
     at: int | None = 0
     while at is not None:
         member = reader.read(at)
         data, end, torn = member
-        if end > 0 and begins(data) and (header_end := header_end_of(data, 0, LONGEST_HEADER_BYTES)) > 0:
-            text = data[:header_end]
-            header = parse(text)
-            if not header.problem and header_end + header.length + len(terminator) == len(data) and data.endswith(terminator):
-                yield header.record(text, Location(container=name, offset=at, length=end - at), data, header_end)
+        if end > 0 and (plain := find_plain(data, name, at, end - at)):
+            yield plain
+            at = end
+            continue
+        if end > 0 and (usual := find_usual(data)):
+            header, text = usual
+            start = len(text)
+            if start + header.length + len(terminator) == len(data) and data.endswith(terminator):
+                yield header.record(text, Location(container=name, offset=at, length=end - at), data, start)
                 at = end
                 continue
         if torn:
@@ -146,6 +178,8 @@ def _passed_over(reader: MemberReader, at: int, block_end: int) -> tuple[int, by
 
 
 def _header_of(grammar: Grammar, data: bytes) -> tuple[Header, int]:
+    if usual := grammar.find_usual(data):
+        return usual[0], len(usual[1])
     end = grammar.header_end(data, 0, LONGEST_HEADER_BYTES) if grammar.start.match(data) else -1
     return (grammar.parse(data[:end]), end) if end > 0 else (Header(problem="it has no header"), 0)
 

@@ -25,12 +25,15 @@ LONGEST_HEAD_BYTES = 1 << 20
 _WITH_HEAD = frozenset({RecordKind.RESPONSE, RecordKind.REQUEST, RecordKind.REVISIT})
 _FIRST_READ_BYTES = 8192
 _FOLDS = (" ", "\t")
-_IS_HTTP = b"\nContent-Type: application/http"
-# Lines that are not empty, so it cannot run out of the head; the first Content-Type in any case, which goes on in no second line. Each line
-# can match in one way only, so it takes linear time without `*+`, which Python 3.11.2 (Debian 12) reads wrongly: nothing would match.
-_PLAIN_ANSWER = re.compile(
-    rb"HTTP/[0-9.]+ ([0-9]{3})(?: [^\r\n]*)?\r\n(?:(?!(?i:content-type))[^\r\n]+\r\n)*[Cc]ontent-[Tt]ype: ([^\r\n]*)\r\n(?![ \t])"
-)
+IS_HTTP = b"\nContent-Type: application/http"
+# Lines that are not empty, so it cannot run out of the head; the first Content-Type in any case, which goes on in no second line.
+# Each line can match in one way only, so it takes linear time without `*+`, which Python 3.11 reads wrongly: nothing would match.
+PLAIN_ANSWER = rb"""
+    HTTP/[0-9.]+[ ]([0-9]{3})(?:[ ].*)?\r\n
+    (?: (?!(?i:content-type)) [^\r\n].*\r\n )*
+    [Cc]ontent-[Tt]ype:[ ](.*)\r\n(?![ \t])
+"""
+_PLAIN_ANSWER = re.compile(PLAIN_ANSWER, re.VERBOSE)
 
 
 @lru_cache(maxsize=256)
@@ -47,11 +50,12 @@ class Fields:
     written in another way.
     """
 
-    __slots__ = ("_by_name", "_pairs", "_read", "_text")
+    __slots__ = ("_by_name", "_header", "_pairs", "_read", "_text")
 
-    def __init__(self, read: Callable[[str], Sequence[tuple[str, str]]], text: str) -> None:
+    def __init__(self, read: Callable[[str], Sequence[tuple[str, str]]], header: bytes) -> None:
         self._read = read
-        self._text = text
+        self._header = header
+        self._text: str | None = None
         self._pairs: Sequence[tuple[str, str]] | None = None
         self._by_name: dict[str, str] | None = None
 
@@ -59,11 +63,13 @@ class Fields:
     def pairs(self) -> Sequence[tuple[str, str]]:
         """In their order, as spelled."""
         if self._pairs is None:
-            self._pairs = self._read(self._text)
+            self._pairs = self._read(self._decoded())
         return self._pairs
 
     def get(self, name: str) -> str | None:
         text, needle = self._text, _needle(name)
+        if text is None:
+            text = self._decoded()
         at = text.find(needle)
         if at >= 0:
             at += len(needle)
@@ -77,6 +83,14 @@ class Fields:
                 return None  # in no spelling: that is seen without reading all of them
             self._by_name = {key.lower(): value for key, value in reversed(self.pairs)}
         return self._by_name.get(name.lower())
+
+    def _decoded(self) -> str:
+        if self._text is None:
+            try:
+                self._text = self._header.decode("utf-8")
+            except UnicodeDecodeError:
+                self._text = self._header.decode("latin-1")
+        return self._text
 
     def get_all(self, name: str) -> list[str]:
         wanted = name.lower()
@@ -111,6 +125,7 @@ class Record:
         "header",
         "kind",
         "location",
+        "payload_digest",
         "size_bytes",
         "url",
     )
@@ -121,6 +136,7 @@ class Record:
         url: str,
         date: datetime,
         fields: Fields,
+        payload_digest: str,
         header: bytes,
         location: Location,
         size_bytes: int,
@@ -134,6 +150,8 @@ class Record:
         self.date = date
         self.fields = fields
         """WARC fields; an ARC record has its facts under the WARC names (`WARC-Target-URI`, `WARC-IP-Address`, ...)."""
+        self.payload_digest = payload_digest
+        """As stated in the record (not checked), or empty."""
         self.header = header
         """The header as it stands in the container, with the empty line that ends it."""
         self.location = location
@@ -165,7 +183,7 @@ class Record:
 
     def find_plain_answer(self) -> tuple[int, str] | None:
         """Status and Content-Type of an answer whose head is written as nearly all are, in a fifth of the time; None: see `head`."""
-        if self._data is None or not (_IS_HTTP in self.header or self._has_head(b"HTTP/")):
+        if self._data is None or not (IS_HTTP in self.header or self._has_head(b"HTTP/")):
             return None
         found = _PLAIN_ANSWER.match(self._data, self._start, min(self._end, self._start + LONGEST_HEAD_BYTES))
         return (int(found[1]), found[2].decode("latin-1").strip()) if found else None
@@ -183,11 +201,6 @@ class Record:
             return plain[1]
         head = self.head
         return (self.fields.get("Content-Type") if head is None else head.get("Content-Type")) or ""
-
-    @property
-    def payload_digest(self) -> str:
-        """As stated in the record (not checked), or empty."""
-        return self.fields.get("WARC-Payload-Digest") or ""
 
     @property
     def payload_bytes(self) -> int | None:
@@ -242,7 +255,7 @@ class Record:
     def _has_head(self, begin: bytes) -> bool:
         if self.kind not in _WITH_HEAD or not begin:
             return False
-        if _IS_HTTP in self.header:  # as nearly all have it: spares reading the fields
+        if IS_HTTP in self.header:  # as nearly all have it: spares reading the fields
             return True
         stated = self.fields.get("Content-Type")
         return begin.startswith(b"HTTP/") if stated is None else stated.lower().startswith("application/http")

@@ -7,6 +7,7 @@ their bytes.
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from webdepot import digest as digests
@@ -50,8 +51,8 @@ _KIND_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 _ALGORITHMS = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
 
 
-def order(capture: Capture) -> tuple[str, str]:
-    return capture.key, capture.timestamp
+order = attrgetter("key", "timestamp")
+"""Of captures in the index."""
 
 
 def number_of(timestamp: str) -> int:

@@ -7,7 +7,6 @@ where it states one that can be read, else it is computed.
 """
 
 import contextlib
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -19,7 +18,7 @@ from webdepot import digest, times
 from webdepot.cdxj import REVISIT_MIME
 from webdepot.container.damage import OnFinding
 from webdepot.container.http import parse_head
-from webdepot.container.reader import Fields, Record, iter_records
+from webdepot.container.reader import Fields, PlainAnswer, Record, iter_briefly
 from webdepot.index import post
 from webdepot.model import Capture, Finding, RecordKind, Severity
 from webdepot.url import find_canonical
@@ -31,20 +30,39 @@ ABOUT_PAGES = ("urn:view:", "urn:thumbnail:", "urn:fullPage:", "urn:text:", "urn
 UNKNOWN_MIME = "unk"
 _LONGEST_MIME = 100
 _NO_VERSIONS = ("dns:", *ABOUT_PAGES)
-_USUAL_DIGEST = re.compile(r"sha1:[A-Z2-7]{32}")
+Source = TypeVar("Source", bound=Record | PlainAnswer)
 Thing = TypeVar("Thing")
 
 
 def of_container(path: Path, name: str, *, on_finding: OnFinding) -> Iterator[Capture]:
     """The captures of a container in the order of its records; what is damaged is told to `on_finding` and passed over."""
     with path.open("rb") as stream:
-        records = iter_records(stream, name, on_finding=on_finding)
-        for capture, _ in paired(records, lambda record: (of_record(record), None), on_finding=on_finding):
+        records = iter_briefly(stream, name, on_finding=on_finding)
+        for capture, _ in paired(records, read_briefly, on_finding=on_finding):
             yield capture
 
 
+def read_briefly(record: Record | PlainAnswer) -> tuple[Capture, None]:
+    """For `paired`: the capture alone."""
+    return _of_plain(record) if isinstance(record, PlainAnswer) else of_record(record), None
+
+
+def _of_plain(answer: PlainAnswer) -> Capture:
+    """What `of_record` makes of the same record."""
+    return Capture(
+        key=key_of(answer.url),
+        timestamp=times.to_timestamp(answer.date),
+        url=answer.url,
+        kind=RecordKind.RESPONSE,
+        status=answer.status,
+        mime=_mime(answer.content_type),
+        digest=answer.payload_digest,
+        location=answer.location,
+    )
+
+
 def paired(
-    records: Iterable[Record], read: Callable[[Record], tuple[Capture, Thing | None]], *, on_finding: OnFinding
+    records: Iterable[Source], read: Callable[[Source], tuple[Capture, Thing | None]], *, on_finding: OnFinding
 ) -> Iterator[tuple[Capture, Thing | None]]:
     """What `read` makes of each indexed record; the answer to a request with a body gets that request's key and no thing.
 
@@ -52,28 +70,30 @@ def paired(
     """
     asked: _Asked | None = None
     waiting: tuple[Capture, Thing | None] | None = None
-    fields: Fields | None = None
+    answered: Fields | PlainAnswer | None = None
     for record in records:
-        if record.kind is RecordKind.REQUEST:
+        if isinstance(record, Record) and record.kind is RecordKind.REQUEST:
             request = _asked(record)
-            if request is not None and waiting is not None and request.is_for(_id_of(fields), waiting[0].url):
+            if request is not None and waiting is not None and request.is_for(_id_of(answered), waiting[0].url):
                 waiting = (replace(waiting[0], key=request.key), None)
             elif request is not None:
                 asked = request
-        elif is_indexed(record, on_finding):
+        elif isinstance(record, PlainAnswer) or is_indexed(record, on_finding):
             if waiting is not None:
                 yield waiting
-            waiting, fields = read(record), record.fields
+            # Not the record itself, which holds its block.
+            waiting, answered = read(record), record if isinstance(record, PlainAnswer) else record.fields
             if asked is not None:
-                if asked.is_for(_id_of(fields), record.url) or asked.id in record.fields.get_all("WARC-Concurrent-To"):
+                if asked.is_for(_id_of(answered), record.url) or asked.id in record.fields.get_all("WARC-Concurrent-To"):
                     waiting = (replace(waiting[0], key=asked.key), None)
                 asked = None
     if waiting is not None:
         yield waiting
 
 
-def _id_of(fields: Fields | None) -> str:
-    return (fields.get("WARC-Record-ID") or "") if fields else ""
+def _id_of(answered: Fields | PlainAnswer | None) -> str:
+    fields = answered.fields if isinstance(answered, PlainAnswer) else answered
+    return (fields.get("WARC-Record-ID") or "") if fields is not None else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +168,7 @@ def of_record(record: Record, *, payload_digest: str | None = None) -> Capture:
 def stated_digest(record: Record) -> str:
     """The payload digest in its normal spelling as the record states it; empty where it states none that can be read."""
     stated = record.payload_digest
-    if not stated or _USUAL_DIGEST.fullmatch(stated):
+    if not stated or digest.is_usual(stated):
         return stated
     known = digest.parse(stated)
     return str(known) if known else ""
