@@ -203,9 +203,7 @@ class RecordKind(StrEnum):
     CONVERSION = "conversion"
     CONTINUATION = "continuation"
     UNKNOWN = "unknown"
-
-    # Of its word, as the equality is. Enum's own is a function in Python, and each record of a container is looked up by its kind.
-    __hash__ = str.__hash__
+    __hash__ = str.__hash__  # of its word, as equality is; Enum's own is a slow function, and each record is looked up by its kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
