@@ -203,7 +203,6 @@ class RecordKind(StrEnum):
     CONVERSION = "conversion"
     CONTINUATION = "continuation"
     UNKNOWN = "unknown"
-    __hash__ = str.__hash__  # of its word, as equality is; Enum's own is a slow function, and each record is looked up by its kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

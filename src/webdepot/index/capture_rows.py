@@ -95,7 +95,8 @@ def row_of(capture: Capture, container: int, collection: int, keys: _Numbers, mi
         place.offset,
         place.length,
         collection,
-        _KIND_NUMBERS[capture.kind],
+        # Nearly all are responses, and an enum is slow to look up.
+        0 if capture.kind is RecordKind.RESPONSE else _KIND_NUMBERS[capture.kind],
         capture.status,
         mimes[capture.mime],
         # Bytes where we know the algorithm (their length tells which), the text itself where we do not.
