@@ -28,4 +28,4 @@ def test_it_has_its_fields_and_no_more() -> None:
     with pytest.raises(AttributeError):
         Point(x=1).z = 3  # type: ignore[attr-defined]
     with pytest.raises(TypeError):
-        Point(1)  # type: ignore[misc]
+        Point(1)  # type: ignore[call-arg]

@@ -13,7 +13,8 @@ A head often lies: tools decode a body and keep the header. A body that does not
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
 from typing import BinaryIO
 
 import brotli
@@ -53,14 +54,18 @@ class HttpHead:
     """0 without a status line."""
     reason: str
     headers: tuple[tuple[str, str], ...]
+    _first: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def first(self) -> Mapping[str, str]:
+        """The first header of each name, by the name in small letters."""
+        if not self._first:  # made when it is asked for: of most heads nobody wants to know anything
+            self._first.update([(name.lower(), value) for name, value in reversed(self.headers)])
+        return self._first
 
     def get(self, name: str) -> str | None:
         """The first header of that name, in any case."""
-        wanted = name.lower()
-        for key, value in self.headers:
-            if key.lower() == wanted:
-                return value
-        return None
+        return self.first.get(name.lower())
 
     def get_all(self, name: str) -> list[str]:
         wanted = name.lower()

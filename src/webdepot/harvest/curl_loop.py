@@ -5,7 +5,8 @@ no threads, and the cost of a transfer does not grow with the number of transfer
 https://curl.se/libcurl/c/libcurl-multi.html
 
 The sockets stand in an epoll of their own, and the event loop watches that alone: a socket comes and goes with every request, and the
-event loop takes ten times as long to note it; and all that is ready is dealt with in one go.
+event loop takes ten times as long to note it; and all that is ready is dealt with in one go. A socket that libcurl takes back stays in the
+epoll, where it says nothing until its connection is used again or ends.
 """
 
 import asyncio
@@ -29,8 +30,6 @@ _EVENTS = {
     pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
 }
 _MOST_AT_ONCE = 64
-_IF_OPEN = suppress(OSError)
-"""Made once: it is entered with every request."""
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
@@ -58,7 +57,10 @@ class CurlLoop:
         """When the event loop wakes us for libcurl, and when libcurl wants it."""
         self._is_soon = False
         self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
-        self._watched: set[int] = set()
+        self._watched: dict[int, int] = {}
+        """Sockets that libcurl wants to hear of, and what they stand in the epoll with."""
+        self._resting: dict[int, int] = {}
+        """The same of those that it does not want to hear of at the moment: mostly of connections that are kept for the next request."""
         self._poll = select.epoll()
         self._loop.add_reader(self._poll.fileno(), self._on_ready)
 
@@ -85,29 +87,41 @@ class CurlLoop:
         self._loop.remove_reader(self._poll.fileno())
         self._poll.close()
 
+    def note_socket(self) -> None:
+        """A new socket may have the number of one that rested and was closed since, and that the epoll therefore has forgotten."""
+        self._resting.clear()
+
     def _watch(self, what: int, handle: int, multi: object, data: object) -> None:
         if self._poll.closed:
             return
         if what == pycurl.POLL_REMOVE:
-            self._watched.discard(handle)
-            with _IF_OPEN:
-                self._poll.unregister(handle)
+            if handle in self._watched:
+                self._resting[handle] = self._watched.pop(handle)
+            return
+        events = _EVENTS[what]
+        before = self._resting.pop(handle, None) or self._watched.get(handle)
+        self._watched[handle] = events
+        if before == events:
             return
         try:
-            if handle in self._watched:
-                self._poll.modify(handle, _EVENTS[what])
+            if before is None:
+                self._poll.register(handle, events)
             else:
-                self._watched.add(handle)
-                self._poll.register(handle, _EVENTS[what])
+                self._poll.modify(handle, events)
         except FileNotFoundError:  # closed and opened again under the same number
-            self._poll.register(handle, _EVENTS[what])
+            self._poll.register(handle, events)
         except FileExistsError:
-            self._poll.modify(handle, _EVENTS[what])
+            self._poll.modify(handle, events)
 
     def _on_ready(self) -> None:
-        act = self._multi.socket_action
+        act, watched = self._multi.socket_action, self._watched
         for handle, events in self._poll.poll(0, _MOST_AT_ONCE):
-            act(handle, (pycurl.CSELECT_IN if events & _IN else 0) | (pycurl.CSELECT_OUT if events & _OUT else 0))
+            if handle in watched:
+                act(handle, (pycurl.CSELECT_IN if events & _IN else 0) | (pycurl.CSELECT_OUT if events & _OUT else 0))
+            else:  # the other side has closed a connection that rested
+                self._resting.pop(handle, None)
+                with suppress(OSError):
+                    self._poll.unregister(handle)
         self._settle_done()
 
     def _set_timer(self, timeout_ms: int) -> None:

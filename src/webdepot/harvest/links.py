@@ -112,7 +112,7 @@ _CODED = frozenset({"transfer-encoding", "content-encoding"})
 
 
 def _told(head: HttpHead) -> _Told:
-    names = {name.lower() for name, _ in head.headers}
+    names = head.first.keys()
     tags = head.get_all("x-robots-tag") if "x-robots-tag" in names else []
     return _Told(_mime(head), not names.isdisjoint(_CODED), not names.isdisjoint(_LEADING), tags)
 
@@ -129,9 +129,9 @@ class _Joined:
         self._until_s = 0.0
 
     def add(self, found: Iterable[Reference], base: str, encoding: str = "utf-8", *, parts_only: bool = False) -> None:
-        known, references = _known_below(base), iter(found)
+        references = iter(found)
         while some := list(islice(references, _LOOK_AT_CLOCK)):
-            self._add(some, known, base, encoding, parts_only)
+            self._add(some, _known_below(base, encoding), parts_only)
             if self.is_full:
                 return
             if len(some) == _LOOK_AT_CLOCK and self._takes_too_long():
@@ -144,22 +144,21 @@ class _Joined:
         self._until_s = self._until_s or now_s + self._time_s
         return now_s >= self._until_s
 
-    def _add(self, some: list[Reference], known: "_Folder", base: str, encoding: str, parts_only: bool) -> None:
-        links, find, put = self.links, known.get, self.links.setdefault
-        for raw, hop in some:
-            address = find(raw)
-            if address is None:
-                if raw[:5].lower() == "data:":
-                    self.add(_in_data_address(raw), base, parts_only=parts_only)
-                    continue
-                address = _absolute(raw) if raw[:4] == "http" else None
-                if address is None:
-                    address = known[raw] = _joined(raw, base, encoding)
-            if not address or (parts_only and hop is not _EMBED):
-                continue
-            before = put(address, hop)
-            if before is not hop and RANK[hop] < RANK[before]:
-                links[address] = hop
+    def _add(self, some: list[Reference], known: "_Folder", parts_only: bool) -> None:
+        raws, hops = zip(*some)
+        addresses = list(map(known.__getitem__, raws))
+        links, new = self.links, dict(zip(addresses, hops))
+        is_plain = len(new) == len(addresses) or len(new) == len(set(zip(addresses, hops)))
+        if is_plain and not parts_only and links.keys().isdisjoint(new):  # each address was found in one way, as on most pages
+            links.update(new)
+        else:
+            for address, hop in zip(addresses, hops):
+                before = links.setdefault(address, hop) if hop is _EMBED or not parts_only else hop
+                if before is not hop and RANK[hop] < RANK[before]:
+                    links[address] = hop
+        links.pop(_NOWHERE, None)
+        for raw in known.taken_inline():
+            self.add(_in_data_address(raw), known.page, parts_only=parts_only)
         while len(links) > self._most:
             links.popitem()
             self.is_full = True
@@ -169,11 +168,30 @@ class _Folder(dict[str, Url]):
     """What references of a folder's pages mean, empty for one that leads nowhere: pages of a site repeat their links, and a reference
     depends on the folder alone, but for one that begins with `?`. Letters outside ASCII depend on the encoding, too."""
 
-    __slots__ = ()
+    __slots__ = ("_inline", "encoding", "page")
 
-    def __setitem__(self, raw: str, address: Url) -> None:
-        if raw[:1] not in ("?", "") and len(raw) <= _LONGEST_KEPT and raw.isascii():
-            super().__setitem__(raw, address)
+    def __init__(self) -> None:
+        self.page, self.encoding = "", ""
+        """Of the page that is read."""
+        self._inline: list[str] = []
+
+    def __missing__(self, raw: str) -> Url:
+        if raw[:5].lower() == "data:":
+            self._inline.append(raw)
+            return _NOWHERE
+        address = _absolute(raw) if raw[:4] == "http" else None
+        if address is None:
+            address = _joined(raw, self.page, self.encoding)
+            if raw[:1] not in ("?", "") and len(raw) <= _LONGEST_KEPT and raw.isascii():
+                self[raw] = address
+        return address
+
+    def taken_inline(self) -> list[str]:
+        """The `data:` addresses among those asked for since the last time."""
+        if not self._inline:
+            return self._inline
+        taken, self._inline = self._inline, []
+        return taken
 
 
 def _absolute(raw: str) -> Url | None:
@@ -186,8 +204,9 @@ def _absolute(raw: str) -> Url | None:
     return address
 
 
-def _known_below(base: str) -> _Folder:
-    """Of the folder of that page. All folders together are bounded: at most so many, and none with more than its share."""
+def _known_below(base: str, encoding: str) -> _Folder:
+    """Of the folder of that page, ready to be asked for what stands on it. All folders together are bounded: at most so many, and none
+    with more than its share."""
     path = base.partition("?")[0] if "?" in base else base
     folder = path[: path.rfind("/") + 1]
     known = _FOLDERS.get(folder)
@@ -197,6 +216,7 @@ def _known_below(base: str) -> _Folder:
         known = _FOLDERS[folder] = _Folder()
     elif len(known) > _MOST_OF_FOLDER:
         known.clear()
+    known.page, known.encoding = base, encoding
     return known
 
 
