@@ -50,7 +50,8 @@ class _Chunks(NamedTuple):
 def excerpt_of(piece: Piece, head: bytes) -> bytes | None:
     """What the engine gets; None for all of a large file, which it reads itself. `head` has at least the first 64 kB."""
     looked_inside = head.startswith(_LOOKED_INSIDE) and piece.size_bytes <= WHOLE_UP_TO_BYTES
-    first_bytes, last_bytes = _first_bytes(head), _END_BYTES if _is_binary(head) else _END_OF_TEXT_BYTES
+    first_bytes = _first_bytes(head)
+    last_bytes = _END_OF_TEXT_BYTES if first_bytes == _TEXT_BYTES else _END_BYTES
     is_short = piece.size_bytes <= first_bytes + last_bytes
     if piece.size_bytes <= len(head) and (looked_inside or is_short):
         return head
@@ -68,12 +69,8 @@ def excerpt_of(piece: Piece, head: bytes) -> bytes | None:
     return b"".join((head[:first_bytes], *landmarks, end))
 
 
-def _is_binary(head: bytes) -> bool:
-    return b"\0" in head[:1024]
-
-
 def _first_bytes(head: bytes) -> int:
-    if _is_binary(head):
+    if b"\0" in head[:1024]:
         first_bytes = _BINARY_BYTES
         is_deep = any(head[at : at + 5] in _DISK_MARKS for at in _DISK_PLACES)
     else:
