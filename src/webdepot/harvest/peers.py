@@ -20,6 +20,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -133,12 +134,14 @@ class Peers:
             if owner == self._number:
                 yield candidate
             elif self._is_new(candidate.url):
-                self._write(owner, [candidate.url, candidate.via or "", candidate.path, candidate.outside])
+                # By hand, since json.dumps takes five times as long, for every second page.
+                words = f"{_quoted(candidate.url)}, {_quoted(candidate.via or '')}, {_quoted(candidate.path)}"
+                self._to[owner].write(f"[{words}, {candidate.outside}]\n".encode())
 
     def announce_move(self, target: str, seed: str) -> None:
         """A seed has moved, and the scope with it: everybody must know."""
         for other in self._others:
-            self._write(other, [target, seed])
+            self._to[other].write(json.dumps([target, seed]).encode() + b"\n")
 
     def take(self) -> tuple[list[Candidate], list[tuple[Url, Url]]]:
         """What was handed over to us since: addresses, and moves of seeds."""
@@ -172,9 +175,6 @@ class Peers:
         for file in self._to.values():
             file.close()
 
-    def _write(self, owner: int, values: list[object]) -> None:
-        self._to[owner].write(json.dumps(values).encode() + b"\n")
-
     def _iter_new(self, other: int, path: Path) -> Iterator[list[Any]]:
         at = self._read.get(other, 0)
         try:
@@ -187,7 +187,7 @@ class Peers:
             new = file.read(4 << 20)
         new = new[: new.rfind(b"\n") + 1]
         self._read[other] = at + len(new)
-        yield from map(json.loads, new.splitlines())
+        yield from json.loads(b"[%s]" % b",".join(new.splitlines()))
 
     def _is_new(self, url: str) -> bool:
         if url in self._lately:

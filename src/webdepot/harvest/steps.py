@@ -118,7 +118,7 @@ class Steps:
         self.uncommitted += self.frontier.add(candidates)
 
     def hear_peers(self) -> None:
-        """Take in what other processes found on our hosts."""
+        """Take in what other processes found on our hosts, but for what pages here led to as well."""
         if self.peers is None:
             return
         candidates, moves = self.peers.take()
@@ -128,7 +128,7 @@ class Steps:
             self.build_rules()
         if candidates or moves:
             self.is_dirty = True
-            self.add(candidates)
+            self.add(candidate for candidate in candidates if candidate.url not in self.lately_added)
             self.peers.say(idle=False)
 
     def save(self, elapsed_s: float) -> Mapping[str, int]:
