@@ -70,6 +70,17 @@ def test_every_reason_has_its_words(counts):
     assert wording.of_reason(load("nl"), "Something else.") == "Something else."
 
 
+@pytest.mark.parametrize("code", CODES)
+def test_one_thing_is_said_as_one(code):
+    found = ("part-error", "link-broken", "page-login", "body-truncated", "digest-differs")
+    reason = verdict.of({f"quality.{each}": 1 for each in found}, {"fetched": 5}).reason
+    settings = SimpleNamespace(limit_pages=20)
+    ends = [reason_of(end, settings, waiting=1, shut_out=()) for end in (End.FINISHED, End.STOPPED)]
+    said = [wording.of_reason(load(code), kept(each)) for each in (reason, *ends)]
+    assert not re.search(r"(?<![\d.,])1 ", " ".join(said)), said
+    assert all((mine == english) == (code == "en") for mine, english in zip(said, (reason, *ends), strict=True))
+
+
 def gates():
     """Every answer of the gate and of asking that a curator can see."""
     day = date(2026, 5, 29)

@@ -231,10 +231,18 @@ def reason_of(end: End, settings: CrawlSettings, *, waiting: int, shut_out: Sequ
     hosts = ", ".join(shut_out[:5])
     closed = said("shut_out", "robots.txt of {hosts} shuts everybody out.", hosts=hosts) if shut_out else ""
     if end is End.FINISHED:
-        words = "All that could be reached was fetched; servers that stopped answering leave {waiting} addresses waiting."
-        done = said("reached_all", words, waiting=waiting) if waiting else said("fetched_all", "All addresses in scope were fetched.")
-        return together([done, closed])
+        return together([_finished(waiting), closed])
     return together([_ending(end, settings), left_waiting(waiting)])
+
+
+def _finished(waiting: int) -> Reason:
+    reached = "All that could be reached was fetched;"
+    match waiting:
+        case 0:
+            return said("fetched_all", "All addresses in scope were fetched.")
+        case 1:
+            return said("reached_all_one", f"{reached} a server that stopped answering leaves one address waiting.")
+    return said("reached_all", f"{reached} servers that stopped answering leave {{waiting}} addresses waiting.", waiting=waiting)
 
 
 def _ending(end: End, settings: CrawlSettings) -> Reason:
@@ -261,6 +269,8 @@ def limit_reached(end: End) -> Reason:
 
 
 def left_waiting(waiting: int) -> str:
+    if waiting == 1:
+        return said("left_waiting_one", "One address was left waiting.")
     return said("left_waiting", "{waiting} addresses were left waiting.", waiting=waiting) if waiting else ""
 
 

@@ -67,9 +67,7 @@ def _reasons(found: Mapping[str, int], documents: int, limits: VerdictLimits) ->
             documents,
             limits.false_pages,
         ),
-        ("digests", said("quality.reasons.digests", "{count} answers are not what their records state.", count=found["digest-differs"]))
-        if found.get("digest-differs")
-        else None,
+        ("digests", _counted("digests", found["digest-differs"])) if found.get("digest-differs") else None,
         ("differs", said("quality.reasons.differs", "It differs much from the last harvests."))
         if limits.differs and any(found.get(code) for code in _DIFFERS)
         else None,
@@ -77,16 +75,24 @@ def _reasons(found: Mapping[str, int], documents: int, limits: VerdictLimits) ->
     ]
 
 
-_SHARES = {
-    "parts": "parts of pages are missing",
-    "links": "links of the site are broken",
-    "false": "pages are not what they should be",
-    "truncated": "answers are not whole",
+_WORDS = {
+    "parts": ("One part of a page is missing", "{count} parts of pages are missing"),
+    "links": ("One link of the site is broken", "{count} links of the site are broken"),
+    "false": ("One page is not what it should be", "{count} pages are not what they should be"),
+    "truncated": ("One answer is not whole", "{count} answers are not whole"),
+    "digests": ("One answer is not what its record states.", "{count} answers are not what their records state."),
 }
+"""Of one thing and of several."""
 
 
 def _share(rule: str, key: str, count: int, documents: int, limit: float) -> tuple[str, Reason] | None:
     if count <= documents * limit:
         return None
-    words = f"{{count}} {_SHARES[key]}, more than {{limit}} of {{documents}} documents."
-    return rule, said(f"quality.reasons.{key}", words, count=count, limit=f"{limit:.0%}", documents=documents)
+    return rule, _counted(key, count, ", more than {limit} of {documents} documents.", limit=f"{limit:.0%}", documents=documents)
+
+
+def _counted(key: str, count: int, rest: str = "", **values: object) -> Reason:
+    one, several = _WORDS[key]
+    if count == 1:
+        return said(f"quality.reasons.{key}_one", one + rest, **values)
+    return said(f"quality.reasons.{key}", several + rest, count=count, **values)
