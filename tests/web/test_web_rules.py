@@ -66,6 +66,14 @@ def test_an_address_that_is_closed_altogether_is_451_in_the_rules_own_words(rule
     assert gate.status == 451
 
 
+def test_pages_and_banners_of_what_is_closed_name_its_address(ruled: Served):
+    for address in (f"{ruled.portal}/all/*/{SITE}/data.json", f"{ruled.frame}/all/{EDITIONS[1]}/{SITE}/data.json"):
+        assert f'<p class="address">{SITE}/data.json</p>' in ask(address).text, address
+    banner = ask(f"{ruled.frame}/-/banner/all/{EDITIONS[1]}/{SITE}/data.json")
+    assert banner.status == 451
+    assert 'class="banner-inner missing"' in banner.text and "Access is closed" in banner.text and f"{SITE}/data.json" in banner.text
+
+
 def test_what_is_hidden_is_as_if_it_were_not_there(ruled: Served):
     for address in (
         f"{ruled.portal}/all/*/{SITE}/leaflet.pdf",

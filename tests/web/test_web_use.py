@@ -110,7 +110,9 @@ def test_one_reader_at_a_time(home: Path):
         second = ask(raw, source=FROM_ELSEWHERE)
         assert second.status == 423 and "one reader at a time" in second.text
         framed = ask(f"{served.frame}/all/{EDITIONS[1]}/{SITE}/news.html", headers=READER, source=FROM_ELSEWHERE)
-        assert framed.status == 423
+        assert framed.status == 423 and f'<p class="address">{SITE}/news.html</p>' in framed.text
+        banner = ask(f"{served.frame}/-/banner/all/{EDITIONS[1]}/{SITE}/news.html", source=FROM_ELSEWHERE)
+        assert banner.status == 423 and 'class="banner-inner missing"' in banner.text and "In use" in banner.text
         assert ask(f"{served.frame}/all/{EDITIONS[1]}/{SITE}/", headers=READER, source=FROM_ELSEWHERE).status == 200, "other pages are free"
         assert ask(f"{served.replay}/all/{EDITIONS[1]}id_/{SITE}/picture.png", source=FROM_ELSEWHERE).status == 200
         seat = f"/all/{EDITIONS[1]}/{SITE}/news.html"

@@ -8,24 +8,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from webdepot.access.replay.headers import RAW_POLICY
-from webdepot.errors import WebdepotError
+from webdepot.errors import Closed, WebdepotError
 from webdepot.services.lending import InUse
 from webdepot.web import wording
-from webdepot.web.address import BadAddress
+from webdepot.web.address import Address, BadAddress, find_address
 from webdepot.web.language import Language
 from webdepot.web.site import Face, language_of, render, site_of
 
 log = logging.getLogger(__name__)
 
 
-def problem(request: Request, status: int, words: str) -> Response:
-    """A page that says what is wrong and leads on."""
+def problem(request: Request, status: int, words: str, *, asked: Address | None = None) -> Response:
+    """A page that says what is wrong, with the archived address that was asked for, and leads on."""
     spoken = language_of(request)
     title = heading(spoken, status)
     if site_of(request).face is Face.REPLAY:
         headers = {"Content-Security-Policy": RAW_POLICY}
-        return render(request, "inside.html", status=status, headers=headers, heading=title, words=words, url="")
-    return render(request, "problem.html", status=status, heading=title, words=words, code=status)
+        return render(request, "inside.html", status=status, headers=headers, heading=title, words=words, url=asked.url if asked else "")
+    return render(request, "problem.html", status=status, heading=title, words=words, code=status, asked=asked)
 
 
 def heading(spoken: Language, status: int) -> str:
@@ -45,7 +45,15 @@ def on_webdepot_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, WebdepotError)  # noqa: S101 - registered for it alone
     if error.http_status >= 500:
         log.error("request failed", extra={"path": request.url.path[:500], "error": str(error)})
-    return problem(request, error.http_status, words_for(request, error))
+    asked = _find_asked(request) if isinstance(error, (Closed, InUse)) else None
+    return problem(request, error.http_status, words_for(request, error), asked=asked)
+
+
+def _find_asked(request: Request) -> Address | None:
+    try:
+        return find_address(request.scope.get("raw_path") or request.url.path.encode(), request.scope["query_string"])
+    except BadAddress:
+        return None
 
 
 def on_http_error(request: Request, error: Exception) -> Response:

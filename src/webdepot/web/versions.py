@@ -11,16 +11,17 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.access import timeline
 from webdepot.access.replay.headers import sendable
 from webdepot.access.timeline import Bar
-from webdepot.errors import InputError, NotFound
+from webdepot.errors import Closed, InputError, NotFound
 from webdepot.model import EVERYTHING, Capture
 from webdepot.services import citing, lending, replaying
+from webdepot.services.lending import InUse
 from webdepot.services.replaying import Narrowed
 from webdepot.url import Match, split_wildcard
 from webdepot.web import address, charts, passes, still
 from webdepot.web.address import Address
 from webdepot.web.charts import DrawnBar
 from webdepot.web.language import CODES
-from webdepot.web.problems import problem, words_for
+from webdepot.web.problems import heading, problem, words_for
 from webdepot.web.site import LANGUAGE_COOKIE, Face, here, language_of, local_path, person_of, reader_by_network, reader_of, render, site_of
 
 UNSANDBOXED_TYPES = frozenset({"application/pdf"})
@@ -68,8 +69,10 @@ def banner(request: Request) -> Response:
         raise HTTPException(404)
     try:
         place = _place(request, found)
-    except NotFound as error:
-        return render(request, "banner_missing.html", status=404, url=found.url, collection=found.collection, words=str(error))
+    except (NotFound, Closed, InUse) as error:
+        spoken, code = language_of(request), error.http_status
+        title = spoken.texts["missing.heading"] if code == 404 else heading(spoken, code)
+        return render(request, "banner_missing.html", status=code, code=code, heading=title, url=found.url, collection=found.collection)
     headers = {"X-Archived-Path": address.path_of(found.collection, place.capture.timestamp, place.capture.url)}
     return render(request, "banner_only.html", headers=headers, **_frame_values(request, found, place))
 
@@ -237,8 +240,8 @@ def _missing(request: Request, found: Address, error: NotFound) -> Response:
     request.state.is_missing = True
     words = "" if isinstance(error, replaying.NotKept) else str(error)
     near = replaying.near_by(site_of(request).archive, found.url, reader=reader_of(request), collection=found.collection)
-    heading = language_of(request).texts["missing.heading"]
-    return render(request, "missing.html", status=404, url=found.url, collection=found.collection, heading=heading, words=words, near=near)
+    title = language_of(request).texts["missing.heading"]
+    return render(request, "missing.html", status=404, url=found.url, collection=found.collection, heading=title, words=words, near=near)
 
 
 def _path(found: Address) -> str:

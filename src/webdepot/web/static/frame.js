@@ -152,7 +152,8 @@
     const path = "/" + collection + "/" + stamp + "/" + url.split("#")[0];
     const answer = await fetch("/-/banner" + path);
     const text = await answer.text();
-    if (turn !== asked || !(answer.ok || answer.status === 404)) return;
+    if (turn !== asked) return;
+    // What is missing, closed or in use has a banner, too; other errors are pages without one.
     const part = new DOMParser().parseFromString(text, "text/html").querySelector(".banner-inner");
     if (!part) return;
     if ("viewer" in part.dataset && frame.hasAttribute("sandbox")) {
