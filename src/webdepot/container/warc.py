@@ -10,7 +10,6 @@ Read leniently: lines may end in LF alone, fields may be folded, wget writes add
 WARC 1.0's grammar), values are UTF-8 or else Latin-1. A header without type, date, length, or address where one is needed, is a problem.
 """
 
-import contextlib
 import re
 from datetime import datetime
 
@@ -115,12 +114,15 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 def find_date(stated: str) -> datetime | None:
     """The moment of a WARC-Date; of the fourteen digits of old tools, too."""
-    with contextlib.suppress(ValueError):
+    try:
         if stated[10:11] == "T" and stated[-1:] == "Z":  # nearly all of them; the C function is ten times as fast
             return datetime.fromisoformat(stated)
-    with contextlib.suppress(ValueError):
+    except ValueError:
+        pass  # a leap second, perhaps
+    try:
         return times.from_timestamp(stated) if stated.isdigit() else times.from_iso(stated)
-    return None
+    except ValueError:
+        return None
 
 
 GRAMMAR = Grammar(
