@@ -29,6 +29,7 @@ _EVENTS = {
     pycurl.POLL_OUT: select.EPOLLOUT,
     pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
 }
+_UNKNOWN = -1
 _MOST_AT_ONCE = 64
 
 
@@ -88,8 +89,10 @@ class CurlLoop:
         self._poll.close()
 
     def note_socket(self) -> None:
-        """A new socket may have the number of one that rested and was closed since, and that the epoll therefore has forgotten."""
+        """A new socket may have the number of one that was closed since, and that the epoll therefore has forgotten: nothing that is known
+        of what stands there is relied on."""
         self._resting.clear()
+        self._watched.update(dict.fromkeys(self._watched, _UNKNOWN))
 
     def _watch(self, what: int, handle: int, multi: object, data: object) -> None:
         if self._poll.closed:
