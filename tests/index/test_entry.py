@@ -174,6 +174,9 @@ HEADS = [
     b"no head at all",
     b"",
 ]
+LIES = (0, 0, 0, -4, -1, 1, 5)
+"""By so much a length is wrong."""
+ENDS = (b"\r\n\r\n", b"\r\n\r\n", b"\r\n", b"\n\n", b"")
 POST = b"POST /a HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{}"
 
 
@@ -199,8 +202,8 @@ def both_ways(data: bytes):
     st.lists(st.sampled_from(ODD_FIELDS), max_size=2),
     st.booleans(),
     st.sampled_from(HEADS),
-    st.sampled_from([0, 0, 0, -1, 1, 5]),
-    st.sampled_from([b"\r\n\r\n", b"\r\n\r\n", b"\r\n", b"\n\n", b""]),
+    st.sampled_from(LIES),
+    st.sampled_from(ENDS),
     st.sampled_from(["", "before", "behind"]),
 )
 @example([], False, HEADS[0], 0, b"\r\n\r\n", "before")
@@ -218,6 +221,19 @@ def test_a_plain_answer_is_the_capture_that_the_whole_record_is(odd, doubled, he
     last = member([*FIELDS[:3], b"WARC-Target-URI: http://example.org/last", *FIELDS[4:]], HEADS[0])
     quick, slow = both_ways((asked if request == "before" else b"") + answer + (asked if request == "behind" else b"") + last)
     assert quick == slow
+
+
+def test_each_odd_thing_alone_is_read_alike():
+    for at, line in ODD_FIELDS:
+        instead = [*FIELDS[:at], line, *FIELDS[at + 1 :]]
+        for fields in (instead, [*FIELDS, line], [line, *FIELDS]):
+            quick, slow = both_ways(member(fields, HEADS[0] + b"<p>") + member(FIELDS, HEADS[0]))
+            assert quick == slow, fields
+    for block in (*HEADS, HEADS[0] + b"\r\n\r\n"):
+        for more in LIES:
+            for end in ENDS:
+                quick, slow = both_ways(member(FIELDS, block, more=more, end=end) + member(FIELDS, HEADS[0]))
+                assert quick == slow, (block, more, end)
 
 
 def test_what_is_plain_is_read_as_a_plain_answer_and_nothing_else():
