@@ -7,7 +7,8 @@ crawl log, WARC with digests, checkpoints. Pages are the HTML pages of the site,
 not the number. Our own containers are compared with the generator's list: every address once, none that does not belong.
 
 A machine's speed may change by a third within minutes, so wget and we take turns, three each, and the median of each counts; HTTrack and
-Scrapy run once, behind them.
+Scrapy run once, behind them. Two processors are seldom twice one (they share caches, often one core): "apart" are two harvests of one
+process, each of half of the hosts, that know nothing of each other; what they make together is the most that two processes can.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -102,6 +104,16 @@ def _webdepot(plan: Plan, out: Path, *, processes: int) -> list[str]:
     return [sys.executable, "-m", "bench.harvest_child", str(out / "home"), str(settings)]
 
 
+def _apart(plan: Plan, out: Path) -> list[str]:
+    """Two harvests at once, each of every other host."""
+    commands = []
+    for number in range(2):
+        settings = out / f"settings-{number}.json"
+        settings.write_text(json.dumps({"seeds": plan.seeds[number::2], "processes": 1}))
+        commands.append(shlex.join([sys.executable, "-m", "bench.harvest_child", str(out / f"home-{number}"), str(settings)]))
+    return ["bash", "-c", f"{commands[0]} & {commands[1]} & wait"]
+
+
 def _wget(plan: Plan, out: Path) -> list[str] | str:
     if not shutil.which("wget"):
         return "wget is not installed"
@@ -163,12 +175,14 @@ COMMANDS = {
     "wget": _wget,
     "webdepot": lambda plan, out: _webdepot(plan, out, processes=1),
     "webdepot-2": lambda plan, out: _webdepot(plan, out, processes=2),
+    "apart": _apart,
     "httrack": _httrack,
     "scrapy": _scrapy,
 }
 
 
-IN_TURNS = ("wget", "webdepot", "webdepot-2")
+OURS = ("webdepot", "webdepot-2", "apart")
+IN_TURNS = ("wget", *OURS)
 
 
 def _measured(name: str, plan: Plan, folder: Path, work: Path, server: int) -> Run:
@@ -188,10 +202,10 @@ def _measured(name: str, plan: Plan, folder: Path, work: Path, server: int) -> R
     server_s = _cpu_s(server) - server_s
     time.sleep(1.5)  # nginx writes its log once a second
     note = "" if status == 0 or name == "wget" else f"ended with {status}: {(out / 'errors.txt').read_text()[-300:]}"
-    if name.startswith("webdepot"):
-        report = json.loads((out / "home" / "bench.json").read_text())
-        took_s = report["seconds"]  # without starting Python and its processes, making the archive
-        note = note or _compared(plan, out / "home", report)
+    if name in OURS:
+        reports = [json.loads(path.read_text()) for path in out.glob("home*/bench.json")]
+        took_s = max(report["seconds"] for report in reports)  # without starting Python and its processes, making the archive
+        note = note or _compared(plan, out, sum(report["waiting"] for report in reports))
     return _counted(name, log, begin, took_s, (*usage, server_s), note)
 
 
@@ -245,13 +259,13 @@ def _counted(name: str, log: Path, begin: int, took_s: float, usage: tuple[float
     )
 
 
-def _compared(plan: Plan, home: Path, report: dict[str, object]) -> str:
+def _compared(plan: Plan, out: Path, waiting: int) -> str:
     """Our containers against the generator's list."""
     from webdepot.container.reader import iter_records
     from webdepot.model import RecordKind
 
     held: collections.Counter[str] = collections.Counter()
-    for path in sorted(home.glob("harvests/*/warc/**/*.warc.gz")):
+    for path in sorted(out.glob("home*/harvests/*/warc/**/*.warc.gz")):
         with path.open("rb") as stream:
             for record in iter_records(stream, path.name, on_finding=lambda finding: print(finding, file=sys.stderr)):
                 if record.kind in (RecordKind.RESPONSE, RecordKind.REVISIT):
@@ -260,7 +274,7 @@ def _compared(plan: Plan, home: Path, report: dict[str, object]) -> str:
     missing, foreign = wanted.keys() - held.keys(), held.keys() - wanted.keys()
     twice = [url for url, count in held.items() if count > 1]
     if not missing and not foreign and not twice:
-        return f"complete: {len(wanted)} addresses, each once; waiting {report['waiting']}"
+        return f"complete: {len(wanted)} addresses, each once; waiting {waiting}"
     return f"NOT COMPLETE: {len(missing)} missing {sorted(missing)[:3]}, {len(foreign)} foreign {sorted(foreign)[:3]}, {len(twice)} twice"
 
 
@@ -293,11 +307,13 @@ def _tell(plan: Plan, taken: dict[str, list[Run]], path: str | None) -> None:
             f"{run.name:12} {run.pages:6d} {run.pages_per_s:8.1f} {ratio:>7} {run.cpu_s_per_1000:10.3f} {run.server_cpu_s_per_1000:6.3f} "
             f"{run.requests:8d} {run.asked_twice:6d} {run.connections:6d} {run.peak_mb:6.1f}  {run.note}"
         )
-    one, two = _speed(taken.get("webdepot", [])), _speed(taken.get("webdepot-2", []))
+    one, two, apart = (_speed(taken.get(name, [])) for name in OURS)
     if base and one:
         print(f"one process makes {one / base:.2f} times the pages of wget (medians)")
     if one and two:
         print(f"two processes make {two / one:.2f} times the pages of one (medians)")
+    if one and two and apart:
+        print(f"two harvests apart make {apart / one:.2f} times the pages of one: two processes reach {two / apart:.2f} of that")
     if path:
         found = [asdict(run) for runs in taken.values() for run in runs]
         Path(path).write_text(json.dumps({"machine": machine, "runs": found}, indent=1))
