@@ -29,7 +29,6 @@ _EVENTS = {
     pycurl.POLL_OUT: select.EPOLLOUT,
     pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
 }
-_UNKNOWN = -1
 _MOST_AT_ONCE = 64
 
 
@@ -58,10 +57,10 @@ class CurlLoop:
         """When the event loop wakes us for libcurl, and when libcurl wants it."""
         self._is_soon = False
         self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
-        self._watched: dict[int, int] = {}
-        """Sockets that libcurl wants to hear of, and what they stand in the epoll with."""
-        self._resting: dict[int, int] = {}
-        """The same of those that it does not want to hear of at the moment: mostly of connections that are kept for the next request."""
+        self._watched: set[int] = set()
+        """Sockets that libcurl wants to hear of."""
+        self._known: set[int] = set()
+        """Those and others that may stand in the epoll: mostly of connections that are kept for the next request."""
         self._poll = select.epoll()
         self._loop.add_reader(self._poll.fileno(), self._on_ready)
 
@@ -88,33 +87,23 @@ class CurlLoop:
         self._loop.remove_reader(self._poll.fileno())
         self._poll.close()
 
-    def note_socket(self) -> None:
-        """A new socket may have the number of one that was closed since, and that the epoll therefore has forgotten: nothing that is known
-        of what stands there is relied on."""
-        self._resting.clear()
-        self._watched.update(dict.fromkeys(self._watched, _UNKNOWN))
-
     def _watch(self, what: int, handle: int, multi: object, data: object) -> None:
         if self._poll.closed:
             return
         if what == pycurl.POLL_REMOVE:
-            if handle in self._watched:
-                self._resting[handle] = self._watched.pop(handle)
+            self._watched.discard(handle)
             return
-        events = _EVENTS[what]
-        before = self._resting.pop(handle, None) or self._watched.get(handle)
-        self._watched[handle] = events
-        if before == events:
-            return
+        self._watched.add(handle)
         try:
-            if before is None:
-                self._poll.register(handle, events)
+            if handle in self._known:
+                self._poll.modify(handle, _EVENTS[what])
             else:
-                self._poll.modify(handle, events)
-        except FileNotFoundError:  # closed and opened again under the same number
-            self._poll.register(handle, events)
+                self._known.add(handle)
+                self._poll.register(handle, _EVENTS[what])
+        except FileNotFoundError:  # closed, so that the epoll has forgotten it, and opened again under the same number
+            self._poll.register(handle, _EVENTS[what])
         except FileExistsError:
-            self._poll.modify(handle, events)
+            self._poll.modify(handle, _EVENTS[what])
 
     def _on_ready(self) -> None:
         act, watched = self._multi.socket_action, self._watched
@@ -122,7 +111,7 @@ class CurlLoop:
             if handle in watched:
                 act(handle, (pycurl.CSELECT_IN if events & _IN else 0) | (pycurl.CSELECT_OUT if events & _OUT else 0))
             else:  # the other side has closed a connection that rested
-                self._resting.pop(handle, None)
+                self._known.discard(handle)
                 with suppress(OSError):
                     self._poll.unregister(handle)
         self._settle_done()

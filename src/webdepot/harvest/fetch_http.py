@@ -169,7 +169,7 @@ class CurlFetcher:
             headers = [*headers, _header("Cookie", cookies[0])]
         method = "POST" if form else "GET"
         request = b"\r\n".join((f"{method} {target} HTTP/1.1\r\nHost: {authority}".encode("ascii", "replace"), *shown, b"", b""))
-        transfer = self._idle.pop() if self._idle else _Transfer(self._limits, self._ca_file, self._spool_folder, self._loop.note_socket)
+        transfer = self._idle.pop() if self._idle else _Transfer(self._limits, self._ca_file, self._spool_folder)
         transfer.prepare(f"{scheme}://{authority}/", target, headers, _route_options(route, host, port))
         transfer.may_connect = _anywhere if route.connect_to else self._router.allows
         transfer.follow(access, form)
@@ -196,9 +196,8 @@ class CurlFetcher:
 class _Transfer:
     """One libcurl handle and what came over it; used again for the next request."""
 
-    def __init__(self, limits: FetchLimits, ca_file: str | None, spool_folder: Path | None, on_socket: Callable[[], None]) -> None:
+    def __init__(self, limits: FetchLimits, ca_file: str | None, spool_folder: Path | None) -> None:
         self._limits = limits
-        self._tell_of_socket = on_socket
         self._spool_folder = spool_folder
         self._head: list[bytes] = []
         """Lines as they come. libcurl itself ends a transfer with more than 300 KB of them."""
@@ -306,7 +305,6 @@ class _Transfer:
         if not self.may_connect(place[0]):
             self._refused_address = place[0]
             return cast(int, pycurl.SOCKET_BAD)
-        self._tell_of_socket()
         opened = socket.socket(family, kind, protocol)
         self._opened.append(opened)
         return opened

@@ -48,6 +48,7 @@ _KINDS = (
     RecordKind.UNKNOWN,
 )
 _KIND_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
+_RESPONSE_NUMBER = _KIND_NUMBERS[RecordKind.RESPONSE]
 _ALGORITHMS = {16: "md5", 20: "sha1", 32: "sha256", 64: "sha512"}
 
 
@@ -96,7 +97,7 @@ def row_of(capture: Capture, container: int, collection: int, keys: _Numbers, mi
         place.length,
         collection,
         # Nearly all are responses, and an enum is slow to look up.
-        0 if capture.kind is RecordKind.RESPONSE else _KIND_NUMBERS[capture.kind],
+        _RESPONSE_NUMBER if capture.kind is RecordKind.RESPONSE else _KIND_NUMBERS[capture.kind],
         capture.status,
         mimes[capture.mime],
         # Bytes where we know the algorithm (their length tells which), the text itself where we do not.
