@@ -63,7 +63,7 @@ LONG = {
     ),
     "appended.jpg": (image("JPEG", size=(400, 400)) + b"appended" * 4000, "fmt/43"),
     "letter.eml": (b"\r\n".join([*HEADERS, PROSE]), "fmt/950"),
-    "scene.gltf": (b'{"nodes": [' + b"1, " * 20_000 + b'1], "asset": {"version": "2.0"}}', "fmt/1315"),
+    "scene.gltf": (b'{"nodes": [%b1], "asset": {"version": "2.0"}, "meshes": [%b1]}' % (b"1, " * 20_000, b"1, " * 20_000), "fmt/1315"),
 }
 
 
