@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Dialect, Engine, MetaData, String, Text, Type
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
+from webdepot import wal
 from webdepot.errors import Conflict, NoSpace, WebdepotError
 from webdepot.reasons import from_kept, to_kept
 from webdepot.times import from_iso
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _MOST_REMEMBERED = 10_000
+_PATIENCE_S = 30
 Value = TypeVar("Value")
 
 metadata = MetaData(
@@ -231,8 +233,8 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
     # Python's own transaction handling commits behind our back before some statements; SQLAlchemy's recipe turns it off.
     connection.isolation_level = None
     cursor = connection.cursor()
-    cursor.execute("PRAGMA busy_timeout = 30000")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute(f"PRAGMA busy_timeout = {_PATIENCE_S * 1000}")
+    wal.turn_on(cursor, patience_s=_PATIENCE_S)
     # FULL, not NORMAL: in WAL mode NORMAL may lose the last commits in a power cut.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")

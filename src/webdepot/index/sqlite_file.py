@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from webdepot import wal
 from webdepot.errors import Conflict, CorruptData, NoSpace
 
+PATIENCE_S = 60
+"""So long one waits for others who write."""
 WRITING_CACHE_KB = 16_384
 READING_CACHE_KB = 1024
 """Each thread of a server has a connection: what one keeps is kept as often as there are threads. The system's page cache is behind it."""
@@ -93,10 +96,10 @@ class SqliteFile:
         connection: sqlite3.Connection | None = getattr(self._threads, "connection", None)
         if connection is None:
             # Closed by `close` from whatever thread; used by its own thread alone.
-            connection = sqlite3.connect(self._path, timeout=60, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(self._path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
             with self._lock:
                 self._open.append(connection)
-            connection.execute("PRAGMA journal_mode = WAL")
+            wal.turn_on(connection, patience_s=PATIENCE_S)
             # A power cut may lose the last containers, which `index update` then adds again; it never damages the file.
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA cache_size = -{READING_CACHE_KB}")

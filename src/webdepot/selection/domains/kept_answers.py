@@ -11,8 +11,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from webdepot import wal
 from webdepot.times import Clock
 
+_PATIENCE_S = 30.0
 _BATCH = 200
 _MOST_IN_MEMORY = 50_000
 
@@ -26,8 +28,8 @@ class KeptAnswers:
         self._unwritten: dict[tuple[str, str], tuple[str, str]] = {}
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(path or ":memory:", isolation_level=None, timeout=30.0)
-        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection = sqlite3.connect(path or ":memory:", isolation_level=None, timeout=_PATIENCE_S)
+        wal.turn_on(self._connection, patience_s=_PATIENCE_S)
         self._connection.execute("PRAGMA synchronous = OFF")
         self._connection.execute(
             "CREATE TABLE IF NOT EXISTS answers (kind TEXT, key TEXT, until TEXT NOT NULL, value TEXT NOT NULL, PRIMARY "
