@@ -57,8 +57,8 @@ MOST_UNCOMMITTED = 50_000
 MOST_TOGETHER = 16
 """Answers that are settled at once; servers that wait for their next request should not wait for more."""
 RATE_WINDOW_S = 5.0
-PEERS_S = 0.02
-"""So often a crawl looks what other processes have found for it."""
+PEERS_S, PEERS_IDLE_S = 0.05, 0.01
+"""So often a crawl looks what other processes have found for it, while it has other things to do and while it has not."""
 
 
 async def run(
@@ -172,7 +172,7 @@ class _Crawl:
             due_s = self.frontier.next_due_s()
             if not self.active and (due_s is None or due_s == math.inf) and not self.paused and self._is_over():
                 return End.FINISHED
-            if now_s >= checkpoint_s or self.steps.uncommitted > MOST_UNCOMMITTED:
+            if now_s >= checkpoint_s or self.steps.intake.uncommitted > MOST_UNCOMMITTED:
                 self._checkpoint()
                 checkpoint_s = time.monotonic() + self.steps.settings.checkpoint_s
             if now_s >= progress_s:
@@ -182,7 +182,7 @@ class _Crawl:
             until_s = min(checkpoint_s, progress_s)
             if self.peers is not None and now_s >= peers_s:
                 self.steps.hear_peers()
-                peers_s = now_s + PEERS_S
+                peers_s = now_s + (PEERS_S if self.active else PEERS_IDLE_S)
             if self.peers is not None:
                 until_s = min(until_s, peers_s)
             if due_s is not None and len(self.active) < self._places():
@@ -204,7 +204,7 @@ class _Crawl:
         if due_s is not None and due_s != math.inf:
             return False
         self._checkpoint()
-        self.peers.say(idle=True)
+        self.peers.say_idle()
         return self.peers.is_over()
 
     async def _wait(self, until_s: float) -> None:
@@ -264,7 +264,7 @@ class _Crawl:
             self.is_settling = True
             self.loop.call_soon(self._settle)
         now_s = time.monotonic()
-        if self._end(now_s) is None and self.steps.uncommitted <= MOST_UNCOMMITTED:
+        if self._end(now_s) is None and self.steps.intake.uncommitted <= MOST_UNCOMMITTED:
             self._fill(now_s)
             due_s = self.frontier.next_due_s()
             if (self.active or self.is_settling) and (due_s is None or due_s >= self.asleep_until_s or len(self.active) >= self._places()):
@@ -307,7 +307,7 @@ class _Crawl:
             case Verb.ABORT:
                 self.told_to_end = End.ABORTED
             case Verb.ADD:
-                self.steps.add(Candidate(url=Url(url)) for url in order.urls if self._is_mine(url))
+                self.steps.intake.add(Candidate(url=Url(url)) for url in order.urls if self._is_mine(url))
             case Verb.REMOVE:
                 patterns = [re.compile(pattern) for pattern in order.urls]
                 self.frontier.remove(lambda url: any(pattern.search(url) for pattern in patterns))
@@ -315,12 +315,12 @@ class _Crawl:
     # --- words and numbers -----------------------------------------------------------------------------------------------
 
     def _checkpoint(self) -> None:
-        if not self.steps.is_dirty and not self.steps.uncommitted:
+        if not self.steps.is_dirty and not self.steps.intake.uncommitted:
             return
         self.frontier.remember("orders", str(self.obeyed).encode())
         marks = self.steps.save(self._elapsed_s())
         self.frontier.commit(marks)
-        self.steps.uncommitted, self.steps.is_dirty = 0, False
+        self.steps.intake.uncommitted, self.steps.is_dirty = 0, False
         self._look_for_room()
 
     def _look_for_room(self) -> None:

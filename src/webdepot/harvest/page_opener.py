@@ -212,7 +212,7 @@ class PageOpener:
 
     def _candidate(self, page: _Page, url: Url, redirected_from: str) -> Candidate:
         before = page.ways.get(find_canonical(redirected_from) or "") if redirected_from else None
-        made = self._steps.candidate(before or page.visit.candidate, url, Hop.REDIRECT if before else Hop.EMBED)
+        made = self._steps.intake.candidate(before or page.visit.candidate, url, Hop.REDIRECT if before else Hop.EMBED)
         page.ways[url] = made
         return made
 
@@ -266,7 +266,7 @@ class PageOpener:
         )
         steps.frontier.remember(f"part:{candidate.url}", b"1")
         if steps.peers is not None and not steps.peers.is_mine(candidate.url):
-            steps.lately_added.add(candidate.url)  # or the process that has its host would ask for it again
+            steps.intake.lately_added.add(candidate.url)  # or the process that has its host would ask for it again
         self._hold(candidate.url, reply)
         return reply
 

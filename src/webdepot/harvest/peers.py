@@ -6,10 +6,13 @@
 
 A host belongs to one process for ever, so a server's pauses, robots.txt and queue have one owner: the hosts of the seeds are dealt out in
 turn, so that each process has as much to do as may be known beforehand; any other host goes by the hash of its name.
+
+A link to a seed's host is handed over as it was found: its owner mostly has the address already, and otherwise judges it, knowing best what
+came from that host. Any other link is judged where it was found, so that nothing is handed over that merely leads elsewhere.
 Exactly once, whatever dies when:
 
 1. A writes what it hands over durably before it commits the frontier in which the page that led there is done. If A dies in
-   between, it finds and writes it again: B, which sees every address once, passes over it.
+   between, it finds and writes it again: B, which sees every address once, passes over it. So A need not remember for ever.
 2. B keeps, in its frontier and so in the same commit as the addresses themselves, how far it has read.
 3. A process with nothing to do says so, with how much it has written and read. When all say so, and all that was written was read,
    the harvest is over; an old word cannot deceive, because whoever reads anew has a higher number.
@@ -25,11 +28,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from webdepot.container.writer import fsync_folder
-from webdepot.model import Candidate
+from webdepot.model import Candidate, Hop
 from webdepot.ports import Frontier
 from webdepot.url import Url, host_of
 
 MOST_REMEMBERED = 100_000
+"""Hosts whose owners are known without asking."""
 _OWNERS = "owners.json"
 
 
@@ -73,6 +77,10 @@ class Owners:
             by_hash = int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") % self._count
             owner = self._lately[host] = self._dealt.get(name, by_hash)
         return owner
+
+    def is_dealt(self, url: str) -> bool:
+        """Whether it is of a host that somebody has shared out."""
+        return _name(host_of(url)) in self._dealt
 
 
 def deal_out(folder: Path, seeds: Iterable[str], count: int) -> None:
@@ -120,7 +128,7 @@ class Peers:
         self._to = {other: (folder / f"{number}-to-{other}.jsonl").open("ab") for other in self._others}
         self._from = {other: folder / f"{other}-to-{number}.jsonl" for other in self._others}
         self._read = {int(other): at for other, at in json.loads(frontier.recall("peers") or b"{}").items()}
-        self._lately: set[str] = set()
+        self._is_said_idle = False
         for other in self._others:
             _mend(folder / f"{number}-to-{other}.jsonl")
 
@@ -128,15 +136,29 @@ class Peers:
         return self._owners.of(url) == self._number
 
     def keep_mine(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
-        """Those of our hosts; the others are handed over, each once."""
+        """Those of our hosts; the others are handed over."""
         for candidate in candidates:
             owner = self._owners.of(candidate.url)
             if owner == self._number:
                 yield candidate
-            elif self._is_new(candidate.url):
-                # By hand, since json.dumps takes five times as long, for every second page.
-                words = f"{_quoted(candidate.url)}, {_quoted(candidate.via or '')}, {_quoted(candidate.path)}"
-                self._to[owner].write(f"[{words}, {candidate.outside}]\n".encode())
+            else:
+                self._hand_over(owner, candidate.url, candidate.via or "", candidate.path, candidate.outside)
+
+    def keep_unjudged(self, links: Iterable[tuple[Url, Hop]], source: Candidate) -> tuple[list[tuple[Url, Hop]], list[Url]]:
+        """Of the links of a page those that are to be judged here, and the others: they are handed over."""
+        kept, others = [], []
+        for url, hop in links:
+            owner = self._owners.of(url)
+            if owner == self._number or not self._owners.is_dealt(url):
+                kept.append((url, hop))
+            else:
+                self._hand_over(owner, url, source.url, source.path + hop, 0)
+                others.append(url)
+        return kept, others
+
+    def _hand_over(self, owner: int, url: str, via: str, path: str, outside: int) -> None:
+        # By hand, since json.dumps takes five times as long, for every second page.
+        self._to[owner].write(f"[{_quoted(url)}, {_quoted(via)}, {_quoted(path)}, {outside}]\n".encode())
 
     def announce_move(self, target: str, seed: str) -> None:
         """A seed has moved, and the scope with it: everybody must know."""
@@ -164,9 +186,16 @@ class Peers:
             file.flush()
             os.fsync(file.fileno())
 
-    def say(self, *, idle: bool) -> None:
+    def say_idle(self) -> None:
         written = sum(os.fstat(file.fileno()).st_size for file in self._to.values())
-        self._line.say(Word(idle=idle, written_bytes=written, read_bytes=sum(self._read.values())))
+        self._line.say(Word(idle=True, written_bytes=written, read_bytes=sum(self._read.values())))
+        self._is_said_idle = True
+
+    def say_busy(self) -> None:
+        """Before anything comes of what was read: the word before does not hold any more."""
+        if self._is_said_idle:
+            self._line.say(Word(idle=False, written_bytes=0, read_bytes=0))
+            self._is_said_idle = False
 
     def is_over(self) -> bool:
         return self._line.is_over()
@@ -188,18 +217,6 @@ class Peers:
         new = new[: new.rfind(b"\n") + 1]
         self._read[other] = at + len(new)
         yield from json.loads(b"[%s]" % b",".join(new.splitlines()))
-
-    def _is_new(self, url: str) -> bool:
-        if url in self._lately:
-            return False
-        if len(self._lately) > MOST_REMEMBERED:
-            self._lately.clear()
-        self._lately.add(url)
-        note = f"handed:{blake2b(url.encode(), digest_size=12).hexdigest()}"
-        if self._frontier.recall(note) is not None:
-            return False
-        self._frontier.remember(note, b"")
-        return True
 
 
 def _mend(path: Path) -> None:

@@ -4,7 +4,7 @@
 2. robots.txt forbids it: logged, done.
 3. It is fetched. A passing failure (no connection, time-out, 429, 5xx) sends it back with a growing distance, at most so many times.
    A page that is to be opened in the browser is opened (`page_opener`).
-4. The answer is kept (`keeper.keep`), then read for links; each link passes the scope rules and goes to the frontier.
+4. The answer is kept (`keeper.keep`), then read for links; each link passes the scope rules and goes to the frontier (`intake`).
 5. What was found is noted (`keeper.annotate`), the line is logged, the host rests.
 
 Steps 4 and 5 are done for all answers that have arrived meanwhile (`settle`), one step after the other: the processor runs the same
@@ -15,14 +15,15 @@ code over many pages, which takes two thirds of the time that page after page wo
 import json
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from webdepot.container.http import HttpHead, parse_head
-from webdepot.harvest import host_rules, links, politeness, robots, scope
+from webdepot.harvest import host_rules, links, politeness, robots
 from webdepot.harvest.browser import Browser
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.host_book import HostBook
+from webdepot.harvest.intake import Intake
 from webdepot.harvest.judge import Judge
 from webdepot.harvest.kept import Arrived, Keeper, Kept, Totals
 from webdepot.harvest.links import Extracted
@@ -35,12 +36,11 @@ from webdepot.harvest.robots_desk import RobotsAnswer, RobotsDesk
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.harvest.servers import SharedServers
 from webdepot.harvest.turns import Turns
-from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
+from webdepot.model import Candidate, Failure, Hop, Visit
 from webdepot.ports import Fetcher, Frontier
 from webdepot.times import Clock
 from webdepot.url import Url, find_canonical, host_of
 
-MOST_REMEMBERED = 50_000
 MISSING = "soft404"
 """The annotation in the log."""
 
@@ -48,14 +48,13 @@ _PASSING = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT, Failure.DIS
 _NEVER_ASKED = frozenset({Failure.DNS, Failure.CONNECT})
 """Failures of which the server knows nothing: such an address is not given up."""
 _NOT_THERE = frozenset({404, 410})
-_LINK = Hop.LINK
 _IGNORE = RobotsPolicy.IGNORE
 _OF_HOST = frozenset({Failure.DNS, Failure.CONNECT, Failure.TIMEOUT})
 """Failures that speak for the whole host."""
 
 
 class Steps:
-    """What all candidates of a crawl go through. One event loop; `uncommitted` and `is_dirty` are the crawl's to reset."""
+    """What all candidates of a crawl go through. One event loop; `is_dirty` is the crawl's to reset."""
 
     def __init__(
         self,
@@ -80,56 +79,30 @@ class Steps:
         self.seeds = SeedBook(settings.seeds, frontier.recall("seeds"))
         self.hosts = HostBook(frontier)
         self.judge = Judge(settings, self.hosts, lambda: (self.totals.fetched, self.totals.bytes), frontier.recall("judge"))
+        self.intake = Intake(settings, frontier=frontier, judge=self.judge, seeds=self.seeds, log=log, clock=clock, peers=peers)
         self.turns = Turns(fetcher, settings.manners, shared=shared, bytes_per_s=settings.bytes_per_s)
         self.robots = RobotsDesk(self.turns, frontier, clock, robots.product_token(settings.user_agent))
         self.missing = MissingPages(self.turns, frontier)
         self.nameless_since_s: dict[str, float] = {}
-        self.uncommitted = 0
-        """Addresses added since the last checkpoint."""
         self.is_dirty = True
         """Something was decided since the last checkpoint."""
         self.host = ""
         """Of the newest answer."""
         self.arrived: list[Arrived] = []
-        self.lately_added: set[Url] = set()
-        """Addresses the frontier has already: most links of a page were on the last one, too."""
-        self.lately_refused: set[Url] = set()
-        self.lately_outside: set[Url] = set()
-        """Links that belong to no seed, whoever has them."""
         self.is_paused = False
         """Nothing is to be asked now; the crawl itself hands out nothing."""
         self.opener = PageOpener(self, browser) if browser is not None else None
-        self.build_rules()
 
     def follow(self, settings: CrawlSettings) -> None:
         """Go by these settings from now on."""
         self.settings = settings
         self.turns.manners, self.turns.bytes_per_s = settings.manners, settings.bytes_per_s
-        self.lately_added.clear()
-        self.lately_refused.clear()
-        self.build_rules()
-
-    def build_rules(self) -> None:
-        """After settings or seeds have changed."""
-        self.judge.follow(self.settings, self.seeds.addresses)
-        self.lately_outside.clear()
-
-    def add(self, candidates: Iterable[Candidate]) -> None:
-        self.uncommitted += self.frontier.add(candidates)
+        self.intake.follow(settings)
 
     def hear_peers(self) -> None:
-        """Take in what other processes found on our hosts, but for what pages here led to as well."""
-        if self.peers is None:
-            return
-        candidates, moves = self.peers.take()
-        for target, seed in moves:
-            self.seeds.adopt_move(target, seed)
-        if moves:
-            self.build_rules()
-        if candidates or moves:
+        """Take in what other processes found on our hosts."""
+        if self.intake.hear_peers():
             self.is_dirty = True
-            self.add(candidate for candidate in candidates if candidate.url not in self.lately_added)
-            self.peers.say(idle=False)
 
     def save(self, elapsed_s: float) -> Mapping[str, int]:
         """Put everything known with the frontier and make containers and log durable: what a checkpoint then commits."""
@@ -264,7 +237,7 @@ class Steps:
             found = [answer.found or self._links_of(answer) for answer in wanted]
             found = [_of_missing(links) if self.missing.is_one(answer.visit) else links for answer, links in zip(wanted, found)]
             for answer, extracted in zip(wanted, found):
-                self._take_in(answer.visit.candidate, extracted)
+                self.intake.take_in(answer.visit.candidate, extracted)
             for answer, extracted in zip(wanted, found):
                 if answer.attached:
                     self.keeper.attach(answer.visit, answer.attached)
@@ -352,63 +325,6 @@ class Steps:
         self.hosts.to_change(host_of(candidate.url)).refused += 1
         self.log.write(of_refusal(candidate, failure, rule=rule, reason=reason, at=self.clock()))
 
-    # --- links -----------------------------------------------------------------------------------------------------------
-
-    def _take_in(self, source: Candidate, found: Extracted) -> None:
-        """Put what belongs into the frontier."""
-        lately_added, lately_outside = self.lately_added, self.lately_outside
-        # Most links of a page are known: nothing is made of them.
-        unknown = [(url, hop) for url, hop in found.links if url not in lately_added and (hop is not _LINK or url not in lately_outside)]
-        if unknown:
-            self._take_in_unknown(source, found, unknown)
-
-    def _take_in_unknown(self, source: Candidate, found: Extracted, unknown: Sequence[tuple[Url, Hop]]) -> None:
-        accepted = []
-        page_says_no = "nofollow" in found.directives
-        lately_added, lately_refused, lately_outside = self.lately_added, self.lately_refused, self.lately_outside
-        # A host is decided once (`host_rules`), so what is outside stays there.
-        stays_outside = not self.settings.scope_limits.hops_outside and source.path != ""
-        for url, hop in unknown:
-            outlink = self.candidate(source, url, hop)
-            verdict = self.judge.of_link(outlink, page_says_no=page_says_no, link_says_no=url in found.nofollow)
-            if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
-                self.build_rules()
-                if self.peers is not None and outlink.via is not None:
-                    self.peers.announce_move(url, outlink.via)
-                verdict = self.judge.of_link(outlink)
-            if verdict:
-                accepted.append(outlink)
-                self.judge.remember(outlink, verdict)
-            elif url not in lately_refused:
-                self._turn_away(outlink, verdict)
-            if stays_outside and hop is _LINK and not verdict and self.judge.is_outside(outlink, verdict):
-                lately_outside.add(url)
-        if len(lately_added) + len(lately_outside) > MOST_REMEMBERED:
-            lately_added.clear()
-            lately_outside.clear()
-        lately_added.update([outlink.url for outlink in accepted])
-        self.add(accepted if self.peers is None else self.peers.keep_mine(accepted))
-
-    def _turn_away(self, outlink: Candidate, verdict: Verdict) -> None:
-        """Count and log, once, what a rule keeps out. Links that merely lead elsewhere are not logged: there is no end of them."""
-        if len(self.lately_refused) > MOST_REMEMBERED:
-            self.lately_refused.clear()
-        self.lately_refused.add(outlink.url)
-        if not self.frontier.refuse(outlink):
-            return
-        self.judge.refused(verdict)
-        if verdict.rule != scope.OUTSIDE or outlink.path[-1] == Hop.EMBED or self.settings.log_outside:
-            self.log.write(of_refusal(outlink, Failure.SCOPE, rule=verdict.rule, reason=verdict.reason, at=self.clock()))
-
-    def candidate(self, source: Candidate, url: Url, hop: Hop) -> Candidate:
-        """What a link of a page leads to."""
-        outlink = Candidate(url=url, via=source.url, path=source.path + hop)
-        if not self.settings.scope_limits.hops_outside or self.judge.inside(outlink):
-            return outlink
-        # A page that was queued as outside may have turned out to belong (`host_rules`).
-        before = 0 if self.settings.host_rules is not None and self.judge.inside(source) else source.outside
-        return replace(outlink, outside=before + (hop is Hop.LINK or before == 0))
-
     # --- robots.txt ------------------------------------------------------------------------------------------------------
 
     async def _ask_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> None:
@@ -472,8 +388,8 @@ class Steps:
         if self.settings.find_sitemaps and not lines:
             lines = [f"{origin}/sitemap.xml"]
         urls = (find_canonical(line, base=home.url) for line in lines[: self.settings.links.links])
-        found = [self.candidate(home, url, Hop.MANIFEST) for url in urls if url is not None]
-        self.add(outlink for outlink in found if self.judge.of_link(outlink))
+        found = [self.intake.candidate(home, url, Hop.MANIFEST) for url in urls if url is not None]
+        self.intake.add(outlink for outlink in found if self.judge.of_link(outlink))
 
 
 def _of_missing(found: Extracted) -> Extracted:
