@@ -36,17 +36,47 @@ def test_one_that_does_not_end_costs_only_itself():
     assert found[3].findings == []
 
 
-def test_one_of_several_looked_at_together_is_found_out():
-    numbers = range(10)
-    questions = [{"number": number, "endless": number in (4, 8)} for number in numbers]
+def slow_guard():
     environment = {"PYTHONPATH": os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))}
-    with Batch([b"x"]) as batch, Guard("slow_child", limits=Limits(time_s=0.2), environment=environment, several=True) as guard:
+    return Guard("slow_child", limits=Limits(time_s=0.2), environment=environment, several=True)
+
+
+def numbered(*numbers, endless=()):
+    return [{"number": number, "endless": number in endless} for number in numbers]
+
+
+def told(found):
+    return [each.code if isinstance(each, Finding) else each["number"] for each in found]
+
+
+def test_one_of_several_looked_at_together_is_found_out():
+    questions = numbered(*range(10), endless=(4, 8))
+    with Batch([b"x"]) as batch, slow_guard() as guard:
         found = guard.ask_many(questions, batch.descriptor)
         again = guard.ask_many(questions[:4], batch.descriptor)
-    assert [each.code if isinstance(each, Finding) else each["number"] for each in found] == [
-        *(0, 1, 2, 3, "formats.gave-up-time", 5, 6, 7, "formats.gave-up-time", 9)
-    ]
+    assert told(found) == [0, 1, 2, 3, "formats.gave-up-time", 5, 6, 7, "formats.gave-up-time", 9]
     assert all(each["several"] for each in again)
+
+
+def test_the_next_questions_wait_with_the_child_and_outlive_it():
+    with Batch([b"x"]) as batch, slow_guard() as guard:
+        sound = [guard.begin(numbered(first, first + 1), batch.descriptor) for first in (0, 2)]
+        assert [told(guard.end(asked)) for asked in sound] == [[0, 1], [2, 3]]
+        first_child = guard.pid
+        bad = guard.begin(numbered(4, 5, endless=(5,)), batch.descriptor)
+        behind = [guard.begin(numbered(first, first + 1), batch.descriptor) for first in (6, 8)]
+        assert told(guard.end(bad)) == [4, "formats.gave-up-time"]
+        found = [guard.end(asked) for asked in behind]
+        assert [told(answers) for answers in found] == [[6, 7], [8, 9]] and guard.pid != first_child
+        assert all(answer["several"] for answers in found for answer in answers)  # nobody suspects them
+
+
+def test_questions_sent_to_a_dead_child_are_answered_by_the_next():
+    with Batch([b"x"]) as batch, slow_guard() as guard:
+        guard.ask_many(numbered(0), batch.descriptor)
+        os.kill(guard.pid, signal.SIGKILL)
+        asked = [guard.begin(numbered(first, first + 1), batch.descriptor) for first in (1, 3)]
+        assert [told(guard.end(each)) for each in asked] == [[1, 2], [3, 4]]
 
 
 def test_many_answers_are_as_one_by_one(examiner):

@@ -3,6 +3,7 @@
 import gzip
 import json
 import pickle
+import threading
 import zlib
 from datetime import UTC, datetime
 
@@ -74,6 +75,32 @@ def test_more_payloads_than_stay_in_memory(surveyed, monkeypatch):
     assert [row["uris"] for row in few.values()] == [3, 2, 2, 1, 1, 1, 1]
     assert few == rows
     assert (again.counts.files, again.counts.distinct, again.counts.recognised) == (11, 7, 11)
+
+
+def test_two_guards_find_what_one_finds_in_the_same_order(surveyed, monkeypatch):
+    many = [response(f"{A}{number}.html", HTML + b"<p>%d" % number, "text/html") for number in range(60)]
+    _, rows = surveyed(*many)
+    monkeypatch.setattr(survey, "SMALL_BYTES", 0)
+    monkeypatch.setattr(survey, "BUNDLE_FILES", 5)
+    result, again = surveyed(*many, workers=2)
+    assert again == rows and list(again) == [f"{A}{number}.html" for number in range(60)]
+    assert result.counts.recognised == 60
+
+
+def test_when_reading_fails_nothing_goes_on(surveyed, monkeypatch, tmp_path):
+    def broken(stream, name, on_finding):
+        for number, each in enumerate(iter_records(stream, name, on_finding=on_finding)):
+            if number == 50:
+                raise OSError(5, "the disk is gone")
+            yield each
+
+    iter_records = survey.iter_records
+    monkeypatch.setattr(survey, "iter_records", broken)
+    monkeypatch.setattr(survey, "SMALL_BYTES", 0)
+    with pytest.raises(OSError, match="the disk is gone"):
+        surveyed(*(response(f"{A}{number}.html", HTML + b"<p>%d" % number, "text/html") for number in range(60)), workers=2)
+    assert [each.name for each in tmp_path.iterdir()] == ["x.warc.gz"]
+    assert not [each for each in threading.enumerate() if each.name == "survey"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import Any
 
 from webdepot.formats import guard, media, validate
 from webdepot.formats.batch import Batch, Piece
-from webdepot.formats.guard import Guard, Limits, Message
+from webdepot.formats.guard import Asked, Guard, Limits, Message
 from webdepot.formats.identify import MOST_TOGETHER, RESOLVER_VERSION, Question, SiegfriedIdentifier, extension_of, quick_look
 from webdepot.formats.texts import finding
 from webdepot.formats.validity import Checked, Property, Validity
@@ -50,6 +50,15 @@ class Exhibit:
     subject: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """Files that the child with the signatures is looking at."""
+
+    exhibits: Sequence[Exhibit]
+    batch: Batch
+    asked: Asked
+
+
 class Examiner:
     """A guarded `FormatIdentifier` and checker. One thread at a time; close it, or use it in a `with`."""
 
@@ -71,9 +80,28 @@ class Examiner:
 
     def examine_many(self, exhibits: Sequence[Exhibit], *, checked: bool = True) -> list[Examined]:
         """Each of them, in order. All are held in memory at once, unless it is a single one on disk."""
-        with Batch([each.payload for each in exhibits]) as batch:
-            identified = self._identified(exhibits, batch)
-            done = self._checked([format for format, _ in identified], batch) if checked else [_NOT_CHECKED] * len(exhibits)
+        return self.end(self.begin(exhibits), checked=checked)
+
+    def begin(self, exhibits: Sequence[Exhibit]) -> Begun:
+        """Show files to the child with the signatures. Whoever does so must `end` it, in the same order; the next ones may be shown before
+        that, so that the child does not wait for them."""
+        batch = Batch([each.payload for each in exhibits])
+        try:
+            questions = [
+                {"place": place, "extension": extension_of(each.name), "mime": media.essence(each.mime)}
+                for each, place in zip(exhibits, batch.places, strict=True)
+            ]
+            return Begun(exhibits=exhibits, batch=batch, asked=self._identifying.begin(questions, batch.descriptor))
+        except BaseException:
+            batch.close()
+            raise
+
+    def end(self, begun: Begun, *, checked: bool = True) -> list[Examined]:
+        """What the files are, and how sound."""
+        with begun.batch as batch:
+            answers = self._identifying.end(begun.asked)
+            identified = [_identity(each, answer) for each, answer in zip(begun.exhibits, answers, strict=True)]
+            done = self._checked([format for format, _ in identified], batch) if checked else [_NOT_CHECKED] * len(identified)
         return [
             Examined(
                 format=format,
@@ -81,7 +109,7 @@ class Examiner:
                 findings=[replace(found, subject=exhibit.subject) for found in (*findings, *one.findings)],
                 properties=one.properties,
             )
-            for exhibit, (format, findings), one in zip(exhibits, identified, done, strict=True)
+            for exhibit, (format, findings), one in zip(begun.exhibits, identified, done, strict=True)
         ]
 
     def check(self, payload: bytes | Path, format: Format, *, subject: str = "") -> Checked:
@@ -106,14 +134,6 @@ class Examiner:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-
-    def _identified(self, exhibits: Sequence[Exhibit], batch: Batch) -> list[tuple[Format, list[Finding]]]:
-        questions = [
-            {"place": place, "extension": extension_of(each.name), "mime": media.essence(each.mime)}
-            for each, place in zip(exhibits, batch.places, strict=True)
-        ]
-        answers = self._identifying.ask_many(questions, batch.descriptor)
-        return [_identity(each, answer) for each, answer in zip(exhibits, answers, strict=True)]
 
     def _checked(self, formats: Sequence[Format], batch: Batch) -> list[Checked]:
         asked = [number for number, format in enumerate(formats) if validate.has_check(format)]

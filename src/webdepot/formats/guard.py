@@ -9,6 +9,9 @@ the others.
     child -> parent   JSON lists with the answers, in order, until there is one for each
     shared page       how many of the questions the child has finished
 
+The next questions may be sent before the answers to the last ones are fetched (`begin`, `end`), so that the child does not wait for them.
+Should it die meanwhile, they are sent again to the new one.
+
 Limits are watched from outside, since a library in a loop hears nobody: the parent looks at the child's processor time, its elapsed time
 and its memory, and kills it. Processor time is what a loop burns; counting it instead of the clock lets a good file have its time on a
 busy machine. The child bounds its own address space too (RLIMIT_AS), which turns most hunger for memory into a plain `MemoryError`, and
@@ -29,6 +32,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -69,6 +73,18 @@ class Limits:
     memory_bytes: int = MEMORY_BYTES
 
 
+@dataclass(slots=True, kw_only=True)
+class Asked:
+    """Questions about an open descriptor."""
+
+    questions: list[Message]
+    descriptor: int
+    several: bool
+    """Several files may be looked at at a time."""
+    sent_to: int = -1
+    """The child, by how many were gone before it."""
+
+
 class Guard:
     """One child running a module of this room. One thread at a time; close it, or use it in a `with`."""
 
@@ -92,6 +108,8 @@ class Guard:
         self._page: mmap.mmap | None = None
         self._is_ready = False
         self._base_bytes = 0
+        self._gone = 0
+        """Children before this one."""
 
     @property
     def pid(self) -> int:
@@ -127,20 +145,31 @@ class Guard:
 
     def ask_many(self, questions: Sequence[Message], descriptor: int) -> list[Message | Finding]:
         """An answer to each question about the open descriptor; a finding in its place where the child did not come to an end."""
-        answers: list[Message | Finding | None] = [None] * len(questions)
-        waiting = list(range(len(questions)))
-        several = self._several and len(questions) > 1
+        return self.end(self.begin(questions, descriptor))
+
+    def begin(self, questions: Sequence[Message], descriptor: int) -> Asked:
+        """Send the questions. Whoever does so must `end` it, in the order in which they were sent, while the descriptor is open."""
+        asked = Asked(questions=list(questions), descriptor=descriptor, several=self._several and len(questions) > 1)
+        self._send(asked)
+        return asked
+
+    def end(self, asked: Asked) -> list[Message | Finding]:
+        """Fetch the answers."""
+        answers: list[Message | Finding | None] = [None] * len(asked.questions)
+        waiting, sent = list(range(len(asked.questions))), asked
         while waiting:
-            came, failed = self._ask([questions[number] for number in waiting], descriptor, several=several)
+            came, failed = self._fetch(sent)
             for number, answer in zip(waiting, came, strict=False):
                 answers[number] = answer
             left = waiting[len(came) :]
-            if failed is not None and not several:
+            if failed is not None and not sent.several:
                 culprit = waiting[min(max(failed[0], len(came)), len(waiting) - 1)]
                 answers[culprit] = failed[1]
                 left = [number for number in left if number != culprit]
-            several = several and failed is None  # it was one of several: asked about each alone it will show which
             waiting = left
+            # If it was one of several: asked about each alone it will show which.
+            several = sent.several and failed is None
+            sent = Asked(questions=[asked.questions[number] for number in left], descriptor=asked.descriptor, several=several)
         return [answer for answer in answers if answer is not None]
 
     def greeting(self) -> Message:
@@ -154,6 +183,7 @@ class Guard:
         if self._child is not None:
             self._child.kill()
             self._child.wait()
+            self._gone += 1
         if self._page is not None:
             self._page.close()
         if self._scratch is not None:
@@ -166,14 +196,21 @@ class Guard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def _ask(self, questions: list[Message], descriptor: int, *, several: bool) -> tuple[list[Message], tuple[int, Finding] | None]:
-        """The answers that came, and if not all did, which question it ended at and why."""
+    def _send(self, asked: Asked) -> None:
         connection = self._connection()
-        self._note_finished(0)
+        message = json.dumps({"questions": asked.questions, "several": asked.several}).encode()
+        with suppress(OSError):  # it is dead, as will be seen when its answers are fetched
+            socket.send_fds(connection, [message], [asked.descriptor])
+        asked.sent_to = self._gone
+
+    def _fetch(self, asked: Asked) -> tuple[list[Message], tuple[int, Finding] | None]:
+        """The answers that came, and if not all did, which question it ended at and why."""
+        if asked.sent_to != self._gone:
+            self._send(asked)
+        connection = self._connection()
         came: list[Message] = []
         try:
-            socket.send_fds(connection, [json.dumps({"questions": questions, "several": several}).encode()], [descriptor])
-            while len(came) < len(questions):
+            while len(came) < len(asked.questions):
                 self._wait(connection)
                 answers = connection.recv(_MESSAGE_BYTES)
                 if not answers:
@@ -219,10 +256,6 @@ class Guard:
             if _memory_bytes(self.pid) - self._base_bytes > self.limits.memory_bytes:
                 self.close()
                 raise _Over(finished, finding("gave-up-memory"))
-
-    def _note_finished(self, count: int) -> None:
-        if self._page is not None:
-            self._page[:4] = count.to_bytes(4, "little")
 
     def _count_finished(self) -> int:
         return int.from_bytes(self._page[:4], "little") if self._page is not None else 0
@@ -271,6 +304,7 @@ def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message
 def _answer(connection: socket.socket, answers: Iterator[Message], page: mmap.mmap, longest_s: float) -> None:
     """Send the answers, several in one message. The timer is for the case that nobody watches."""
     ready: list[bytes] = []
+    page[:4] = bytes(4)
     size_bytes, sent_s, armed_s = 0, time.monotonic(), _arm(longest_s)
     for finished, answer in enumerate(answers, 1):
         packed = _packed(answer)

@@ -18,19 +18,21 @@ import os
 import sqlite3
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any, cast
 
 from webdepot import digest
+from webdepot.container.members import gzip_member
 from webdepot.container.reader import Record, iter_records
 from webdepot.formats import guard, media
-from webdepot.formats.examine import Examined, Examiner, Exhibit
+from webdepot.formats.examine import Begun, Examined, Examiner, Exhibit
 from webdepot.formats.payload import Payload, SurveyLimits, remove
 from webdepot.formats.texts import finding
 from webdepot.model import Finding, FormatVerdict, RecordKind, Severity
@@ -40,11 +42,14 @@ Already = Callable[[str, str], Row | None]
 """From payload digest and engine to the row of an earlier survey, or None."""
 
 MOST_FINDINGS = 1000
-BUNDLE_FILES = 48
+FIRST_FILES, BUNDLE_FILES = 4, 48
+"""The first bundles are small, since guards wait for them; then they grow."""
 SMALL_BYTES = 4 << 20
 """A container up to this size is looked at by one guard: starting another would take longer than the files."""
 BUNDLE_BYTES = 4 << 20
 """So much goes to a guard at once."""
+MOST_BEGUN = 2
+"""So many bundles a guard has at once: one that it looks at and the next."""
 MOST_AHEAD = 4
 """So many bundles are read before a guard is free for them: some take ten times as long as others."""
 MOST_IN_MEMORY = 4000
@@ -144,7 +149,6 @@ def of_container(
             if record.kind in _WITH_PAYLOAD and not record.url.startswith("dns:"):
                 _take(Payload(record, limits, temporary), record, desk, already)
         desk.finish()
-        shelf.finish()
         shelf.write(rows)
         ended = time.monotonic()
         counts = shelf.counts(dict(observed.codes), ended - started, ended - ready)
@@ -205,9 +209,19 @@ def _keep(key: tuple[Path | None, guard.Limits], examiner: Examiner) -> None:
     _kept[key] = examiner
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Bundle:
+    tasks: list[_Task]
+    found: "Future[list[Examined]]" = field(default_factory=Future)
+
+
+_LATER = _Bundle(tasks=[])
+"""What a thread takes for a bundle while its guard is busy enough, or nobody has given one."""
+
+
 class _Desk:
-    """Guards at work on bundles of payloads: each thread waits for one of them, so that reading goes on meanwhile. Rows are put in the
-    order of reading."""
+    """Guards at work on bundles of payloads, each with a thread that waits for it, so that reading goes on meanwhile. While a guard looks
+    at one bundle, it has the next one already. Rows are put in the order of reading."""
 
     def __init__(
         self,
@@ -230,22 +244,30 @@ class _Desk:
             kept or Examiner(signatures, limits=guarded),
             *(Examiner(signatures, limits=guarded) for _ in range(workers - 1)),
         ]
-        self._free: SimpleQueue[Examiner] = SimpleQueue()
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="survey")
+        self._given: SimpleQueue[_Bundle | None] = SimpleQueue()
+        """For whichever guard comes first; None for each when no more come."""
+        self._threads = [Thread(target=self._look, args=(examiner,), name="survey") for examiner in self._examiners]
         self._bundle: list[_Task] = []
         self._bundle_bytes = 0
-        self._waiting: deque[tuple[list[_Task], Future[list[Examined]]]] = deque()
-        self._most_waiting = 2 * workers + MOST_AHEAD
+        self._bundle_files = FIRST_FILES
+        self._waiting: deque[_Bundle] = deque()
+        self._most_waiting = (MOST_BEGUN + 1) * workers + MOST_AHEAD
 
     def __enter__(self) -> "_Desk":
-        for examiner in self._examiners:
+        for examiner, thread in zip(self._examiners, self._threads, strict=True):
             examiner.start(checked=self._checked)
-            self._free.put(examiner)
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._threads.shutdown(cancel_futures=True)
-        for task in (*self._bundle, *(task for tasks, _ in self._waiting for task in tasks)):
+        with suppress(Empty):  # there are some when reading has failed
+            while True:
+                self._given.get(block=False)
+        for _thread in self._threads:
+            self._given.put(None)
+        for thread in self._threads:
+            thread.join()
+        for task in (*self._bundle, *(task for bundle in self._waiting for task in bundle.tasks)):
             remove(task.files)
         if self._kept_as:
             _keep(self._kept_as, self._examiners.pop(0))
@@ -265,8 +287,9 @@ class _Desk:
             self._hand_over()
         self._bundle.append(task)
         self._bundle_bytes += BUNDLE_BYTES if isinstance(task.content, Path) else len(task.content)
-        if len(self._bundle) >= BUNDLE_FILES or self._bundle_bytes >= BUNDLE_BYTES:
+        if len(self._bundle) >= self._bundle_files or self._bundle_bytes >= BUNDLE_BYTES:
             self._hand_over()
+            self._bundle_files = min(self._bundle_files + FIRST_FILES, BUNDLE_FILES)
 
     def finish(self) -> None:
         self._hand_over()
@@ -276,8 +299,10 @@ class _Desk:
     def _hand_over(self) -> None:
         if not self._bundle:
             return
-        self._waiting.append((self._bundle, self._threads.submit(self._examine, self._bundle)))
+        bundle = _Bundle(tasks=self._bundle)
         self._bundle, self._bundle_bytes = [], 0
+        self._waiting.append(bundle)
+        self._given.put(bundle)
         if len(self._waiting) >= self._most_waiting:
             self._put_next()
 
@@ -287,22 +312,41 @@ class _Desk:
         self.shelf.put(row)
 
     def _put_next(self) -> None:
-        tasks, future = self._waiting[0]
+        bundle = self._waiting[0]
         try:
-            for task, found in zip(tasks, future.result(), strict=True):
+            for task, found in zip(bundle.tasks, bundle.found.result(), strict=True):
                 self.put(self._row(task, found))
         finally:
             self._waiting.popleft()
-            for task in tasks:
+            for task in bundle.tasks:
                 remove(task.files)
 
-    def _examine(self, tasks: list[_Task]) -> list[Examined]:
-        exhibits = [Exhibit(payload=task.content, name=task.url, mime=task.mime, subject=task.url) for task in tasks]
-        examiner = self._free.get()
+    def _look(self, examiner: Examiner) -> None:
+        """A thread's life: show bundles to its examiner and fetch what it found, until no more come."""
+        begun: deque[tuple[Begun, _Bundle]] = deque()
+        while True:
+            try:
+                bundle = self._given.get(block=not begun) if len(begun) < MOST_BEGUN else _LATER
+            except Empty:
+                bundle = _LATER
+            if bundle is None:
+                break
+            if bundle is _LATER:
+                self._fetch(examiner, *begun.popleft())
+                continue
+            exhibits = [Exhibit(payload=task.content, name=task.url, mime=task.mime, subject=task.url) for task in bundle.tasks]
+            try:
+                begun.append((examiner.begin(exhibits), bundle))
+            except Exception as error:  # told by whoever asks for the rows
+                bundle.found.set_exception(error)
+        for each in begun:
+            self._fetch(examiner, *each)
+
+    def _fetch(self, examiner: Examiner, begun: Begun, bundle: _Bundle) -> None:
         try:
-            return examiner.examine_many(exhibits, checked=self._checked)
-        finally:
-            self._free.put(examiner)
+            bundle.found.set_result(examiner.end(begun, checked=self._checked))
+        except Exception as error:  # told by whoever asks for the rows
+            bundle.found.set_exception(error)
 
     def _row(self, task: _Task, found: Examined) -> Row:
         findings = list(found.findings)
@@ -397,10 +441,6 @@ class _Shelf:
         values = (row["size_bytes"], row["verdict"], text, row["digest"])
         self._database.execute("UPDATE rows SET size = ?, verdict = ?, row = ? WHERE digest = ?", values)
 
-    def finish(self) -> None:
-        """All rows are put: they can be written and counted."""
-        self._move_to_database()
-
     def _move_to_database(self) -> None:
         rows = ((key, aside.uris, aside.size_bytes, aside.verdict, aside.row) for key, aside in self._latest.items())
         self._database.executemany("INSERT INTO rows (digest, uris, size, verdict, row) VALUES (?, ?, ?, ?, ?)", rows)
@@ -408,29 +448,39 @@ class _Shelf:
         self._has_older = True
 
     def write(self, path: Path) -> None:
-        """All rows in the order of their first sight; whole or not at all."""
+        """All rows in the order of their first sight, when all are put; whole or not at all."""
         unfinished = path.with_name(f"{path.name}.part")
-        found = self._database.execute("SELECT row, uris FROM rows ORDER BY number")
         with unfinished.open("wb") as file:
-            with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=1, mtime=0) as packed:
-                while some := found.fetchmany(MOST_IN_MEMORY):
-                    packed.write("".join([f'{row[:-1]}, "uris": {uris}}}\n' for row, uris in some]).encode(errors="replace"))
+            for piece in gzip_member(self._iter_lines()):
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
         unfinished.replace(path)
 
+    def _iter_lines(self) -> Iterator[bytes]:
+        found = self._database.execute("SELECT row, uris FROM rows ORDER BY number")
+        while some := found.fetchmany(MOST_IN_MEMORY):
+            yield _lines(some)
+        yield _lines((cast(str, aside.row), aside.uris) for aside in self._latest.values())
+
     def counts(self, findings: Mapping[str, int], duration_s: float, work_s: float) -> SurveyCounts:
-        found = self._database.execute("SELECT verdict, count(*), sum(uris), sum(size * uris) FROM rows GROUP BY verdict").fetchall()
-        by_verdict = {verdict: cast(int, uris) for verdict, _, uris, _ in found}
-        files = sum(by_verdict.values())
+        older = self._database.execute("SELECT verdict, count(*), sum(uris), sum(size * uris) FROM rows GROUP BY verdict").fetchall()
+        latest = [(aside.verdict, 1, aside.uris, cast(int, aside.size_bytes) * aside.uris) for aside in self._latest.values()]
+        by_verdict: Counter[str] = Counter()
+        distinct = size_bytes = 0
+        for verdict, count, uris, taken_bytes in (*older, *latest):
+            by_verdict[verdict] += uris
+            distinct += count
+            size_bytes += taken_bytes
+        files = by_verdict.total()
         return SurveyCounts(
             files=files,
             checked=files,
-            distinct=sum(each[1] for each in found),
-            size_bytes=sum(each[3] for each in found),
-            recognised=by_verdict.get(FormatVerdict.RECOGNISED.value, 0),
-            uncertain=by_verdict.get(FormatVerdict.UNCERTAIN.value, 0),
-            not_recognised=by_verdict.get(FormatVerdict.NOT_RECOGNISED.value, 0),
+            distinct=distinct,
+            size_bytes=size_bytes,
+            recognised=by_verdict[FormatVerdict.RECOGNISED.value],
+            uncertain=by_verdict[FormatVerdict.UNCERTAIN.value],
+            not_recognised=by_verdict[FormatVerdict.NOT_RECOGNISED.value],
             findings=findings,
             duration_s=duration_s,
             work_s=work_s,
@@ -438,3 +488,7 @@ class _Shelf:
 
     def close(self) -> None:
         self._database.close()
+
+
+def _lines(rows: Iterable[tuple[str, int]]) -> bytes:
+    return "".join([f'{row[:-1]}, "uris": {uris}}}\n' for row, uris in rows]).encode(errors="replace")
