@@ -81,6 +81,7 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
             base = find_canonical(read.base, url) or url if read.base else url
             joined.add(read.found, base, read.encoding, parts_only=head.status >= 400)
             directives |= read.directives
+            notes += [f"linksPartFailed:{name}" for name in sorted(read.unread)]
             if read.nofollow and head.status < 400:
                 before = set(joined.links)
                 joined.add(read.nofollow, base, read.encoding)
@@ -320,12 +321,14 @@ class Body:
     encoding: str = "utf-8"
     nofollow: Sequence[Reference] = ()
     directives: frozenset[str] = frozenset()
+    unread: Iterable[str] = ()
+    """Why parts of it could not be read."""
 
 
 def _of_html(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
     text, encoding = decode(data, head.get("content-type") or "")
     page = links_html.references(text, guess=limits.guess, agent=limits.agent)
-    return Body(found=page.found, base=page.base, encoding=encoding, nofollow=page.nofollow, directives=page.directives)
+    return Body(found=page.found, base=page.base, encoding=encoding, nofollow=page.nofollow, directives=page.directives, unread=page.unread)
 
 
 def _of_css(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:

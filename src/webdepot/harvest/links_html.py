@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 
 import turbohtml
 
@@ -47,11 +48,11 @@ _LAZY = _words(
 _LAZY_SETS = ["data-srcset", "data-lazy-srcset", "data-original-set", "data-bgset"]
 _LAZY_LINKS = ["data-href", "data-link", "data-url", "data-permalink"]
 _HANDLERS = ["onclick", "onchange"]
-_WATCHED = frozenset((*_LAZY, *_LAZY_SETS, *_LAZY_LINKS, *_HANDLERS))
-_MORE = (
-    "base[href],meta[content],script,html[manifest],img[lowsrc],img[dynsrc],object,applet,param[value],"
-    "a[href^='javascript:' i],iframe[srcdoc],style,[style]"
-)
+_WATCHED = frozenset((*_LAZY, *_LAZY_SETS, *_LAZY_LINKS, *_HANDLERS, "content", "manifest", "srcdoc", "style", "value"))
+_OF_ELEMENTS = {"content": "meta[content]", "manifest": "html[manifest]", "srcdoc": "iframe[srcdoc]", "value": "param[value]"}
+"""Attributes that are watched in one element only."""
+_MORE = ("base[href]", "script", "object", "applet", "style", "a[href^='javascript:' i]")
+"""Asked for one after the other, a twentieth of the time that one selector for all of them takes: the parser knows its elements by name."""
 _META_PARTS = re.compile(
     r"(?i)(?:og|twitter):(?:image|video|audio|player)(?::(?:url|secure_url|src|stream))?\Z|msapplication-(?:tileimage|config|square\w*logo|wide\w*logo)\Z"
     r"|(?:thumbnail|thumbnailurl|image|contenturl|embedurl)\Z"
@@ -62,6 +63,7 @@ _CONDITION = re.compile(r"<!--\[if[^\]>]{0,200}\]>", re.IGNORECASE)
 _CONDITION_END = "<![endif]-->"
 _REFRESH = re.compile(r"[\s\d.]*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|([^\"'\s].*))", re.IGNORECASE | re.DOTALL)
 _SRCSET = re.compile(r"\s*,*\s*(\S*[^\s,])(?:\s+[^,(]*(?:\([^)]*\)[^,(]*)*)?")
+_ATTRIBUTES = attrgetter("attrs")
 MOST_NESTED = 3
 
 
@@ -75,39 +77,47 @@ class Page:
     """Links that ask not to be followed (`rel=nofollow`)."""
     directives: frozenset[str] = frozenset()
     """Words of meta robots for everybody or for us."""
+    unread: set[str] = field(default_factory=set)
+    """Why parts of it could not be read, by the names of errors: data in a script that is no JSON."""
 
 
 def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = "") -> Page:
     """All references of a page. `guess` also reads strings out of scripts; `agent` is our name in meta elements."""
     document = turbohtml.parse(text, positions=False)
     # Asking for fifty attributes that no element has would cost more than parsing did.
-    attributes: set[str] = set().union(*[element.attrs for element in document.iter_elements()])
+    attributes: set[str] = set().union(*map(_ATTRIBUTES, document.iter_elements()))
     page = Page()
+    links = document.links()
+    hops = [_HOPS.get((element.tag, attribute)) or _hop(element, element.tag, attribute) for element, attribute, _ in links]
+    if "rel" in attributes and document.select_one("[rel~=nofollow i]") is not None:
+        page.nofollow += [(url, Hop.LINK) for (element, _, url), hop in zip(links, hops) if hop is Hop.LINK and _says_nofollow(element)]
+        hops = [None if hop is Hop.LINK and _says_nofollow(element) else hop for (element, _, _), hop in zip(links, hops)]
     found = page.found
-    has_nofollow = "rel" in attributes and document.select_one("[rel~=nofollow i]") is not None
-    for element, attribute, url in document.links():
-        hop = _HOPS.get((element.tag, attribute)) or _hop(element, element.tag, attribute)
-        if hop is not None:
-            if has_nofollow and hop is Hop.LINK and (rel := element.attr("rel")) and "nofollow" in rel.lower().split():
-                page.nofollow.append((url, hop))
+    found += [(url, hop) for (_, _, url), hop in zip(links, hops) if hop is not None]
+    for selector in _selectors(frozenset(attributes & _WATCHED)) if not attributes.isdisjoint(_WATCHED) else _MORE:
+        for element in document.select(selector):
+            if element.tag == "base":
+                page.base = page.base or element.attr("href") or ""
             else:
-                found.append((url, hop))
-    for element in document.select(_selector(frozenset(attributes & _WATCHED)) if not attributes.isdisjoint(_WATCHED) else _MORE):
-        if element.tag == "base":
-            page.base = page.base or element.attr("href") or ""
-        else:
-            found.extend(_more(element, guess=guess, nested=nested))
-            if element.tag == "meta" and (element.attr("name") or "").lower() in ("robots", agent.lower() or "robots"):
-                page.directives |= robots.page_directives(element.attr("content") or "")
+                try:
+                    found.extend(_more(element, guess=guess, nested=nested))
+                except (ValueError, RecursionError) as error:  # the rest of the page is read all the same
+                    page.unread.add(type(error).__name__)
+                if element.tag == "meta" and (element.attr("name") or "").lower() in ("robots", agent.lower() or "robots"):
+                    page.directives |= robots.page_directives(element.attr("content") or "")
     if "[" in text and "<!--[if" in text and nested < MOST_NESTED:
         for inner in _conditional_parts(text):
             found.extend(references(inner, guess=guess, nested=nested + 1).found)
     return page
 
 
+def _says_nofollow(element: turbohtml.Element) -> bool:
+    return "nofollow" in (element.attr("rel") or "").lower().split()
+
+
 @lru_cache(maxsize=1024)
-def _selector(attributes: frozenset[str]) -> str:
-    return ",".join([_MORE, *(f"[{name}]" for name in sorted(attributes))])
+def _selectors(attributes: frozenset[str]) -> tuple[str, ...]:
+    return (*_MORE, ",".join([_OF_ELEMENTS.get(name, f"[{name}]") for name in sorted(attributes)]))
 
 
 def refresh_target(content: str) -> str:
