@@ -49,6 +49,18 @@ def told(found):
     return [each.code if isinstance(each, Finding) else each["number"] for each in found]
 
 
+def test_while_files_are_checked_somebody_looks_after_the_other_child(monkeypatch):
+    looks = []
+    slow = zipped({str(number): bytes(3_000_000) for number in range(80)})
+    with Examiner(limits=Limits(time_s=0.3)) as examiner:
+        examiner.examine(HTML, name="a.html", mime="")
+        monkeypatch.setattr(examiner._identifying, "look", lambda: looks.append(examiner._identifying.pid))
+        begun = [examiner.begin([exhibit(0, slow, "a.zip")]), examiner.begin([exhibit(1, PNG, "a.png")])]
+        found = [examiner.end(each)[0] for each in begun]
+    assert looks and all(looks)
+    assert [each.format.puid for each in found] == ["x-fmt/263", "fmt/11"]
+
+
 def test_one_of_several_looked_at_together_is_found_out():
     questions = numbered(*range(10), endless=(4, 8))
     with Batch([b"x"]) as batch, slow_guard() as guard:
@@ -77,6 +89,21 @@ def test_questions_sent_to_a_dead_child_are_answered_by_the_next():
         os.kill(guard.pid, signal.SIGKILL)
         asked = [guard.begin(numbered(first, first + 1), batch.descriptor) for first in (1, 3)]
         assert [told(guard.end(each)) for each in asked] == [[1, 2], [3, 4]]
+
+
+def test_a_child_that_nobody_waits_for_takes_no_more_memory_than_it_may():
+    with Batch([b"x"]) as batch, slow_guard() as guard:
+        guard.ask_many(numbered(0), batch.descriptor)
+        guard.look()
+        assert guard.pid
+        asked = guard.begin([{**numbered(1)[0], "hungry": 300 << 20}], batch.descriptor)
+        behind = guard.begin(numbered(2), batch.descriptor)
+        deadline = time.monotonic() + 30
+        while guard.pid and time.monotonic() < deadline:
+            guard.look()
+            time.sleep(0.01)
+        assert not guard.pid
+        assert told(guard.end(asked)) == ["formats.gave-up-memory"] and told(guard.end(behind)) == [2]
 
 
 def test_many_answers_are_as_one_by_one(examiner):

@@ -138,7 +138,8 @@ class Examiner:
     def _checked(self, formats: Sequence[Format], batch: Batch) -> list[Checked]:
         asked = [number for number, format in enumerate(formats) if validate.has_check(format)]
         questions = [{"place": batch.places[number], "format": _facts(formats[number])} for number in asked]
-        answers = self._checking.ask_many(questions, batch.descriptor) if questions else []
+        # Meanwhile the other child looks at what was shown to it next.
+        answers = self._checking.end(self._checking.begin(questions, batch.descriptor), meanwhile=self._identifying.look) if asked else []
         done = dict(zip(asked, answers, strict=True))
         return [_check(done[number]) if number in done else _NOT_CHECKED for number in range(len(formats))]
 

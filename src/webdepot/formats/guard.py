@@ -147,18 +147,24 @@ class Guard:
         """An answer to each question about the open descriptor; a finding in its place where the child did not come to an end."""
         return self.end(self.begin(questions, descriptor))
 
+    def look(self) -> None:
+        """End a child that takes too much memory while nobody waits for its answers; its questions are then asked again, and waited for.
+        A child that takes too much time meanwhile ends by its own timer."""
+        if self._is_ready and self._takes_too_much():
+            self.close()
+
     def begin(self, questions: Sequence[Message], descriptor: int) -> Asked:
         """Send the questions. Whoever does so must `end` it, in the order in which they were sent, while the descriptor is open."""
         asked = Asked(questions=list(questions), descriptor=descriptor, several=self._several and len(questions) > 1)
         self._send(asked)
         return asked
 
-    def end(self, asked: Asked) -> list[Message | Finding]:
-        """Fetch the answers."""
+    def end(self, asked: Asked, *, meanwhile: Callable[[], None] = lambda: None) -> list[Message | Finding]:
+        """Fetch the answers; `meanwhile` is called now and then if it takes long."""
         answers: list[Message | Finding | None] = [None] * len(asked.questions)
         waiting, sent = list(range(len(asked.questions))), asked
         while waiting:
-            came, failed = self._fetch(sent)
+            came, failed = self._fetch(sent, meanwhile)
             for number, answer in zip(waiting, came, strict=False):
                 answers[number] = answer
             left = waiting[len(came) :]
@@ -189,6 +195,7 @@ class Guard:
         if self._scratch is not None:
             self._scratch.close()
         self._child = self._socket = self._page = self._scratch = None
+        self._is_ready = False
 
     def __enter__(self) -> "Guard":
         return self
@@ -203,7 +210,7 @@ class Guard:
             socket.send_fds(connection, [message], [asked.descriptor])
         asked.sent_to = self._gone
 
-    def _fetch(self, asked: Asked) -> tuple[list[Message], tuple[int, Finding] | None]:
+    def _fetch(self, asked: Asked, meanwhile: Callable[[], None]) -> tuple[list[Message], tuple[int, Finding] | None]:
         """The answers that came, and if not all did, which question it ended at and why."""
         if asked.sent_to != self._gone:
             self._send(asked)
@@ -211,7 +218,7 @@ class Guard:
         came: list[Message] = []
         try:
             while len(came) < len(asked.questions):
-                self._wait(connection)
+                self._wait(connection, meanwhile)
                 answers = connection.recv(_MESSAGE_BYTES)
                 if not answers:
                     return came, (self._count_finished(), self._died("no answer"))
@@ -241,21 +248,25 @@ class Guard:
             self._is_ready = True
         return self._socket
 
-    def _wait(self, connection: socket.socket) -> None:
+    def _wait(self, connection: socket.socket, meanwhile: Callable[[], None]) -> None:
         """Until there are answers; `_Over` at the first limit of one file."""
         if select.select([connection], [], [], min(_FIRST_LOOK_S, self.limits.longest_s))[0]:
             return
         finished = -1
         begun_s = spent_s = 0.0
         while not select.select([connection], [], [], _LOOK_S)[0]:
+            meanwhile()
             if (now := self._count_finished()) != finished:
                 finished, begun_s, spent_s = now, time.monotonic() - _LOOK_S, _processor_s(self.pid) - _LOOK_S
             if _processor_s(self.pid) - spent_s > self.limits.time_s or time.monotonic() - begun_s > self.limits.longest_s:
                 self.close()
                 raise _Over(finished, finding("gave-up-time", limit=f"{self.limits.time_s:g}"))
-            if _memory_bytes(self.pid) - self._base_bytes > self.limits.memory_bytes:
+            if self._takes_too_much():
                 self.close()
                 raise _Over(finished, finding("gave-up-memory"))
+
+    def _takes_too_much(self) -> bool:
+        return _memory_bytes(self.pid) - self._base_bytes > self.limits.memory_bytes
 
     def _count_finished(self) -> int:
         return int.from_bytes(self._page[:4], "little") if self._page is not None else 0

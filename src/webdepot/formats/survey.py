@@ -254,8 +254,9 @@ class _Desk:
         self._most_waiting = (MOST_BEGUN + 1) * workers + MOST_AHEAD
 
     def __enter__(self) -> "_Desk":
-        for examiner, thread in zip(self._examiners, self._threads, strict=True):
+        for examiner in self._examiners:
             examiner.start(checked=self._checked)
+        for thread in self._threads:
             thread.start()
         return self
 
