@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from format_samples import HTML, image, zipped
 
 from webdepot.formats import scratch
@@ -81,6 +82,20 @@ def test_the_next_questions_wait_with_the_child_and_outlive_it():
         found = [guard.end(asked) for asked in behind]
         assert [told(answers) for answers in found] == [[6, 7], [8, 9]] and guard.pid != first_child
         assert all(answer["several"] for answers in found for answer in answers)  # nobody suspects them
+
+
+@pytest.mark.parametrize("endless", [(0,), (1, 3), (2,), ()])
+def test_answers_belong_to_their_questions_whoever_dies_between(endless):
+    with Batch([b"x"]) as batch, slow_guard() as guard:
+        begun = [guard.begin(numbered(number, number + 100, endless=endless), batch.descriptor) for number in (0, 1)]
+        found = []
+        for number in range(2, 7):
+            found.append(told(guard.end(begun.pop(0))))
+            if number == 4:
+                os.kill(guard.pid, signal.SIGKILL)
+            begun.append(guard.begin(numbered(number, number + 100, endless=endless), batch.descriptor))
+        found += [told(guard.end(asked)) for asked in begun]
+    assert found == [["formats.gave-up-time" if number in endless else number, number + 100] for number in range(7)]
 
 
 def test_questions_sent_to_a_dead_child_are_answered_by_the_next():

@@ -73,7 +73,7 @@ class Limits:
     memory_bytes: int = MEMORY_BYTES
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Asked:
     """Questions about an open descriptor."""
 
@@ -110,6 +110,8 @@ class Guard:
         self._base_bytes = 0
         self._gone = 0
         """Children before this one."""
+        self._begun: list[Asked] = []
+        """Whose answers nobody has fetched yet, in their order."""
 
     @property
     def pid(self) -> int:
@@ -156,11 +158,15 @@ class Guard:
     def begin(self, questions: Sequence[Message], descriptor: int) -> Asked:
         """Send the questions. Whoever does so must `end` it, in the order in which they were sent, while the descriptor is open."""
         asked = Asked(questions=list(questions), descriptor=descriptor, several=self._several and len(questions) > 1)
-        self._send(asked)
+        self._begun.append(asked)
+        for each in self._begun:  # those before it, too, should the child be a new one: answers come in the order of questions
+            if each.sent_to != self._gone:
+                self._send(each)
         return asked
 
     def end(self, asked: Asked, *, meanwhile: Callable[[], None] = lambda: None) -> list[Message | Finding]:
         """Fetch the answers; `meanwhile` is called now and then if it takes long."""
+        self._begun.remove(asked)
         answers: list[Message | Finding | None] = [None] * len(asked.questions)
         waiting, sent = list(range(len(asked.questions))), asked
         while waiting:
