@@ -34,6 +34,7 @@ FOUNDATION = {
     "sheets",
     "states",
     "version",
+    "wal",
 }
 MIGRATIONS = "migrations"
 """Alembic's files: they see the tables of every room and nothing sees them."""

@@ -1,6 +1,7 @@
 """What is particular to the pool of processes."""
 
 import os
+from concurrent.futures import Future
 
 from webdepot.engine import local
 from webdepot.engine.local import ProcessEngine
@@ -33,3 +34,22 @@ def test_an_engine_can_be_used_after_closing():
     assert next(iter(engine.map(where, [1]))).error == ""
     engine.close()
     engine.close()
+
+
+def test_what_a_broken_pool_gave_up_is_done_by_the_next(monkeypatch):
+    """A pool may break between two hand-outs: whatever waits in it is cancelled when it is closed, and nobody is told why."""
+    engine = ProcessEngine(workers=1)
+    submit = engine._submit
+
+    def given_up_at_first(function, item):
+        if item != 1:
+            return submit(function, item)
+        future = Future()
+        future.cancel()
+        future.set_running_or_notify_cancel()
+        return future
+
+    monkeypatch.setattr(engine, "_submit", given_up_at_first)
+    done = {one.item: (one.error, one.result != os.getpid()) for one in engine.map(where, range(4))}
+    engine.close()
+    assert done == dict.fromkeys(range(4), ("", True))

@@ -43,7 +43,7 @@ class ProcessEngine:
                 if not running:
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    if isinstance(future.exception(), BrokenProcessPool):
+                    if _is_lost(future):
                         broken, running = running, {}
                         yield from self._one_by_one(function, broken)
                         break
@@ -72,7 +72,7 @@ class ProcessEngine:
         """What was in flight when the pool broke: finished results count, the rest is tried again, each by itself."""
         self.close()
         for future, item in broken.items():
-            if future.done() and not isinstance(_failure(future), BrokenProcessPool):
+            if future.done() and not _is_lost(future):
                 yield _done(item, future)
                 continue
             with _pool(1) as alone:
@@ -97,8 +97,9 @@ def _wait_and_exit(sentinel: int) -> None:
     os._exit(1)
 
 
-def _failure(future: "Future[Result]") -> BaseException | None:
-    return None if future.cancelled() else future.exception()
+def _is_lost(future: "Future[Result]") -> bool:
+    """Whether the pool broke before the item was done: told so, or given up when the broken pool was closed."""
+    return future.cancelled() or isinstance(future.exception(), BrokenProcessPool)
 
 
 def _done(item: Item, future: "Future[Result]") -> Done[Item, Result]:
