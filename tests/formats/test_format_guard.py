@@ -170,3 +170,10 @@ def test_what_a_killed_pair_left_is_swept_away(monkeypatch, tmp_path):
     held.close()
     other.close()
     assert not list(tmp_path.iterdir())
+
+
+def test_what_could_not_be_asked_is_forgotten():
+    with Batch([b"x"]) as batch, Guard("there_is_no_such_module") as guard:
+        with pytest.raises(ChildProcessError, match="webdepot doctor"):
+            guard.begin(numbered(0), batch.descriptor)
+        assert guard._begun == []

@@ -158,10 +158,10 @@ class Guard:
     def begin(self, questions: Sequence[Message], descriptor: int) -> Asked:
         """Send the questions. Whoever does so must `end` it, in the order in which they were sent, while the descriptor is open."""
         asked = Asked(questions=list(questions), descriptor=descriptor, several=self._several and len(questions) > 1)
-        self._begun.append(asked)
-        for each in self._begun:  # those before it, too, should the child be a new one: answers come in the order of questions
+        for each in (*self._begun, asked):  # those before it, too, should the child be a new one: answers come in the order of questions
             if each.sent_to != self._gone:
                 self._send(each)
+        self._begun.append(asked)
         return asked
 
     def end(self, asked: Asked, *, meanwhile: Callable[[], None] = lambda: None) -> list[Message | Finding]:
