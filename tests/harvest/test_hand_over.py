@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from webdepot.harvest import peers
+from webdepot.harvest import intake, peers
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.intake import Intake
 from webdepot.harvest.judge import Judge
@@ -117,6 +118,30 @@ def test_links_beyond_the_seeds_hosts_are_judged_where_they_are_found(tmp_path: 
         one.reads(f"{other}x", f"{other}private/y")
         assert handed_over(one.folder) == [f"{other}x"] and [url for url, _ in one.logged()] == [f"{other}private/y"]
         assert two.intake.hear_peers() and two.waiting() == {f"{other}x"}
+
+
+def test_where_a_rule_looks_hosts_up_the_finder_judges(tmp_path: Path) -> None:
+    async def look_up(hosts: object) -> None:
+        """Nobody asks."""
+
+    settings = replace(SETTINGS, look_up=look_up)
+    peers.deal_out(tmp_path, settings.seeds, 2)
+    with ExitStack() as opened:
+        one, two = Process(tmp_path, 0, opened, settings), Process(tmp_path, 1, opened, settings)
+        one.reads(f"{THEIRS}y", f"{THEIRS}private/z")
+        assert handed_over(one.folder) == [f"{THEIRS}y"] and [url for url, _ in one.logged()] == [f"{THEIRS}private/z"]
+        two.judge.rules = ()  # would reject everything, if it were asked
+        assert two.intake.hear_peers() and two.waiting() == {f"{THEIRS}y"}
+
+
+def test_what_is_remembered_of_links_is_bounded(pair: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = pair
+    monkeypatch.setattr(intake, "MOST_REMEMBERED", 10)
+    for number in range(100):
+        one.reads(f"{THEIRS}{number}")
+        two.intake.hear_peers()
+        assert len(one.intake.lately_added) <= 11 and len(two.intake.lately_added) <= 11
+    assert two.frontier.counts().seen == 100
 
 
 def test_who_reads_anew_takes_back_that_it_was_idle(pair: tuple[Process, Process]) -> None:

@@ -80,7 +80,10 @@ class Intake:
             self.seeds.adopt_move(target, seed)
         if moves:
             self._build_rules()
-        self.add([outlink for outlink in candidates if outlink.url not in self.lately_added and self._is_accepted(outlink)])
+        new = [outlink for outlink in candidates if outlink.url not in self.lately_added]
+        accepted = [outlink for outlink in new if self._is_accepted(outlink)] if self._are_owners_judges else new
+        self._remember(outlink.url for outlink in accepted)
+        self.add(accepted)
         return True
 
     def take_in(self, source: Candidate, found: Extracted) -> None:
@@ -88,22 +91,29 @@ class Intake:
         lately_added, lately_outside = self.lately_added, self.lately_outside
         # Most links of a page are known: nothing is made of them.
         unknown = [(url, hop) for url, hop in found.links if url not in lately_added and (hop is not _LINK or url not in lately_outside)]
-        if unknown and self.peers is not None and self._are_judged_anywhere(source, found):
+        if unknown and self.peers is not None and self._are_owners_judges and not _is_known_to_page_alone(source, found):
             unknown, handed_over = self.peers.keep_unjudged(unknown, source)
-            lately_added.update(handed_over)
+            self._remember(handed_over)
         if unknown:
             self._take_in_unknown(source, found, unknown)
 
-    def _are_judged_anywhere(self, source: Candidate, found: Extracted) -> bool:
-        """Whether another process would judge links of that page as this one does: nothing about them is known here alone."""
+    @property
+    def _are_owners_judges(self) -> bool:
+        """Whether links go unjudged to the processes that have their hosts: where no rule asks for what the finder alone has looked up."""
         settings = self.settings
-        is_plain = not settings.scope_limits.hops_outside and settings.host_rules is None and not scope.is_seed_way(source.path)
-        return is_plain and not found.nofollow and "nofollow" not in found.directives
+        return not settings.scope_limits.hops_outside and settings.host_rules is None and settings.look_up is None
+
+    def _remember(self, urls: Iterable[Url]) -> None:
+        """As added lately."""
+        if len(self.lately_added) + len(self.lately_outside) > MOST_REMEMBERED:
+            self.lately_added.clear()
+            self.lately_outside.clear()
+        self.lately_added.update(urls)
 
     def _take_in_unknown(self, source: Candidate, found: Extracted, unknown: Sequence[tuple[Url, Hop]]) -> None:
         accepted = []
         page_says_no = "nofollow" in found.directives
-        lately_added, lately_refused, lately_outside = self.lately_added, self.lately_refused, self.lately_outside
+        lately_refused, lately_outside = self.lately_refused, self.lately_outside
         # A host is decided once (`host_rules`), so what is outside stays there.
         stays_outside = not self.settings.scope_limits.hops_outside and source.path != ""
         for url, hop in unknown:
@@ -121,10 +131,7 @@ class Intake:
                 self._turn_away(outlink, verdict)
             if stays_outside and hop is _LINK and not verdict and self.judge.is_outside(outlink, verdict):
                 lately_outside.add(url)
-        if len(lately_added) + len(lately_outside) > MOST_REMEMBERED:
-            lately_added.clear()
-            lately_outside.clear()
-        lately_added.update([outlink.url for outlink in accepted])
+        self._remember([outlink.url for outlink in accepted])
         self.add(accepted if self.peers is None else self.peers.keep_mine(accepted))
 
     def _is_accepted(self, outlink: Candidate) -> bool:
@@ -132,7 +139,6 @@ class Intake:
         verdict = self.judge.of_link(outlink)
         if verdict:
             self.judge.remember(outlink, verdict)
-            self.lately_added.add(outlink.url)
         elif outlink.url not in self.lately_refused:
             self._turn_away(outlink, verdict)
         return bool(verdict)
@@ -156,3 +162,8 @@ class Intake:
         # A page that was queued as outside may have turned out to belong (`host_rules`).
         before = 0 if self.settings.host_rules is not None and self.judge.inside(source) else source.outside
         return replace(outlink, outside=before + (hop is Hop.LINK or before == 0))
+
+
+def _is_known_to_page_alone(source: Candidate, found: Extracted) -> bool:
+    """Whether something about its links is known only where the page was read: that they are not to be followed, or a seed has moved."""
+    return bool(found.nofollow) or "nofollow" in found.directives or scope.is_seed_way(source.path)
