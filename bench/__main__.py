@@ -1,6 +1,8 @@
-"""Run the benchmarks, one process each: `python -m bench [--quick] [--results FOLDER] [NAME...]`; `make bench` runs them all.
+"""Run the benchmarks, one process each: `python -m bench [--quick] [--results FOLDER] [NAME...]`; `make
+bench` runs them all.
 
-Each one is a question with its peers in the same run and prints ratios; its JSON goes to bench/results/NAME.json.
+Each one is a question with its peers in the same run and prints ratios; its JSON goes to
+bench/results/NAME.json.
 """
 
 import argparse
@@ -8,14 +10,30 @@ import subprocess
 import sys
 from pathlib import Path
 
-QUESTIONS = ("containers", "frontier", "harvest", "browser", "access", "search", "formats", "depot", "exchange", "discovery", "curation")
+QUESTIONS = (
+    "containers",
+    "frontier",
+    "harvest",
+    "browser",
+    "access",
+    "search",
+    "formats",
+    "depot",
+    "exchange",
+    "discovery",
+    "curation",
+)
 HERE = Path(__file__).parent
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(QUESTIONS)}; all by default")
-    parser.add_argument("--quick", action="store_true", help="a smoke run on little data; its figures mean nothing")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"which: {', '.join(QUESTIONS)}; all by default"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="a smoke run on little data; its figures mean nothing"
+    )
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder for the JSON of each")
     options = parser.parse_args()
     if unknown := set(options.names) - set(QUESTIONS):

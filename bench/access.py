@@ -1,20 +1,23 @@
-"""How fast are captures indexed, found and replayed? Ours against cdxj-indexer and pywb, in the same run on the same WARC.
+"""How fast are captures indexed, found and replayed? Ours against cdxj-indexer and pywb, in the same run on
+the same WARC.
 
     python -m bench.access [--quick] [--pywb FOLDER] [--json PATH]
 
-FOLDER holds pywb's programs (`wayback`), best in an environment of their own; without it the one that `make install-test` makes (`.pywb`)
-is taken, or ours is measured alone. Needs `wrk`.
+FOLDER holds pywb's programs (`wayback`), best in an environment of their own; without it the one that `make
+install-test` makes (`.pywb`) is taken, or ours is measured alone. Needs `wrk`.
 
 The data: HTML of about 20 kB, one in eight a picture, from a fixed seed; one address each. Questions:
 
-* indexed: records a second, from a WARC to an index that answers (ours: SQLite; theirs: sorted CDXJ), by CPU and by the clock, the best of
-  some rounds in turns;
-* raw: random captures as they were (`id_`), 8 clients, each request on a new connection, and keep-alive for the slowest of a hundred;
+* indexed: records a second, from a WARC to an index that answers (ours: SQLite; theirs: sorted CDXJ), by CPU
+  and by the clock, the best of some rounds in turns;
+* raw: random captures as they were (`id_`), 8 clients, each request on a new connection, and keep-alive for
+  the slowest of a hundred;
 * cdx: which captures has this address, 8 clients;
 * nearest: the nearest of 50,000 captures of one address, over HTTP;
-* rules: raw captures again, with what rules of access may cost each request: a pass to check, a rule that lends other pages, pages that
-  are lent to this reader;
-* while others write: raw captures while another process commits to the database ten times a second, as a harvest does;
+* rules: raw captures again, with what rules of access may cost each request: a pass to check, a rule that
+  lends other pages, pages that are lent to this reader;
+* while others write: raw captures while another process commits to the database ten times a second, as a
+  harvest does;
 * many: the same cdx questions to an index of 200 containers, as a share of one container;
 * memory: of our server, before and after all of this.
 
@@ -113,11 +116,18 @@ def write_warc(path: Path, count: int) -> list[str]:
         for number in range(count):
             is_picture = number % 8 == 0
             text = " ".join(chance.choices(words, k=3000))
-            body = chance.randbytes(6000) if is_picture else f"<html><title>{number}</title><body><p>{text}</p></body></html>".encode()
+            body = (
+                chance.randbytes(6000)
+                if is_picture
+                else f"<html><title>{number}</title><body><p>{text}</p></body></html>".encode()
+            )
             url = f"http://www{number % 40}.example.org/{words[number % 3000]}/{number}.{'png' if is_picture else 'html'}"
             urls.append(url)
             mime = "image/png" if is_picture else "text/html; charset=utf-8"
-            block = f"HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+            block = (
+                f"HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+                + body
+            )
             head = (
                 f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{number:012d}>\r\n"
                 f"WARC-Date: 2020-01-{number % 28 + 1:02d}T00:00:00Z\r\nWARC-Target-URI: {url}\r\nWARC-Payload-Digest: {sha1(body)}\r\n"
@@ -158,13 +168,19 @@ def indexed(warc: Path, count: int, folder: Path, rounds: int) -> list[Result]:
         ours.append(took_s([sys.executable, "-c", INDEX, str(warc), str(folder / f"{number}.db")]))
         theirs.append(took_s([str(theirs_program), "-s", str(warc), "-o", str(folder / "theirs.cdxj")]))
     results = []
-    for question, our_s, their_s in zip(("indexed", "indexed by clock"), map(min, zip(*ours)), map(min, zip(*theirs)), strict=True):
+    for question, our_s, their_s in zip(
+        ("indexed", "indexed by clock"), map(min, zip(*ours)), map(min, zip(*theirs)), strict=True
+    ):
         results.append(Result(question=question, side="webdepot", per_second=count / our_s))
-        results.append(Result(question=question, side="cdxj-indexer", per_second=count / their_s, ratio=their_s / our_s))
+        results.append(
+            Result(question=question, side="cdxj-indexer", per_second=count / their_s, ratio=their_s / our_s)
+        )
     return results
 
 
-def wrk(base: str, paths: list[str], seconds: int, *, keep_alive: bool, cookie: str = "") -> tuple[float, float]:
+def wrk(
+    base: str, paths: list[str], seconds: int, *, keep_alive: bool, cookie: str = ""
+) -> tuple[float, float]:
     """Requests a second and the time of the slowest of a hundred, in milliseconds."""
     with tempfile.TemporaryDirectory() as folder:
         listing, script = Path(folder, "paths"), Path(folder, "ask.lua")
@@ -180,7 +196,10 @@ def wrk(base: str, paths: list[str], seconds: int, *, keep_alive: bool, cookie: 
             "summary.errors.status + summary.errors.connect + summary.errors.timeout))\nend\n"
         )
         said = subprocess.run(
-            ["wrk", "-t1", f"-c{CLIENTS}", f"-d{seconds}s", "-s", str(script), base], capture_output=True, text=True, check=True
+            ["wrk", "-t1", f"-c{CLIENTS}", f"-d{seconds}s", "-s", str(script), base],
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
     found = re.search(r"RESULT (\d+) (\d+) (\d+) (\d+)", said)
     if not found or int(found[4]) > int(found[1]) // 100:
@@ -226,7 +245,9 @@ def make_home(home: Path, warc: Path, hot: int) -> str:
         taken = importing.take(archive, [warc], collection="bench", watch=unwatched)
         assert taken.harvest is not None
         path = next((home / "harvests" / taken.harvest.id).rglob("*.warc.gz"))
-        archive.captures.add(path.name, entry.of_container(path, path.name, on_finding=print), collection="bench")
+        archive.captures.add(
+            path.name, entry.of_container(path, path.name, on_finding=print), collection="bench"
+        )
         archive.captures.add("hot.warc.gz", hot_captures(hot, "hot.warc.gz"), collection="bench")
     return path.name
 
@@ -272,18 +293,30 @@ def many_containers(folder: Path, urls: list[str], rounds: int) -> Result:
             best = min(best, time.process_time() - start)
         rates.append(len(asked) / best)
         index.close()
-    return Result(question="many", side="200 containers / one", per_second=rates[1], ratio=rates[0] / rates[1])
+    return Result(
+        question="many", side="200 containers / one", per_second=rates[1], ratio=rates[0] / rates[1]
+    )
 
 
 def _lines(urls: list[str]) -> Iterator[str]:
     from webdepot.url import key
 
     for at, url in enumerate(urls):
-        said = {"url": url, "mime": "text/html", "status": "200", "digest": "", "length": "1", "offset": str(at), "filename": "x"}
+        said = {
+            "url": url,
+            "mime": "text/html",
+            "status": "200",
+            "digest": "",
+            "length": "1",
+            "offset": str(at),
+            "filename": "x",
+        }
         yield f"{key(url)} 20200101000000 {json.dumps(said)}"
 
 
-def served(folder: Path, warc: Path, urls: list[str], programs: Path | None, *, seconds: int, hot: int, requests: int) -> Iterator[Result]:
+def served(
+    folder: Path, warc: Path, urls: list[str], programs: Path | None, *, seconds: int, hot: int, requests: int
+) -> Iterator[Result]:
     home = folder / "home"
     make_home(home, warc, hot)
     chance = random.Random(SEED)
@@ -316,18 +349,26 @@ def served(folder: Path, warc: Path, urls: list[str], programs: Path | None, *, 
                 rate, p99 = wrk(where, raw, seconds, keep_alive=True)
                 yield Result(question="raw keep-alive", side=side, per_second=rate, p99_ms=p99)
             for side, where in sides.items():
-                rate, p99 = wrk(where, nearest, seconds, keep_alive=True) if side == "webdepot" else _one_by_one(where, nearest[:3])
+                rate, p99 = (
+                    wrk(where, nearest, seconds, keep_alive=True)
+                    if side == "webdepot"
+                    else _one_by_one(where, nearest[:3])
+                )
                 yield Result(question="nearest", side=side, per_second=rate, p99_ms=p99)
         done = 0.0
         while done < requests:
             done += wrk(base, raw, seconds, keep_alive=True)[0] * seconds
         yield Result(question="memory MB", side="webdepot, begin", per_second=begun_mb)
-        yield Result(question="memory MB", side=f"webdepot, after {done:,.0f} more", per_second=memory_mb(pid))
+        yield Result(
+            question="memory MB", side=f"webdepot, after {done:,.0f} more", per_second=memory_mb(pid)
+        )
         yield from rules_cost(home, base, pid, raw, seconds)
 
 
 def rules_cost(home: Path, base: str, pid: int, raw: list[str], seconds: int) -> Iterator[Result]:
-    """What each request pays for rules of access, made while the server runs. A pass that is not good costs what a good one does."""
+    """What each request pays for rules of access, made while the server runs. A pass that is not good costs
+    what a good one does.
+    """
     a_pass = f"pass={int(time.time()) + 3600}.{'0' * 64}"
     plain = 0.0
     with Archive.open(home) as archive, ExitStack() as stack:
@@ -343,13 +384,16 @@ def rules_cost(home: Path, base: str, pid: int, raw: list[str], seconds: int) ->
             if side == "commits":
                 stack.enter_context(_committing(home))
             before = process_s(pid)
-            # A reader has a few pages open and asks for them and their parts again and again; each is taken once.
+            # A reader has a few pages open and asks for them and their parts again and again; each is taken
+            # once.
             asked = raw[:LENT] if side == "lent to this reader" else raw
             rate, p99 = wrk(base, asked, seconds, keep_alive=True, cookie=a_pass if side == "a pass" else "")
             stack.close()
             cpu_ms = (process_s(pid) - before) * 1000 / (rate * seconds)
             plain = plain or rate
-            yield Result(question=question, side=side, per_second=rate, p99_ms=p99, ratio=plain / rate, cpu_ms=cpu_ms)
+            yield Result(
+                question=question, side=side, per_second=rate, p99_ms=p99, ratio=plain / rate, cpu_ms=cpu_ms
+            )
 
 
 @contextmanager
@@ -394,7 +438,12 @@ def machine() -> dict[str, object]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a smoke run: the numbers mean little")
-    parser.add_argument("--pywb", type=Path, default=PYWB if PYWB.exists() else None, help="folder with pywb's program `wayback`")
+    parser.add_argument(
+        "--pywb",
+        type=Path,
+        default=PYWB if PYWB.exists() else None,
+        help="folder with pywb's program `wayback`",
+    )
     parser.add_argument("--json", type=Path, help="write the results to this file")
     options = parser.parse_args()
     if options.pywb is None:
@@ -420,8 +469,17 @@ def main() -> None:
         ratio = f"{result.ratio:6.2f}x" if result.ratio is not None else ""
         print(f"{result.question:18} {result.side:32} {result.per_second:10.1f} {ratio:>8} {slow}")
     if options.json:
-        options.json.write_text(json.dumps({"machine": facts, "seed": SEED, "results": [asdict(one) for one in results]}, indent=2) + "\n")
-    short = [f"{one.question} {one.ratio:.1f}x" for one in results if one.ratio and one.ratio < WANTED.get(one.question, 0)]
+        options.json.write_text(
+            json.dumps(
+                {"machine": facts, "seed": SEED, "results": [asdict(one) for one in results]}, indent=2
+            )
+            + "\n"
+        )
+    short = [
+        f"{one.question} {one.ratio:.1f}x"
+        for one in results
+        if one.ratio and one.ratio < WANTED.get(one.question, 0)
+    ]
     if short and not options.quick:
         sys.exit(f"Below what must hold: {', '.join(short)}")
 

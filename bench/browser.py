@@ -1,4 +1,5 @@
-"""What does it cost to open pages in a browser, beside fetching them plainly, and beside a browser that nobody records?
+"""What does it cost to open pages in a browser, beside fetching them plainly, and beside a browser that
+nobody records?
 
     python -m bench.browser [--quick] [--json PATH]
 
@@ -8,7 +9,8 @@ Script-made pages of two hosts on loopback (nginx), politeness off. Three runs o
     browser     our harvest, `fetch = "browser"`: every page opened, all its requests answered and recorded by us
     no capture  the same Chromium, the same steps in each tab, but with a network of its own and nothing stopped or kept
 
-CPU seconds are of all processes, the browser's with them. The ratio of `browser` to `no capture` is what recording costs.
+CPU seconds are of all processes, the browser's with them. The ratio of `browser` to `no capture` is what
+recording costs.
 """
 
 import argparse
@@ -101,7 +103,9 @@ def _write(folder: Path, pages: int) -> None:
     )
     (folder / "data").mkdir()
     (folder / "pictures").mkdir()
-    links = [[f'<a href="{_address(number)}">x</a>' for number in range(host, pages, TABS)] for host in range(TABS)]
+    links = [
+        [f'<a href="{_address(number)}">x</a>' for number in range(host, pages, TABS)] for host in range(TABS)
+    ]
     (folder / "robots.txt").write_text("")
     for number in range(pages):
         head = f"<!doctype html><title>{number}</title><link rel=stylesheet href=/style.css>"
@@ -137,7 +141,17 @@ def _measured(name: str, folder: Path, work: Path, pages: int) -> Run:
     out.mkdir()
     begin = log.stat().st_size if log.exists() else 0
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-m", "bench.browser", "--child", name, "--folder", str(out), "--pages", str(pages)]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.browser",
+        "--child",
+        name,
+        "--folder",
+        str(out),
+        "--pages",
+        str(pages),
+    ]
     subprocess.run(command, check=True, cwd=Path(__file__).parents[1])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -148,11 +162,14 @@ def _measured(name: str, folder: Path, work: Path, pages: int) -> Run:
     took = json.loads((out / "took.json").read_text())
     if took["pages"] != pages:
         sys.exit(f"{name}: {took['pages']} of {pages} pages")
-    figures = {"pages_per_s": round(pages / took["seconds"], 2), "cpu_s_per_1000": round(cpu_s * 1000 / pages, 1)}
+    figures = {
+        "pages_per_s": round(pages / took["seconds"], 2),
+        "cpu_s_per_1000": round(cpu_s * 1000 / pages, 1),
+    }
     return Run(name=name, pages=pages, requests=requests, **figures)
 
 
-# --- in a process of its own ----------------------------------------------------------------------------------------------
+# --- in a process of its own ---
 
 
 def _child(name: str, out: Path, pages: int) -> None:
@@ -197,7 +214,10 @@ async def _opened(pages: int) -> dict[str, float]:
             return {} if method == "Fetch.enable" else await self._wire.call(method, *given, **more)
 
     blocks = ("--host-resolver-rules", "--proxy", "--headless")
-    browser_start._OPTIONS = ("--headless", *(option for option in browser_start._OPTIONS if not option.startswith(blocks)))
+    browser_start._OPTIONS = (
+        "--headless",
+        *(option for option in browser_start._OPTIONS if not option.startswith(blocks)),
+    )
     minder = Path(tempfile.mkdtemp(prefix="webdepot-bench-")) / "minder.py"
     minder.write_text(Path(browser_minder.__file__).read_text().replace("    _leave_network(library)\n", ""))
     browser_minder.__file__ = str(minder)

@@ -1,15 +1,18 @@
-"""How fast are containers written, and how fast are they read? Ours against warcio and FastWARC, in the same run.
+"""How fast are containers written, and how fast are they read? Ours against warcio and FastWARC, in the same
+run.
 
     python -m bench.containers [--quick] [--json PATH]
 
-The data: visits made from a fixed seed, with the mean size of the reference collection (22 kB a file) and its mix: HTML that
-compresses, images that do not; a request and a response each. Every side does the same work:
+The data: visits made from a fixed seed, with the mean size of the reference collection (22 kB a file) and its
+mix: HTML that compresses, images that do not; a request and a response each. Every side does the same work:
 
-* written: block and payload digests (SHA-1), one gzip member a record, into a file. Each at its own level of compression: the share
-  of bytes that is left is in the table. Ours also hashes the file with SHA-256.
-* read: address, date, status and place of each record, payload read to its end. All read the same file, the one that ours wrote.
+* written: block and payload digests (SHA-1), one gzip member a record, into a file. Each at its own level of
+  compression: the share of bytes that is left is in the table. Ours also hashes the file with SHA-256.
+* read: address, date, status and place of each record, payload read to its end. All read the same file, the
+  one that ours wrote.
 
-Sides take turns, and the best of several rounds counts, in seconds of CPU: other programs on the machine disturb that least.
+Sides take turns, and the best of several rounds counts, in seconds of CPU: other programs on the machine
+disturb that least.
 """
 
 import argparse
@@ -49,7 +52,11 @@ SEED = 20070115
 NOW = datetime(2026, 11, 15, 9, 2, 51, tzinfo=UTC)
 JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"
 DATE = "2026-11-15T09:02:51Z"
-REQUEST_FIELDS = [("Host", "www.example.org"), ("User-Agent", "webdepot-bench (+https://www.example.org/bot)"), ("Accept", "*/*")]
+REQUEST_FIELDS = [
+    ("Host", "www.example.org"),
+    ("User-Agent", "webdepot-bench (+https://www.example.org/bot)"),
+    ("Accept", "*/*"),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +85,23 @@ def make_pages(count: int) -> list[Page]:
     """One in eight an image, the rest HTML from a vocabulary in Zipf's proportions inside a repeated frame."""
     chance = random.Random(SEED)
     letters = "etaoinshrdlucmfwypvbgkjqxz"
-    words = ["".join(chance.choices(letters, weights=range(26, 0, -1), k=chance.randint(2, 10))) for _ in range(8000)]
+    words = [
+        "".join(chance.choices(letters, weights=range(26, 0, -1), k=chance.randint(2, 10)))
+        for _ in range(8000)
+    ]
     weights = list(itertools.accumulate(1 / (rank + 1) for rank in range(len(words))))
     links = "\n".join(
-        f'<li class="menu-item"><a href="/{one}/{two}.html" title="{one}">{one} {two}</a></li>' for one, two in zip(words[:60], words[60:])
+        f'<li class="menu-item"><a href="/{one}/{two}.html" title="{one}">{one} {two}</a></li>'
+        for one, two in zip(words[:60], words[60:])
     )
     pages = []
     for number in range(count):
         is_image = number % 8 == 0
-        body = JPEG + chance.randbytes(int(chance.lognormvariate(9.9, 1))) if is_image else _html(number, chance, words, weights, links)
+        body = (
+            JPEG + chance.randbytes(int(chance.lognormvariate(9.9, 1)))
+            if is_image
+            else _html(number, chance, words, weights, links)
+        )
         fields = [
             ("Content-Type", "image/jpeg" if is_image else "text/html; charset=utf-8"),
             ("Content-Length", str(len(body))),
@@ -96,7 +111,11 @@ def make_pages(count: int) -> list[Page]:
             ("ETag", f'"{number:x}"'),
             ("Connection", "keep-alive"),
         ]
-        pages.append(Page(url=f"https://www.example.org/{words[number % 8000]}/{number}.html", fields=fields, body=body))
+        pages.append(
+            Page(
+                url=f"https://www.example.org/{words[number % 8000]}/{number}.html", fields=fields, body=body
+            )
+        )
     return pages
 
 
@@ -104,12 +123,14 @@ def _html(number: int, chance: random.Random, words: list[str], weights: list[fl
     blocks = []
     for _ in range(int(chance.lognormvariate(6.9, 0.7)) // 50 + 1):
         heading, text = (" ".join(chance.choices(words, cum_weights=weights, k=count)) for count in (4, 60))
-        blocks.append(f'<div class="block"><h2 id="s{chance.randrange(10_000)}">{heading}</h2>\n<p class="text">{text}</p></div>\n')
+        blocks.append(
+            f'<div class="block"><h2 id="s{chance.randrange(10_000)}">{heading}</h2>\n<p class="text">{text}</p></div>\n'
+        )
     head = f"<!DOCTYPE html>\n<html><head><title>{number}</title></head>"
     return f"{head}<body><ul>\n{links}\n</ul>\n{''.join(blocks)}</body></html>\n".encode()
 
 
-# --- writing -----------------------------------------------------------------------------------------------------------------
+# --- writing ---
 
 
 def write_ours(pages: list[Page], folder: Path) -> Path:
@@ -150,7 +171,9 @@ def write_warcio(pages: list[Page], folder: Path) -> Path:
             asked = StatusAndHeaders(f"GET {path} HTTP/1.1", REQUEST_FIELDS, is_http_request=True)
             answered = StatusAndHeaders("200 OK", page.fields, protocol="HTTP/1.1")
             known = {"WARC-Date": DATE, "WARC-IP-Address": "192.0.2.1"}
-            request = writer.create_warc_record(page.url, "request", http_headers=asked, warc_headers_dict=dict(known))
+            request = writer.create_warc_record(
+                page.url, "request", http_headers=asked, warc_headers_dict=dict(known)
+            )
             response = writer.create_warc_record(
                 page.url,
                 "response",
@@ -192,7 +215,7 @@ def _head(line: str, fields: list[tuple[str, str]]) -> bytes:
     return "\r\n".join([line, *(f"{name}: {value}" for name, value in fields), "", ""]).encode()
 
 
-# --- reading -----------------------------------------------------------------------------------------------------------------
+# --- reading ---
 
 
 def read_ours(path: Path) -> tuple[int, int]:
@@ -211,7 +234,11 @@ def read_warcio(path: Path) -> tuple[int, int]:
         iterator = WarcioIterator(stream)
         for record in iterator:
             head = record.http_headers
-            _ = record.rec_headers.get_header("WARC-Target-URI"), record.rec_headers.get_header("WARC-Date"), head and head.get_statuscode()
+            _ = (
+                record.rec_headers.get_header("WARC-Target-URI"),
+                record.rec_headers.get_header("WARC-Date"),
+                head and head.get_statuscode(),
+            )
             size += len(record.raw_stream.read())
             _ = iterator.get_record_offset(), iterator.get_record_length()
             count += 1
@@ -223,17 +250,26 @@ def read_fastwarc(path: Path) -> tuple[int, int]:
     with path.open("rb") as stream:
         for record in FastIterator(stream, parse_http=True):
             head = record.http_headers
-            _ = record.headers.get("WARC-Target-URI"), record.record_date, head and head.status_code, record.stream_pos
+            _ = (
+                record.headers.get("WARC-Target-URI"),
+                record.record_date,
+                head and head.status_code,
+                record.stream_pos,
+            )
             size += len(record.reader.read())
             count += 1
     return count, size
 
 
-# --- measuring -----------------------------------------------------------------------------------------------------------------
+# --- measuring ---
 
 
-def measure(sides: dict[str, Callable[[], tuple[int, int, int | None]]], question: str, rounds: int) -> Iterator[Result]:
-    """Best of the rounds for each side. A side returns its records, payload bytes and, if it wrote a file, the size of that."""
+def measure(
+    sides: dict[str, Callable[[], tuple[int, int, int | None]]], question: str, rounds: int
+) -> Iterator[Result]:
+    """Best of the rounds for each side. A side returns its records, payload bytes and, if it wrote a file,
+    the size of that.
+    """
     best: dict[str, float] = {}
     facts: dict[str, tuple[int, int, int | None]] = {}
     for _ in range(rounds):
@@ -268,16 +304,29 @@ def run(count: int, rounds: int) -> list[Result]:
             return 2 * count, payload, size
 
         writing = {"webdepot": write_ours, "warcio": write_warcio, "fastwarc": write_fastwarc}
-        results = list(measure({side: lambda write=write: written(write) for side, write in writing.items()}, "written", rounds))
+        results = list(
+            measure(
+                {side: lambda write=write: written(write) for side, write in writing.items()},
+                "written",
+                rounds,
+            )
+        )
         path = write_ours(pages, Path(folder))
         reading = {"webdepot": read_ours, "warcio": read_warcio, "fastwarc": read_fastwarc}
-        results += measure({side: lambda read=read: (*read(path), None) for side, read in reading.items()}, "read", rounds)
+        results += measure(
+            {side: lambda read=read: (*read(path), None) for side, read in reading.items()}, "read", rounds
+        )
     return results
 
 
 def machine() -> dict[str, object]:
     model = next(
-        (line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), ""
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        "",
     )
     packages = {name: version(name) for name in ("webdepot", "isal", "warcio", "fastwarc")}
     return {
@@ -305,7 +354,10 @@ def main() -> None:
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(
-            json.dumps({"machine": facts, "seed": SEED, "results": [asdict(result) for result in results]}, indent=2) + "\n"
+            json.dumps(
+                {"machine": facts, "seed": SEED, "results": [asdict(result) for result in results]}, indent=2
+            )
+            + "\n"
         )
     counts = {result.records for result in results if result.question == "read"}
     sys.exit(0 if len(counts) == 1 else "The sides did not read the same number of records.")

@@ -1,10 +1,12 @@
-"""Do the pages of curation stay quick? 100,000 targets with 10 harvests each; every list page over HTTP, filtered and sorted.
+"""Do the pages of curation stay quick? 100,000 targets with 10 harvests each; every list page over HTTP,
+filtered and sorted.
 
     python -m bench.curation [--quick] [--json PATH]
 
-A home is filled by the database itself (fixed seed), served by a process of its own, and each page asked for in turn by one client that
-is signed in. Told are the median and the slowest of some requests in milliseconds, by the clock of the client; the first request of each
-page, which finds cold caches, apart (somebody opened the form to sign in four seconds before). The limit is 200 ms for every list page.
+A home is filled by the database itself (fixed seed), served by a process of its own, and each page asked for
+in turn by one client that is signed in. Told are the median and the slowest of some requests in milliseconds,
+by the clock of the client; the first request of each page, which finds cold caches, apart (somebody opened
+the form to sign in four seconds before). The limit is 200 ms for every list page.
 """
 
 import argparse
@@ -26,7 +28,9 @@ from webdepot.services import founding
 
 LIMIT_MS = 200.0
 NOW = datetime.now(UTC)
-STATES = "('suggested','nominated','judged','put off','rejected','selected','asked','cleared','cleared','refused')"
+STATES = (
+    "('suggested','nominated','judged','put off','rejected','selected','asked','cleared','cleared','refused')"
+)
 PAGES = {
     "targets": "/targets",
     "targets, last page": "/targets?page=2000",
@@ -101,7 +105,11 @@ def main() -> int:
         figures |= time_pages(home, PAGES | OTHERS, rounds)
     for label, value in figures.items():
         print(f"{label:40} {value if isinstance(value, str) else format(value, ',.1f')}")
-    slow = [label for label, value in figures.items() if label.endswith(" median ms") and float(value) > LIMIT_MS and _is_list(label)]
+    slow = [
+        label
+        for label, value in figures.items()
+        if label.endswith(" median ms") and float(value) > LIMIT_MS and _is_list(label)
+    ]
     print(f"List pages over {LIMIT_MS:.0f} ms: {', '.join(slow) or 'none'}")
     if given.json:
         given.json.write_text(json.dumps(figures, indent=1) + "\n")
@@ -137,7 +145,11 @@ def _moment(days: str) -> str:
 
 def _fill_targets(connection: Connection, count: int) -> None:
     states = STATES.strip("()").split(",")
-    chosen = "CASE n % 10 " + " ".join(f"WHEN {number} THEN {state}" for number, state in enumerate(states)) + " END"
+    chosen = (
+        "CASE n % 10 "
+        + " ".join(f"WHEN {number} THEN {state}" for number, state in enumerate(states))
+        + " END"
+    )
     run = connection.exec_driver_sql
     run(
         f"""{_numbers(count)} INSERT INTO targets (id, key, name, seeds, collection, purpose, created_at, host, state, state_since,
@@ -184,8 +196,23 @@ def _fill_harvests(connection: Connection, targets: int) -> None:
 
 def _fill_plans(connection: Connection, targets: int) -> None:
     run = connection.exec_driver_sql
-    names = ("daily", "weekly", "fortnightly", "monthly", "quarterly", "half-yearly", "yearly", "monthly", "monthly", "yearly")
-    chosen = "CASE n % 10 " + " ".join(f"WHEN {number} THEN '{name}'" for number, name in enumerate(names)) + " END"
+    names = (
+        "daily",
+        "weekly",
+        "fortnightly",
+        "monthly",
+        "quarterly",
+        "half-yearly",
+        "yearly",
+        "monthly",
+        "monthly",
+        "yearly",
+    )
+    chosen = (
+        "CASE n % 10 "
+        + " ".join(f"WHEN {number} THEN '{name}'" for number, name in enumerate(names))
+        + " END"
+    )
     run(
         f"""{_numbers(targets)} INSERT INTO schedules (target, frequency, first_on, at_time, cron, last_on, window_opens, window_closes,
         profile, is_active, next_at, last_at, changed_by, changed_at) SELECT n, {chosen}, date('now', '-' || (n % 400) || ' days'),
@@ -203,7 +230,11 @@ def _fill_plans(connection: Connection, targets: int) -> None:
 
 def _fill_events(connection: Connection, targets: int) -> None:
     actions = ("harvested", "checked", "accepted", "kept", "planned")
-    chosen = "CASE n % 5 " + " ".join(f"WHEN {number} THEN '{name}'" for number, name in enumerate(actions)) + " END"
+    chosen = (
+        "CASE n % 5 "
+        + " ".join(f"WHEN {number} THEN '{name}'" for number, name in enumerate(actions))
+        + " END"
+    )
     connection.exec_driver_sql(
         f"""{_numbers(targets * 20)} INSERT INTO events (at, agent, action, subject_kind, subject, outcome, message, detail)
         SELECT {_moment(f"({targets * 20} - n) * 2 / 10")}, 'person' || (n % 40), {chosen},
@@ -215,12 +246,8 @@ def _fill_events(connection: Connection, targets: int) -> None:
 
 def _fill_catalogue(connection: Connection, targets: int) -> None:
     """A record for each site and one for each of its harvests, as keeping them makes them."""
-    columns = (
-        "key, level, parent, urn, title, subtitle, responsibility, creators, contributors, publisher, place, country, genre, keywords,"
-    )
-    columns += (
-        " ddc, abstract, languages, run_from, run_to, date, part, identifiers, addresses, rights, access, collection, target, harvest,"
-    )
+    columns = "key, level, parent, urn, title, subtitle, responsibility, creators, contributors, publisher, place, country, genre, keywords,"
+    columns += " ddc, abstract, languages, run_from, run_to, date, part, identifiers, addresses, rights, access, collection, target, harvest,"
     columns += ' package, is_object, sources, "foreign", origin, created_at, changed_at, withdrawn_reason'
     run = connection.exec_driver_sql
     run(

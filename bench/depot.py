@@ -1,13 +1,17 @@
-"""Does the depot keep up with the disk? Keeping, auditing, a very large package, and a million packages in the database.
+"""Does the depot keep up with the disk? Keeping, auditing, a very large package, and a million packages in
+the database.
 
     python -m bench.depot [--quick] [--part keep|audit|memory|rows ...] [--json PATH]
 
-* keep: containers of 100 MB into the depot, against a bare loop that hashes, copies and fsyncs the same files. Ours also reads back.
+* keep: containers of 100 MB into the depot, against a bare loop that hashes, copies and fsyncs the same
+  files. Ours also reads back.
 * audit: two threads over all copies, against bare SHA-256 of the same files on two threads.
-* memory: a package of 50 GB (from sparse files) kept, read back and audited; growth of the peak of resident memory.
+* memory: a package of 50 GB (from sparse files) kept, read back and audited; growth of the peak of resident
+  memory.
 * a million packages: the status page's figures, and choosing the next copies to audit.
 
-Sides take turns in the same run and the best of several rounds counts, in seconds by the clock; ratios are ours to the bare loop.
+Sides take turns in the same run and the best of several rounds counts, in seconds by the clock; ratios are
+ours to the bare loop.
 """
 
 import argparse
@@ -45,10 +49,14 @@ ROOM_LEFT_BYTES = 10_000_000_000
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small data, to see that it runs")
-    parser.add_argument("--part", action="append", choices=["keep", "audit", "memory", "rows"], help="only this; default: all")
+    parser.add_argument(
+        "--part", action="append", choices=["keep", "audit", "memory", "rows"], help="only this; default: all"
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     given = parser.parse_args()
-    files, size_bytes, rows, sparse_bytes = (3, 5_000_000, 20_000, 1 << 30) if given.quick else (6, 100_000_000, 1_000_000, 50 << 30)
+    files, size_bytes, rows, sparse_bytes = (
+        (3, 5_000_000, 20_000, 1 << 30) if given.quick else (6, 100_000_000, 1_000_000, 50 << 30)
+    )
     with tempfile.TemporaryDirectory(prefix="bench-depot-") as place:
         folder = Path(place)
         needed = not given.part or bool({"keep", "audit"} & set(given.part))
@@ -108,13 +116,24 @@ def bench_keep(folder: Path, sources: list[Path], *, rounds: int) -> dict[str, f
 
     mine, theirs = best(ours, bare, before=clean, rounds=rounds)
     clean()
-    return {"keep_mb_s": total / mine / 1e6, "keep_bare_mb_s": total / theirs / 1e6, "keep_ratio": theirs / mine}
+    return {
+        "keep_mb_s": total / mine / 1e6,
+        "keep_bare_mb_s": total / theirs / 1e6,
+        "keep_ratio": theirs / mine,
+    }
 
 
 def bench_audit(folder: Path, sources: list[Path], *, rounds: int) -> dict[str, float]:
     store = FolderStore(folder / "audited")
     for path in sources:
-        ocfl.put_version(store, f"info:webdepot/bench/{path.stem}", {f"warc/{path.name}": path}, message="", user="", created=WHEN)
+        ocfl.put_version(
+            store,
+            f"info:webdepot/bench/{path.stem}",
+            {f"warc/{path.name}": path},
+            message="",
+            user="",
+            created=WHEN,
+        )
     total = sum(path.stat().st_size for path in sources)
 
     def ours() -> None:
@@ -127,7 +146,11 @@ def bench_audit(folder: Path, sources: list[Path], *, rounds: int) -> dict[str, 
             list(pool.map(hashed, [next((folder / "audited").rglob(path.name)) for path in sources]))
 
     mine, theirs = best(ours, bare, before=lambda: None, rounds=rounds)
-    return {"audit_mb_s": total / mine / 1e6, "audit_bare_mb_s": total / theirs / 1e6, "audit_ratio": theirs / mine}
+    return {
+        "audit_mb_s": total / mine / 1e6,
+        "audit_bare_mb_s": total / theirs / 1e6,
+        "audit_ratio": theirs / mine,
+    }
 
 
 def audited(store: FolderStore, identifier: str) -> str:
@@ -143,10 +166,14 @@ def hashed(path: Path) -> str:
 
 
 def bench_memory(folder: Path, size_bytes: int) -> dict[str, float]:
-    """One package of sparse files, kept as every package is and then audited. The depot's copy is written in full: it needs the room."""
+    """One package of sparse files, kept as every package is and then audited. The depot's copy is written in
+    full: it needs the room.
+    """
     room = shutil.disk_usage(folder).free
     if room < size_bytes + ROOM_LEFT_BYTES:
-        print(f"memory: a package of {size_bytes / 1e9:.0f} GB needs more than the {room / 1e9:.0f} GB that are free; taken half of that")
+        print(
+            f"memory: a package of {size_bytes / 1e9:.0f} GB needs more than the {room / 1e9:.0f} GB that are free; taken half of that"
+        )
         size_bytes = room // 2
     count = 5
     sources = folder / "sparse"
@@ -155,7 +182,9 @@ def bench_memory(folder: Path, size_bytes: int) -> dict[str, float]:
     for number in range(count):
         path = sources / f"{number}.warc"
         with path.open("wb") as sink:
-            sink.truncate(size_bytes // count + number)  # of different sizes, or equal content would be kept once
+            sink.truncate(
+                size_bytes // count + number
+            )  # of different sizes, or equal content would be kept once
         content[f"warc/{path.name}"] = path
     store = FolderStore(folder / "large")
     gc.collect()
@@ -197,7 +226,10 @@ def bench_rows(home: Path, count: int) -> dict[str, float]:
 
         def batch_of_place() -> None:
             with archive.database.reading() as connection:
-                assert len(copies.due(connection, before=WHEN + timedelta(days=1), place="second", limit=64)) == 64
+                assert (
+                    len(copies.due(connection, before=WHEN + timedelta(days=1), place="second", limit=64))
+                    == 64
+                )
 
         def one() -> None:
             with archive.database.transaction() as connection:
@@ -236,7 +268,10 @@ def fill(archive: Archive, count: int) -> None:
         "INSERT INTO packages (id, harvest, urn, title, version, size_bytes, stored_at, inventory_sha256) "
         f"SELECT printf('urn:uuid:%012d', n), 'h' || n, 'urn:nbn:' || n, 'Package ' || n, 1, 1000, {stored}, printf('%064d', n) "
         f"FROM {numbers}",
-        *(copy.format(place=place, checked=checked.format(salt=salt), numbers=numbers) for place, salt in (("main", 0), ("second", 31))),
+        *(
+            copy.format(place=place, checked=checked.format(salt=salt), numbers=numbers)
+            for place, salt in (("main", 0), ("second", 31))
+        ),
         f"INSERT INTO depot_growth (month, packages, size_bytes) VALUES ('2026-01', {count}, {count * 1000})",
         *(tally.format(place) for place in ("main", "second")),
     ]
@@ -245,7 +280,9 @@ def fill(archive: Archive, count: int) -> None:
             connection.exec_driver_sql(statement)
 
 
-def best(ours: Callable[[], None], bare: Callable[[], None], *, before: Callable[[], None], rounds: int) -> tuple[float, float]:
+def best(
+    ours: Callable[[], None], bare: Callable[[], None], *, before: Callable[[], None], rounds: int
+) -> tuple[float, float]:
     times: dict[Callable[[], None], list[float]] = {ours: [], bare: []}
     for _ in range(rounds):
         for side in (bare, ours):

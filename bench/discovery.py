@@ -1,11 +1,13 @@
-"""How well are an organisation's domains found? Our evidence model against the three plain indicators, on generated labelled worlds.
+"""How well are an organisation's domains found? Our evidence model against the three plain indicators, on
+generated labelled worlds.
 
     python -m bench.discovery [--quick] [--json PATH] [--picture PATH]
 
-Several worlds of 1,400 hosts each (fixed seeds; five cases, 70 % of registrants redacted, typing errors, subsidiaries, guests, shared
-clouds). Measured: precision, recall of what can be found, recall by case, questions asked; then the peer: the report's three rules (range,
-name servers, registrant similarity >= T) over T, on the same worlds. The picture has both curves. Last: what deciding hosts costs a
-whole harvest that meets 50,000 distinct hosts, against a plain domain scope (`bench.discovery_harvest`).
+Several worlds of 1,400 hosts each (fixed seeds; five cases, 70 % of registrants redacted, typing errors,
+subsidiaries, guests, shared clouds). Measured: precision, recall of what can be found, recall by case,
+questions asked; then the peer: the report's three rules (range, name servers, registrant similarity >= T)
+over T, on the same worlds. The picture has both curves. Last: what deciding hosts costs a whole harvest that
+meets 50,000 distinct hosts, against a plain domain scope (`bench.discovery_harvest`).
 """
 
 import argparse
@@ -39,7 +41,9 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--picture", type=Path, help="where the curves are drawn; beside the JSON by default")
     given = parser.parse_args()
-    picture = given.picture or (given.json or Path(__file__).parent / "results" / "discovery.json").with_suffix(".png")
+    picture = given.picture or (
+        given.json or Path(__file__).parent / "results" / "discovery.json"
+    ).with_suffix(".png")
     picture.parent.mkdir(parents=True, exist_ok=True)
     seeds, size = (SEEDS[:1], 400) if given.quick else (SEEDS, 1200)
     worlds = [asyncio.run(survey(seed, size)) for seed in seeds]
@@ -66,7 +70,9 @@ def main() -> int:
 
 
 async def survey(seed: int, size: int) -> tuple[World, Scores, Scores]:
-    """The world after a survey, our scores, and those of the plain rules (1 by range or name server, else similarity)."""
+    """The world after a survey, our scores, and those of the plain rules (1 by range or name server, else
+    similarity).
+    """
     world = World(seed, size=size)
     begun_s = time.perf_counter()
     profile, facts = await profile_of(world.root, world, now=NOW)
@@ -85,7 +91,11 @@ async def plain_scores(world: World, measure: Measure, hosts: Scores) -> Scores:
         place = world.places.get(host)
         if place is None:
             continue
-        domain = next(name for name in (host, host.partition(".")[2], ".".join(host.split(".")[-2:])) if name in world.zones)
+        domain = next(
+            name
+            for name in (host, host.partition(".")[2], ".".join(host.split(".")[-2:]))
+            if name in world.zones
+        )
         zone = world.zones[domain]
         if measure.range_of([place.address]) or measure.name_servers & set(zone.name_servers):
             found[host] = 1.0
@@ -99,7 +109,8 @@ def figures(world: World, scores: Scores, bound: float) -> dict[str, float]:
     findable = {host for host in members if world.places[host].findable}
     said = {host for host, score in scores.items() if score >= bound and host in world.places}
     by_case = {
-        f"recall of case {case}": share(said, {host for host in findable if world.places[host].case == case}) for case in range(1, 6)
+        f"recall of case {case}": share(said, {host for host in findable if world.places[host].case == case})
+        for case in range(1, 6)
     }
     precision, recall = share(members, said), share(said, findable)
     questions = world.questions  # type: ignore[attr-defined]
@@ -133,21 +144,29 @@ def curve(worlds: Sequence[tuple[World, Scores]]) -> list[tuple[float, float, fl
 
 
 def best_of_plain(worlds: Sequence[tuple[World, Scores, Scores]]) -> dict[str, float]:
-    bound, precision, recall, f1 = max(curve([(world, plain) for world, _, plain in worlds]), key=lambda point: point[3])
+    bound, precision, recall, f1 = max(
+        curve([(world, plain) for world, _, plain in worlds]), key=lambda point: point[3]
+    )
     return {"T": bound, "precision": precision, "recall": recall, "f1": f1}
 
 
-# --- the picture --------------------------------------------------------------------------------------------------------
+# --- the picture ---
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _SIDE = 980, 460, 60, 50, 360
 _COLOURS = {"precision": "#0f5c5c", "recall": "#b4530a", "F1": "#333333"}
 
 
-def draw(path: Path, ours: Sequence[tuple[float, float, float, float]], plain: Sequence[tuple[float, float, float, float]]) -> None:
+def draw(
+    path: Path,
+    ours: Sequence[tuple[float, float, float, float]],
+    plain: Sequence[tuple[float, float, float, float]],
+) -> None:
     """Two fields: the evidence model over its bound, the three indicators over T."""
     image = Image.new("RGB", (_WIDTH, _HEIGHT), "white")
     pen = ImageDraw.Draw(image)
-    for number, (title, points) in enumerate((("evidence model, bound of the score", ours), ("three indicators, threshold T", plain))):
+    for number, (title, points) in enumerate(
+        (("evidence model, bound of the score", ours), ("three indicators, threshold T", plain))
+    ):
         left = _LEFT + number * (_SIDE + 120)
         pen.text((left, 20), title, fill="black")
         pen.rectangle((left, _TOP, left + _SIDE, _TOP + _SIDE), outline="#999999")

@@ -1,10 +1,12 @@
 """What does deciding by organisation cost a whole harvest? Used by `bench.discovery`.
 
-A member's site on 40 loopback addresses links to many distinct hosts (25 links on a page, each host linked from ten pages). Two pairs:
+A member's site on 40 loopback addresses links to many distinct hosts (25 links on a page, each host linked
+from ten pages). Two pairs:
 
-- Politeness off, every host decided by an earlier harvest: what remembering costs. Against a plain domain scope of the same pages.
-- Politeness on (a short pause, so that it ends), every host new and its name leading nowhere: what finding out costs while pages are
-  awaited anyway. A name server on loopback answers.
+- Politeness off, every host decided by an earlier harvest: what remembering costs. Against a plain domain
+  scope of the same pages.
+- Politeness on (a short pause, so that it ends), every host new and its name leading nowhere: what finding
+  out costs while pages are awaited anyway. A name server on loopback answers.
 """
 
 import asyncio
@@ -42,7 +44,9 @@ class Took:
     processor_s: float
 
     def or_better(self, other: "Took") -> "Took":
-        return Took(wall_s=min(self.wall_s, other.wall_s), processor_s=min(self.processor_s, other.processor_s))
+        return Took(
+            wall_s=min(self.wall_s, other.wall_s), processor_s=min(self.processor_s, other.processor_s)
+        )
 
 
 def measure(hosts: int) -> dict[str, float]:
@@ -85,7 +89,9 @@ def measure(hosts: int) -> dict[str, float]:
 
 def harvest(home: Path, ports: tuple[int, int], pages: int, *, pause_s: float = 0.0, by: str = "") -> Took:
     """One harvest; `by` an organisation whose strangers are known, or new."""
-    members = "\n".join(f'"{member(number)}" = "127.0.1.{number + 1}:{ports[0]}"' for number in range(MEMBERS))
+    members = "\n".join(
+        f'"{member(number)}" = "127.0.1.{number + 1}:{ports[0]}"' for number in range(MEMBERS)
+    )
     founding.found(
         home,
         settings=f"""
@@ -118,11 +124,16 @@ rdap_bootstrap = "{home}"
 
 
 def remember(archive: Archive, pages: int) -> None:
-    """The organisation's profile, and a verdict of yesterday about each of the hosts that these pages lead to."""
+    """The organisation's profile, and a verdict of yesterday about each of the hosts that these pages lead
+    to.
+    """
     now = archive.clock()
     profile = Profile(root=ROOT, host=ROOT, domains=(Told(value=ROOT, source="bench", at=now),))
     outside = {host for number in range(MEMBERS) for page in range(pages) for host in strangers(number, page)}
-    verdicts = {**dict.fromkeys(sorted(outside), False), **{member(number): True for number in range(MEMBERS) if pages}}
+    verdicts = {
+        **dict.fromkeys(sorted(outside), False),
+        **{member(number): True for number in range(MEMBERS) if pages},
+    }
     judged = [
         Judgement(
             host=host,
@@ -151,7 +162,7 @@ def strangers(number: int, page: int) -> list[str]:
     return [f"www.site-{number}-{page // LINKED_BY}-{link}.example" for link in range(LINKS)]
 
 
-# --- the servers, each in a process of its own ----------------------------------------------------------------------------
+# --- the servers, each in a process of its own ---
 
 
 def serve_pages(port: int, pages: int) -> None:
@@ -202,7 +213,11 @@ def name_answer(question: bytes) -> bytes:
         return question[:2] + struct.pack(">HHHHH", 0x8183, 1, 0, 0, 0) + question[12:end]
     number = int(bytes(filter(bytes(range(48, 58)).__contains__, name)) or b"0")
     has_address = kind == b"\0\1"
-    answer = b"\xc0\x0c\0\1\0\1" + struct.pack(">IH", 300, 4) + bytes((127, 0, 1, number + 1)) if has_address else b""
+    answer = (
+        b"\xc0\x0c\0\1\0\1" + struct.pack(">IH", 300, 4) + bytes((127, 0, 1, number + 1))
+        if has_address
+        else b""
+    )
     return question[:2] + struct.pack(">HHHHH", 0x8180, 1, int(has_address), 0, 0) + question[12:end] + answer
 
 

@@ -1,4 +1,6 @@
-"""Words of which the generated worlds of `bench.discovery` are made. The order matters: worlds are drawn by number."""
+"""Words of which the generated worlds of `bench.discovery` are made. The order matters: worlds are drawn by
+number.
+"""
 
 TOWNS = [
     "Seestadt",

@@ -1,10 +1,13 @@
-"""A generated world with labels: one university, its domains in all five cases, and everybody else, answering as `Sources`.
+"""A generated world with labels: one university, its domains in all five cases, and everybody else, answering
+as `Sources`.
 
-Pages are real HTML and registry answers real RDAP objects, read by the product's own readers; only sockets are left out. What a
-member shows of itself is drawn at random, so some show nothing: those are marked as not findable, because nobody could know.
+Pages are real HTML and registry answers real RDAP objects, read by the product's own readers; only sockets
+are left out. What a member shows of itself is drawn at random, so some show nothing: those are marked as not
+findable, because nobody could know.
 
-Shares (registrants redacted in 70 %, imprints on 75-80 % of sites, typing errors, subsidiaries, guests, secondaries, shared clouds) follow
-published figures where there are any; the rest is judgement. Every world has another town, other names and other numbers.
+Shares (registrants redacted in 70 %, imprints on 75-80 % of sites, typing errors, subsidiaries, guests,
+secondaries, shared clouds) follow published figures where there are any; the rest is judgement. Every world
+has another town, other names and other numbers.
 """
 
 import random
@@ -16,7 +19,16 @@ from ipaddress import ip_address, ip_network
 from bench.discovery_words import AGENCIES, TOWNS, UNITS, WORDS
 
 from webdepot.selection.domains import page as pages
-from webdepot.selection.domains.facts import Certificate, HostRecords, Network, Page, Registration, Status, ZoneRecords, registrable
+from webdepot.selection.domains.facts import (
+    Certificate,
+    HostRecords,
+    Network,
+    Page,
+    Registration,
+    Status,
+    ZoneRecords,
+    registrable,
+)
 from webdepot.selection.domains.registrant import network_of_rdap, registration_of_rdap
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -64,15 +76,19 @@ class World:
         self._kept: dict[tuple[str, str], object] = {}
         self._used: set[str] = set()
         self.town = self.random.choice(TOWNS)
-        self.kind = self.random.choice(["Universität", "Universität", "Technische Universität", "Pädagogische Hochschule"])
+        self.kind = self.random.choice(
+            ["Universität", "Universität", "Technische Universität", "Pädagogische Hochschule"]
+        )
         self.name = f"{self.kind} {self.town}"
-        short = {"Universität": "uni", "Technische Universität": "tu", "Pädagogische Hochschule": "ph"}[self.kind]
+        short = {"Universität": "uni", "Technische Universität": "tu", "Pädagogische Hochschule": "ph"}[
+            self.kind
+        ]
         self.root = f"{short}-{ascii_of(self.town)}.de"
         self.vat = f"DE{self.random.randrange(10**8, 10**9)}"
         self.range = f"10.{self.random.randrange(1, 200)}.0.0/16"
         self._build(size)
 
-    # --- the builder -----------------------------------------------------------------------------------------------------
+    # --- the builder ---
 
     def _build(self, size: int) -> None:
         pick = self.random
@@ -83,9 +99,17 @@ class World:
             own_servers,
             soa=self.root,
             mail=(f"mx.{self.root}",),
-            registrant=None if redacted else {"org": self.name, "fn": self.name, "kind": "org", "email": f"hostmaster@{self.root}"},
+            registrant=None
+            if redacted
+            else {"org": self.name, "fn": self.name, "kind": "org", "email": f"hostmaster@{self.root}"},
         )
-        for name in (self.root, f"www.{self.root}", f"dns1.{self.root}", f"dns2.{self.root}", f"mx.{self.root}"):
+        for name in (
+            self.root,
+            f"www.{self.root}",
+            f"dns1.{self.root}",
+            f"dns2.{self.root}",
+            f"mx.{self.root}",
+        ):
             self._place(name, True, 1, self._inside())
         for service in ("dns1", "dns2", "mx"):
             del self.places[f"{service}.{self.root}"]
@@ -103,10 +127,14 @@ class World:
         strangers += [self._neighbour() for _ in range(size // 25)]
         far = [self._stranger() for _ in range(size // 4)]
         self._link(members, outside, third, strangers, far)
-        self.logged[self.root] = [place.host for place in fourth if place.host.endswith(self.root)] + [place.host for place in members[:20]]
+        self.logged[self.root] = [place.host for place in fourth if place.host.endswith(self.root)] + [
+            place.host for place in members[:20]
+        ]
         self.logged[self.name] = [place.host for place in [*fourth[::2], *fifth[::2]]]
         for place in fourth:
-            place.findable = place.findable and (place.host in self.logged[self.root] or place.host in self.logged[self.name])
+            place.findable = place.findable and (
+                place.host in self.logged[self.root] or place.host in self.logged[self.name]
+            )
         for place in fifth:
             place.findable = place.findable and place.host in self.logged[self.name]
 
@@ -120,7 +148,9 @@ class World:
 
     def _hosted(self) -> str:
         """A hoster's address; few addresses, many customers."""
-        return f"172.{self.random.randrange(16, 20)}.{self.random.randrange(4)}.{self.random.randrange(1, 30)}"
+        return (
+            f"172.{self.random.randrange(16, 20)}.{self.random.randrange(4)}.{self.random.randrange(1, 30)}"
+        )
 
     def _domain(self, suffixes: str = "de de de com org eu net info") -> str:
         while True:
@@ -146,7 +176,10 @@ class World:
             f"{self.name}, {pick.choice(UNITS)}",
             f"{pick.choice(UNITS)} der {self.name}",
         ]
-        spellings += [self.name.replace("ä", "ae").replace("ö", "oe").replace("ü", "ue").replace("ß", "ss"), self.name.upper()]
+        spellings += [
+            self.name.replace("ä", "ae").replace("ö", "oe").replace("ü", "ue").replace("ß", "ss"),
+            self.name.upper(),
+        ]
         if self.kind == "Universität":
             spellings += [f"University of {self.town}", f"Uni {self.town}"]
         name = pick.choice(spellings)
@@ -157,7 +190,9 @@ class World:
 
     def _imprint(self, operator: str, *, mail: str = "", vat: str = "", more: str = "") -> str:
         heading = self.random.choice(["Impressum", "Impressum", "Imprint", "Anbieterkennzeichnung"])
-        label = self.random.choice(["Angaben gemäß § 5 DDG", "", "Herausgeber", "Anbieter:", "Verantwortlich für den Inhalt"])
+        label = self.random.choice(
+            ["Angaben gemäß § 5 DDG", "", "Herausgeber", "Anbieter:", "Verantwortlich für den Inhalt"]
+        )
         lines = [
             f"<h1>{heading}</h1>",
             f"<p>{label}</p>" if label else "",
@@ -183,7 +218,9 @@ class World:
         domain = self._domain()
         signs = 1
         zone = Zone(
-            (f"ns1.hoster{pick.randrange(5)}.net", f"ns2.hoster{pick.randrange(5)}.net"), soa="hoster.net", registrant=self._registrant(0.7)
+            (f"ns1.hoster{pick.randrange(5)}.net", f"ns2.hoster{pick.randrange(5)}.net"),
+            soa="hoster.net",
+            registrant=self._registrant(0.7),
         )
         if pick.random() < 0.85 * self.frankness:
             zone.name_servers, zone.soa = self.own_servers, self.root
@@ -191,7 +228,9 @@ class World:
         self.zones[domain] = zone
         place = self._place(pick.choice([domain, f"www.{domain}"]), True, case, self._inside())
         if pick.random() < 0.75 * self.frankness:
-            place.pages["/impressum"] = self._imprint(self._spelled(), mail=f"info@{self.root}" if pick.random() < 0.5 else "")
+            place.pages["/impressum"] = self._imprint(
+                self._spelled(), mail=f"info@{self.root}" if pick.random() < 0.5 else ""
+            )
             signs += 1
         # In the range and nothing else: nobody could tell it from a guest.
         place.findable = signs > 1 or zone.registrant is not None
@@ -238,7 +277,9 @@ class World:
             )
             signs = True
         if pick.random() < 0.06:
-            place.certificate = Certificate(fingerprint=domain, organisation=self.name, names=(place.host,), is_trusted=True)
+            place.certificate = Certificate(
+                fingerprint=domain, organisation=self.name, names=(place.host,), is_trusted=True
+            )
             signs = True
         elif pick.random() < 0.3:
             place.certificate = self._crowded(place.host)
@@ -269,7 +310,9 @@ class World:
         pick = self.random
         domain = self._domain("de com org net eu info nl at ch")
         owner = self._stranger_name()
-        zone = Zone((f"ns1.hoster{pick.randrange(5)}.net", f"ns2.hoster{pick.randrange(5)}.net"), soa="hoster.net")
+        zone = Zone(
+            (f"ns1.hoster{pick.randrange(5)}.net", f"ns2.hoster{pick.randrange(5)}.net"), soa="hoster.net"
+        )
         if pick.random() < 0.28:
             zone.registrant = {"fn": owner, "org": owner, "kind": "org", "email": f"info@{domain}"}
         elif pick.random() < 0.1:
@@ -299,11 +342,20 @@ class World:
         pick = self.random
         domain, owner = (
             self._domain(),
-            pick.choice([f"Ruderverein {self.town} e.V.", "Tanzclub Blau e.V.", "Wind Energie GmbH", f"Studierendenwerk {self.town}"]),
+            pick.choice(
+                [
+                    f"Ruderverein {self.town} e.V.",
+                    "Tanzclub Blau e.V.",
+                    "Wind Energie GmbH",
+                    f"Studierendenwerk {self.town}",
+                ]
+            ),
         )
         servers = self.own_servers if pick.random() < 0.5 else ("ns1.hoster1.net", "ns2.hoster1.net")
         registrant = {"fn": owner, "org": owner, "kind": "org"} if pick.random() < 0.4 else None
-        self.zones[domain] = Zone(servers, soa=self.root if servers is self.own_servers else "hoster.net", registrant=registrant)
+        self.zones[domain] = Zone(
+            servers, soa=self.root if servers is self.own_servers else "hoster.net", registrant=registrant
+        )
         place = self._place(domain, False, 1, self._inside(), trap="guest")
         if pick.random() < 0.85 * self.frankness:
             place.pages["/impressum"] = self._imprint(owner)
@@ -336,13 +388,22 @@ class World:
         )  # fmt: skip
         domain = self._domain()
         registrant = {"fn": owner, "org": owner, "kind": "org"} if pick.random() < 0.35 else None
-        self.zones[domain] = Zone(("ns1.hoster2.net", "ns2.hoster2.net"), soa="hoster.net", registrant=registrant)
+        self.zones[domain] = Zone(
+            ("ns1.hoster2.net", "ns2.hoster2.net"), soa="hoster.net", registrant=registrant
+        )
         place = self._place(f"www.{domain}", False, 2, self._hosted(), trap="neighbour")
         if pick.random() < 0.9 * self.frankness:
             place.pages["/impressum"] = self._imprint(owner, mail=f"info@{domain}")
         return place
 
-    def _link(self, members: list[Place], outside: list[Place], third: list[Place], strangers: list[Place], far: list[Place]) -> None:
+    def _link(
+        self,
+        members: list[Place],
+        outside: list[Place],
+        third: list[Place],
+        strangers: list[Place],
+        far: list[Place],
+    ) -> None:
         pick = self.random
         links: dict[str, list[str]] = {place.host: [] for place in self.places.values()}
         home = [self.places[f"www.{self.root}"], *members]
@@ -376,9 +437,11 @@ class World:
             title = f"{self.random.choice(WORDS).title()} | {self.name}"
         else:
             title = self.random.choice(WORDS).title()
-        place.pages["/"] = f"<html><head><title>{title}</title>{place.pages['/']}</head><body><ul>{anchors}</ul>{imprint}</body></html>"
+        place.pages["/"] = (
+            f"<html><head><title>{title}</title>{place.pages['/']}</head><body><ul>{anchors}</ul>{imprint}</body></html>"
+        )
 
-    # --- Sources ---------------------------------------------------------------------------------------------------------
+    # --- Sources ---
 
     async def host(self, host: str) -> HostRecords:
         self.asked["dns"] += 1
@@ -394,7 +457,12 @@ class World:
         if zone is None:
             return ZoneRecords(status=Status.NONE)
         return ZoneRecords(
-            status=Status.FOUND, name_servers=zone.name_servers, soa_contact=zone.soa, mail_hosts=zone.mail, spf=zone.spf, dmarc=zone.dmarc
+            status=Status.FOUND,
+            name_servers=zone.name_servers,
+            soa_contact=zone.soa,
+            mail_hosts=zone.mail,
+            spf=zone.spf,
+            dmarc=zone.dmarc,
         )
 
     async def certificate(self, host: str, addresses: tuple[str, ...]) -> Certificate | None:
@@ -427,9 +495,15 @@ class World:
             return Registration(status=Status.NONE)
         said = zone.registrant or {"fn": "REDACTED FOR PRIVACY", "org": "REDACTED FOR PRIVACY"}
         card = ["vcard", [[name, {}, "text", value] for name, value in said.items()]]
-        registrar = ["vcard", [["fn", {}, "text", "Registrar GmbH"], ["email", {}, "text", "abuse@registrar.net"]]]
+        registrar = [
+            "vcard",
+            [["fn", {}, "text", "Registrar GmbH"], ["email", {}, "text", "abuse@registrar.net"]],
+        ]
         answer = {
-            "entities": [{"roles": ["registrant"], "vcardArray": card}, {"roles": ["registrar", "abuse"], "vcardArray": registrar}],
+            "entities": [
+                {"roles": ["registrant"], "vcardArray": card},
+                {"roles": ["registrar", "abuse"], "vcardArray": registrar},
+            ],
             "nameservers": [{"ldhName": name} for name in zone.name_servers],
         }
         found = registration_of_rdap(answer, source="rdap", at=NOW)
@@ -441,7 +515,10 @@ class World:
         mine = ip_network(self.range)
         is_mine = ip_address(address) in mine
         network = mine if is_mine else ip_network(f"{address}/24", strict=False)
-        card = ["vcard", [["fn", {}, "text", self.name if is_mine else "Hoster GmbH"], ["kind", {}, "text", "org"]]]
+        card = [
+            "vcard",
+            [["fn", {}, "text", self.name if is_mine else "Hoster GmbH"], ["kind", {}, "text", "org"]],
+        ]
         answer = {
             "startAddress": str(network[0]),
             "endAddress": str(network[-1]),

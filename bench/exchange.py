@@ -1,4 +1,5 @@
-"""How fast are lists of OAI-PMH from a large depot, is the thousandth page as quick as the first, and what does a transfer cost in memory?
+"""How fast are lists of OAI-PMH from a large depot, is the thousandth page as quick as the first, and what
+does a transfer cost in memory?
 
     python -m bench.exchange [--quick] [--part lists] [--part transfer] [--json PATH]
 
@@ -70,13 +71,19 @@ with Archive.open(Path(sys.argv[1]), agent="bench") as archive:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--part", action="append", choices=("lists", "transfer"))
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     chosen = parser.parse_args()
     parts = chosen.part or ["lists", "transfer"]
-    result: dict[str, object] = {"machine": platform.platform(), "cores": os.cpu_count(), "python": platform.python_version()}
+    result: dict[str, object] = {
+        "machine": platform.platform(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+    }
     result["load"] = os.getloadavg()
     with tempfile.TemporaryDirectory(prefix="webdepot-bench-") as folder:
         if "lists" in parts:
@@ -103,7 +110,11 @@ def lists(folder: Path, records: int) -> dict[str, object]:
             with archive.database.reading() as connection:
                 data = provider.respond(arguments, repository, connection, now)
             took = time.perf_counter() - started
-            found = data.rpartition(b"</resumptionToken>")[0].rpartition(b">")[2].decode() if b"</resumptionToken>" in data else ""
+            found = (
+                data.rpartition(b"</resumptionToken>")[0].rpartition(b">")[2].decode()
+                if b"</resumptionToken>" in data
+                else ""
+            )
             return took, found
 
         page("")
@@ -140,13 +151,31 @@ def fill(archive: Archive, count: int) -> None:
             for number in range(start, start + 1000):
                 site = f"site-{number // 100:06d}"
                 if number % 100 == 0:
-                    rows.append(_record(site, Level.SITE, "", at, addresses=(f"http://www{number}.example/",), publisher="Stadt"))
+                    rows.append(
+                        _record(
+                            site,
+                            Level.SITE,
+                            "",
+                            at,
+                            addresses=(f"http://www{number}.example/",),
+                            publisher="Stadt",
+                        )
+                    )
                 own = _record(
-                    f"slice-{number:08d}", Level.SLICE, site, at + timedelta(seconds=number // 3), is_object=True, date="2026-01-01"
+                    f"slice-{number:08d}",
+                    Level.SLICE,
+                    site,
+                    at + timedelta(seconds=number // 3),
+                    is_object=True,
+                    date="2026-01-01",
                 )
                 rows.append(own)
                 made.append({"key": own.key, "made_at": at, **transfer.to_document(_transfer(number))})
-            sets = [{"spec": spec, "changed_at": each.changed_at, "key": each.key} for each in rows for spec in sets_of(each)]
+            sets = [
+                {"spec": spec, "changed_at": each.changed_at, "key": each.key}
+                for each in rows
+                for spec in sets_of(each)
+            ]
             connection.execute(insert(catalogue_table), [catalogue._values(each) for each in rows])
             connection.execute(insert(catalogue_sets), sets)
             connection.execute(insert(transfers), made)
@@ -181,7 +210,13 @@ def _transfer(number: int) -> Transfer:
         )
         for part in range(2)
     )
-    return Transfer(form=Form.CONTAINERS, files=files, start=files[0].member, size_bytes=200_000_000, sha256=f"{number:064d}")
+    return Transfer(
+        form=Form.CONTAINERS,
+        files=files,
+        start=files[0].member,
+        size_bytes=200_000_000,
+        sha256=f"{number:064d}",
+    )
 
 
 def transferring(folder: Path, size_bytes: int) -> dict[str, object]:
@@ -209,7 +244,9 @@ def transferring(folder: Path, size_bytes: int) -> dict[str, object]:
         url = server.stdout.readline().strip()
         subprocess.run(["curl", "-s", "-o", "/dev/null", f"{url}/oai?verb=Identify"], check=True)
         idle = _memory(server.pid, "VmRSS")
-        done = subprocess.run([sys.executable, "-c", TAKE, str(b), url], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", TAKE, str(b), url], capture_output=True, text=True, check=True
+        )
         peak = _memory(server.pid, "VmHWM")
     finally:
         server.terminate()

@@ -1,16 +1,21 @@
-"""How fast are files identified and validated, and are the answers right? Ours from a WARC against the binding and opf-fido on plain files.
+"""How fast are files identified and validated, and are the answers right? Ours from a WARC against the
+binding and opf-fido on plain files.
 
     python -m bench.formats [--quick] [--json PATH] [--files N]
 
-The data: real files found in installed packages (documentation, fonts, icons, sounds, scripts), drawn evenly over their extensions
-from a fixed seed, at most 4 MB each. The same payloads stand as HTTP responses in one WARC, a gzip member a record.
+The data: real files found in installed packages (documentation, fonts, icons, sounds, scripts), drawn evenly
+over their extensions from a fixed seed, at most 4 MB each. The same payloads stand as HTTP responses in one
+WARC, a gzip member a record.
 
-* identify: pygfried on the plain files with two processes, opf-fido on every tenth of them in one; ours from the WARC, two workers.
-* all: identification, validation and digest from the WARC with two workers, of a web mix (mostly pages, styles, scripts, images).
+* identify: pygfried on the plain files with two processes, opf-fido on every tenth of them in one; ours from
+  the WARC, two workers.
+* all: identification, validation and digest from the WARC with two workers, of a web mix (mostly pages,
+  styles, scripts, images).
 * memory: of the reading process over many records.
 * agreement: with pygfried on the PUID where it is sure, and with `file` (libmagic) on the media type.
 
-Two cores are used at once; the best of five rounds, taken in turns, counts. On a shared machine only the ratios say something.
+Two cores are used at once; the best of five rounds, taken in turns, counts. On a shared machine only the
+ratios say something.
 """
 
 import argparse
@@ -33,10 +38,74 @@ from webdepot.formats import media, survey
 
 SEED = 20070115
 ROOTS = ("/usr/share", "/usr/lib")
-KINDS = ("html", "htm", "png", "jpg", "gif", "svg", "css", "js", "json", "xml", "txt", "pdf", "ico", "woff", "woff2", "ttf", "otf", "eot",
-         "gz", "zip", "jar", "wav", "oga", "ogg", "mp3", "mp4", "webm", "docx", "odt", "ott", "ods", "xlsx", "epub", "tif", "webp", "bmp",
-         "php", "py", "c", "h", "md", "rst", "csv", "po", "mo", "class", "so", "afm", "pfb", "ps", "eps", "xpm", "xbm")  # fmt: skip
-WEB_MIX = {"html": 30, "css": 12, "js": 15, "png": 18, "jpg": 8, "gif": 6, "svg": 5, "json": 3, "ico": 1, "woff": 1, "xml": 1}
+KINDS = (
+    "html",
+    "htm",
+    "png",
+    "jpg",
+    "gif",
+    "svg",
+    "css",
+    "js",
+    "json",
+    "xml",
+    "txt",
+    "pdf",
+    "ico",
+    "woff",
+    "woff2",
+    "ttf",
+    "otf",
+    "eot",
+    "gz",
+    "zip",
+    "jar",
+    "wav",
+    "oga",
+    "ogg",
+    "mp3",
+    "mp4",
+    "webm",
+    "docx",
+    "odt",
+    "ott",
+    "ods",
+    "xlsx",
+    "epub",
+    "tif",
+    "webp",
+    "bmp",
+    "php",
+    "py",
+    "c",
+    "h",
+    "md",
+    "rst",
+    "csv",
+    "po",
+    "mo",
+    "class",
+    "so",
+    "afm",
+    "pfb",
+    "ps",
+    "eps",
+    "xpm",
+    "xbm",
+)
+WEB_MIX = {
+    "html": 30,
+    "css": 12,
+    "js": 15,
+    "png": 18,
+    "jpg": 8,
+    "gif": 6,
+    "svg": 5,
+    "json": 3,
+    "ico": 1,
+    "woff": 1,
+    "xml": 1,
+}
 
 
 def find_files(count: int, extra: list[str]) -> list[Path]:
@@ -80,7 +149,9 @@ def write_warc(path: Path, files: list[Path], *, distinct: bool = True) -> None:
             block = b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n\r\n" + body
             head = f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <{uuid.uuid4().urn}>\r\nWARC-Date: 2026-11-15T09:00:00Z\r\n"
             head += f"WARC-Target-URI: http://www.example.org/{number}/{each.name.replace(' ', '_')}\r\n"
-            head += f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
+            head += (
+                f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
+            )
             out.write(gzip.compress(head.encode() + block + b"\r\n\r\n", 3))
 
 
@@ -92,11 +163,16 @@ def _load_binding() -> None:
 
 
 def _binding(paths: list[str]) -> dict[str, list[dict[str, str]]]:
-    return {path: [dict(match) for match in _scanner.identify(path, detailed=True)["files"][0]["matches"]] for path in paths}
+    return {
+        path: [dict(match) for match in _scanner.identify(path, detailed=True)["files"][0]["matches"]]
+        for path in paths
+    }
 
 
 def time_binding(files: list[Path], workers: int) -> tuple[float, dict[str, list[dict[str, str]]]]:
-    """Two processes, since it holds the interpreter's lock; their start and their signatures do not count, as with ours."""
+    """Two processes, since it holds the interpreter's lock; their start and their signatures do not count, as
+    with ours.
+    """
     shares = [[str(path) for path in files[number::workers]] for number in range(workers)]
     with multiprocessing.get_context("spawn").Pool(workers, _load_binding) as pool:
         pool.map(_binding, [share[:1] for share in shares], chunksize=1)
@@ -114,7 +190,9 @@ def time_fido(files: list[Path]) -> float | None:
         "with contextlib.redirect_stdout(io.StringIO()):\n    [f.identify_file(p) for p in sys.argv[1:]]\n"
         "sys.stderr.write(f'SECONDS {time.monotonic() - start}')\n"
     )
-    done = subprocess.run([sys.executable, "-c", program, *map(str, files)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, files)], capture_output=True, text=True, check=False
+    )
     return float(done.stderr.rpartition("SECONDS ")[2]) if "SECONDS" in done.stderr else None
 
 
@@ -125,25 +203,31 @@ def time_ours(warc: Path, rows: Path, workers: int, *, checked: bool) -> survey.
 def agreement(files: list[Path], rows: Path, theirs: dict[str, list[dict[str, str]]]) -> dict[str, object]:
     ours = {int(row["url"].split("/")[3]): row for row in survey.read_rows(rows)}
     sure = same = both = magic_same = 0
-    mimes = subprocess.run(["file", "--brief", "--mime-type", *map(str, files)], capture_output=True, text=True, check=False).stdout.split(
-        "\n"
-    )
+    mimes = subprocess.run(
+        ["file", "--brief", "--mime-type", *map(str, files)], capture_output=True, text=True, check=False
+    ).stdout.split("\n")
     different = []
     for number, path in enumerate(files):
         row = ours.get(number)
         if row is None:
             continue
         matches = [match for match in theirs[str(path)] if match["id"] != "UNKNOWN"]
-        if (len(matches) == 1 and "byte match" in matches[0]["basis"]) or (len(matches) == 1 and "container" in matches[0]["basis"]):
+        if (len(matches) == 1 and "byte match" in matches[0]["basis"]) or (
+            len(matches) == 1 and "container" in matches[0]["basis"]
+        ):
             sure += 1
             same += row["puid"] == matches[0]["id"]
         if number < len(mimes) and row["mime"] and mimes[number]:
             both += 1
-            agrees = media.agree(mimes[number], row["mime"]) or media.canonical(mimes[number]) == media.canonical(row["mime"])
+            agrees = media.agree(mimes[number], row["mime"]) or media.canonical(
+                mimes[number]
+            ) == media.canonical(row["mime"])
             magic_same += agrees
             if not agrees:
                 different.append((row["mime"], mimes[number]))
-    top = sorted({pair: different.count(pair) for pair in set(different)}.items(), key=lambda each: -each[1])[:8]
+    top = sorted({pair: different.count(pair) for pair in set(different)}.items(), key=lambda each: -each[1])[
+        :8
+    ]
     return {
         "binding_sure": sure,
         "binding_same": same,
@@ -182,7 +266,9 @@ def main() -> None:
     count = 120 if given.quick else given.files
     workers = 2
     files = find_files(count, given.extra)
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
+    print(
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"
+    )
     print(
         f"{len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.0f} MB, {len({path.suffix for path in files})} extensions"
     )
@@ -192,16 +278,24 @@ def main() -> None:
         warc, rows = folder / "all.warc.gz", folder / "rows.gz"
         write_warc(warc, files)
         binding = ours = float("inf")
-        for _ in range(1 if given.quick else 5):  # in turns, so that other work on the machine hits both alike
+        for _ in range(
+            1 if given.quick else 5
+        ):  # in turns, so that other work on the machine hits both alike
             took, theirs = time_binding(files, workers)
             binding = min(binding, took)
             ours = min(ours, time_ours(warc, rows, workers, checked=False).counts.work_s)
         fido_files = files[:: 4 if given.quick else 10]
         fido = time_fido(fido_files)
-        rates = {"binding": len(files) / binding, "ours": len(files) / ours, "fido": len(fido_files) / fido if fido else None}
+        rates = {
+            "binding": len(files) / binding,
+            "ours": len(files) / ours,
+            "fido": len(fido_files) / fido if fido else None,
+        }
         result |= {"identify_files_per_s": rates, "to_binding": rates["ours"] / rates["binding"]}
         result["to_fido"] = rates["ours"] / rates["fido"] if rates["fido"] else None
-        print(f"identify   binding {rates['binding']:.0f}/s   ours from WARC {rates['ours']:.0f}/s   ratio {result['to_binding']:.2f}")
+        print(
+            f"identify   binding {rates['binding']:.0f}/s   ours from WARC {rates['ours']:.0f}/s   ratio {result['to_binding']:.2f}"
+        )
         if rates["fido"]:
             print(f"           opf-fido {rates['fido']:.0f}/s   ratio {result['to_fido']:.1f}")
         result["agreement"] = agreement(files, rows, theirs)
@@ -210,7 +304,9 @@ def main() -> None:
         write_warc(folder / "mix.warc.gz", mix)
         done = time_ours(folder / "mix.warc.gz", rows, workers, checked=True)
         result["all_files_per_s"] = done.counts.files / done.counts.work_s
-        print(f"all        identification + validation + digest of a web mix: {result['all_files_per_s']:.0f} files/s")
+        print(
+            f"all        identification + validation + digest of a web mix: {result['all_files_per_s']:.0f} files/s"
+        )
         result["memory_mb"] = memory_over(files, 2000 if given.quick else 100_000, folder)
         print(
             f"memory     {result['memory_mb']}  (children at most {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024:.0f} MB)"

@@ -1,11 +1,13 @@
-"""How fast does the frontier take addresses in and hand them out, and what does it cost, with millions waiting?
+"""How fast does the frontier take addresses in and hand them out, and what does it cost, with millions
+waiting?
 
     python -m bench.frontier [--quick] [--json PATH] [--urls N] [--hosts N]
 
-5 million addresses over 10,000 hosts (Zipf) are added in pages of 30 links, committed with a safe flush as a crawl does it: each second,
-or after 50,000 new ones; then handed out and finished, committed as a crawl does it: each second. Private memory is what the process has
-allocated (pages of the mapped file are the kernel's to take back).
-`--false` counts how many of 10 million different addresses are taken for seen (none should be).
+5 million addresses over 10,000 hosts (Zipf) are added in pages of 30 links, committed with a safe flush as a
+crawl does it: each second, or after 50,000 new ones; then handed out and finished, committed as a crawl does
+it: each second. Private memory is what the process has allocated (pages of the mapped file are the kernel's
+to take back). `--false` counts how many of 10 million different addresses are taken for seen (none should
+be).
 """
 
 import argparse
@@ -48,7 +50,9 @@ def main() -> None:
         figures |= measured(Path(folder), urls, hosts)
     if given.false:
         with tempfile.TemporaryDirectory(prefix="webdepot-frontier-") as folder:
-            figures["false_seen_of_10_million"] = false_seen(Path(folder), 10_000_000 if not given.quick else 200_000)
+            figures["false_seen_of_10_million"] = false_seen(
+                Path(folder), 10_000_000 if not given.quick else 200_000
+            )
     for name, value in figures.items():
         print(f"{name:28} {value:,.1f}" if isinstance(value, float) else f"{name:28} {value}")
     if given.json:
@@ -84,7 +88,9 @@ def _candidates(urls: int, hosts: int) -> Iterator[list[Candidate]]:
         picked = chance.choices(range(hosts), weights, k=min(PER_BATCH, urls - start))
         yield [
             Candidate(
-                url=Url(f"http://host-{host}.example.org/section/{number % 97}/page-{number}.html"), via=Url("http://a.example/"), path="LL"
+                url=Url(f"http://host-{host}.example.org/section/{number % 97}/page-{number}.html"),
+                via=Url("http://a.example/"),
+                path="LL",
             )
             for number, host in enumerate(picked, start)
         ]
@@ -126,7 +132,10 @@ def false_seen(folder: Path, urls: int) -> int:
     frontier = LmdbFrontier(folder / "frontier")
     added = 0
     for start in range(0, urls, 50_000):
-        added += frontier.add(Candidate(url=Url(f"http://one-host.example.org/{number}")) for number in range(start, start + 50_000))
+        added += frontier.add(
+            Candidate(url=Url(f"http://one-host.example.org/{number}"))
+            for number in range(start, start + 50_000)
+        )
         frontier.commit({})
     frontier.close()
     return urls - added

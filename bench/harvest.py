@@ -2,13 +2,15 @@
 
     python -m bench.harvest [--quick] [--rounds N] [--json PATH] [--only NAME,NAME] [--folder PATH]
 
-A generated site over 50 hosts (`bench.site`) is served by nginx on loopback; politeness is off, everything else is on: rules, robots.txt,
-crawl log, WARC with digests, checkpoints. Pages are the HTML pages of the site, counted in the server's log. The ratio to wget counts,
-not the number. Our own containers are compared with the generator's list: every address once, none that does not belong.
+A generated site over 50 hosts (`bench.site`) is served by nginx on loopback; politeness is off, everything
+else is on: rules, robots.txt, crawl log, WARC with digests, checkpoints. Pages are the HTML pages of the
+site, counted in the server's log. The ratio to wget counts, not the number. Our own containers are compared
+with the generator's list: every address once, none that does not belong.
 
-A machine's speed may change by a third within minutes, so wget and we take turns, three each, and the median of each counts; HTTrack and
-Scrapy run once, behind them. Two processors are seldom twice one (they share caches, often one core): "apart" are two harvests of one
-process, each of half of the hosts, that know nothing of each other; what they make together is the most that two processes can.
+A machine's speed may change by a third within minutes, so wget and we take turns, three each, and the median
+of each counts; HTTrack and Scrapy run once, behind them. Two processors are seldom twice one (they share
+caches, often one core): "apart" are two harvests of one process, each of half of the hosts, that know nothing
+of each other; what they make together is the most that two processes can.
 """
 
 import argparse
@@ -110,7 +112,11 @@ def _apart(plan: Plan, out: Path) -> list[str]:
     for number in range(2):
         settings = out / f"settings-{number}.json"
         settings.write_text(json.dumps({"seeds": plan.seeds[number::2], "processes": 1}))
-        commands.append(shlex.join([sys.executable, "-m", "bench.harvest_child", str(out / f"home-{number}"), str(settings)]))
+        commands.append(
+            shlex.join(
+                [sys.executable, "-m", "bench.harvest_child", str(out / f"home-{number}"), str(settings)]
+            )
+        )
     return ["bash", "-c", f"{commands[0]} & {commands[1]} & wait"]
 
 
@@ -132,13 +138,26 @@ def _wget(plan: Plan, out: Path) -> list[str] | str:
         "--no-check-certificate",
     ]
     # The trap would keep wget busy for ever; it gets the same three turns as we take.
-    return [*command, "--reject-regex", "(deeper/){4}", "--no-verbose", "-P", str(out), "--delete-after", plan.seeds[0]]
+    return [
+        *command,
+        "--reject-regex",
+        "(deeper/){4}",
+        "--no-verbose",
+        "-P",
+        str(out),
+        "--delete-after",
+        plan.seeds[0],
+    ]
 
 
 def _httrack(plan: Plan, out: Path) -> list[str] | str:
     if not shutil.which("httrack"):
         return "httrack is not installed"
-    filters = ["-*", *(f"+{host.partition('://')[2]}/*" for host in plan.hosts), "-*deeper/deeper/deeper/deeper*"]
+    filters = [
+        "-*",
+        *(f"+{host.partition('://')[2]}/*" for host in plan.hosts),
+        "-*deeper/deeper/deeper/deeper*",
+    ]
     options = ["-q", "-c16", "-%c0", "-A1000000000", "--disable-security-limits", "-s2", "-n", "-I0", "-R1"]
     return ["httrack", plan.seeds[0], "-O", str(out), *options, *filters]
 
@@ -148,9 +167,22 @@ def _scrapy(plan: Plan, out: Path) -> list[str] | str:
         return "Scrapy is not installed (pip install scrapy)"
     spider = out / "spider.py"
     spider.write_text(
-        _SPIDER.format(seeds=list(plan.seeds[:1]), hosts=[host.partition("://")[2].rpartition(":")[0] for host in plan.hosts])
+        _SPIDER.format(
+            seeds=list(plan.seeds[:1]),
+            hosts=[host.partition("://")[2].rpartition(":")[0] for host in plan.hosts],
+        )
     )
-    return [sys.executable, "-m", "scrapy", "runspider", str(spider), "-s", "LOG_LEVEL=ERROR", "-s", f"FILES_STORE={out}"]
+    return [
+        sys.executable,
+        "-m",
+        "scrapy",
+        "runspider",
+        str(spider),
+        "-s",
+        "LOG_LEVEL=ERROR",
+        "-s",
+        f"FILES_STORE={out}",
+    ]
 
 
 _SPIDER = """
@@ -191,20 +223,33 @@ def _measured(name: str, plan: Plan, folder: Path, work: Path, server: int) -> R
     out.mkdir(parents=True)
     command = COMMANDS[name](plan, out)
     if isinstance(command, str):
-        nothing = dict.fromkeys(("pages", "pages_per_s", "cpu_s_per_1000", "server_cpu_s_per_1000", "requests", "asked_twice"), 0)
+        nothing = dict.fromkeys(
+            ("pages", "pages_per_s", "cpu_s_per_1000", "server_cpu_s_per_1000", "requests", "asked_twice"), 0
+        )
         return Run(name=name, connections=0, peak_mb=0, note=command, **nothing)
     log = work / "access.log"
     begin, server_s = _log_size(log), _cpu_s(server)
     started_s = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=(out / "errors.txt").open("wb"), cwd=Path(__file__).parents[1])
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=(out / "errors.txt").open("wb"),
+        cwd=Path(__file__).parents[1],
+    )
     status, usage = _waited(process)
     took_s = time.monotonic() - started_s
     server_s = _cpu_s(server) - server_s
     time.sleep(1.5)  # nginx writes its log once a second
-    note = "" if status == 0 or name == "wget" else f"ended with {status}: {(out / 'errors.txt').read_text()[-300:]}"
+    note = (
+        ""
+        if status == 0 or name == "wget"
+        else f"ended with {status}: {(out / 'errors.txt').read_text()[-300:]}"
+    )
     if name in OURS:
         reports = [json.loads(path.read_text()) for path in out.glob("home*/bench.json")]
-        took_s = max(report["seconds"] for report in reports)  # without starting Python and its processes, making the archive
+        took_s = max(
+            report["seconds"] for report in reports
+        )  # without starting Python and its processes, making the archive
         note = note or _compared(plan, out, sum(report["waiting"] for report in reports))
     return _counted(name, log, begin, took_s, (*usage, server_s), note)
 
@@ -234,7 +279,9 @@ def _waited(process: subprocess.Popen[bytes]) -> tuple[int, tuple[float, float]]
     return process.returncode, (usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
-def _counted(name: str, log: Path, begin: int, took_s: float, usage: tuple[float, float, float], note: str) -> Run:
+def _counted(
+    name: str, log: Path, begin: int, took_s: float, usage: tuple[float, float, float], note: str
+) -> Run:
     asked: collections.Counter[tuple[str, str]] = collections.Counter()
     connections, pages = set(), set()
     with log.open() as file:
@@ -267,7 +314,9 @@ def _compared(plan: Plan, out: Path, waiting: int) -> str:
     held: collections.Counter[str] = collections.Counter()
     for path in sorted(out.glob("home*/harvests/*/warc/**/*.warc.gz")):
         with path.open("rb") as stream:
-            for record in iter_records(stream, path.name, on_finding=lambda finding: print(finding, file=sys.stderr)):
+            for record in iter_records(
+                stream, path.name, on_finding=lambda finding: print(finding, file=sys.stderr)
+            ):
                 if record.kind in (RecordKind.RESPONSE, RecordKind.REVISIT):
                     held[record.url] += 1
     wanted = site.expected(plan)
@@ -295,7 +344,9 @@ def _log_size(log: Path) -> int:
 
 def _tell(plan: Plan, taken: dict[str, list[Run]], path: str | None) -> None:
     machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    print(f"{len(plan.hosts)} hosts, {len(plan.hosts) * plan.pages} pages of {plan.page_bytes // 1000} KB; {machine}")
+    print(
+        f"{len(plan.hosts)} hosts, {len(plan.hosts) * plan.pages} pages of {plan.page_bytes // 1000} KB; {machine}"
+    )
     print(
         f"{'tool':12} {'pages':>6} {'pages/s':>8} {'× wget':>7} {'CPU s/1000':>10} {'nginx':>6} {'asked':>8} {'twice':>6} "
         f"{'conn.':>6} {'MB':>6}  note"
@@ -313,7 +364,9 @@ def _tell(plan: Plan, taken: dict[str, list[Run]], path: str | None) -> None:
     if one and two:
         print(f"two processes make {two / one:.2f} times the pages of one (medians)")
     if one and two and apart:
-        print(f"two harvests apart make {apart / one:.2f} times the pages of one: two processes reach {two / apart:.2f} of that")
+        print(
+            f"two harvests apart make {apart / one:.2f} times the pages of one: two processes reach {two / apart:.2f} of that"
+        )
     if path:
         found = [asdict(run) for runs in taken.values() for run in runs]
         Path(path).write_text(json.dumps({"machine": machine, "runs": found}, indent=1))

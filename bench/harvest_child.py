@@ -1,7 +1,7 @@
 """One harvest in a process of its own, for `bench.harvest`: HOME SETTINGS.json -> HOME/bench.json.
 
-The time runs from the moment a crawl first says anything, which it does before it asks for its first page: without starting Python,
-once for the program and once for each further process of the harvest.
+The time runs from the moment a crawl first says anything, which it does before it asks for its first page:
+without starting Python, once for the program and once for each further process of the harvest.
 """
 
 import json

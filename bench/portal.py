@@ -35,7 +35,9 @@ def add_person(archive: Archive, now: datetime) -> None:
 
 
 def time_pages(home: Path, pages: Mapping[str, str], rounds: int) -> dict[str, float | str]:
-    """Milliseconds of each page by its name: of the first request, and of the median and the slowest of the others."""
+    """Milliseconds of each page by its name: of the first request, and of the median and the slowest of the
+    others.
+    """
     figures: dict[str, float | str] = {}
     with _served(home) as client:
         cookie = _sign_in(client)

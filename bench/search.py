@@ -1,18 +1,24 @@
-"""How fast are words found, and how fast do they get into the index? Ours against the libraries called directly and SQLite FTS5.
+"""How fast are words found, and how fast do they get into the index? Ours against the libraries called
+directly and SQLite FTS5.
 
     python -m bench.search [--quick] [--large] [--json PATH]
 
-The corpus (`search_corpus.py`) has 25,000 states of pages in Dutch, German and English over twenty years, made from a fixed seed, with
-known answers; `--large` asks the same of 250,000 states (shorter texts: the build takes minutes).
+The corpus (`search_corpus.py`) has 25,000 states of pages in Dutch, German and English over twenty years,
+made from a fixed seed, with known answers; `--large` asks the same of 250,000 states (shorter texts: the
+build takes minutes).
 
-* chain: raw WARC to finished index (read, decode, extract, language, likeness, exact and stemmed words, stored text), against the same
-  libraries called one after another without anything around them: FastWARC, Resiliparse, py3langid, tantivy.
-* queries: one word, two words, a phrase, in order of time, as of a date; grouped by page with ten snippets; then with histogram and facets.
+* chain: raw WARC to finished index (read, decode, extract, language, likeness, exact and stemmed words,
+  stored text), against the same libraries called one after another without anything around them: FastWARC,
+  Resiliparse, py3langid, tantivy.
+* queries: one word, two words, a phrase, in order of time, as of a date; grouped by page with ten snippets;
+  then with histogram and facets.
 * peer: SQLite FTS5 behind the same interface, on the same states.
-* truth: what is found as of a date, in a period, by year and with parts closed is compared with what the generator knows, for each sampled
-  word; capture times of one page in fifty with those of the index of addresses.
+* truth: what is found as of a date, in a period, by year and with parts closed is compared with what the
+  generator knows, for each sampled word; capture times of one page in fifty with those of the index of
+  addresses.
 
-Times are of CPU, of the thread that asks: other programs on the machine disturb that least. Wall time is told beside it.
+Times are of CPU, of the thread that asks: other programs on the machine disturb that least. Wall time is told
+beside it.
 """
 
 import argparse
@@ -68,7 +74,7 @@ class Latency:
     wall_p99_ms: float
 
 
-# --- the chain ----------------------------------------------------------------------------------------------------------------
+# --- the chain ---
 
 
 def write_warc(path: Path, states: Sequence[State]) -> tuple[int, int]:
@@ -78,7 +84,10 @@ def write_warc(path: Path, states: Sequence[State]) -> tuple[int, int]:
         for state in states:
             body = html(state)
             stamp = from_timestamp(state.stamps[0])
-            head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n" % len(body)
+            head = (
+                b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n"
+                % len(body)
+            )
             record = (
                 (
                     f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: {state.url}\r\nWARC-Date: {stamp:%Y-%m-%dT%H:%M:%SZ}\r\n"
@@ -97,7 +106,9 @@ def write_warc(path: Path, states: Sequence[State]) -> tuple[int, int]:
 
 
 def chain(path: Path, folder: Path) -> int:
-    found = page_texts.pages_of_container(path, path.name, "c", LANGUAGES, 8 << 20, on_finding=lambda finding: None)
+    found = page_texts.pages_of_container(
+        path, path.name, "c", LANGUAGES, 8 << 20, on_finding=lambda finding: None
+    )
     return TantivyTextIndex(folder).add(path.name, found)
 
 
@@ -124,7 +135,13 @@ def directly(path: Path, folder: Path) -> int:
         text = extract_plain_text(tree, main_content=True, links=False, list_bullets=False)
         headings = "\n".join(node.text for node in tree.body.query_selector_all("h1, h2, h3"))
         language = identifier.classify(f"{tree.title} {text[:200]}")[0]
-        fields = {"url": record.headers["WARC-Target-URI"], "lang": language, "title": tree.title, "headings": headings, "text": text}
+        fields = {
+            "url": record.headers["WARC-Target-URI"],
+            "lang": language,
+            "title": tree.title,
+            "headings": headings,
+            "text": text,
+        }
         fields |= {f"stem_{language}": f"{tree.title}\n{headings}\n{text}", "stamp": count}
         writer.add_document(tantivy.Document.from_dict(fields, index.schema))
         count += 1
@@ -154,7 +171,7 @@ def measure_chain(states: Sequence[State], folder: Path, rounds: int) -> dict[st
     }
 
 
-# --- queries ------------------------------------------------------------------------------------------------------------------
+# --- queries ---
 
 
 def fill(index: TextIndex, states: Iterator[State]) -> None:
@@ -179,9 +196,13 @@ def questions(corpus: Corpus, chance: random.Random) -> dict[str, Callable[[], T
     return {
         "one word": lambda: TextQuery(words=(word(),), **grouped),
         "two words": lambda: TextQuery(words=pair(), **grouped),
-        "phrase": lambda: TextQuery(phrases=(" ".join((word(300), chance.choice(("de", "der", "the")))),), **grouped),
+        "phrase": lambda: TextQuery(
+            phrases=(" ".join((word(300), chance.choice(("de", "der", "the")))),), **grouped
+        ),
         "newest first": lambda: TextQuery(words=(word(),), sort=Sort.NEWEST, **grouped),
-        "as of a date": lambda: TextQuery(words=(word(),), as_of=datetime(year(), 6, 1, tzinfo=UTC), **grouped),
+        "as of a date": lambda: TextQuery(
+            words=(word(),), as_of=datetime(year(), 6, 1, tzinfo=UTC), **grouped
+        ),
         "with histogram and three facets": lambda: TextQuery(
             words=(word(),), facets=(Facet.SITE, Facet.LANGUAGE, Facet.COLLECTION), fold=True
         ),
@@ -200,7 +221,13 @@ def measure_queries(side: str, index: TextIndex, corpus: Corpus, times: int) -> 
                 wall.append((time.perf_counter() - start_wall) * 1000)
         of = [_share(values, part) for values in (cpu, wall) for part in (0.5, 0.99)]
         yield Latency(
-            question=question, side=side, states=corpus.count, cpu_p50_ms=of[0], cpu_p99_ms=of[1], wall_p50_ms=of[2], wall_p99_ms=of[3]
+            question=question,
+            side=side,
+            states=corpus.count,
+            cpu_p50_ms=of[0],
+            cpu_p99_ms=of[1],
+            wall_p50_ms=of[2],
+            wall_p99_ms=of[3],
         )
 
 
@@ -208,11 +235,13 @@ def _share(values: Sequence[float], part: float) -> float:
     return round(sorted(values)[min(int(len(values) * part), len(values) - 1)], 2)
 
 
-# --- truth --------------------------------------------------------------------------------------------------------------------
+# --- truth ---
 
 
 def check(index: TextIndex, corpus: Corpus) -> list[str]:
-    """What is wrong: as of a date, in a period, by year, and pages shown twice. A phrase of one word is not stemmed, nor is the truth."""
+    """What is wrong: as of a date, in a period, by year, and pages shown twice. A phrase of one word is not
+    stemmed, nor is the truth.
+    """
     wrong: list[str] = []
     for word, known in sorted(corpus.truth.words.items()):
         asked = {"phrases": (word,), "limit": 100_000}
@@ -228,16 +257,26 @@ def check(index: TextIndex, corpus: Corpus) -> list[str]:
         if {hit.url for hit in index.find(TextQuery(**asked, as_of=from_timestamp(moment))).hits} != right:
             wrong.append(f"{word}: as of {moment}")
         period = Period(from_timestamp("20100301000000"), from_timestamp("20120815000000"))
-        right = {url for url, stamps, _ in known if any("20100301000000" <= stamp <= "20120815000000" for stamp in stamps)}
+        right = {
+            url
+            for url, stamps, _ in known
+            if any("20100301000000" <= stamp <= "20120815000000" for stamp in stamps)
+        }
         if {hit.url for hit in index.find(TextQuery(**asked, period=period)).hits} != right:
             wrong.append(f"{word}: in a period")
         closed = (Closed(prefix="nl,"), Closed(prefix="de,", last="20141231235959"))
         stamps = [(key(url), stamp) for url, stamps, _ in known for stamp in stamps]
         visible = [place for place in stamps if not any(place in area for area in closed)]
         found = index.find(TextQuery(**asked, closed=closed))
-        if {hit.key for hit in found.hits} != {place[0] for place in visible} or sum(found.years.values()) != len(visible):
+        if {hit.key for hit in found.hits} != {place[0] for place in visible} or sum(
+            found.years.values()
+        ) != len(visible):
             wrong.append(f"{word}: with closed areas")
-        shown = [hit.key for offset in range(0, 50, 10) for hit in index.find(TextQuery(phrases=(word,), offset=offset)).hits]
+        shown = [
+            hit.key
+            for offset in range(0, 50, 10)
+            for hit in index.find(TextQuery(phrases=(word,), offset=offset)).hits
+        ]
         if len(shown) != len(set(shown)):
             wrong.append(f"{word}: a page twice")
     return wrong
@@ -254,7 +293,11 @@ def check_versions(index: TextIndex, corpus: Corpus, folder: Path) -> list[str]:
         for at in range(0, len(keys), 500):
             for state in index.scan(TextQuery(keys=tuple(keys[at : at + 500]))):
                 told.setdefault(state.key, []).extend(state.timestamps)
-        return [one for one in keys if sorted(told.get(one, [])) != [found.timestamp for found in captures.versions(one)]]
+        return [
+            one
+            for one in keys
+            if sorted(told.get(one, [])) != [found.timestamp for found in captures.versions(one)]
+        ]
     finally:
         captures.close()
 
@@ -262,21 +305,44 @@ def check_versions(index: TextIndex, corpus: Corpus, folder: Path) -> list[str]:
 def _capture(url: str, stamp: str, at: int) -> Capture:
     where = Location(container="all", offset=at * 100 + int(stamp[2:4]), length=1)
     return Capture(
-        key=key(url), timestamp=stamp, url=url, kind=RecordKind.RESPONSE, status=200, mime="text/html", digest="", location=where
+        key=key(url),
+        timestamp=stamp,
+        url=url,
+        kind=RecordKind.RESPONSE,
+        status=200,
+        mime="text/html",
+        digest="",
+        location=where,
     )
 
 
 def build_memory(path: Path, folder: Path) -> float:
     """Megabytes that a process of its own takes at most to index a container."""
-    done = subprocess.run([sys.executable, __file__, "--build", str(path), str(folder)], check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, __file__, "--build", str(path), str(folder)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     return float(done.stdout.split()[-1])
 
 
 def machine() -> dict[str, object]:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor())
-    packages = {name: version(name) for name in ("webdepot", "tantivy", "resiliparse", "fastwarc", "py3langid")}
-    return {"processor": model, "cores": os.cpu_count(), "load": os.getloadavg()[0], "python": platform.python_version(), **packages}
+    model = next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+        platform.processor(),
+    )
+    packages = {
+        name: version(name) for name in ("webdepot", "tantivy", "resiliparse", "fastwarc", "py3langid")
+    }
+    return {
+        "processor": model,
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "python": platform.python_version(),
+        **packages,
+    }
 
 
 def main() -> None:
@@ -297,36 +363,54 @@ def main() -> None:
     print(", ".join(f"{name} {value}" for name, value in facts.items()))
     with tempfile.TemporaryDirectory(prefix="bench-search-") as name:
         folder = Path(name)
-        chained = measure_chain(list(islice(Corpus(count), 300 if options.quick else 3000)), folder, 1 if options.quick else 3)
+        chained = measure_chain(
+            list(islice(Corpus(count), 300 if options.quick else 3000)), folder, 1 if options.quick else 3
+        )
         for what, value in chained.items():
             print(f"{what:28} {value:10.3f}")
-        sides: list[tuple[str, TextIndex, Corpus]] = [("tantivy", TantivyTextIndex(folder / "tantivy"), Corpus(count))]
+        sides: list[tuple[str, TextIndex, Corpus]] = [
+            ("tantivy", TantivyTextIndex(folder / "tantivy"), Corpus(count))
+        ]
         if options.large:
             sides.append(("tantivy", TantivyTextIndex(folder / "large"), Corpus(250_000, words=100)))
         sides.append(("sqlite fts5", SqliteTextIndex(folder / "sqlite"), Corpus(count)))
-        print(f"{'question':32} {'side':12} {'states':>8} {'p50 ms':>8} {'p99 ms':>8} {'wall p50':>9} {'wall p99':>9}")
+        print(
+            f"{'question':32} {'side':12} {'states':>8} {'p50 ms':>8} {'p99 ms':>8} {'wall p50':>9} {'wall p99':>9}"
+        )
         for side, index, corpus in sides:
             start = time.process_time()
             fill(index, iter(corpus))
-            print(f"{'filled (with making the corpus)':32} {side:12} {corpus.count:8} {time.process_time() - start:8.1f} s of CPU")
+            print(
+                f"{'filled (with making the corpus)':32} {side:12} {corpus.count:8} {time.process_time() - start:8.1f} s of CPU"
+            )
             for latency in measure_queries(side, index, corpus, times):
                 results.append(latency)
                 figures = f"{latency.cpu_p50_ms:8.2f} {latency.cpu_p99_ms:8.2f} {latency.wall_p50_ms:9.2f} {latency.wall_p99_ms:9.2f}"
                 print(f"{latency.question:32} {side:12} {corpus.count:8} {figures}")
             if corpus.count <= 25_000:
                 wrong += [f"{side} {corpus.count}: {words}" for words in check(index, corpus)]
-                wrong += [f"{side}: versions of {page}" for page in check_versions(index, corpus, folder / f"{side} captures")]
+                wrong += [
+                    f"{side}: versions of {page}"
+                    for page in check_versions(index, corpus, folder / f"{side} captures")
+                ]
             index.close()
         memory = build_memory(folder / "bench.warc.gz", folder / "memory")
     for question in dict.fromkeys(result.question for result in results):
-        ours, theirs = ([one for one in results if (one.question, one.side, one.states) == (question, side, count)] for side in SIDES)
-        print(f"{question:32} sqlite fts5 takes {theirs[0].cpu_p50_ms / max(ours[0].cpu_p50_ms, 0.01):.1f} times as long at the median")
+        ours, theirs = (
+            [one for one in results if (one.question, one.side, one.states) == (question, side, count)]
+            for side in SIDES
+        )
+        print(
+            f"{question:32} sqlite fts5 takes {theirs[0].cpu_p50_ms / max(ours[0].cpu_p50_ms, 0.01):.1f} times as long at the median"
+        )
     print(f"{'memory of a build, MB':28} {memory:10.0f}")
     print("every answer was right" if not wrong else "\n".join(wrong[:20]))
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         told = {"machine": facts, "seed": SEED, "chain": chained, "memory_mb": memory, "wrong": wrong}
-        options.json.write_text(json.dumps({**told, "queries": [asdict(result) for result in results]}, indent=2) + "\n")
+        options.json.write_text(
+            json.dumps({**told, "queries": [asdict(result) for result in results]}, indent=2) + "\n"
+        )
     sys.exit(1 if wrong else 0)
 
 

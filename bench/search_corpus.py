@@ -1,10 +1,13 @@
-"""A corpus in Dutch, German and English over twenty years whose right answers are known, made from a fixed seed.
+"""A corpus in Dutch, German and English over twenty years whose right answers are known, made from a fixed
+seed.
 
-Sites have pages; a page is born in some year, is captured once in most years after it, and its text changes in about half of them. Words
-come from a vocabulary of each language in Zipf's proportions between real function words, so that the languages can be told apart. For a
-sample of words it is noted in which states they stand: who asks the index can compare every answer.
+Sites have pages; a page is born in some year, is captured once in most years after it, and its text changes
+in about half of them. Words come from a vocabulary of each language in Zipf's proportions between real
+function words, so that the languages can be told apart. For a sample of words it is noted in which states
+they stand: who asks the index can compare every answer.
 
-As HTML the pages are laid out in the manner of their year (tables, divisions, HTML 5), with menus, scripts, styles, pictures and links.
+As HTML the pages are laid out in the manner of their year (tables, divisions, HTML 5), with menus, scripts,
+styles, pictures and links.
 """
 
 import random
@@ -244,7 +247,9 @@ class Truth:
 
 
 class Corpus:
-    """`states` page states, on `states / 40` sites of about eight pages each. Iterating gives the states page by page."""
+    """`states` page states, on `states / 40` sites of about eight pages each. Iterating gives the states page
+    by page.
+    """
 
     def __init__(self, states: int, *, words: int = 800) -> None:
         self.count = states
@@ -253,7 +258,11 @@ class Corpus:
         self.vocabulary = {language: _vocabulary(language, chance) for language in SYLLABLES}
         weights = [1 / (rank + 3) for rank in range(20_000)]
         self._cumulative = list(_running(weights))
-        self.sampled = {chance.choice(self.vocabulary[language][200:4000]) for language in SYLLABLES for _ in range(SAMPLED // 3)}
+        self.sampled = {
+            chance.choice(self.vocabulary[language][200:4000])
+            for language in SYLLABLES
+            for _ in range(SAMPLED // 3)
+        }
         self.truth = Truth(words={word: [] for word in self.sampled})
 
     def __iter__(self) -> Iterator[State]:
@@ -273,7 +282,11 @@ class Corpus:
     def _page(self, number: int, chance: random.Random) -> Iterator[State]:
         language = ("nl", "de", "en")[number // 8 % 3]
         site = f"www.{self.vocabulary[language][number // 8 % 20_000]}{number // 8}.{TOP_LEVELS[language]}"
-        name = "" if number % 8 == 0 else f"{self.vocabulary[language][chance.randrange(5000)]}/{number % 8}.html"
+        name = (
+            ""
+            if number % 8 == 0
+            else f"{self.vocabulary[language][chance.randrange(5000)]}/{number % 8}.html"
+        )
         born = chance.choice(YEARS[:15])
         captured = [year for year in range(born, YEARS.stop) if chance.random() < 0.8] or [born]
         runs: list[list[str]] = []
@@ -327,10 +340,14 @@ def pages(state: State) -> Iterator[PageText]:
 
 
 def html(state: State) -> bytes:
-    """A page around the text in the manner of its time: layout by tables, by divisions, by HTML 5. In all there is about four times as much
-    mark-up as text (a page of the archive that the limits were set on: 25 kB with 6.7 kB of text; of the web of today far more)."""
+    """A page around the text in the manner of its time: layout by tables, by divisions, by HTML 5. In all
+    there is about four times as much mark-up as text (a page of the archive that the limits were set on: 25
+    kB with 6.7 kB of text; of the web of today far more).
+    """
     year = int(state.stamps[0][:4])
-    return (_tables if year < 2010 else _divisions if year < 2017 else _sections)(state, _Pieces(state)).encode()
+    return (_tables if year < 2010 else _divisions if year < 2017 else _sections)(
+        state, _Pieces(state)
+    ).encode()
 
 
 class _Pieces:
@@ -340,11 +357,16 @@ class _Pieces:
         self.words = state.text.split(" ")
         self.paragraphs = [" ".join(self.words[at : at + 60]) + "." for at in range(0, len(self.words), 60)]
         self.headings = state.headings.split("\n")
-        self.menu = [(f"/section/{at}/index.html", self.words[at % len(self.words)].capitalize()) for at in range(24)]
-        self.related = [
-            (f"/{self.words[-at % len(self.words)]}/{at}.html", " ".join(self.words[at * 5 : at * 5 + 5])) for at in range(1, 13)
+        self.menu = [
+            (f"/section/{at}/index.html", self.words[at % len(self.words)].capitalize()) for at in range(24)
         ]
-        self.away = [(f"https://www.partner{at}.example/{self.words[0]}/", f"Partner {at}") for at in range(3)]
+        self.related = [
+            (f"/{self.words[-at % len(self.words)]}/{at}.html", " ".join(self.words[at * 5 : at * 5 + 5]))
+            for at in range(1, 13)
+        ]
+        self.away = [
+            (f"https://www.partner{at}.example/{self.words[0]}/", f"Partner {at}") for at in range(3)
+        ]
 
 
 def _tables(state: State, of: _Pieces) -> str:
@@ -362,8 +384,14 @@ def _tables(state: State, of: _Pieces) -> str:
         f'<p align="justify"><font face="Verdana, Arial, Helvetica" size="2" color="#333333">{words}</font></p>\n<br>\n'
         for words in of.paragraphs
     )
-    headings = "".join(f'<h2 align="left"><font face="Verdana" size="3" color="#003366">{words}</font></h2>\n' for words in of.headings)
-    script = "".join(f"  if (document.images) {{ img{at} = new Image(); img{at}.src = '/images/menu_{at}_on.gif'; }}\n" for at in range(24))
+    headings = "".join(
+        f'<h2 align="left"><font face="Verdana" size="3" color="#003366">{words}</font></h2>\n'
+        for words in of.headings
+    )
+    script = "".join(
+        f"  if (document.images) {{ img{at} = new Image(); img{at}.src = '/images/menu_{at}_on.gif'; }}\n"
+        for at in range(24)
+    )
     return (
         '<!DOCTYPE HTML PUBLIC "-//W3C//DTD HTML 4.01 Transitional//EN" "http://www.w3.org/TR/html4/loose.dtd">\n<html><head>'
         f'<meta http-equiv="Content-Type" content="text/html; charset=utf-8"><title>{state.title}</title>\n'
@@ -381,7 +409,10 @@ def _divisions(state: State, of: _Pieces) -> str:
         f"#block-{at} .content {{ margin: 0 0 {at}px 12px; background: url(/sites/themes/x/images/b{at}.png) repeat-x; float: left; }}\n"
         for at in range(25)
     )
-    script = "".join(f"_gaq.push(['_trackEvent', 'block-{at}', 'view', '{of.menu[at % 24][1]}', {at}, true]);\n" for at in range(25))
+    script = "".join(
+        f"_gaq.push(['_trackEvent', 'block-{at}', 'view', '{of.menu[at % 24][1]}', {at}, true]);\n"
+        for at in range(25)
+    )
     menu = "".join(
         f'<li id="menu-item-{100 + at}" class="menu-item menu-item-type-post_type menu-item-object-page menu-item-{100 + at}">'
         f'<a href="{href}" title="{words}"><span class="menu-icon"></span><span class="menu-text">{words}</span></a></li>\n'
@@ -399,7 +430,10 @@ def _divisions(state: State, of: _Pieces) -> str:
         for name in ("facebook", "twitter", "linkedin", "hyves", "delicious", "mail")
     )
     text = "".join(f'<p class="body-text" style="text-align: left;">{words}</p>\n' for words in of.paragraphs)
-    headings = "".join(f'<div class="field field-name-subtitle"><h2 class="subtitle">{words}</h2></div>\n' for words in of.headings)
+    headings = "".join(
+        f'<div class="field field-name-subtitle"><h2 class="subtitle">{words}</h2></div>\n'
+        for words in of.headings
+    )
     return (
         f'<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "http://www.w3.org/TR/xhtml1/DTD/xhtml1-strict.dtd">\n<html '
         f'xmlns="http://www.w3.org/1999/xhtml" lang="{state.language}"><head><meta charset="utf-8" /><title>{state.title}</title>\n'
@@ -429,13 +463,22 @@ def _sections(state: State, of: _Pieces) -> str:
         f'</picture><h3 class="c-card__title">{words}</h3></a></article>\n'
         for at, (href, words) in enumerate(of.related)
     )
-    away = "".join(f'<li><a href="{href}" rel="noopener external" target="_blank">{words}</a></li>\n' for href, words in of.away)
+    away = "".join(
+        f'<li><a href="{href}" rel="noopener external" target="_blank">{words}</a></li>\n'
+        for href, words in of.away
+    )
     text = "".join(
         f'<div class="o-block o-block--text" data-block="{at}"><p class="u-margin-bottom">{words}</p></div>\n'
         for at, words in enumerate(of.paragraphs)
     )
-    headings = "".join(f'<h2 class="c-heading c-heading--2" id="h-{at}">{words}</h2>\n' for at, words in enumerate(of.headings))
-    links = "".join(f'<link rel="preload" as="script" crossorigin href="/_next/static/chunks/{at:032x}.js">\n' for at in range(10))
+    headings = "".join(
+        f'<h2 class="c-heading c-heading--2" id="h-{at}">{words}</h2>\n'
+        for at, words in enumerate(of.headings)
+    )
+    links = "".join(
+        f'<link rel="preload" as="script" crossorigin href="/_next/static/chunks/{at:032x}.js">\n'
+        for at in range(10)
+    )
     return (
         f'<!doctype html><html lang="{state.language}" class="no-js"><head><meta charset="utf-8"><title>{state.title}</title>\n'
         f'<meta property="og:title" content="{state.title}">{links}</head>\n<body class="page">\n<header><nav aria-label="Main" '

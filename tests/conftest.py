@@ -21,8 +21,8 @@ from webdepot.services import founding
 
 pytest_plugins = ["s3_servers", "letters", "postgres"]
 
-# A busy machine is no bug: no test fails because an example took long. The same examples every time, so that a change is judged by what
-# it changed; `pytest --hypothesis-profile=search` looks for new ones.
+# A busy machine is no bug: no test fails because an example took long. The same examples every time, so that
+# a change is judged by what it changed; `pytest --hypothesis-profile=search` looks for new ones.
 settings.register_profile("webdepot", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("webdepot")
@@ -32,13 +32,17 @@ ENOUGH_BYTES = 4 << 30
 
 
 def pytest_configure() -> None:
-    """Tests have their files in memory where there is room: thousands of archives wait for the disk at each commit otherwise.
+    """Tests have their files in memory where there is room: thousands of archives wait for the disk at each
+    commit otherwise.
 
-    What must survive a crash of the machine cannot be seen by a test anyway; a killed process leaves the same files either way.
+    What must survive a crash of the machine cannot be seen by a test anyway; a killed process leaves the same
+    files either way.
     """
     if "PYTEST_DEBUG_TEMPROOT" not in os.environ and os.access(MEMORY, os.W_OK):
         free_bytes = shutil.disk_usage(MEMORY).free
-        available_bytes = int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) << 10
+        available_bytes = (
+            int(Path("/proc/meminfo").read_text().partition("MemAvailable:")[2].split()[0]) << 10
+        )
         if min(free_bytes, available_bytes) >= ENOUGH_BYTES:
             os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
 
@@ -67,7 +71,9 @@ def _only_loopback() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_engine() -> Iterator[None]:
-    """The archives of all tests hand their work to the same processes: to start these takes longer than what most tests ask of them."""
+    """The archives of all tests hand their work to the same processes: to start these takes longer than what
+    most tests ask of them.
+    """
     engine = ProcessEngine(workers=2)
     multiprocessing.forkserver.ensure_running()  # now, so that it has the environment of no test
     with pytest.MonkeyPatch.context() as patch:
@@ -78,9 +84,13 @@ def _one_engine() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _cheap_passwords() -> Iterator[None]:
-    """Passwords of test persons are hashed in a moment. What a hash costs stands in it, so that servers verify these as quickly."""
+    """Passwords of test persons are hashed in a moment. What a hash costs stands in it, so that servers
+    verify these as quickly.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(accounts, "PasswordHasher", partial(PasswordHasher, time_cost=1, memory_cost=8, parallelism=1))
+        patch.setattr(
+            accounts, "PasswordHasher", partial(PasswordHasher, time_cost=1, memory_cost=8, parallelism=1)
+        )
         yield
 
 

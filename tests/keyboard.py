@@ -1,4 +1,6 @@
-"""A person without a mouse in a real browser: Tab, arrows, Enter, Space and typing; and the focus must be seen wherever they act."""
+"""A person without a mouse in a real browser: Tab, arrows, Enter, Space and typing; and the focus must be
+seen wherever they act.
+"""
 
 from playwright.sync_api import Page, expect
 
@@ -17,7 +19,9 @@ FOCUSED = """() => {
 
 
 class Keyboard:
-    """Acts on one page. `words` are the beginning of what a control is called; the name of it must be seen or said on the page."""
+    """Acts on one page. `words` are the beginning of what a control is called; the name of it must be seen or
+    said on the page.
+    """
 
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -30,7 +34,9 @@ class Keyboard:
             self.page.keyboard.press(key)
 
     def skip(self) -> None:
-        """Past the navigation, by the first link of the page; a page that was opened at one of its parts begins there."""
+        """Past the navigation, by the first link of the page; a page that was opened at one of its parts
+        begins there.
+        """
         if "#" in self.page.url:
             return
         self.press("Tab")

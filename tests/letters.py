@@ -34,7 +34,9 @@ class LetterBox:
     def to(self, recipient: str) -> list[Received]:
         return [letter for letter in self.letters if recipient in letter.recipients]
 
-    async def handle_RCPT(self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any) -> str:  # noqa: N802 - the name aiosmtpd looks for
+    async def handle_RCPT(  # noqa: N802 - the name aiosmtpd looks for
+        self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any
+    ) -> str:
         if self.busy:
             return "451 try again later"
         if address in self.refused:
@@ -45,7 +47,9 @@ class LetterBox:
     async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802
         message = message_from_bytes(envelope.content, policy=policy.default)
         assert isinstance(message, EmailMessage)
-        self.letters.append(Received(sender=envelope.mail_from, recipients=list(envelope.rcpt_tos), message=message))
+        self.letters.append(
+            Received(sender=envelope.mail_from, recipients=list(envelope.rcpt_tos), message=message)
+        )
         return "250 OK"
 
 

@@ -1,6 +1,8 @@
-"""Pages in a real browser as people see them: signed in, on a screen and on a phone, and with nobody kept out (axe).
+"""Pages in a real browser as people see them: signed in, on a screen and on a phone, and with nobody kept out
+(axe).
 
-With WEBDEPOT_TEST_PICTURES set to a folder, every page that is looked at is photographed there, in the language WEBDEPOT_TEST_LANGUAGE.
+With WEBDEPOT_TEST_PICTURES set to a folder, every page that is looked at is photographed there, in the
+language WEBDEPOT_TEST_LANGUAGE.
 """
 
 import os
@@ -23,7 +25,9 @@ needs_axe = pytest.mark.skipif(not _AXE.exists(), reason="python scripts/vendor.
 @contextmanager
 def signed_in(browser: Browser, portal: str, name: str) -> Iterator[Page]:
     """A page of a person who typed name and password."""
-    context = browser.new_context(viewport={"width": WIDTHS[0], "height": 900}, bypass_csp=True, locale=LANGUAGE)
+    context = browser.new_context(
+        viewport={"width": WIDTHS[0], "height": 900}, bypass_csp=True, locale=LANGUAGE
+    )
     context.set_default_timeout(120_000)
     page = context.new_page()
     page.goto(f"{portal}/sign-in")
@@ -47,5 +51,9 @@ def look_at(page: Page, portal: str, path: str, *, status: int = 200) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
     page.evaluate(_AXE.read_text(encoding="utf-8"))
     found = page.evaluate("axe.run(document, { iframes: false, resultTypes: ['violations'] })")
-    serious = [(each["id"], each["nodes"][0]["html"]) for each in found["violations"] if each["impact"] in ("serious", "critical")]
+    serious = [
+        (each["id"], each["nodes"][0]["html"])
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
     assert serious == [], path

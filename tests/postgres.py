@@ -16,8 +16,11 @@ _BIN = "pginstall/bin"
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The address of an empty database, for SQLAlchemy. Behind a socket of its own; nothing is written to disk for safety."""
-    # Not below pytest's own folders, which only root may enter where root runs the tests: PostgreSQL refuses to run as root.
+    """The address of an empty database, for SQLAlchemy. Behind a socket of its own; nothing is written to
+    disk for safety.
+    """
+    # Not below pytest's own folders, which only root may enter where root runs the tests: PostgreSQL refuses
+    # to run as root.
     folder = Path(tempfile.mkdtemp(prefix="webdepot-postgres-", dir="/tmp"))
     as_whom = {"user": "nobody"} if os.geteuid() == 0 else {}
     try:
@@ -25,10 +28,31 @@ def postgres() -> Iterator[str]:
             os.chown(folder, pwd.getpwnam("nobody").pw_uid, -1)
         programs, data = _programs(folder, as_whom), folder / "data"
         _run(
-            programs / "initdb", "--pgdata", data, "--username", "webdepot", "--auth", "trust", "--encoding", "UTF8", "--no-sync", **as_whom
+            programs / "initdb",
+            "--pgdata",
+            data,
+            "--username",
+            "webdepot",
+            "--auth",
+            "trust",
+            "--encoding",
+            "UTF8",
+            "--no-sync",
+            **as_whom,
         )
         options = f"-k {folder} -c listen_addresses='' -c fsync=off -c shared_buffers=16MB"
-        _run(programs / "pg_ctl", "start", "--pgdata", data, "--wait", "--log", folder / "log", "--options", options, **as_whom)
+        _run(
+            programs / "pg_ctl",
+            "start",
+            "--pgdata",
+            data,
+            "--wait",
+            "--log",
+            folder / "log",
+            "--options",
+            options,
+            **as_whom,
+        )
         try:
             yield f"postgresql+psycopg://webdepot@/postgres?host={folder}"
         finally:
@@ -45,7 +69,10 @@ def _programs(folder: Path, as_whom: dict[str, str]) -> Path:
     try:
         _run(package / _BIN / "initdb", "--version", **as_whom)
     except PermissionError:
-        for part in (package, package.with_name(f"{package.name}.libs")):  # its programs look for their libraries beside it
+        for part in (
+            package,
+            package.with_name(f"{package.name}.libs"),
+        ):  # its programs look for their libraries beside it
             shutil.copytree(part, folder / part.name, symlinks=True)
         package = folder / package.name
     return package / _BIN

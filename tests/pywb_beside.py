@@ -1,6 +1,7 @@
 """pywb in an environment of its own, beside ours: it wants other versions of what we use.
 
-`make install-test` makes it in `.pywb`; another place can be named in WEBDEPOT_PYWB. Where it is not, tests say so and are skipped.
+`make install-test` makes it in `.pywb`; another place can be named in WEBDEPOT_PYWB. Where it is not, tests
+say so and are skipped.
 """
 
 import os
@@ -10,5 +11,6 @@ import pytest
 
 PROGRAMS = Path(os.environ.get("WEBDEPOT_PYWB", Path(__file__).parents[1] / ".pywb")) / "bin"
 needs_pywb = pytest.mark.skipif(
-    not (PROGRAMS / "wayback").exists(), reason=f"pywb is not installed in {PROGRAMS.parent}; make install-test does that"
+    not (PROGRAMS / "wayback").exists(),
+    reason=f"pywb is not installed in {PROGRAMS.parent}; make install-test does that",
 )

@@ -1,6 +1,8 @@
-"""A generated matrix of rules, addresses, capture dates, days and access points, and a slow reference to compare every surface with.
+"""A generated matrix of rules, addresses, capture dates, days and access points, and a slow reference to
+compare every surface with.
 
-The reference is written apart from the gate, by the words of the documentation: it looks at each capture by itself.
+The reference is written apart from the gate, by the words of the documentation: it looks at each capture by
+itself.
 """
 
 import random
@@ -11,8 +13,22 @@ from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.model import Capture
 from webdepot.url import key as key_of
 
-URLS = ["http://a.org/", "http://a.org/x", "http://a.org/x/y", "http://a.org/xz", "http://sub.a.org/", "http://b.org/x"]
-STAMPS = ["20100101000000", "20150615120000", "20150615120001", "20191231235959", "20260101000000", "20260420000000"]
+URLS = [
+    "http://a.org/",
+    "http://a.org/x",
+    "http://a.org/x/y",
+    "http://a.org/xz",
+    "http://sub.a.org/",
+    "http://b.org/x",
+]
+STAMPS = [
+    "20100101000000",
+    "20150615120000",
+    "20150615120001",
+    "20191231235959",
+    "20260101000000",
+    "20260420000000",
+]
 PREFIXES = ["org,a)", "org,a)/", "org,a)/x", "org,a)/x/", "org,a,", "org,b)/x", "org,"]
 DAYS = [date(2026, 5, 1), date(2027, 5, 1)]
 
@@ -56,7 +72,9 @@ def reference(capture: Capture, every: list[Rule], reader: Reader, today: date) 
             continue
         if rule.embargo_days:
             made = datetime.strptime(capture.timestamp + "Z", "%Y%m%d%H%M%S%z")
-            if made < datetime(today.year, today.month, today.day, tzinfo=UTC) - timedelta(days=rule.embargo_days):
+            if made < datetime(today.year, today.month, today.day, tzinfo=UTC) - timedelta(
+                days=rule.embargo_days
+            ):
                 continue
         if today < rule.valid_from or today > rule.valid_to:
             continue
@@ -68,6 +86,7 @@ def reference(capture: Capture, every: list[Rule], reader: Reader, today: date) 
         nearest = [rule for rule in nearest if rule.exact] or nearest
         nearest = [rule for rule in nearest if rule.access_point is not None] or nearest
         answer = max(nearest, key=lambda rule: rule.id).answer
-        # Lent is shown: that another reader has it is no matter of rules, and every list tells of it all the same.
+        # Lent is shown: that another reader has it is no matter of rules, and every list tells of it all the
+        # same.
         return RuleAnswer.SHOW if answer is RuleAnswer.LEND else answer
     return RuleAnswer.SHOW

@@ -1,4 +1,6 @@
-"""S3 servers on loopback: SeaweedFS, a real one with conditional puts, checksums and object lock; and rclone, which has none of that."""
+"""S3 servers on loopback: SeaweedFS, a real one with conditional puts, checksums and object lock; and rclone,
+which has none of that.
+"""
 
 import json
 import os
@@ -24,7 +26,11 @@ IDENTITIES = {
             "credentials": [{"accessKey": "keeper", "secretKey": "keeper-secret"}],
             "actions": ["Admin", "Read", "Write", "List", "Tagging"],
         },
-        {"name": "auditor", "credentials": [{"accessKey": "auditor", "secretKey": "auditor-secret"}], "actions": ["Read", "List"]},
+        {
+            "name": "auditor",
+            "credentials": [{"accessKey": "auditor", "secretKey": "auditor-secret"}],
+            "actions": ["Read", "List"],
+        },
     ]
 }
 
@@ -54,7 +60,9 @@ class S3Server:
         )
 
     def new_prefix(self) -> str:
-        """A corner of the bucket that all tests share: SeaweedFS sets volumes aside for each bucket and soon has no more."""
+        """A corner of the bucket that all tests share: SeaweedFS sets volumes aside for each bucket and soon
+        has no more.
+        """
         return f"corner/{uuid.uuid4().hex[:12]}"
 
     def new_bucket(self) -> str:
@@ -80,7 +88,9 @@ def seaweed(tmp_path_factory) -> Iterator[S3Server]:
         f"-s3.config={folder / 's3.json'}", "-s3.port.iceberg=0", "-s3.port.lance=0", "-s3.iam=false",
     ]  # fmt: skip
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([BIN / "weed", *arguments], cwd=folder, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(
+            [BIN / "weed", *arguments], cwd=folder, stdout=log, stderr=log, start_new_session=True
+        )
     server = S3Server(endpoint=f"http://127.0.0.1:{s3}", process=process)
     try:
         _wait(server, folder / "log")
@@ -95,9 +105,20 @@ def rclone(tmp_path_factory) -> Iterator[S3Server]:
     folder = tmp_path_factory.mktemp("rclone")
     (folder / "data").mkdir()
     (port,) = _free_ports(1)
-    arguments = ["serve", "s3", "--addr", f"127.0.0.1:{port}", "--auth-key", "keeper,keeper-secret", "--config", str(folder / "none.conf")]
+    arguments = [
+        "serve",
+        "s3",
+        "--addr",
+        f"127.0.0.1:{port}",
+        "--auth-key",
+        "keeper,keeper-secret",
+        "--config",
+        str(folder / "none.conf"),
+    ]
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([BIN / "rclone", *arguments, str(folder / "data")], stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(
+            [BIN / "rclone", *arguments, str(folder / "data")], stdout=log, stderr=log, start_new_session=True
+        )
     server = S3Server(endpoint=f"http://127.0.0.1:{port}", process=process)
     try:
         _wait(server, folder / "log")

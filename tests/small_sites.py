@@ -1,4 +1,6 @@
-"""Small sites for tests of plans, harvests and reviews: a server on loopback, and its target with everything that a harvest asks for."""
+"""Small sites for tests of plans, harvests and reviews: a server on loopback, and its target with everything
+that a harvest asks for.
+"""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -40,7 +42,11 @@ def small_site(page_of: Callable[[str], str]) -> Iterator[str]:
 def cleared(archive: Archive, address: str) -> TargetId:
     """A target that may be harvested."""
     dossier = selecting.enter(archive, selecting.draft([address]))[0]
-    selecting.answer(archive, dossier.id, [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")])
+    selecting.answer(
+        archive,
+        dossier.id,
+        [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],
+    )
     selecting.decide(archive, dossier.id, "select")
     permitting.record_ground(archive, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
     return dossier.id

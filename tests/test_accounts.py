@@ -44,7 +44,9 @@ def test_the_database_holds_neither_password_nor_token(archive, home):
     accounts.add(archive.database, "anna", PASSWORD, [Role.READER], now)
     token = accounts.sign_in(archive.database, "anna", PASSWORD, now)
     with archive.database.reading() as connection:
-        dump = str(connection.execute(text("select * from people")).all()) + str(connection.execute(text("select * from sessions")).all())
+        dump = str(connection.execute(text("select * from people")).all()) + str(
+            connection.execute(text("select * from sessions")).all()
+        )
     assert PASSWORD not in dump
     assert token not in dump
 

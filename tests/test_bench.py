@@ -1,4 +1,6 @@
-"""The benchmarks run: a smoke run on little data, so that they are not found broken on the day they are needed."""
+"""The benchmarks run: a smoke run on little data, so that they are not found broken on the day they are
+needed.
+"""
 
 import json
 import subprocess

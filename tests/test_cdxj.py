@@ -17,11 +17,18 @@ captures = st.builds(
     key=st.text(max_size=30).map(key_of),
     timestamp=st.integers(0, 10**14 - 1).map(lambda number: f"{number:014d}"),
     url=short.map(lambda text: "http://example.org/" + text),
-    kind=st.sampled_from([RecordKind.RESPONSE, RecordKind.REVISIT, RecordKind.RESOURCE, RecordKind.CONVERSION]),
+    kind=st.sampled_from(
+        [RecordKind.RESPONSE, RecordKind.REVISIT, RecordKind.RESOURCE, RecordKind.CONVERSION]
+    ),
     status=st.integers(0, 999),
     mime=st.sampled_from(["text/html", "unk", "image/png"]),
     digest=short,
-    location=st.builds(Location, container=short.map(lambda text: "c" + text), offset=st.integers(0, 2**60), length=st.integers(0, 2**60)),
+    location=st.builds(
+        Location,
+        container=short.map(lambda text: "c" + text),
+        offset=st.integers(0, 2**60),
+        length=st.integers(0, 2**60),
+    ),
     redirect=short,
     refers_to_url=short,
     refers_to_timestamp=st.sampled_from(["", "20200101000000"]),
@@ -45,7 +52,11 @@ def test_lines_of_other_tools_are_read():
         f'{head}"-", "status": "-", "digest": "-", "length": "10", "offset": "5", "filename": "a"}}',
     ]
     first, second = cdxj.read(lines, name="x.cdxj")
-    assert (first.kind, first.status, first.location) == (RecordKind.REVISIT, 200, Location(container="a.warc.gz", offset=5, length=10))
+    assert (first.kind, first.status, first.location) == (
+        RecordKind.REVISIT,
+        200,
+        Location(container="a.warc.gz", offset=5, length=10),
+    )
     assert (second.kind, second.status, second.mime, second.digest) == (RecordKind.RESPONSE, 0, "unk", "")
 
 

@@ -68,7 +68,11 @@ def test_every_commented_line_of_that_file_is_valid_when_uncommented(tmp_path):
     founding.found(home)
 
     def uncommented(line: str) -> str:
-        return line[2:] if line.startswith("# ") and line[2:].partition(" = ")[0].isidentifier() and " = " in line else line
+        return (
+            line[2:]
+            if line.startswith("# ") and line[2:].partition(" = ")[0].isidentifier() and " = " in line
+            else line
+        )
 
     lines = map(uncommented, (home / "webdepot.toml").read_text(encoding="utf-8").splitlines())
     config = configuration.read(write(home, "\n".join(lines)), {})

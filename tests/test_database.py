@@ -94,7 +94,13 @@ def test_events_come_back_as_they_were_in_order(archive):
         message="ünïcode",
         detail={"bytes": 12},
     )
-    second = Event(at=datetime(2020, 1, 1, tzinfo=UTC), agent="bob", action="kept", subject_kind="container", subject="x.warc.gz")
+    second = Event(
+        at=datetime(2020, 1, 1, tzinfo=UTC),
+        agent="bob",
+        action="kept",
+        subject_kind="container",
+        subject="x.warc.gz",
+    )
     with archive.database.transaction() as connection:
         provenance.append(connection, first)
         provenance.append(connection, second)

@@ -68,7 +68,9 @@ def test_commits_one_right_after_another_are_all_seen(database: Database):
 
 
 def test_the_times_of_files_do_not_count(database: Database, path: Path):
-    """A commit is written to its file before it can be seen, by seconds where the disk is busy: the file's time tells neither."""
+    """A commit is written to its file before it can be seen, by seconds where the disk is busy: the file's
+    time tells neither.
+    """
 
     def set_back() -> None:
         for file in path.parent.iterdir():

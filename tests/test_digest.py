@@ -78,7 +78,10 @@ def test_parse_takes_any_text(text):
 
 @given(st.binary(max_size=5000), st.sampled_from(sorted(SIZES)))
 def test_a_stream_gives_what_hashlib_gives(data, name):
-    assert digest.of_stream(io.BytesIO(data), name) == (Digest(name, hashlib.new(name, data).digest()), len(data))
+    assert digest.of_stream(io.BytesIO(data), name) == (
+        Digest(name, hashlib.new(name, data).digest()),
+        len(data),
+    )
 
 
 def test_a_file_longer_than_a_chunk(tmp_path):

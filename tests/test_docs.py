@@ -1,4 +1,6 @@
-"""The documentation says what the program does: generated pages are up to date, commands in texts exist, links lead somewhere."""
+"""The documentation says what the program does: generated pages are up to date, commands in texts exist,
+links lead somewhere.
+"""
 
 import importlib.util
 import re
@@ -48,12 +50,16 @@ COMMANDS = _commands()
 
 def test_the_reference_is_up_to_date() -> None:
     stale = [
-        name for name, text in _reference().pages().items() if (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") != text
+        name
+        for name, text in _reference().pages().items()
+        if (ROOT / "docs" / "reference" / name).read_text(encoding="utf-8") != text
     ]
     assert stale == [], "run: make docs"
 
 
-def test_check_fails_when_a_page_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_fails_when_a_page_differs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     reference = _reference()
     monkeypatch.setattr(reference, "FOLDER", tmp_path)
     monkeypatch.setattr(sys, "argv", ["reference.py", "--check"])
@@ -121,12 +127,16 @@ def _anchors(page: Path) -> set[str]:
 
 
 def _calls(page: Path) -> Iterator[str]:
-    """Commands in code blocks and in code spans that call the program, up to the first thing a shell would act on."""
+    """Commands in code blocks and in code spans that call the program, up to the first thing a shell would
+    act on.
+    """
     text = page.read_text(encoding="utf-8")
     lines = [line.strip() for line in text.splitlines() if line.startswith("    ")]
     for line in [*lines, *re.findall(r"`([^`\n]+)`", text)]:
         found = re.match(r"(?:.*[ =/])?(webdepot(?: .+)?)$", line)
-        if found and not line.startswith(("Description", "User=", "Group=", "adduser", "systemctl", "cd ", "sqlite3", "rsync")):
+        if found and not line.startswith(
+            ("Description", "User=", "Group=", "adduser", "systemctl", "cd ", "sqlite3", "rsync")
+        ):
             yield re.split(r"\s{3,}|[;|&]| \(", found[1])[0]
 
 
@@ -165,11 +175,16 @@ def test_wrong_commands_would_be_found() -> None:
 
 
 def test_configuration_in_texts_is_valid() -> None:
-    known = {setting.name for setting in config.iter_settings(config.from_tree(ROOT, {}, environment={}, origin="test"))}
+    known = {
+        setting.name
+        for setting in config.iter_settings(config.from_tree(ROOT, {}, environment={}, origin="test"))
+    }
     sections = {name.partition(".")[0] for name in known}
     for page in HAND_WRITTEN:
         for name in re.findall(r"`([a-z]+\.[a-z_]+)`", page.read_text(encoding="utf-8")):
-            if name.partition(".")[0] in sections and not name.endswith((".py", ".db", ".toml", ".md", ".log", ".js")):
+            if name.partition(".")[0] in sections and not name.endswith(
+                (".py", ".db", ".toml", ".md", ".log", ".js")
+            ):
                 assert name in known, f"{page.name}: {name}"
         section = ""
         for line in page.read_text(encoding="utf-8").splitlines():
@@ -183,7 +198,11 @@ def test_configuration_in_texts_is_valid() -> None:
 
 def test_every_word_of_the_glossary_has_three_languages() -> None:
     text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("| ")
+    ]
     words = [row for row in rows if row[0] != "English"]
     assert all(len(row) == 4 and all(row) for row in words)
     assert len({row[0] for row in words}) == len(words)

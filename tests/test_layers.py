@@ -1,4 +1,5 @@
-"""The import law: faces -> services and archive -> rooms -> foundation; rooms do not import each other, but all may read `container`.
+"""The import law: faces -> services and archive -> rooms -> foundation; rooms do not import each other, but
+all may read `container`.
 
 Imports are taken from the syntax tree of every module, so those inside functions count as well.
 """
@@ -12,7 +13,18 @@ import pytest
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "webdepot"
 FACES = {"cli", "web", "demo"}
 COMPOSITION = {"services", "archive"}
-ROOMS = {"selection", "harvest", "container", "quality", "formats", "depot", "index", "access", "exchange", "engine"}
+ROOMS = {
+    "selection",
+    "harvest",
+    "container",
+    "quality",
+    "formats",
+    "depot",
+    "index",
+    "access",
+    "exchange",
+    "engine",
+}
 SHARED_ROOM = "container"
 FOUNDATION = {
     "cdxj",
@@ -62,7 +74,9 @@ def imports(source: str, package: str) -> Iterator[tuple[int, str]]:
     """Every module of ours that a source imports, with the line; `from webdepot import x` means `webdepot.x`."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names if alias.name.split(".")[0] == "webdepot")
+            yield from (
+                (node.lineno, alias.name) for alias in node.names if alias.name.split(".")[0] == "webdepot"
+            )
         elif isinstance(node, ast.ImportFrom):
             above = package.rsplit(".", node.level - 1)[0] if node.level else ""
             base = ".".join(filter(None, (above, node.module)))
@@ -80,7 +94,9 @@ def is_allowed(importer: str, imported: str) -> bool:
         # The command line starts the other faces; nothing else looks upwards.
         return importer == "cli"
     if imported in COMPOSITION:
-        return importer in FACES or (importer in COMPOSITION and (importer, imported) != (COMPOSITION_ROOT, "services"))
+        return importer in FACES or (
+            importer in COMPOSITION and (importer, imported) != (COMPOSITION_ROOT, "services")
+        )
     if imported in ROOMS:
         return importer in FACES | COMPOSITION or (importer in ROOMS and imported == SHARED_ROOM)
     return imported in FOUNDATION
@@ -96,7 +112,11 @@ def test_imports_point_downwards(path: Path) -> None:
     importer = part_of(name_of(path))
     package = name_of(path) if path.name == "__init__.py" else name_of(path).rpartition(".")[0]
     found = imports(path.read_text(encoding="utf-8"), package)
-    wrong = [f"{path.name}:{line} imports {name}" for line, name in found if not is_allowed(importer, part_of(name))]
+    wrong = [
+        f"{path.name}:{line} imports {name}"
+        for line, name in found
+        if not is_allowed(importer, part_of(name))
+    ]
     assert wrong == []
 
 
@@ -151,4 +171,8 @@ def test_the_shared_nouns_stay_few() -> None:
 
 def test_every_module_says_what_it_is_for() -> None:
     with_words = [path for path in modules() if path.name != "__init__.py"]
-    assert [name_of(path) for path in with_words if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))] == []
+    assert [
+        name_of(path)
+        for path in with_words
+        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    ] == []

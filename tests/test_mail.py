@@ -27,7 +27,9 @@ def test_a_letter_arrives_whole(letter_box: LetterBox):
     text = "Dear owner,\n\nGrüße aus dem Archiv: € 5.\n.\nA line with a dot alone stood above.\n"
     made = mail.send(
         config(letter_box, reply_to="answers@library.example"),
-        mail.Message(to="owner@museum.example", subject="Ihre Seite wird archiviert: Größe", text=text, language="de"),
+        mail.Message(
+            to="owner@museum.example", subject="Ihre Seite wird archiviert: Größe", text=text, language="de"
+        ),
         now=NOW,
     )
     [received] = letter_box.letters
@@ -77,7 +79,9 @@ def test_a_line_break_in_a_subject_adds_no_header(letter_box: LetterBox):
 def test_a_refused_recipient_is_undeliverable(letter_box: LetterBox):
     letter_box.refused.add("nobody@museum.example")
     with pytest.raises(mail.Undeliverable, match="550"):
-        mail.send(config(letter_box), mail.Message(to="nobody@museum.example", subject="s", text="t"), now=NOW)
+        mail.send(
+            config(letter_box), mail.Message(to="nobody@museum.example", subject="s", text="t"), now=NOW
+        )
 
 
 def test_a_busy_or_absent_server_can_be_tried_again(letter_box: LetterBox):
@@ -86,7 +90,11 @@ def test_a_busy_or_absent_server_can_be_tried_again(letter_box: LetterBox):
         mail.send(config(letter_box), mail.Message(to="owner@museum.example", subject="s", text="t"), now=NOW)
     assert caught.value.retry
     with pytest.raises(RemoteError, match="cannot be reached"):
-        mail.send(config(letter_box, port=1), mail.Message(to="owner@museum.example", subject="s", text="t"), now=NOW)
+        mail.send(
+            config(letter_box, port=1),
+            mail.Message(to="owner@museum.example", subject="s", text="t"),
+            now=NOW,
+        )
 
 
 def test_without_a_server_the_error_says_what_to_set():

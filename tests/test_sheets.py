@@ -15,7 +15,11 @@ HOSTILE = ["=HYPERLINK(1)", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1"]
 def test_nobody_writes_csv_elsewhere():
     own = Path(sheets.__file__)
     source = {path: path.read_text(encoding="utf-8") for path in Path(webdepot.__file__).parent.rglob("*.py")}
-    assert [path for path, text in source.items() if path != own and ("csv.writer" in text or "csv.DictWriter" in text)] == []
+    assert [
+        path
+        for path, text in source.items()
+        if path != own and ("csv.writer" in text or "csv.DictWriter" in text)
+    ] == []
 
 
 @pytest.mark.parametrize("cell", HOSTILE)

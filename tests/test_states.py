@@ -30,7 +30,8 @@ def test_a_step_in_the_table_is_taken():
 
 def test_what_is_in_no_row_is_refused_with_the_reason():
     with pytest.raises(
-        Conflict, match=r"Lamp 1: the step 'light' is not possible, it is on; only what is off can be. Possible now: break."
+        Conflict,
+        match=r"Lamp 1: the step 'light' is not possible, it is on; only what is off can be. Possible now: break.",
     ):
         LAMP.after(Lamp.ON, "light", "Lamp 1")
     with pytest.raises(Conflict, match="it is broken; only what is off or on can be"):
@@ -43,4 +44,8 @@ def test_what_is_in_no_row_is_refused_with_the_reason():
 
 def test_the_drawing_has_every_row():
     text = "\n".join(drawn(LAMP))
-    assert "[*] --> off: hang" in text and "on --> broken: break" in text and "| light | off | on | It burns. |" in text
+    assert (
+        "[*] --> off: hang" in text
+        and "on --> broken: break" in text
+        and "| light | off | on | It burns. |" in text
+    )

@@ -39,7 +39,21 @@ def test_digits_name_a_period(digits, start, end):
 
 @pytest.mark.parametrize(
     "digits",
-    ["", "2", "201", "2019x", "201913", "20190230", "2019010124", "20190101000061", "0000", "2" * 15, "２０１９", "2019\n", " 2019"],
+    [
+        "",
+        "2",
+        "201",
+        "2019x",
+        "201913",
+        "20190230",
+        "2019010124",
+        "20190101000061",
+        "0000",
+        "2" * 15,
+        "２０１９",
+        "2019\n",
+        " 2019",
+    ],
 )
 def test_what_is_no_timestamp_is_refused(digits):
     with pytest.raises(ValueError):
@@ -123,14 +137,26 @@ def test_what_is_no_iso_date_is_refused(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 09:49:37 +0100"],
+    [
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+        "Sun, 06 Nov 1994 09:49:37 +0100",
+    ],
 )
 def test_the_three_forms_of_an_http_date(text):
     assert times.from_http(text) == utc(1994, 11, 6, 8, 49, 37)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "yesterday", "Sun, 99 Nov 1994 08:49:37 GMT", "Fri, 31 Dec 9999 23:59:59 -0500", "Sun, 06 Nov 1994 08:49:37 +9999999999"]
+    "text",
+    [
+        "",
+        "yesterday",
+        "Sun, 99 Nov 1994 08:49:37 GMT",
+        "Fri, 31 Dec 9999 23:59:59 -0500",
+        "Sun, 06 Nov 1994 08:49:37 +9999999999",
+    ],
 )
 def test_what_is_no_http_date_is_refused(text):
     with pytest.raises(ValueError):

@@ -1,7 +1,7 @@
 """Addresses: the wire form, the key and the ranges of keys.
 
-The PyPI package `surt` is the reference for keys, because the field's indexes are made with it. Where we differ on purpose
-the address stands in `DIFFERENCES` with the reason.
+The PyPI package `surt` is the reference for keys, because the field's indexes are made with it. Where we
+differ on purpose the address stands in `DIFFERENCES` with the reason.
 """
 
 import itertools
@@ -90,24 +90,56 @@ def test_known_keys_are_those_of_the_reference(address):
 
 
 DIFFERENCES = [
-    ("ftp://example.org:21/a", "org,example)/a", "org,example:21)/a", "the default port of FTP is as silent as that of HTTP (WHATWG)"),
+    (
+        "ftp://example.org:21/a",
+        "org,example)/a",
+        "org,example:21)/a",
+        "the default port of FTP is as silent as that of HTTP (WHATWG)",
+    ),
     ("http://example.org:0/", "org,example:0)/", "org,example)/", "port 0 is a port"),
-    ("http://example.org/../a", "org,example)/a", "org,example)/../a", "there is nothing above the root (WHATWG)"),
-    ("http://example.org/a%2fx/../b", "org,example)/b", "org,example)/a/b", "dots count segments before escapes are undone (WHATWG)"),
-    ("http://example.org\\a\\b", "org,example)/a/b", "org\\a\\b,example)/", "browsers send a backslash as a slash (WHATWG)"),
-    ("http://stra\u00dfe.example/", "example,xn--strae-oqa)/", "example,strasse)/", "IDNA 2008 keeps the sharp s (UTS 46)"),
-    ("http://[2001:DB8:0:0::1]/", "2001:db8::1)/", "2001:db8:0:0::1)/", "one spelling of an IPv6 address (WHATWG)"),
+    (
+        "http://example.org/../a",
+        "org,example)/a",
+        "org,example)/../a",
+        "there is nothing above the root (WHATWG)",
+    ),
+    (
+        "http://example.org/a%2fx/../b",
+        "org,example)/b",
+        "org,example)/a/b",
+        "dots count segments before escapes are undone (WHATWG)",
+    ),
+    (
+        "http://example.org\\a\\b",
+        "org,example)/a/b",
+        "org\\a\\b,example)/",
+        "browsers send a backslash as a slash (WHATWG)",
+    ),
+    (
+        "http://stra\u00dfe.example/",
+        "example,xn--strae-oqa)/",
+        "example,strasse)/",
+        "IDNA 2008 keeps the sharp s (UTS 46)",
+    ),
+    (
+        "http://[2001:DB8:0:0::1]/",
+        "2001:db8::1)/",
+        "2001:db8:0:0::1)/",
+        "one spelling of an IPv6 address (WHATWG)",
+    ),
     ("http://0x7f.1/", "1,0,0,127)/", "1,0x7f)/", "hexadecimal IPv4 is an address (WHATWG)"),
     ("http://https://example.org/", "https)/example.org", "org,example)/", "a browser asks the host `https`"),
 ]
 
 
-@pytest.mark.parametrize(("address", "ours", "theirs"), [row[:3] for row in DIFFERENCES], ids=[row[3] for row in DIFFERENCES])
+@pytest.mark.parametrize(
+    ("address", "ours", "theirs"), [row[:3] for row in DIFFERENCES], ids=[row[3] for row in DIFFERENCES]
+)
 def test_known_differences_to_the_reference(address, ours, theirs):
     assert (url.key(address), surt(address)) == (ours, theirs)
 
 
-# --- generated addresses against the reference -------------------------------------------------------------------------
+# --- generated addresses against the reference ---
 
 labels = st.text(string.ascii_letters + string.digits + "-_", min_size=1, max_size=12).filter(
     lambda text: not text.lower().startswith("xn--")
@@ -167,7 +199,9 @@ arguments = st.one_of(
 )
 queries = st.one_of(st.just(""), st.lists(arguments, max_size=5).map(lambda found: "?" + "&".join(found)))
 addresses = st.builds(
-    lambda scheme, user, host, port, path, query, fragment: f"{scheme}://{user}{host}{port}{path}{query}{fragment}",
+    lambda scheme, user, host, port, path, query, fragment: (
+        f"{scheme}://{user}{host}{port}{path}{query}{fragment}"
+    ),
     st.sampled_from(["http", "https", "HTTP", "https", "ftp"]),
     st.sampled_from(["", "", "", "user@", "user:pass@"]),
     hosts,
@@ -189,9 +223,24 @@ def test_a_large_made_set_agrees_with_the_reference():
     made = [
         f"{scheme}://{host}{port}/{folder}{name}{query}"
         for scheme in ("http", "https")
-        for host in ("www.kb.nl", "bibliotheek.gent.be", "www1.dnb.de", "WWW.Example.CO.UK", "a-b.example.museum")
+        for host in (
+            "www.kb.nl",
+            "bibliotheek.gent.be",
+            "www1.dnb.de",
+            "WWW.Example.CO.UK",
+            "a-b.example.museum",
+        )
         for port in ("", ":80", ":8443")
-        for folder in ("", "nieuws/", "Nieuws/2007/05/", "~user/", "a%20b/", "//x//", "caf%C3%A9/", "(S(" + HEX24 + "))/")
+        for folder in (
+            "",
+            "nieuws/",
+            "Nieuws/2007/05/",
+            "~user/",
+            "a%20b/",
+            "//x//",
+            "caf%C3%A9/",
+            "(S(" + HEX24 + "))/",
+        )
         for name in ("", "index.html", "Page.aspx", "%E4rger.htm", "x;y=1", "a+b")
         for query in (
             "",
@@ -207,13 +256,15 @@ def test_a_large_made_set_agrees_with_the_reference():
     assert [address for address in made if url.key(address) != surt(address)] == []
 
 
-# --- properties ---------------------------------------------------------------------------------------------------------
+# --- properties ---
 
 
 @settings(max_examples=500)
 @given(
     st.one_of(
-        st.text(), st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape")), st.binary().map(lambda raw: raw.decode("latin-1"))
+        st.text(),
+        st.binary().map(lambda raw: raw.decode("utf-8", "surrogateescape")),
+        st.binary().map(lambda raw: raw.decode("latin-1")),
     )
 )
 @example("\ud800")
@@ -229,7 +280,14 @@ def test_a_key_of_anything_is_printable_ascii(text):
 
 
 @settings(max_examples=500)
-@given(st.one_of(addresses, st.text(printable + " \u00e9\u6f22", min_size=1, max_size=40).map(lambda text: "http://h.org/" + text)))
+@given(
+    st.one_of(
+        addresses,
+        st.text(printable + " \u00e9\u6f22", min_size=1, max_size=40).map(
+            lambda text: "http://h.org/" + text
+        ),
+    )
+)
 def test_the_wire_form_is_stable_and_has_the_same_key(address):
     canonical = url.find_canonical(address)
     if canonical is not None:
@@ -290,7 +348,7 @@ def test_no_blow_up_on_hostile_addresses(address):
     assert len(url.key(address)) <= 3 * len(address)
 
 
-# --- wire form and typed addresses --------------------------------------------------------------------------------------
+# --- wire form and typed addresses ---
 
 
 @pytest.mark.parametrize(
@@ -354,7 +412,7 @@ def test_host_and_domain(address, host, domain):
     assert (url.host_of(address), url.domain_of(address)) == (host, domain)
 
 
-# --- ranges ------------------------------------------------------------------------------------------------------------
+# --- ranges ---
 
 SITE = [
     "http://example.org/",
@@ -380,9 +438,21 @@ RANGES = [
     ("www.example.org", Match.PREFIX, {"/", "/news", "/news/", "/news/today?a=1", "/newspaper"}),
     ("https://example.org/news", Match.HOST, {"/", "/news", "/news/", "/news/today?a=1", "/newspaper"}),
     ("example.org:8080", Match.HOST, {":8080/"}),
-    ("*.example.org", None, {"/", "/news", "/news/", "/news/today?a=1", "/newspaper", "sub/", "deep.sub:8080/x"}),
-    ("http://*.example.org/*", None, {"/", "/news", "/news/", "/news/today?a=1", "/newspaper", "sub/", "deep.sub:8080/x"}),
-    ("www.example.org/x", Match.DOMAIN, {"/", "/news", "/news/", "/news/today?a=1", "/newspaper", "sub/", "deep.sub:8080/x"}),
+    (
+        "*.example.org",
+        None,
+        {"/", "/news", "/news/", "/news/today?a=1", "/newspaper", "sub/", "deep.sub:8080/x"},
+    ),
+    (
+        "http://*.example.org/*",
+        None,
+        {"/", "/news", "/news/", "/news/today?a=1", "/newspaper", "sub/", "deep.sub:8080/x"},
+    ),
+    (
+        "www.example.org/x",
+        Match.DOMAIN,
+        {"/", "/news", "/news/", "/news/today?a=1", "/newspaper", "sub/", "deep.sub:8080/x"},
+    ),
     ("*.sub.example.org", None, {"sub/", "deep.sub:8080/x"}),
     ("urn:isbn:*", None, {"urn:isbn:1"}),
     ("urn:isbn:1", Match.EXACT, {"urn:isbn:1"}),
@@ -443,7 +513,25 @@ _HOSTS = [
 ]
 _HOSTS += ["e_x.org", "foo.com.", "a.xn--p1ai", "a.9"]
 _PORTS = ["", ":80", ":443", ":8080", ":0", ":080", ":65535", ":99999", ":44"]
-_PATHS = ["/", "/a", "/b.html", "/../b", "/./x", "//x", "/a b", "/a'b", "/a|b", "/%41", "/é", "/a:b@c", "/;y=1,2", "/.w", "/..", "?q", "#f"]
+_PATHS = [
+    "/",
+    "/a",
+    "/b.html",
+    "/../b",
+    "/./x",
+    "//x",
+    "/a b",
+    "/a'b",
+    "/a|b",
+    "/%41",
+    "/é",
+    "/a:b@c",
+    "/;y=1,2",
+    "/.w",
+    "/..",
+    "?q",
+    "#f",
+]
 _PATHS += ["/{a}", "\\x"]
 
 
@@ -454,7 +542,9 @@ _PATHS += ["/{a}", "\\x"]
     st.lists(st.sampled_from(_PATHS), min_size=1, max_size=3).map("".join),
     st.booleans(),
 )
-def test_the_short_way_to_the_wire_form_comes_to_the_same(scheme: str, host: str, port: str, path: str, is_whole: bool):
+def test_the_short_way_to_the_wire_form_comes_to_the_same(
+    scheme: str, host: str, port: str, path: str, is_whole: bool
+):
     try:
         base = ada_url.normalize_url(f"http://{host}{port}/dir/page.html?x")
     except ValueError:

@@ -35,7 +35,9 @@ def open_answers(path):
 
 @pytest.fixture
 def prepared(tmp_path):
-    """A new file that somebody writes, who is done in a moment: SQLite refuses to turn the log on meanwhile, without waiting."""
+    """A new file that somebody writes, who is done in a moment: SQLite refuses to turn the log on meanwhile,
+    without waiting.
+    """
     path = tmp_path / "new.db"
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("CREATE TABLE other (value)")

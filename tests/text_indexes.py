@@ -5,7 +5,10 @@ from webdepot.index.fulltext_sqlite import SqliteTextIndex
 from webdepot.ports import PageText, TextQuery
 from webdepot.url import key as key_of
 
-MAKERS = {"tantivy": lambda folder: TantivyTextIndex(folder, memory_bytes=16 << 20), "sqlite": SqliteTextIndex}
+MAKERS = {
+    "tantivy": lambda folder: TantivyTextIndex(folder, memory_bytes=16 << 20),
+    "sqlite": SqliteTextIndex,
+}
 
 
 def page(url="http://example.org/", timestamp="20200101000000", text="some words", **changed):

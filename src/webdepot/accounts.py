@@ -1,7 +1,8 @@
-"""People, their roles, their sessions and their keys. Passwords are hashed with Argon2id; a session or key is kept as a hash.
+"""People, their roles, their sessions and their keys. Passwords are hashed with Argon2id; a session or key is
+kept as a hash.
 
-A stolen copy of the database opens no session and tells no password and no key. Every change is an event with before and after, in the
-same transaction.
+A stolen copy of the database opens no session and tells no password and no key. Every change is an event with
+before and after, in the same transaction.
 
 reader         a reader with saved searches         reviewer       accepts and rejects harvests, decides complaints
 partner        another institution: nominates       administrator  all of it, and the accounts
@@ -18,7 +19,21 @@ from functools import lru_cache
 
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
-from sqlalchemy import JSON, Column, Connection, ForeignKey, Integer, RowMapping, String, Table, delete, func, insert, select, update
+from sqlalchemy import (
+    JSON,
+    Column,
+    Connection,
+    ForeignKey,
+    Integer,
+    RowMapping,
+    String,
+    Table,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 
 from webdepot.database import Database, Moment, metadata
 from webdepot.errors import Conflict, InputError, NotFound
@@ -121,10 +136,12 @@ class ApiKey:
     used_at: datetime | None
 
 
-# --- people -------------------------------------------------------------------------------------------------------------
+# --- people ---
 
 
-def add(database: Database, name: str, password: str, roles: Iterable[Role], now: datetime, *, by: str = "") -> Person:
+def add(
+    database: Database, name: str, password: str, roles: Iterable[Role], now: datetime, *, by: str = ""
+) -> Person:
     """A new person; Conflict when the name is taken, InputError when the name or password will not do."""
     person = Person(name=_checked_name(name), roles=frozenset(roles))
     hashed = _hashed(password)
@@ -133,15 +150,23 @@ def add(database: Database, name: str, password: str, roles: Iterable[Role], now
     return person
 
 
-def _insert(connection: Connection, person: Person, hashed: str, now: datetime, *, external: str | None, by: str) -> None:
+def _insert(
+    connection: Connection, person: Person, hashed: str, now: datetime, *, external: str | None, by: str
+) -> None:
     if connection.execute(select(people.c.id).where(people.c.name == person.name)).first():
         raise Conflict(f"There is already a person named {person.name}.")
     kept = _kept(person.roles)
-    connection.execute(insert(people).values(name=person.name, password_hash=hashed, roles=kept, created_at=now, external=external))
+    connection.execute(
+        insert(people).values(
+            name=person.name, password_hash=hashed, roles=kept, created_at=now, external=external
+        )
+    )
     _note(connection, person.name, "added", now, by, detail=difference({}, {"roles": kept}))
 
 
-def set_password(database: Database, name: str, password: str, *, now: datetime | None = None, by: str = "") -> None:
+def set_password(
+    database: Database, name: str, password: str, *, now: datetime | None = None, by: str = ""
+) -> None:
     """Change a password and end all sessions of that person."""
     hashed = _hashed(password)
     with database.transaction() as connection:
@@ -151,7 +176,14 @@ def set_password(database: Database, name: str, password: str, *, now: datetime 
         if now is not None:
             # Never the password, nor its hash: that there was one, and since when there is another.
             had = {"password": "set" if row["password_hash"] else "none"}
-            _note(connection, name, "password changed", now, by, detail={"before": had, "after": {"password": "set anew", "sessions": 0}})
+            _note(
+                connection,
+                name,
+                "password changed",
+                now,
+                by,
+                detail={"before": had, "after": {"password": "set anew", "sessions": 0}},
+            )
 
 
 def has_password(database: Database, name: str, password: str) -> bool:
@@ -179,9 +211,19 @@ def close(database: Database, name: str, now: datetime, *, by: str) -> None:
         _keep_an_administrator(connection, row, frozenset())
         connection.execute(update(people).where(people.c.id == row["id"]).values(closed_at=now))
         connection.execute(delete(sessions).where(sessions.c.person == row["id"]))
-        keys = [_told(_key(each)) for each in connection.execute(select(api_keys).where(api_keys.c.person == row["id"])).mappings()]
+        keys = [
+            _told(_key(each))
+            for each in connection.execute(select(api_keys).where(api_keys.c.person == row["id"])).mappings()
+        ]
         connection.execute(delete(api_keys).where(api_keys.c.person == row["id"]))
-        _note(connection, name, "closed", now, by, detail=difference({"closed": False, "keys": keys}, {"closed": True, "keys": []}))
+        _note(
+            connection,
+            name,
+            "closed",
+            now,
+            by,
+            detail=difference({"closed": False, "keys": keys}, {"closed": True, "keys": []}),
+        )
 
 
 def reopen(database: Database, name: str, now: datetime, *, by: str) -> None:
@@ -199,7 +241,11 @@ def every(database: Database) -> list[Person]:
 
 def accounts(database: Database, now: datetime) -> list[Account]:
     """Everybody, with how many sessions and keys they have."""
-    open_sessions = select(sessions.c.person, func.count().label("count")).where(sessions.c.ends_at >= now).group_by(sessions.c.person)
+    open_sessions = (
+        select(sessions.c.person, func.count().label("count"))
+        .where(sessions.c.ends_at >= now)
+        .group_by(sessions.c.person)
+    )
     keys = select(api_keys.c.person, func.count().label("count")).group_by(api_keys.c.person)
     with database.reading() as connection:
         rows = connection.execute(select(people).order_by(people.c.name)).mappings().all()
@@ -219,7 +265,7 @@ def accounts(database: Database, now: datetime) -> list[Account]:
     ]
 
 
-# --- sessions -----------------------------------------------------------------------------------------------------------
+# --- sessions ---
 
 
 def sign_in(
@@ -235,7 +281,8 @@ def sign_in(
 ) -> str | None:
     """A new session's token, or None. Takes as long for an unknown name as for a wrong password.
 
-    `instead_of` is a token that the browser had before: it is worth nothing afterwards, whoever gave it to the browser.
+    `instead_of` is a token that the browser had before: it is worth nothing afterwards, whoever gave it to
+    the browser.
     """
     with database.reading() as connection:
         row = connection.execute(select(people).where(people.c.name == name.strip())).mappings().one_or_none()
@@ -257,10 +304,11 @@ def sign_in_external(
     address: str = "",
     instead_of: str = "",
 ) -> str:
-    """The session of a person whom another service vouches for; made on their first visit. Conflict when the account is closed.
+    """The session of a person whom another service vouches for; made on their first visit. Conflict when the
+    account is closed.
 
-    People are known by `external` (issuer and subject) alone: a name that somebody here has already is made another one, never joined
-    to it. `roles` None leaves the roles as they are, readers at first.
+    People are known by `external` (issuer and subject) alone: a name that somebody here has already is made
+    another one, never joined to it. `roles` None leaves the roles as they are, readers at first.
     """
     with database.transaction() as connection:
         row = connection.execute(select(people).where(people.c.external == external)).mappings().one_or_none()
@@ -277,9 +325,24 @@ def sign_in_external(
     return _begin(database, row, now, hours=hours, device=device, address=address, instead_of=instead_of)
 
 
-def _begin(database: Database, row: RowMapping, now: datetime, *, hours: int, device: str, address: str, instead_of: str) -> str:
+def _begin(
+    database: Database,
+    row: RowMapping,
+    now: datetime,
+    *,
+    hours: int,
+    device: str,
+    address: str,
+    instead_of: str,
+) -> str:
     token = secrets.token_urlsafe(32)
-    values = {"began_at": now, "seen_at": now, "ends_at": now + timedelta(hours=hours), "device": device[:300], "address": address[:60]}
+    values = {
+        "began_at": now,
+        "seen_at": now,
+        "ends_at": now + timedelta(hours=hours),
+        "device": device[:300],
+        "address": address[:60],
+    }
     with database.transaction() as connection:
         connection.execute(delete(sessions).where(sessions.c.ends_at < now))
         if instead_of:
@@ -310,7 +373,9 @@ def find_session(database: Database, token: str, now: datetime) -> Person | None
 
 def sessions_of(database: Database, name: str, now: datetime) -> list[Session]:
     with database.reading() as connection:
-        chosen = select(sessions).where(sessions.c.person == _row(connection, name)["id"], sessions.c.ends_at >= now)
+        chosen = select(sessions).where(
+            sessions.c.person == _row(connection, name)["id"], sessions.c.ends_at >= now
+        )
         rows = connection.execute(chosen.order_by(sessions.c.began_at.desc())).mappings().all()
     return [
         Session(
@@ -339,26 +404,53 @@ def end_session(database: Database, name: str, session: str, now: datetime, *, b
         ended = connection.execute(delete(sessions).where(*wanted)).rowcount
         if session and (not ended or len(session) < 16):
             raise NotFound("There is no such session.")
-        _note(connection, name, "sessions ended", now, by, detail={"before": {"sessions": ended}, "after": {"sessions": 0}})
+        _note(
+            connection,
+            name,
+            "sessions ended",
+            now,
+            by,
+            detail={"before": {"sessions": ended}, "after": {"sessions": 0}},
+        )
 
 
 def sign_out(database: Database, token: str, now: datetime) -> None:
     hashed = _token_hash(token)
     with database.transaction() as connection:
-        chosen = select(people.c.name).join(sessions, sessions.c.person == people.c.id).where(sessions.c.token_hash == hashed)
+        chosen = (
+            select(people.c.name)
+            .join(sessions, sessions.c.person == people.c.id)
+            .where(sessions.c.token_hash == hashed)
+        )
         name = connection.execute(chosen).scalar_one_or_none()
         connection.execute(delete(sessions).where(sessions.c.token_hash == hashed))
         if name is not None:
-            _note(connection, name, "signed out", now, name, detail={"before": {"session": hashed[:16]}, "after": {}})
+            _note(
+                connection,
+                name,
+                "signed out",
+                now,
+                name,
+                detail={"before": {"session": hashed[:16]}, "after": {}},
+            )
 
 
-# --- keys for programs --------------------------------------------------------------------------------------------------
+# --- keys for programs ---
 
 
 def make_key(
-    database: Database, name: str, label: str, roles: Iterable[Role], now: datetime, *, days: int = 0, by: str = ""
+    database: Database,
+    name: str,
+    label: str,
+    roles: Iterable[Role],
+    now: datetime,
+    *,
+    days: int = 0,
+    by: str = "",
 ) -> tuple[ApiKey, str]:
-    """A key and its text, which is told this once. Its roles are among those of the person. `days` 0 means without an end."""
+    """A key and its text, which is told this once. Its roles are among those of the person. `days` 0 means
+    without an end.
+    """
     asked, label = frozenset(roles), label.strip()[:100]
     if not label or not label.isprintable():
         raise InputError("A key needs a label that says what it is for.")
@@ -371,8 +463,17 @@ def make_key(
             raise InputError(
                 f"{name} does not have the role {', '.join(sorted(asked - _roles(row['roles'])))}; a key cannot have it either."
             )
-        values = {"label": label, "roles": _kept(asked), "created_at": now, "ends_at": now + timedelta(days=days) if days else None}
-        made = connection.execute(insert(api_keys).values(person=row["id"], key_hash=_token_hash(text), **values).returning(api_keys))
+        values = {
+            "label": label,
+            "roles": _kept(asked),
+            "created_at": now,
+            "ends_at": now + timedelta(days=days) if days else None,
+        }
+        made = connection.execute(
+            insert(api_keys)
+            .values(person=row["id"], key_hash=_token_hash(text), **values)
+            .returning(api_keys)
+        )
         key = _key(made.mappings().one())
         _note(connection, name, "key made", now, by or name, detail={"before": {}, "after": _told(key)})
     return key, text
@@ -383,7 +484,14 @@ def find_key(database: Database, text: str, now: datetime) -> Person | None:
     if not text.startswith(KEY_PREFIX) or len(text) > 200:
         return None
     chosen = (
-        select(people.c.name, people.c.roles, api_keys.c.id, api_keys.c.roles.label("key_roles"), api_keys.c.ends_at, api_keys.c.used_at)
+        select(
+            people.c.name,
+            people.c.roles,
+            api_keys.c.id,
+            api_keys.c.roles.label("key_roles"),
+            api_keys.c.ends_at,
+            api_keys.c.used_at,
+        )
         .join(api_keys, api_keys.c.person == people.c.id)
         .where(api_keys.c.key_hash == _token_hash(text), people.c.closed_at.is_(None))
     )
@@ -399,7 +507,9 @@ def find_key(database: Database, text: str, now: datetime) -> Person | None:
 
 def keys_of(database: Database, name: str) -> list[ApiKey]:
     with database.reading() as connection:
-        chosen = select(api_keys).where(api_keys.c.person == _row(connection, name)["id"]).order_by(api_keys.c.id)
+        chosen = (
+            select(api_keys).where(api_keys.c.person == _row(connection, name)["id"]).order_by(api_keys.c.id)
+        )
         return [_key(row) for row in connection.execute(chosen).mappings()]
 
 
@@ -413,12 +523,17 @@ def revoke_key(database: Database, name: str, key: int, now: datetime, *, by: st
         _note(connection, name, "key revoked", now, by, detail={"before": _told(_key(row)), "after": {}})
 
 
-# --- parts --------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _told(key: ApiKey) -> dict[str, object]:
     """A key for the record: never its text nor its hash."""
-    return {"number": key.id, "key": key.label, "roles": _kept(key.roles), "ends_at": key.ends_at.isoformat() if key.ends_at else ""}
+    return {
+        "number": key.id,
+        "key": key.label,
+        "roles": _kept(key.roles),
+        "ends_at": key.ends_at.isoformat() if key.ends_at else "",
+    }
 
 
 def _key(row: RowMapping) -> ApiKey:
@@ -442,15 +557,27 @@ def _row(connection: Connection, name: str) -> RowMapping:
 def _keep_an_administrator(connection: Connection, row: RowMapping, roles: frozenset[Role]) -> None:
     if Role.ADMINISTRATOR in roles or Role.ADMINISTRATOR not in _roles(row["roles"]):
         return
-    others = connection.execute(select(people.c.roles).where(people.c.id != row["id"], people.c.closed_at.is_(None))).scalars()
+    others = connection.execute(
+        select(people.c.roles).where(people.c.id != row["id"], people.c.closed_at.is_(None))
+    ).scalars()
     if not any(Role.ADMINISTRATOR in _roles(held) for held in others):
         raise Conflict(f"{row['name']} is the only administrator. Make another person administrator first.")
 
 
 def _free_name(connection: Connection, wanted: str) -> str:
     name = "".join(char for char in wanted if char.isprintable()).strip()[:90] or "guest"
-    taken = set(connection.execute(select(people.c.name).where(people.c.name.startswith(name, autoescape=True))).scalars())
-    return name if name not in taken else next(f"{name} {number}" for number in range(2, len(taken) + 3) if f"{name} {number}" not in taken)
+    taken = set(
+        connection.execute(
+            select(people.c.name).where(people.c.name.startswith(name, autoescape=True))
+        ).scalars()
+    )
+    return (
+        name
+        if name not in taken
+        else next(
+            f"{name} {number}" for number in range(2, len(taken) + 3) if f"{name} {number}" not in taken
+        )
+    )
 
 
 def _checked_name(name: str) -> str:
@@ -479,11 +606,33 @@ def _kept(roles: Iterable[Role]) -> list[str]:
 
 def _roles(kept: Iterable[str]) -> frozenset[Role]:
     # The rights officer of the first homes: their work is now shared by those two.
-    return frozenset(role for name in kept for role in ((Role.CURATOR, Role.REVIEWER) if name == "rights officer" else (Role(name),)))
+    return frozenset(
+        role
+        for name in kept
+        for role in ((Role.CURATOR, Role.REVIEWER) if name == "rights officer" else (Role(name),))
+    )
 
 
-def _note(connection: Connection, name: str, action: str, now: datetime, by: str, *, detail: Mapping[str, object] | None = None) -> None:
-    append(connection, Event(at=now, agent=by or "webdepot", action=action, subject_kind="person", subject=name, detail=detail or {}))
+def _note(
+    connection: Connection,
+    name: str,
+    action: str,
+    now: datetime,
+    by: str,
+    *,
+    detail: Mapping[str, object] | None = None,
+) -> None:
+    append(
+        connection,
+        Event(
+            at=now,
+            agent=by or "webdepot",
+            action=action,
+            subject_kind="person",
+            subject=name,
+            detail=detail or {},
+        ),
+    )
 
 
 def _token_hash(token: str) -> str:

@@ -1,4 +1,5 @@
-"""Composition: `Archive` opens everything named in the configuration once. The only place that picks implementations.
+"""Composition: `Archive` opens everything named in the configuration once. The only place that picks
+implementations.
 
 HOME/
   webdepot.toml            the configuration
@@ -101,7 +102,9 @@ class Archive:
 
     @property
     def texts_folder(self) -> Path:
-        return self.index_folder / ("text" if self.config.index.engine == "tantivy" else f"text-{self.config.index.engine}")
+        return self.index_folder / (
+            "text" if self.config.index.engine == "tantivy" else f"text-{self.config.index.engine}"
+        )
 
     @cached_property
     def texts(self) -> TextIndex:
@@ -128,7 +131,9 @@ class Archive:
         """Every place of the depot by its name, the main one first."""
         with self.database.reading() as connection:
             others = places.every(connection)
-        return {places.MAIN: self.store} | {place.name: self._open_place(place.name, place.address) for place in others}
+        return {places.MAIN: self.store} | {
+            place.name: self._open_place(place.name, place.address) for place in others
+        }
 
     def _open_place(self, name: str, address: str) -> ObjectStore:
         opened = self._places.get((name, address))
@@ -149,7 +154,9 @@ class Archive:
         return Examiner(self.signatures())
 
     def signatures(self) -> Path | None:
-        """The set of signatures that was put in last; None while the one that came with the program is in use."""
+        """The set of signatures that was put in last; None while the one that came with the program is in
+        use.
+        """
         from webdepot.formats import signatures
 
         with self.database.reading() as connection:
@@ -157,7 +164,9 @@ class Archive:
         return self.signatures_folder / newest.file_name if newest else None
 
     def container_path(self, name: str) -> Path:
-        """The file of a container, wherever it is now; fetched from another machine if need be. NotFound when it is unknown or gone."""
+        """The file of a container, wherever it is now; fetched from another machine if need be. NotFound when
+        it is unknown or gone.
+        """
         return self._path_of(name, self._find_container(name))
 
     def _path_of(self, name: str, found: Container | None) -> Path:
@@ -173,7 +182,14 @@ class Archive:
                 if (local := store.local_path(found.place)) is not None:
                     return local
                 limit_bytes = self.config.depot.cache_bytes
-                return cache.fetch(self.cache_folder, store, found.place, name=name, sha256=found.sha256, limit_bytes=limit_bytes)
+                return cache.fetch(
+                    self.cache_folder,
+                    store,
+                    found.place,
+                    name=name,
+                    sha256=found.sha256,
+                    limit_bytes=limit_bytes,
+                )
             path = self.store.local_path(found.place) or path
             if path is not None and path.exists():
                 return path  # of another size than it was: what can be read of it is better than nothing
@@ -190,7 +206,13 @@ class Archive:
             limit_bytes = self.config.depot.cache_bytes
             part = cast(ObjectStore, source)
             return cache.fetch(
-                self.cache_folder, part, "", name=found.name, sha256=found.sha256, limit_bytes=limit_bytes, length=found.size_bytes
+                self.cache_folder,
+                part,
+                "",
+                name=found.name,
+                sha256=found.sha256,
+                limit_bytes=limit_bytes,
+                length=found.size_bytes,
             )
         if not source.path.exists():
             raise NotFound(
@@ -208,7 +230,9 @@ class Archive:
         return self.cache_folder / cache.name_of(container.name, container.sha256)
 
     def find_local(self, name: str) -> Path | None:
-        """The file of a container where it stands on a disk of this machine as the database says; None otherwise. Fetches nothing."""
+        """The file of a container where it stands on a disk of this machine as the database says; None
+        otherwise. Fetches nothing.
+        """
         found, path = self._find_placed(name)
         try:
             is_whole = found is not None and path is not None and os.stat(path).st_size == found.size_bytes  # noqa: PTH116 - on every request
@@ -225,7 +249,11 @@ class Archive:
 
             source = Elsewhere(container.place)
             size = source.size()
-            return container.size_bytes if size is not None and source.is_member and size >= container.size_bytes else size
+            return (
+                container.size_bytes
+                if size is not None and source.is_member and size >= container.size_bytes
+                else size
+            )
         path = self.home / container.place
         return path.stat().st_size if path.exists() else None
 
@@ -247,7 +275,11 @@ class Archive:
             with Elsewhere(found.place).stream(found.size_bytes) as away:
                 yield away
             return
-        store = next(self._stores_with(found), None) if found is not None and found.state is ContainerState.KEPT else None
+        store = (
+            next(self._stores_with(found), None)
+            if found is not None and found.state is ContainerState.KEPT
+            else None
+        )
         if found is None or store is None or store.local_path(found.place) is not None:
             with self._path_of(name, found).open("rb") as stream:
                 yield stream
@@ -261,16 +293,25 @@ class Archive:
 
     def _find_placed(self, name: str) -> tuple[Container | None, Path | None]:
         """A container, and where its file should stand on a disk of this machine, if on any."""
-        return self.database.remembered(f"container {name}", lambda connection: self._placed(shelf.find(connection, name)))
+        return self.database.remembered(
+            f"container {name}", lambda connection: self._placed(shelf.find(connection, name))
+        )
 
     def _placed(self, found: Container | None) -> tuple[Container | None, Path | None]:
         if found is None or (found.state is ContainerState.ELSEWHERE and not found.place.startswith("/")):
             return found, None
-        return found, self.store.local_path(found.place) if found.state is ContainerState.KEPT else self.home / found.place
+        return found, self.store.local_path(
+            found.place
+        ) if found.state is ContainerState.KEPT else self.home / found.place
 
     def _stores_with(self, container: Container) -> Iterator[ObjectStore]:
-        """Places that show a kept container at its full size. One that is away, or whose copy is damaged, is passed over."""
-        if self.store.local_path(container.place) is None or self.store.size(container.place) != container.size_bytes:
+        """Places that show a kept container at its full size. One that is away, or whose copy is damaged, is
+        passed over.
+        """
+        if (
+            self.store.local_path(container.place) is None
+            or self.store.size(container.place) != container.size_bytes
+        ):
             candidates = list(self.stores().values())
         else:
             candidates = [self.store]
@@ -291,5 +332,7 @@ class Archive:
     def __enter__(self) -> "Archive":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

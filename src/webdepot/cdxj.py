@@ -1,12 +1,16 @@
-"""CDXJ: the captures index as lines of text, as pywb and cdxj-indexer write it (https://specs.webrecorder.net/cdxj/0.1.0/).
+"""CDXJ: the captures index as lines of text, as pywb and cdxj-indexer write it
+(https://specs.webrecorder.net/cdxj/0.1.0/).
 
-    org,example)/ 20200101000000 {"url": "http://example.org/", "mime": "text/html", "status": "200", "digest": "sha1:…", "length": "315",
+    org,example)/ 20200101000000 {"url": "http://example.org/", "mime": "text/html", "status": "200",
+    "digest": "sha1:…", "length": "315",
                                   "offset": "0", "filename": "a.warc.gz"}
 
-The one place where such lines are written and read: for the index, for packages, for WACZ, for other programs.
+The one place where such lines are written and read: for the index, for packages, for WACZ, for other
+programs.
 
-Three things pywb does not know are added under names of their own, so that nothing is lost on the way back: the kind of a record that
-is neither response nor revisit, what a revisit refers to, and its page's type (pywb writes `warc/revisit` there).
+Three things pywb does not know are added under names of their own, so that nothing is lost on the way back:
+the kind of a record that is neither response nor revisit, what a revisit refers to, and its page's type (pywb
+writes `warc/revisit` there).
 """
 
 import json
@@ -19,7 +23,8 @@ from webdepot.model import Capture, Location, RecordKind
 
 LONGEST_LINE = 1 << 20
 REVISIT_MIME = "warc/revisit"
-"""What the field's indexes write for a revisit; ours too where the record does not tell the type of the page."""
+"""What the field's indexes write for a revisit; ours too where the record does not tell the type of the page.
+"""
 _KIND, _REDIRECT, _ORIGINAL_MIME = "record", "redirect", "original-mime"
 _SPACE = re.compile(r"[\x00-\x20]")
 _REFERS_URL, _REFERS_TIMESTAMP = "refers-to-url", "refers-to-timestamp"
@@ -43,19 +48,24 @@ def line(capture: Capture) -> str:
         _REFERS_TIMESTAMP: capture.refers_to_timestamp,
     }
     said = {name: value for name, value in fields.items() if value}
-    # Keys are percent-encoded by their rules; should one hold white space after all, the line must still have three parts.
+    # Keys are percent-encoded by their rules; should one hold white space after all, the line must still have
+    # three parts.
     key = _SPACE.sub(lambda found: f"%{ord(found[0]):02x}", capture.key)
     return f"{key} {capture.timestamp} {json.dumps(said)}"
 
 
 def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
-    """Captures of CDXJ lines in their order; comments and headers (`!meta`) are passed over. InputError names the line that is none."""
+    """Captures of CDXJ lines in their order; comments and headers (`!meta`) are passed over. InputError names
+    the line that is none.
+    """
     for number, text in enumerate(lines, start=1):
         if text.strip() and not text.startswith(("!", "#", " ")):
             try:
                 yield parse(text)
             except (ValueError, KeyError, TypeError) as error:
-                raise InputError(f"{name}, line {number} is no CDXJ: {text[:100].strip()!r}. Write: key timestamp {{json}}") from error
+                raise InputError(
+                    f"{name}, line {number} is no CDXJ: {text[:100].strip()!r}. Write: key timestamp {{json}}"
+                ) from error
 
 
 def parse(text: str) -> Capture:
@@ -81,7 +91,9 @@ def parse(text: str) -> Capture:
         status=int(status) if status.isdigit() else 0,
         mime=_text(fields.get(_ORIGINAL_MIME)) or mime,
         digest=_text(fields.get("digest")),
-        location=Location(container=_text(fields["filename"]), offset=int(fields["offset"]), length=int(fields["length"])),
+        location=Location(
+            container=_text(fields["filename"]), offset=int(fields["offset"]), length=int(fields["length"])
+        ),
         redirect=_text(fields.get(_REDIRECT)),
         refers_to_url=_text(fields.get(_REFERS_URL)),
         refers_to_timestamp=_text(fields.get(_REFERS_TIMESTAMP)),

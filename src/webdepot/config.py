@@ -1,4 +1,5 @@
-"""The configuration: one frozen tree, read from one TOML file plus `WEBDEPOT_*` for secrets and closed networks.
+"""The configuration: one frozen tree, read from one TOML file plus `WEBDEPOT_*` for secrets and closed
+networks.
 
 Each key stands once, in `settings`, with its default, its check and its documentation.
 An unknown key is an error that names the nearest known one: never a silent default.
@@ -37,14 +38,18 @@ class Setting:
 
 
 def read(home: Path, environment: Mapping[str, str] = os.environ) -> Config:
-    """The configuration of a home; a home without a file has the defaults. ConfigError names file, key and remedy."""
+    """The configuration of a home; a home without a file has the defaults. ConfigError names file, key and
+    remedy.
+    """
     path = home / FILE_NAME
     tree: dict[str, Any] = {}
     if path.exists():
         try:
             tree = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path} is not valid TOML: {error}. Mend that line, or run: webdepot init") from error
+            raise ConfigError(
+                f"{path} is not valid TOML: {error}. Mend that line, or run: webdepot init"
+            ) from error
     return from_tree(home, tree, environment=environment, origin=str(path))
 
 
@@ -102,7 +107,7 @@ def sections() -> Iterator[tuple[str, str]]:
     """Section names and their one-line descriptions, for the reference page and the file written by `init`."""
     for item in dataclasses.fields(Config):
         if item.name not in _NO_SECTIONS:
-            yield item.name, (_section_type(item).__doc__ or "").strip()
+            yield item.name, " ".join((_section_type(item).__doc__ or "").split())
 
 
 def _section_type(item: "dataclasses.Field[Any]") -> Any:
@@ -146,7 +151,11 @@ def _converted(raw: Any, kind: Any, where: str) -> Any:
         items = raw.split(",") if isinstance(raw, str) else raw
         if isinstance(items, list) and all(isinstance(item, str) for item in items):
             return tuple(item.strip() for item in items)
-    elif get_args(kind) == (str, str) and isinstance(raw, dict) and all(isinstance(item, str) for item in raw.values()):
+    elif (
+        get_args(kind) == (str, str)
+        and isinstance(raw, dict)
+        and all(isinstance(item, str) for item in raw.values())
+    ):
         return dict(raw)
     raise ConfigError(f"{where} = {raw!r} must be {_kind_words(kind)}.")
 

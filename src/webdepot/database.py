@@ -1,7 +1,9 @@
-"""The database: SQLAlchemy Core on SQLite (WAL) by default; nothing in the schema that PostgreSQL could not do.
+"""The database: SQLAlchemy Core on SQLite (WAL) by default; nothing in the schema that PostgreSQL could not
+do.
 
-Tables stand in the `tables.py` of the room that owns them and register with `metadata`. The schema is made and changed by
-the Alembic migrations in `migrations/` alone; `upgrade` runs them and refuses a home that a newer version has written.
+Tables stand in the `tables.py` of the room that owns them and register with `metadata`. The schema is made
+and changed by the Alembic migrations in `migrations/` alone; `upgrade` runs them and refuses a home that a
+newer version has written.
 """
 
 import os
@@ -13,7 +15,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Connection, Dialect, Engine, MetaData, String, Text, TypeDecorator, create_engine, event, inspect
+from sqlalchemy import (
+    Connection,
+    Dialect,
+    Engine,
+    MetaData,
+    String,
+    Text,
+    TypeDecorator,
+    create_engine,
+    event,
+    inspect,
+)
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
@@ -41,7 +54,9 @@ metadata = MetaData(
 
 
 class Moment(TypeDecorator[datetime]):
-    """An aware UTC datetime, kept as ISO 8601 text with microseconds: sorts as text, reads the same on every engine."""
+    """An aware UTC datetime, kept as ISO 8601 text with microseconds: sorts as text, reads the same on every
+    engine.
+    """
 
     impl = String(32)
     cache_ok = True
@@ -71,14 +86,19 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        # SQLite opens a file in microseconds; a pool would only keep handles of a home that may be moved or removed.
+        # SQLite opens a file in microseconds; a pool would only keep handles of a home that may be moved or
+        # removed.
         self.engine = create_engine(url, poolclass=NullPool)
         if self.engine.dialect.name == "sqlite":
             event.listen(self.engine, "connect", _prepare_sqlite)
             event.listen(self.engine, "begin", _begin_immediate)
         self._remembered: dict[str, tuple[object, Any]] = {}
         self._threads = threading.local()
-        self._commits = _Commits(self.engine.url.database) if self.engine.dialect.name == "sqlite" and self.engine.url.database else None
+        self._commits = (
+            _Commits(self.engine.url.database)
+            if self.engine.dialect.name == "sqlite" and self.engine.url.database
+            else None
+        )
 
     @classmethod
     def in_file(cls, path: Path) -> "Database":
@@ -93,12 +113,18 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A consistent view without a write lock."""
-        with _in_words(self.url), self.engine.connect().execution_options(webdepot_reading=True) as connection:
+        with (
+            _in_words(self.url),
+            self.engine.connect().execution_options(webdepot_reading=True) as connection,
+        ):
             yield connection
 
     def remembered(self, name: str, read: Callable[[Connection], Value]) -> Value:
-        """What `read` gives, kept under that name until anybody commits anything. For small facts asked for on every request."""
-        # Asked before the value is read: what is committed in between makes the value new and the state old, never the other way round.
+        """What `read` gives, kept under that name until anybody commits anything. For small facts asked for
+        on every request.
+        """
+        # Asked before the value is read: what is committed in between makes the value new and the state old,
+        # never the other way round.
         state = getattr(self._threads, "moment", None) or (self._commits.state() if self._commits else None)
         known = self._remembered.get(name)
         if known is not None and state is not None and known[0] == state:
@@ -114,9 +140,11 @@ class Database:
 
     @contextmanager
     def at_one_moment(self) -> Iterator[None]:
-        """Whether anybody has committed is asked once for all that is `remembered` inside, by this thread. Nothing may be written inside.
+        """Whether anybody has committed is asked once for all that is `remembered` inside, by this thread.
+        Nothing may be written inside.
 
-        For a request that is answered in less than a millisecond: what is committed meanwhile counts from the next one on.
+        For a request that is answered in less than a millisecond: what is committed meanwhile counts from the
+        next one on.
         """
         self._threads.moment = self._commits.state() if self._commits else None
         try:
@@ -153,10 +181,12 @@ class Database:
 
 
 class _Commits:
-    """Tells whether anybody, in any process, has committed to a SQLite file since the last time: a connection that asks nothing else.
+    """Tells whether anybody, in any process, has committed to a SQLite file since the last time: a connection
+    that asks nothing else.
 
-    SQLite's own counter (https://sqlite.org/pragma.html#pragma_data_version), not the times of its files: these change when a commit is
-    written, which may be seconds before it can be seen, while the disk is busy, and two commits may fall into one tick of the clock.
+    SQLite's own counter (https://sqlite.org/pragma.html#pragma_data_version), not the times of its files:
+    these change when a commit is written, which may be seconds before it can be seen, while the disk is busy,
+    and two commits may fall into one tick of the clock.
     """
 
     def __init__(self, file: str) -> None:
@@ -172,7 +202,10 @@ class _Commits:
         with self._lock:
             try:
                 stat = os.stat(self._file)  # noqa: PTH116 - asked for on every request; a Path costs more than the question
-                if self._opened != (stat.st_dev, stat.st_ino):  # another file in its place: put back from a backup
+                if self._opened != (
+                    stat.st_dev,
+                    stat.st_ino,
+                ):  # another file in its place: put back from a backup
                     self._open((stat.st_dev, stat.st_ino))
                 assert self._connection is not None  # noqa: S101 - just opened
                 return self._times_opened, self._connection.execute("PRAGMA data_version").fetchone()[0]
@@ -182,7 +215,9 @@ class _Commits:
 
     def _open(self, which: tuple[int, int]) -> None:
         self._close()
-        self._connection = sqlite3.connect(self._file, timeout=0, isolation_level=None, check_same_thread=False)
+        self._connection = sqlite3.connect(
+            self._file, timeout=0, isolation_level=None, check_same_thread=False
+        )
         self._opened = which
         self._times_opened += 1
 
@@ -210,7 +245,9 @@ def _in_words(url: str) -> Iterator[None]:
 
 def explain(message: str, where: str) -> WebdepotError | None:
     """The error for a person behind a message of SQLite; None when it is no matter of the disk."""
-    remedy = "What was acknowledged is safe. Make room or give write permission, then run the same command again."
+    remedy = (
+        "What was acknowledged is safe. Make room or give write permission, then run the same command again."
+    )
     if "disk is full" in message:
         return NoSpace(f"The disk is full: {where}. {remedy}")
     if "readonly" in message or "unable to open database file" in message or "disk I/O error" in message:
@@ -230,7 +267,8 @@ def _alembic(engine: Engine) -> "AlembicConfig":
 
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
-    # Python's own transaction handling commits behind our back before some statements; SQLAlchemy's recipe turns it off.
+    # Python's own transaction handling commits behind our back before some statements; SQLAlchemy's recipe
+    # turns it off.
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {_PATIENCE_S * 1000}")

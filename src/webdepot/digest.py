@@ -1,7 +1,7 @@
 """Checksums: compute while streaming, parse, compare.
 
-Notation is WARC's labelled digest (ISO 28500, 5.8): `algorithm:value`. SHA-1 is written in base32 as every existing
-index has it, SHA-256 in hexadecimal as OCFL and BagIt have it; both spellings are read for both.
+Notation is WARC's labelled digest (ISO 28500, 5.8): `algorithm:value`. SHA-1 is written in base32 as every
+existing index has it, SHA-256 in hexadecimal as OCFL and BagIt have it; both spellings are read for both.
 """
 
 import hashlib
@@ -18,14 +18,17 @@ _USUAL = re.compile(r"sha1:[A-Z2-7]{32}")
 _BASE32 = re.compile(r"[a-zA-Z2-7]+")
 # From RFC 4648's digits (A-Z, 2-7) to those of Python's int (0-9, a-v).
 _TO_PYTHON = str.maketrans(
-    string.ascii_uppercase + string.ascii_lowercase + "234567", (string.digits + string.ascii_lowercase[:16]) * 2 + "qrstuv"
+    string.ascii_uppercase + string.ascii_lowercase + "234567",
+    (string.digits + string.ascii_lowercase[:16]) * 2 + "qrstuv",
 )
 _TO_PYTHON_BYTES = bytes(_TO_PYTHON.get(code, code) for code in range(256))
 _DIGITS = (string.ascii_uppercase + "234567").encode().ljust(256)
 
 
 def _halves(bits: int, lane_bits: int, lanes: int) -> tuple[int, int, int]:
-    """To move numbers of so many bits, one in each lane, apart into two halves: masks of the upper and lower ones, and how far."""
+    """To move numbers of so many bits, one in each lane, apart into two halves: masks of the upper and lower
+    ones, and how far.
+    """
     lower = sum(((1 << bits // 2) - 1) << (lane_bits * lane) for lane in range(lanes))
     return lower << bits // 2, lower, lane_bits // 2 - bits // 2
 
@@ -50,7 +53,13 @@ def sha1_label(value: bytes) -> str:
     """`sha1:` and the 20 bytes in base32 (RFC 4648); base64.b32encode is a loop in Python over each digit.
 
     The 160 bits are moved apart, in halves of halves, until each byte has five of them: a digit each."""
-    (upper, lower, by), (upper2, lower2, by2), (upper3, lower3, by3), (upper4, lower4, by4), (upper5, lower5, by5) = _SPREAD
+    (
+        (upper, lower, by),
+        (upper2, lower2, by2),
+        (upper3, lower3, by3),
+        (upper4, lower4, by4),
+        (upper5, lower5, by5),
+    ) = _SPREAD
     number = int.from_bytes(value, "big")
     number = (number & upper) << by | number & lower
     number = (number & upper2) << by2 | number & lower2
@@ -61,7 +70,9 @@ def sha1_label(value: bytes) -> str:
 
 
 def parse(text: str) -> Digest | None:
-    """Read `sha1:…`, `sha-256:…` or a bare SHA-1, in base32 or hexadecimal of either case; None for anything else."""
+    """Read `sha1:…`, `sha-256:…` or a bare SHA-1, in base32 or hexadecimal of either case; None for anything
+    else.
+    """
     usual = _find_usual(text)
     if usual is not None:
         return Digest("sha1", usual)
@@ -96,15 +107,20 @@ def is_usual(text: str) -> bool:
 
 
 def _find_usual(text: str) -> bytes | None:
-    """Nearly all are spelled so, and every capture of an index comes this way: without looking at every other way to spell one."""
+    """Nearly all are spelled so, and every capture of an index comes this way: without looking at every other
+    way to spell one.
+    """
     if not _USUAL.fullmatch(text):
         return None
-    # As bytes, since these are translated by a table; base64.b32decode is a loop in Python and takes ten times as long.
+    # As bytes, since these are translated by a table; base64.b32decode is a loop in Python and takes ten
+    # times as long.
     return int(text[5:].encode("ascii").translate(_TO_PYTHON_BYTES), 32).to_bytes(20, "big")
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two labelled digests name the same bytes, however they are spelled; unknown or broken ones never do."""
+    """Whether two labelled digests name the same bytes, however they are spelled; unknown or broken ones
+    never do.
+    """
     first = parse(one)
     return first is not None and first == parse(other)
 

@@ -12,8 +12,9 @@
     ├── CorruptData               6     500   bytes of ours are not what they were; `where` says which
     └── NoSpace                   7     507   a disk is full or read-only
 
-A message says what, on which thing, and what to do. Expected outcomes (a 404, a robots refusal, an invalid file) are
-values, not errors. Built-in errors pass where they are true; the command line turns an `OSError` into one line.
+A message says what, on which thing, and what to do. Expected outcomes (a 404, a robots refusal, an invalid
+file) are values, not errors. Built-in errors pass where they are true; the command line turns an `OSError`
+into one line.
 """
 
 from typing import ClassVar

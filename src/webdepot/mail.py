@@ -1,8 +1,10 @@
-"""Sending mail: the one place that hands a message to an SMTP server (RFC 5321), built with the standard library's `email` (RFC 5322).
+"""Sending mail: the one place that hands a message to an SMTP server (RFC 5321), built with the standard
+library's `email` (RFC 5322).
 
-A header must never take a line break from outside, or a stranger's form could add recipients: names, addresses and subjects are
-checked here, and `email.policy.SMTP` refuses what slips through. What the server says is told apart: an address it refuses
-for good is *undeliverable*, anything else is a failure that may be tried again.
+A header must never take a line break from outside, or a stranger's form could add recipients: names,
+addresses and subjects are checked here, and `email.policy.SMTP` refuses what slips through. What the server
+says is told apart: an address it refuses for good is *undeliverable*, anything else is a failure that may be
+tried again.
 """
 
 import smtplib
@@ -45,24 +47,49 @@ class Undeliverable(InputError):
 
 
 def checked_address(text: str) -> str:
-    """A plain mail address `name@example.org`; InputError for anything else, and for what would break out of a header."""
+    """A plain mail address `name@example.org`; InputError for anything else, and for what would break out of
+    a header.
+    """
     address = text.strip()
     if not address or len(address) > LONGEST_ADDRESS or not address.isprintable():
-        raise InputError(said("no_mail_address", "{typed} is no mail address. Write it like name@example.org.", typed=repr(address[:60])))
+        raise InputError(
+            said(
+                "no_mail_address",
+                "{typed} is no mail address. Write it like name@example.org.",
+                typed=repr(address[:60]),
+            )
+        )
     try:
         made = Address(addr_spec=address)
     except (MessageError, ValueError, IndexError) as error:
         raise InputError(
-            said("no_mail_address", "{typed} is no mail address. Write it like name@example.org.", typed=repr(address[:60]))
+            said(
+                "no_mail_address",
+                "{typed} is no mail address. Write it like name@example.org.",
+                typed=repr(address[:60]),
+            )
         ) from error
     domain_ends = "." in made.domain.strip(".") or made.domain == "localhost"
-    if not made.username or not domain_ends or made.addr_spec != address or any(char in address for char in " ,;<>()\"'\\"):
-        raise InputError(said("no_mail_address", "{typed} is no mail address. Write it like name@example.org.", typed=repr(address[:60])))
+    if (
+        not made.username
+        or not domain_ends
+        or made.addr_spec != address
+        or any(char in address for char in " ,;<>()\"'\\")
+    ):
+        raise InputError(
+            said(
+                "no_mail_address",
+                "{typed} is no mail address. Write it like name@example.org.",
+                typed=repr(address[:60]),
+            )
+        )
     return address
 
 
 def send(config: MailConfig, message: Message, *, now: datetime) -> str:
-    """Hand a message to the configured server; its Message-ID. Undeliverable, or RemoteError with `retry`, when it is not taken."""
+    """Hand a message to the configured server; its Message-ID. Undeliverable, or RemoteError with `retry`,
+    when it is not taken.
+    """
     if not config.host:
         raise ConfigError("No mail server is configured. Set [mail] host and sender in webdepot.toml.")
     built = build(config, message, now=now)
@@ -74,25 +101,33 @@ def send(config: MailConfig, message: Message, *, now: datetime) -> str:
         raise _refused(code, _words(said), message.to) from error
     except smtplib.SMTPResponseException as error:
         words = _words(error.smtp_error)
-        raise RemoteError(f"The mail server {config.host} said {error.smtp_code}: {words}", retry=error.smtp_code < _PERMANENT) from error
+        raise RemoteError(
+            f"The mail server {config.host} said {error.smtp_code}: {words}",
+            retry=error.smtp_code < _PERMANENT,
+        ) from error
     except (smtplib.SMTPException, ssl.SSLError) as error:
         raise RemoteError(f"The mail server {config.host} could not be used: {error}", retry=True) from error
     except OSError as error:
         raise RemoteError(
-            f"The mail server {config.host}:{config.port} cannot be reached: {error.strerror or error}", retry=True
+            f"The mail server {config.host}:{config.port} cannot be reached: {error.strerror or error}",
+            retry=True,
         ) from error
     return str(built["Message-ID"])
 
 
 def build(config: MailConfig, message: Message, *, now: datetime) -> EmailMessage:
-    """The message as it goes over the wire; InputError when an address or the subject cannot stand in a header."""
+    """The message as it goes over the wire; InputError when an address or the subject cannot stand in a
+    header.
+    """
     subject = " ".join(message.subject.split())
     if not subject or len(subject) > LONGEST_SUBJECT or not subject.isprintable():
         raise InputError(f"A subject needs 1 to {LONGEST_SUBJECT} printable characters in one line.")
     built = EmailMessage(policy=SMTP)
     sender = config.sender.strip()
     if not sender.isprintable() or "@" not in sender:
-        raise ConfigError("[mail] sender must be an address, like webarchive@example.org or Web archive <webarchive@example.org>.")
+        raise ConfigError(
+            "[mail] sender must be an address, like webarchive@example.org or Web archive <webarchive@example.org>."
+        )
     built["From"] = sender
     built["To"] = checked_address(message.to)
     if message.reply_to or config.reply_to:
@@ -110,13 +145,18 @@ def build(config: MailConfig, message: Message, *, now: datetime) -> EmailMessag
 
 def _wrapped(text: str) -> str:
     """Lines of mail have 78 signs at most (RFC 5322, 2.1.1); addresses are never broken."""
-    lines = [textwrap.wrap(line, LINE, break_long_words=False, break_on_hyphens=False) or [""] for line in text.split("\n")]
+    lines = [
+        textwrap.wrap(line, LINE, break_long_words=False, break_on_hyphens=False) or [""]
+        for line in text.split("\n")
+    ]
     return "\n".join(line for several in lines for line in several)
 
 
 def _connected(config: MailConfig) -> smtplib.SMTP:
     if config.security == "tls":
-        server: smtplib.SMTP = smtplib.SMTP_SSL(config.host, config.port, timeout=config.timeout_s, context=ssl.create_default_context())
+        server: smtplib.SMTP = smtplib.SMTP_SSL(
+            config.host, config.port, timeout=config.timeout_s, context=ssl.create_default_context()
+        )
     else:
         server = smtplib.SMTP(config.host, config.port, timeout=config.timeout_s)
     try:

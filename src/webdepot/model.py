@@ -23,12 +23,16 @@ class Answer(StrEnum):
     PASS = "pass"  # noqa: S105 - no password
 
 
-_ACCEPT = Answer.ACCEPT  # found by its class it takes five times as long, and a page asks for dozens of verdicts
+_ACCEPT = (
+    Answer.ACCEPT
+)  # found by its class it takes five times as long, and a page asks for dozens of verdicts
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A decision that names its rule and its reason: selection, scope, robots, permission, access, discovery alike."""
+    """A decision that names its rule and its reason: selection, scope, robots, permission, access, discovery
+    alike.
+    """
 
     answer: Answer
     rule: str
@@ -168,7 +172,9 @@ _FAILURE_STATUS = {
 
 @valueclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One request and its answer, as exact bytes. A visit without an answer carries its failure and `status` 0."""
+    """One request and its answer, as exact bytes. A visit without an answer carries its failure and `status`
+    0.
+    """
 
     candidate: Candidate
     at: datetime
@@ -178,7 +184,9 @@ class Visit:
     head: bytes = b""
     """Status line and headers as received, with the empty line; HTTP/2 and 3 written in HTTP/1.1 form."""
     body: BinaryIO
-    """Seekable spool of the body as it came over the wire, transfer coding included; closed by whoever called fetch."""
+    """Seekable spool of the body as it came over the wire, transfer coding included; closed by whoever called
+    fetch.
+    """
     body_bytes: int = 0
     status: int = 0
     server_address: str = ""
@@ -225,7 +233,8 @@ class Capture:
     status: int
     """0 where the record has no HTTP answer."""
     mime: str
-    """As the server said, lower case, without parameters; `unk` where it said nothing (the field's own word)."""
+    """As the server said, lower case, without parameters; `unk` where it said nothing (the field's own word).
+    """
     digest: str
     """Labelled payload digest; empty where unknown."""
     location: Location
@@ -234,7 +243,9 @@ class Capture:
     refers_to_url: str = ""
     refers_to_timestamp: str = ""
     replaced: bool = False
-    """A patch of its harvest brought the answer that stands in its place: no version to a reader, but revisits may refer to it."""
+    """A patch of its harvest brought the answer that stands in its place: no version to a reader, but
+    revisits may refer to it.
+    """
 
 
 class ContainerState(StrEnum):
@@ -245,7 +256,9 @@ class ContainerState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """A WARC or ARC file. `place` is a path below the home while sealed, a key of the depot's store once kept, an address elsewhere."""
+    """A WARC or ARC file. `place` is a path below the home while sealed, a key of the depot's store once
+    kept, an address elsewhere.
+    """
 
     name: str
     harvest: HarvestId

@@ -1,7 +1,8 @@
 """The seven interfaces with more than one implementation. `tests/contracts/` has one suite for each.
 
-An implementation is named by its means (`LmdbFrontier`, `SqliteCaptureIndex`); only `archive.py` picks one. A little over 500 lines,
-because whoever writes an implementation should find every promise, with the values it speaks of, in this one place.
+An implementation is named by its means (`LmdbFrontier`, `SqliteCaptureIndex`); only `archive.py` picks one. A
+little over 500 lines, because whoever writes an implementation should find every promise, with the values it
+speaks of, in this one place.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from webdepot.times import Period
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# --- frontier --------------------------------------------------------------------------------------------------------
+# --- frontier ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,18 +33,23 @@ class FrontierCounts:
 class Frontier(Protocol):
     """Owns the whole life of a URI: seen once, queued by host, handed out politely, finished or tried again.
 
-    Everything since the last `commit` is undone by a crash; on opening, what was handed out but not finished waits again.
-    Times are seconds of a monotonic-like clock that the caller passes in. One process, one thread.
+    Everything since the last `commit` is undone by a crash; on opening, what was handed out but not finished
+    waits again. Times are seconds of a monotonic-like clock that the caller passes in. One process, one
+    thread.
     """
 
     def add(self, candidates: Iterable[Candidate]) -> int:
         """Queue those never seen (by their exact address without session ids); how many that was."""
 
     def refuse(self, candidate: Candidate) -> bool:
-        """Note one that will not be fetched; True the first time, so that it is logged once. It may still be added later."""
+        """Note one that will not be fetched; True the first time, so that it is logged once. It may still be
+        added later.
+        """
 
     def take(self, now_s: float) -> Candidate | None:
-        """A candidate of a host that may be asked now and has none in flight; the host is held until `finish` or `retry`."""
+        """A candidate of a host that may be asked now and has none in flight; the host is held until `finish`
+        or `retry`.
+        """
 
     def next_due_s(self) -> float | None:
         """When `take` can next give something; None when nothing waits (some may still be in flight)."""
@@ -51,15 +57,22 @@ class Frontier(Protocol):
     def finish(self, candidate: Candidate, *, host_free_at_s: float) -> None:
         """The candidate's life is over; its host may be asked again from that time on."""
 
-    def retry(self, candidate: Candidate, *, host_free_at_s: float, not_before_s: float = 0.0, counted: bool = True) -> None:
-        """Back to the front of its host's queue, with one more try counted unless it was not its own; before `not_before_s`
-        others of the host go first."""
+    def retry(
+        self, candidate: Candidate, *, host_free_at_s: float, not_before_s: float = 0.0, counted: bool = True
+    ) -> None:
+        """Back to the front of its host's queue, with one more try counted unless it was not its own; before
+        `not_before_s` others of the host go first.
+        """
 
     def remove(self, gives_up: Callable[[str], bool]) -> int:
-        """Give up what waits (not what is in flight) and whose address the callable names; how many. They stay seen."""
+        """Give up what waits (not what is in flight) and whose address the callable names; how many. They
+        stay seen.
+        """
 
     def remember(self, key: str, value: bytes) -> None:
-        """Keep a small fact of the caller (robots.txt of a host, totals) with the frontier; durable with the next commit."""
+        """Keep a small fact of the caller (robots.txt of a host, totals) with the frontier; durable with the
+        next commit.
+        """
 
     def recall(self, key: str) -> bytes | None:
         """The fact last remembered under that key, committed or not."""
@@ -81,17 +94,21 @@ class Frontier(Protocol):
     def close(self) -> None: ...
 
 
-# --- fetching --------------------------------------------------------------------------------------------------------
+# --- fetching ---
 
 
 class Fetcher(Protocol):
-    """Asks one URL and returns exact bytes. Never raises for what servers and networks do: a failure is a `Visit`."""
+    """Asks one URL and returns exact bytes. Never raises for what servers and networks do: a failure is a
+    `Visit`.
+    """
 
     async def fetch(self, candidate: Candidate, headers: Sequence[tuple[str, str]] = ()) -> Visit:
         """`headers` are those of a script that asks; ours of the same name give way."""
 
     def known_server(self, origin: str) -> str:
-        """Which server (address) a scheme, host and port would be asked at, if that is known at once; empty otherwise."""
+        """Which server (address) a scheme, host and port would be asked at, if that is known at once; empty
+        otherwise.
+        """
 
     async def find_server(self, origin: str) -> str:
         """The same, finding out; empty when there is none."""
@@ -99,7 +116,7 @@ class Fetcher(Protocol):
     async def close(self) -> None: ...
 
 
-# --- captures index --------------------------------------------------------------------------------------------------
+# --- captures index ---
 
 
 Span = tuple[str, str]
@@ -118,7 +135,12 @@ class Position:
 
 
 def place_of(capture: Capture) -> Position:
-    return Position(key=capture.key, timestamp=capture.timestamp, container=capture.location.container, offset=capture.location.offset)
+    return Position(
+        key=capture.key,
+        timestamp=capture.timestamp,
+        container=capture.location.container,
+        offset=capture.location.offset,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,12 +159,14 @@ class Tally:
 class CaptureIndex(Protocol):
     """Which versions exist. Rebuilt from containers at any time.
 
-    Order is (key, timestamp), then containers in the order in which they were first added, then offset. A method that returns
-    one capture gives, of several in one second, the last in that order. `collection` EVERYTHING means no restriction. No method
-    reads all captures of a URL to answer about one. Digests come back in their normal spelling. Threads may share an index.
+    Order is (key, timestamp), then containers in the order in which they were first added, then offset. A
+    method that returns one capture gives, of several in one second, the last in that order. `collection`
+    EVERYTHING means no restriction. No method reads all captures of a URL to answer about one. Digests come
+    back in their normal spelling. Threads may share an index.
 
-    `spans` are the stretches of time in which the asker may see captures, in order and apart; what lies outside is as if it
-    were not there. The rules of access come in here and nowhere later, so that every surface gives the same answer.
+    `spans` are the stretches of time in which the asker may see captures, in order and apart; what lies
+    outside is as if it were not there. The rules of access come in here and nowhere later, so that every
+    surface gives the same answer.
     """
 
     def add(self, container: str, captures: Iterable[Capture], *, collection: str) -> int:
@@ -151,7 +175,9 @@ class CaptureIndex(Protocol):
     def remove(self, container: str) -> None: ...
 
     def replace(self, captures: Iterable[Capture]) -> None:
-        """Others stand in the place of these: they are counted no more and come back as `replaced`. Adding their container undoes it."""
+        """Others stand in the place of these: they are counted no more and come back as `replaced`. Adding
+        their container undoes it.
+        """
 
     def containers(self) -> Iterator[tuple[str, int]]:
         """Every indexed container and its number of captures."""
@@ -162,16 +188,26 @@ class CaptureIndex(Protocol):
     def only_in(self, container: str) -> Sequence[str]:
         """Digests of payloads that this container has and no other."""
 
-    def closest(self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None:
+    def closest(
+        self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
+    ) -> Capture | None:
         """The capture nearest in time (the earlier on a tie), whatever its status."""
 
-    def first(self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None: ...
+    def first(
+        self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
+    ) -> Capture | None: ...
 
-    def last(self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None: ...
+    def last(
+        self, key: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
+    ) -> Capture | None: ...
 
-    def before(self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None: ...
+    def before(
+        self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
+    ) -> Capture | None: ...
 
-    def after(self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Capture | None: ...
+    def after(
+        self, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
+    ) -> Capture | None: ...
 
     def versions(
         self,
@@ -199,10 +235,11 @@ class CaptureIndex(Protocol):
         loops: bool = False,
         changes: bool = False,
     ) -> Sequence[Tally]:
-        """Captures of one key counted by their first 4 digits (years), 6 (months) or 8 (days), in order; 0 counts all together.
+        """Captures of one key counted by their first 4 digits (years), 6 (months) or 8 (days), in order; 0
+        counts all together.
 
-        Redirects to the key itself are no versions to a reader: they are counted with `loops` only. `changes` tells where bytes
-        changed, at the price of reading each capture of the period.
+        Redirects to the key itself are no versions to a reader: they are counted with `loops` only. `changes`
+        tells where bytes changed, at the price of reading each capture of the period.
         """
 
     def scan(
@@ -215,13 +252,19 @@ class CaptureIndex(Protocol):
         after: Position | None = None,
         limit: int | None = None,
     ) -> Iterator[Capture]:
-        """Captures with start <= key < stop, in order, those behind a position alone where one is given; streams."""
+        """Captures with start <= key < stop, in order, those behind a position alone where one is given;
+        streams.
+        """
 
-    def count_keys(self, start: str, stop: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> int:
+    def count_keys(
+        self, start: str, stop: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
+    ) -> int:
         """How many captures `scan` would give."""
 
     def find_digest(self, digest: str, *, url: str) -> Capture | None:
-        """An earlier response of that URL with the same payload digest, for revisit records; any URL if that has none."""
+        """An earlier response of that URL with the same payload digest, for revisit records; any URL if that
+        has none.
+        """
 
     def newest(self, limit: int) -> Sequence[Capture]:
         """The latest HTML captures with status 200, one per key, newest first."""
@@ -231,12 +274,14 @@ class CaptureIndex(Protocol):
     def close(self) -> None: ...
 
 
-# --- text index ------------------------------------------------------------------------------------------------------
+# --- text index ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageText:
-    """What the words of one capture are. A revisit whose original stands in another container `repeats` it: same digest, no text."""
+    """What the words of one capture are. A revisit whose original stands in another container `repeats` it:
+    same digest, no text.
+    """
 
     key: str
     url: str
@@ -256,7 +301,9 @@ class PageText:
     format: str = ""
     """PRONOM identifier, where it is known."""
     likeness: int = 0
-    """64 bits that differ in few places where two texts are nearly the same; 0 where the text is too short to tell."""
+    """64 bits that differ in few places where two texts are nearly the same; 0 where the text is too short to
+    tell.
+    """
     images: str = ""
     """Names and descriptions of the pictures on the page."""
     links: tuple[tuple[str, str], ...] = ()
@@ -265,7 +312,9 @@ class PageText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """Captures that whoever asks must not learn about: below `prefix`, but not below one of `but`, between two timestamps."""
+    """Captures that whoever asks must not learn about: below `prefix`, but not below one of `but`, between
+    two timestamps.
+    """
 
     prefix: str
     but: tuple[str, ...] = ()
@@ -275,7 +324,11 @@ class Closed:
     def __contains__(self, place: tuple[str, str]) -> bool:
         """Whether (key, timestamp) lies in it."""
         key, timestamp = place
-        return key.startswith(self.prefix) and not (self.but and key.startswith(self.but)) and self.first <= timestamp <= self.last
+        return (
+            key.startswith(self.prefix)
+            and not (self.but and key.startswith(self.but))
+            and self.first <= timestamp <= self.last
+        )
 
 
 class Sort(StrEnum):
@@ -323,7 +376,9 @@ class TextQuery:
     keys: tuple[str, ...] = ()
     """Only these pages."""
     catalogue: tuple[tuple[str, str], ...] = ()
-    """What the catalogue must say of the site: `author`, `genre` or `keyword`, and words. No index knows: whoever asks narrows `sites`."""
+    """What the catalogue must say of the site: `author`, `genre` or `keyword`, and words. No index knows:
+    whoever asks narrows `sites`.
+    """
     period: Period | None = None
     as_of: datetime | None = None
     """Pages as they stood then: the state that the last capture before that moment shows."""
@@ -415,20 +470,28 @@ class State:
 
 
 class TextIndex(Protocol):
-    """Words and time. A cache: thrown away and rebuilt from the depot. One writer at a time, any number of readers.
+    """Words and time. A cache: thrown away and rebuilt from the depot. One writer at a time, any number of
+    readers.
 
-    The unit is the state of a page: a run of captures in which its words stayed the same. `period` asks for captures in it,
-    `as_of` for states that stood then. Letters, digits and accents are compared without case and accent.
+    The unit is the state of a page: a run of captures in which its words stayed the same. `period` asks for
+    captures in it, `as_of` for states that stood then. Letters, digits and accents are compared without case
+    and accent.
     """
 
     def add(self, container: str, pages: Iterable[PageText]) -> int:
-        """Put a container's pages in and commit, all or nothing; how many. A container already there changes nothing (0)."""
+        """Put a container's pages in and commit, all or nothing; how many. A container already there changes
+        nothing (0).
+        """
 
-    def remove(self, container: str, captures: Iterable[tuple[str, Capture]], *, payloads: Sequence[str] = ()) -> int:
-        """Take a container out in one commit: its captures, each with its collection, leave their states; how many were there.
+    def remove(
+        self, container: str, captures: Iterable[tuple[str, Capture]], *, payloads: Sequence[str] = ()
+    ) -> int:
+        """Take a container out in one commit: its captures, each with its collection, leave their states; how
+        many were there.
 
-        `payloads` are digests whose bytes are nowhere any more: a state that has no other payload goes with all its captures, since what
-        repeats those bytes has no words either. A container that is not there changes nothing (0).
+        `payloads` are digests whose bytes are nowhere any more: a state that has no other payload goes with
+        all its captures, since what repeats those bytes has no words either. A container that is not there
+        changes nothing (0).
         """
 
     def clear(self) -> None:
@@ -439,15 +502,19 @@ class TextIndex(Protocol):
     def find(self, query: TextQuery) -> Hits: ...
 
     def scan(self, query: TextQuery) -> Iterator[State]:
-        """Every matching state, all states of a page together; streams. Order, offset and limit of the query do not count."""
+        """Every matching state, all states of a page together; streams. Order, offset and limit of the query
+        do not count.
+        """
 
     def words(self, prefix: str, *, limit: int) -> Sequence[tuple[str, int]]:
-        """The most frequent words that begin so, folded, and in how many states each stands. **Closed states are counted too**: whoever
-        shows such a word first asks with `find` whether the reader may know it."""
+        """The most frequent words that begin so, folded, and in how many states each stands. **Closed states
+        are counted too**: whoever shows such a word first asks with `find` whether the reader may know it.
+        """
 
     def anchor(self, anchors: Iterable[tuple[str, str, str]]) -> int:
-        """Give pages the words of links to them: (key, from other sites, from the site itself), in place of what they had; how many pages
-        changed. Keys that the index has not got are passed over."""
+        """Give pages the words of links to them: (key, from other sites, from the site itself), in place of
+        what they had; how many pages changed. Keys that the index has not got are passed over.
+        """
 
     def total(self) -> int:
         """Documents (page states)."""
@@ -461,11 +528,13 @@ class TextIndex(Protocol):
     def close(self) -> None: ...
 
 
-# --- object store ----------------------------------------------------------------------------------------------------
+# --- object store ---
 
 
 class ObjectStore(Protocol):
-    """Keys to bytes, for the depot. Keys are relative POSIX paths. A put is whole or absent, and durable on return."""
+    """Keys to bytes, for the depot. Keys are relative POSIX paths. A put is whole or absent, and durable on
+    return.
+    """
 
     def put(self, key: str, source: BinaryIO, *, overwrite: bool = False) -> int:
         """Bytes written; Conflict when the key exists and `overwrite` is not set."""
@@ -484,7 +553,7 @@ class ObjectStore(Protocol):
         """The file itself where the store is a folder; None elsewhere."""
 
 
-# --- engine ----------------------------------------------------------------------------------------------------------
+# --- engine ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,7 +566,9 @@ class Done(Generic[Item, Result]):
 
 
 class Engine(Protocol):
-    """Runs one function over many items on many cores or machines. The function is importable, its values pickle."""
+    """Runs one function over many items on many cores or machines. The function is importable, its values
+    pickle.
+    """
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Done[Item, Result]]:
         """Results as they come; one failing item is reported in its `Done` and stops nothing."""
@@ -505,7 +576,7 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-# --- formats ---------------------------------------------------------------------------------------------------------
+# --- formats ---
 
 
 class FormatIdentifier(Protocol):
@@ -516,4 +587,6 @@ class FormatIdentifier(Protocol):
         """Name and version of engine and signatures, recorded with each result."""
 
     def identify(self, payload: bytes | Path, *, name: str, mime: str) -> Format:
-        """`name` is the URL or file name (its extension is weak evidence), `mime` what the server said or empty."""
+        """`name` is the URL or file name (its extension is weak evidence), `mime` what the server said or
+        empty.
+        """

@@ -8,7 +8,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import JSON, Column, Connection, Index, Integer, RowMapping, Select, String, Table, insert, select
+from sqlalchemy import (
+    JSON,
+    Column,
+    Connection,
+    Index,
+    Integer,
+    RowMapping,
+    Select,
+    String,
+    Table,
+    insert,
+    select,
+)
 
 from webdepot.database import Moment, Said, metadata
 
@@ -93,18 +105,28 @@ def append(connection: Connection, event: Event) -> None:
 
 def iter_of(connection: Connection, subject_kind: str, subject: str) -> Iterator[Event]:
     """The history of one object, oldest first."""
-    chosen = select(events).where(events.c.subject_kind == subject_kind, events.c.subject == subject).order_by(events.c.id)
+    chosen = (
+        select(events)
+        .where(events.c.subject_kind == subject_kind, events.c.subject == subject)
+        .order_by(events.c.id)
+    )
     return map(_event, connection.execute(chosen).mappings())
 
 
 def iter_all(connection: Connection) -> Iterator[Event]:
     """Everything that ever happened, oldest first; streams."""
-    return map(_event, connection.execute(select(events).order_by(events.c.id).execution_options(yield_per=1000)).mappings())
+    return map(
+        _event,
+        connection.execute(select(events).order_by(events.c.id).execution_options(yield_per=1000)).mappings(),
+    )
 
 
 def latest(connection: Connection, limit: int) -> list[Event]:
     """The newest events over everything, newest first."""
-    return [_event(row) for row in connection.execute(select(events).order_by(events.c.id.desc()).limit(limit)).mappings()]
+    return [
+        _event(row)
+        for row in connection.execute(select(events).order_by(events.c.id.desc()).limit(limit)).mappings()
+    ]
 
 
 def page(connection: Connection, asked: Asked, *, limit: int, older_than: int = 0) -> list[tuple[int, Event]]:
@@ -116,11 +138,15 @@ def page(connection: Connection, asked: Asked, *, limit: int, older_than: int = 
 
 
 def actions(connection: Connection) -> list[str]:
-    """Every action that ever happened. Steps from one to the next through the index: there are few, of very many events."""
+    """Every action that ever happened. Steps from one to the next through the index: there are few, of very
+    many events.
+    """
     found: list[str] = []
     while True:
         after = events.c.action > (found[-1] if found else "")
-        next_one: str | None = connection.execute(select(events.c.action).where(after).order_by(events.c.action).limit(1)).scalar()
+        next_one: str | None = connection.execute(
+            select(events.c.action).where(after).order_by(events.c.action).limit(1)
+        ).scalar()
         if next_one is None:
             return found
         found.append(next_one)
@@ -139,5 +165,7 @@ def _chosen(asked: Asked) -> Select[tuple[object, ...]]:
 
 
 def _event(row: RowMapping) -> Event:
-    values = {name: row[name] for name in ("at", "agent", "action", "subject_kind", "subject", "message", "detail")}
+    values = {
+        name: row[name] for name in ("at", "agent", "action", "subject_kind", "subject", "message", "detail")
+    }
     return Event(outcome=Outcome(row["outcome"]), **values)

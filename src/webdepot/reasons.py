@@ -1,14 +1,17 @@
-"""Reasons in words that know what they say: an English sentence for records, command line and machines, and a key with values for pages.
+"""Reasons in words that know what they say: an English sentence for records, command line and machines, and a
+key with values for pages.
 
-A `Reason` is a text like any other; whoever prints it needs to know no more. A page finds the same sentence in its own language under
-`reasons.KEY` and writes days, numbers and states the language's way. What a person typed is a plain text and stays as typed.
+A `Reason` is a text like any other; whoever prints it needs to know no more. A page finds the same sentence
+in its own language under `reasons.KEY` and writes days, numbers and states the language's way. What a person
+typed is a plain text and stays as typed.
 
 Columns of the type `database.Said` keep both, version 1:
 
     sentence                                   a plain text, and everything that was kept before there were keys
     sentence U+001F {"key": …, "values": …}    a reason; in values a day is {"day": "2026-01-31"}, a member of an enumeration
-                                               {"one_of": "Ground", "name": "CONSENT", "text": "consent"}, a reason again {"key": …,
-                                               "values": …, "text": …}, and texts, numbers and lists are themselves
+                                               {"one_of": "Ground", "name": "CONSENT", "text": "consent"}, a
+                                               reason again {"key": …, "values": …, "text": …}, and texts,
+                                               numbers and lists are themselves
 
 The mark is taken out of what people type, so nobody can write a reason into a form.
 """
@@ -95,7 +98,10 @@ def from_kept(kept: str) -> str:
 
 def to_told(text: str) -> dict[str, object]:
     """A text for a JSON document: `reason`, the sentence; and of a reason `reason_said`, its key and values."""
-    return {"reason": str(text), **({"reason_said": _plain(text, with_text=False)} if isinstance(text, Reason) else {})}
+    return {
+        "reason": str(text),
+        **({"reason_said": _plain(text, with_text=False)} if isinstance(text, Reason) else {}),
+    }
 
 
 def from_told(told: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
-"""Tables as CSV (RFC 4180) that people open in a spreadsheet: words of strangers must not become formulas there.
+"""Tables as CSV (RFC 4180) that people open in a spreadsheet: words of strangers must not become formulas
+there.
 
-A cell that a spreadsheet would run gets an apostrophe in front (OWASP, CSV injection); `read_cell` takes it off again, so that
-a list that went out comes back as it was.
+A cell that a spreadsheet would run gets an apostrophe in front (OWASP, CSV injection); `read_cell` takes it
+off again, so that a list that went out comes back as it was.
 """
 
 import csv
@@ -22,7 +23,9 @@ def read_cell(text: str) -> str:
     return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
 
 
-def lines(columns: Sequence[str], rows: Iterable[Mapping[str, object]], *, end: str = "\r\n") -> Iterator[str]:
+def lines(
+    columns: Sequence[str], rows: Iterable[Mapping[str, object]], *, end: str = "\r\n"
+) -> Iterator[str]:
     """The table line by line, with its head; streams."""
     yield from written([columns], end=end)
     yield from written(([given.get(column, "") for column in columns] for given in rows), end=end)

@@ -1,8 +1,9 @@
 """State tables: which change of state is possible, as rows, and the reason when one is not.
 
-A machine is a list of rows `act: before -> after`. What is in no row cannot happen: `after` refuses it with words that say
-in which state the thing is, in which it would have to be, and what can be done with it instead. The reference page of
-states is drawn from the same rows (`scripts/reference.py`), so documentation and code cannot differ.
+A machine is a list of rows `act: before -> after`. What is in no row cannot happen: `after` refuses it with
+words that say in which state the thing is, in which it would have to be, and what can be done with it
+instead. The reference page of states is drawn from the same rows (`scripts/reference.py`), so documentation
+and code cannot differ.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,16 +40,24 @@ class Machine(Generic[State]):
     """What each state means, for the reference."""
 
     def after(self, state: State | None, act: str, subject: str) -> State:
-        """The state after an act (`state` None: before the thing exists); Conflict with the reason when the act is impossible."""
+        """The state after an act (`state` None: before the thing exists); Conflict with the reason when the
+        act is impossible.
+        """
         rows = [step for step in self.steps if step.act == act]
         for step in rows:
             if state in step.before or (state is None and not step.before):
                 return step.after
         if not rows:
-            raise Conflict(f"There is no act {act!r} for a {self.noun}. Known: {', '.join(sorted({step.act for step in self.steps}))}.")
+            raise Conflict(
+                f"There is no act {act!r} for a {self.noun}. Known: {', '.join(sorted({step.act for step in self.steps}))}."
+            )
         fitting = list(dict.fromkeys(before for step in rows for before in step.before))
         where = f"it is {state.value}" if state is not None else "it does not exist yet"
-        needed = f"only what is {_or([before.value for before in fitting])} can be" if fitting else "that is how one begins"
+        needed = (
+            f"only what is {_or([before.value for before in fitting])} can be"
+            if fitting
+            else "that is how one begins"
+        )
         instead = f" Possible now: {', '.join(acts)}." if (acts := list(self.acts(state))) else ""
         words = f"{subject}: the step {act!r} is not possible, {where}; {needed}.{instead}"
         if state is None or not fitting:
@@ -67,19 +76,32 @@ class Machine(Generic[State]):
         return Choice(act, f"act of a {self.noun}", act.replace(" ", "_"))
 
     def check(self, before: State, after: State, subject: str) -> Step[State]:
-        """The row by which a thing comes from one state into another; Conflict with the reason when there is none."""
+        """The row by which a thing comes from one state into another; Conflict with the reason when there is
+        none.
+        """
         for step in self.steps:
             if before in step.before and step.after is after:
                 return step
-        instead = f" Possible now: {', '.join(acts)}." if (acts := list(self.acts(before))) else " Nothing can be done with it any more."
+        instead = (
+            f" Possible now: {', '.join(acts)}."
+            if (acts := list(self.acts(before)))
+            else " Nothing can be done with it any more."
+        )
         raise Conflict(f"{subject}: it is {before.value} and cannot become {after.value}.{instead}")
 
     def allows(self, state: State | None, act: str) -> bool:
-        return any(step.act == act and (state in step.before or (state is None and not step.before)) for step in self.steps)
+        return any(
+            step.act == act and (state in step.before or (state is None and not step.before))
+            for step in self.steps
+        )
 
     def acts(self, state: State | None) -> Iterator[str]:
         """What can be done with a thing in this state, in the order of the rows."""
-        return iter(dict.fromkeys(step.act for step in self.steps if state in step.before or (state is None and not step.before)))
+        return iter(
+            dict.fromkeys(
+                step.act for step in self.steps if state in step.before or (state is None and not step.before)
+            )
+        )
 
 
 def drawn(machine: Machine[State]) -> Iterator[str]:

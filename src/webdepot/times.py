@@ -1,9 +1,10 @@
 """Moments in an archive: aware UTC datetimes inside, 14-digit timestamps in indexes and addresses.
 
-A timestamp is `YYYYMMDDhhmmss` in UTC, as CDX, WARC tools and replay addresses have it. A shorter one names a period:
-`2019` is the whole year. RFC 7089 (Memento) needs HTTP dates, WARC 1.1 needs ISO 8601 with Z.
+A timestamp is `YYYYMMDDhhmmss` in UTC, as CDX, WARC tools and replay addresses have it. A shorter one names a
+period: `2019` is the whole year. RFC 7089 (Memento) needs HTTP dates, WARC 1.1 needs ISO 8601 with Z.
 
-A leap second (`:60`) is read as the second before it: datetimes have none, and two captures may not change places.
+A leap second (`:60`) is read as the second before it: datetimes have none, and two captures may not change
+places.
 """
 
 import re
@@ -14,7 +15,10 @@ from datetime import UTC, datetime, timedelta
 Clock = Callable[[], datetime]
 
 _DIGITS = re.compile(r"[0-9]{1,14}\Z", re.ASCII)
-_ISO = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?([Zz]|[+-]\d\d:?\d\d)?)?)?)?\Z", re.ASCII)
+_ISO = re.compile(
+    r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?([Zz]|[+-]\d\d:?\d\d)?)?)?)?\Z",
+    re.ASCII,
+)
 EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 LATEST = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
@@ -48,7 +52,9 @@ def from_timestamp(digits: str) -> datetime:
 
 
 def period_of(digits: str) -> Period:
-    """What 4, 6, 8, 10, 12 or 14 digits name: a year, month, day, hour, minute or second. Odd lengths name the shorter one."""
+    """What 4, 6, 8, 10, 12 or 14 digits name: a year, month, day, hour, minute or second. Odd lengths name
+    the shorter one.
+    """
     if not _DIGITS.match(digits) or len(digits) < 4:
         raise ValueError(f"{digits!r} is no timestamp: 4 to 14 digits YYYYMMDDhhmmss are needed")
     digits = digits[: len(digits) // 2 * 2]
@@ -59,7 +65,11 @@ def period_of(digits: str) -> Period:
         case 1:
             end = start.replace(month=12, day=31, hour=23, minute=59, second=59)
         case 2:
-            end = (start + timedelta(days=31)).replace(day=1) - timedelta(seconds=1) if (year, month) != (9999, 12) else LATEST
+            end = (
+                (start + timedelta(days=31)).replace(day=1) - timedelta(seconds=1)
+                if (year, month) != (9999, 12)
+                else LATEST
+            )
         case 3:
             end = start.replace(hour=23, minute=59, second=59)
         case 4:
@@ -83,7 +93,9 @@ def to_iso_milliseconds(moment: datetime) -> str:
 
 
 def _to_the_second(utc: datetime) -> str:
-    """The last one is remembered: a harvest puts thousands of moments of one second into words, and `isoformat` is slow."""
+    """The last one is remembered: a harvest puts thousands of moments of one second into words, and
+    `isoformat` is slow.
+    """
     global _last_second
     known, fields = _last_second, (utc.second, utc.minute, utc.hour, utc.day, utc.month, utc.year)
     if known[0] != fields:
@@ -101,7 +113,16 @@ def from_iso(text: str) -> datetime:
         raise ValueError(f"{text!r} is no ISO 8601 date")
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     micros = int((fraction or "0")[:6].ljust(6, "0"))
-    moment = datetime(int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), _no_leap(int(second or 0)), micros, UTC)
+    moment = datetime(
+        int(year),
+        int(month or 1),
+        int(day or 1),
+        int(hour or 0),
+        int(minute or 0),
+        _no_leap(int(second or 0)),
+        micros,
+        UTC,
+    )
     return moment if not zone or zone in "Zz" else _shifted(moment, zone, text)
 
 
@@ -118,7 +139,9 @@ def _shifted(moment: datetime, zone: str, text: str) -> datetime:
 
 def to_http(moment: datetime) -> str:
     """`Sun, 15 Nov 2026 09:02:51 GMT` (RFC 9110, 5.6.7)."""
-    from email.utils import format_datetime  # the e-mail package takes a while to load, and few who need times need it
+    from email.utils import (
+        format_datetime,
+    )  # the e-mail package takes a while to load, and few who need times need it
 
     return format_datetime(_utc(moment), usegmt=True)
 
@@ -135,14 +158,20 @@ def from_http(text: str) -> datetime:
 
 
 def gap_s(one: str, other: str) -> int:
-    """How far apart two 14-digit timestamps are, in seconds; what is no date in them counts as the first of its kind."""
+    """How far apart two 14-digit timestamps are, in seconds; what is no date in them counts as the first of
+    its kind.
+    """
     return abs(_seconds(one) - _seconds(other))
 
 
 def _seconds(timestamp: str) -> int:
-    """Seconds on one line for comparing; old indexes hold months and days `00` and hours `24`, which must not stop a look-up."""
+    """Seconds on one line for comparing; old indexes hold months and days `00` and hours `24`, which must not
+    stop a look-up.
+    """
     digits = timestamp.ljust(14, "0")
-    day = datetime(min(max(int(digits[:4]), 1), 9999), min(max(int(digits[4:6]), 1), 12), 1, tzinfo=UTC).toordinal()
+    day = datetime(
+        min(max(int(digits[:4]), 1), 9999), min(max(int(digits[4:6]), 1), 12), 1, tzinfo=UTC
+    ).toordinal()
     day += max(int(digits[6:8]), 1) - 1
     return ((day * 24 + int(digits[8:10])) * 60 + int(digits[10:12])) * 60 + int(digits[12:14])
 

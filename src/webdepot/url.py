@@ -1,15 +1,16 @@
 """Addresses: the one canonical form that goes over the wire, and the one sort key that all indexes share.
 
-* `canonicalise` gives the WHATWG form (https://url.spec.whatwg.org, through ada) without fragment: what a browser would
-  request. It is stored untouched in containers.
-* `key` gives the SURT key (Sort-friendly URI Reordering Transform): host reversed, scheme, `www.`, default port, case,
-  session ids and order of query arguments taken out, so that spellings of one page meet:
+* `canonicalise` gives the WHATWG form (https://url.spec.whatwg.org, through ada) without fragment: what a
+  browser would request. It is stored untouched in containers.
+* `key` gives the SURT key (Sort-friendly URI Reordering Transform): host reversed, scheme, `www.`, default
+  port, case, session ids and order of query arguments taken out, so that spellings of one page meet:
 
       https://www.Example.org/News/?b=2&a=1   ->   org,example)/news?a=1&b=2
 
-  It agrees with what pywb, OutbackCDX and the Internet Archive's CDX files use, so their indexes and ours can be mixed;
-  `tests/test_url.py` lists the few differences with their reasons. Its version number is stored in every index; a change
-  of one key in a billion is a new version. A key is printable ASCII without spaces, so byte order is text order.
+  It agrees with what pywb, OutbackCDX and the Internet Archive's CDX files use, so their indexes and ours can
+  be mixed; `tests/test_url.py` lists the few differences with their reasons. Its version number is stored in
+  every index; a change of one key in a billion is a new version. A key is printable ASCII without spaces, so
+  byte order is text order.
 * `key_range` gives the stretch of keys that an address, a path, a host or a domain covers.
 
 Steps of a key: split (ada; by hand where a browser would refuse) -> host -> path -> query.
@@ -54,10 +55,12 @@ class _Parts(NamedTuple):
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
 _HOST_AND_PORT = re.compile(r"[^/?#:@]+:\d+(?:[/?#]|\Z)")
-# What needs no parser: nine of ten addresses in containers. The host ends in a word, so it is no IPv4 address in disguise.
+# What needs no parser: nine of ten addresses in containers. The host ends in a word, so it is no IPv4 address
+# in disguise.
 _PLAIN = re.compile(r"https?://((?:[a-zA-Z0-9-]+\.)+[a-zA-Z]+)(/[!-\"$->@-\[\]-~]*)?(?:\?([!-\"$-~]*))?")
-# What is in its wire form already, and what lies below the root of such a host: a sixth of the time that ada takes. The host ends in a
-# word of letters (no `xn--`, whose spelling ada checks) or is an IPv4 address in its one proper form; a port is none that its scheme has.
+# What is in its wire form already, and what lies below the root of such a host: a sixth of the time that ada
+# takes. The host ends in a word of letters (no `xn--`, whose spelling ada checks) or is an IPv4 address in
+# its one proper form; a port is none that its scheme has.
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _ORIGIN = (
     rf"https?://(?!(?:[^/]*\.)?xn--)(?:(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z]+|{_BYTE}(?:\.{_BYTE}){{3}})"
@@ -85,11 +88,13 @@ _QUERY_SESSIONS = (
 )
 
 
-# --- the wire form ----------------------------------------------------------------------------------------------------
+# --- the wire form ---
 
 
 def canonicalise(raw: str, base: str | None = None) -> Url:
-    """The wire form of an absolute address, or of a reference seen on the page `base`; InputError when it has none."""
+    """The wire form of an absolute address, or of a reference seen on the page `base`; InputError when it has
+    none.
+    """
     found = find_canonical(raw, base)
     if found is None:
         raise _no_address(raw)
@@ -97,11 +102,19 @@ def canonicalise(raw: str, base: str | None = None) -> Url:
 
 
 def _no_address(typed: str) -> InputError:
-    return InputError(said("no_web_address", "{typed} is no web address. Write it like https://www.example.org/", typed=repr(typed[:200])))
+    return InputError(
+        said(
+            "no_web_address",
+            "{typed} is no web address. Write it like https://www.example.org/",
+            typed=repr(typed[:200]),
+        )
+    )
 
 
 def find_canonical(raw: str, base: str | None = None) -> Url | None:
-    """As `canonicalise`, but None for what cannot be fetched (`javascript:`, `mailto:`, broken hosts, over-long)."""
+    """As `canonicalise`, but None for what cannot be fetched (`javascript:`, `mailto:`, broken hosts,
+    over-long).
+    """
     if len(raw) > LONGEST_URL:
         return None
     if _CANONICAL.fullmatch(raw) and "/." not in raw:
@@ -128,22 +141,30 @@ def from_typed(raw: str) -> Url:
 def _with_scheme(typed: str) -> str:
     text = typed.strip()
     if not text:
-        raise InputError(said("empty_address", "The address is empty. Write it like https://www.example.org/"))
+        raise InputError(
+            said("empty_address", "The address is empty. Write it like https://www.example.org/")
+        )
     if not _SCHEME.match(text) or _HOST_AND_PORT.match(text):
         before, mark, _ = text.partition("://")
         if mark and not set(before) & set("/?#"):
             raise InputError(
-                said("no_scheme", "{typed} is no scheme. Write the address like https://www.example.org/", typed=repr(before[:50]))
+                said(
+                    "no_scheme",
+                    "{typed} is no scheme. Write the address like https://www.example.org/",
+                    typed=repr(before[:50]),
+                )
             )
         return "http://" + text.lstrip("/")
     return text
 
 
-# --- parts ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def host_of(url: str) -> str:
-    """Host and, unless it is the scheme's own, port of a canonical address: `www.example.org:8080`; empty where it has none."""
+    """Host and, unless it is the scheme's own, port of a canonical address: `www.example.org:8080`; empty
+    where it has none.
+    """
     host = url.partition("://")[2].partition("/")[0]
     if "?" in host or "#" in host or "@" in host:
         return re.split(r"[?#]", host, maxsplit=1)[0].rpartition("@")[2]
@@ -160,15 +181,19 @@ def domain_of(url: str) -> str:
 
 
 def is_known_host(name: str) -> bool:
-    """Whether a bare host name lies below a top-level domain that exists: `kb.nl` does, `index.html` does not."""
+    """Whether a bare host name lies below a top-level domain that exists: `kb.nl` does, `index.html` does
+    not.
+    """
     return bool(_suffixes().privatesuffix(name.lower().rstrip("."), accept_unknown=False))
 
 
-# --- the key ----------------------------------------------------------------------------------------------------------
+# --- the key ---
 
 
 def key(url: str) -> str:
-    """The SURT key of any text; `-` for none. Addresses without host (`urn:`, `dns:`) keep their scheme. Never fails."""
+    """The SURT key of any text; `-` for none. Addresses without host (`urn:`, `dns:`) keep their scheme.
+    Never fails.
+    """
     plain = _PLAIN.fullmatch(url)
     if plain is None:
         return _key_of_parts(_split(url))
@@ -197,7 +222,9 @@ def _key_of_parts(parts: _Parts) -> str:
 
 
 def _split(url: str) -> _Parts:
-    """The parts as a browser sees them; where it would refuse, much as RFC 3986 has them, so that no capture is lost."""
+    """The parts as a browser sees them; where it would refuse, much as RFC 3986 has them, so that no capture
+    is lost.
+    """
     text = _SURROGATE.sub(_escaped_surrogate, url).strip(_CONTROLS)
     if not text:
         return _Parts("", "", "", "")
@@ -218,7 +245,9 @@ def _split(url: str) -> _Parts:
 
 
 def _escaped_surrogate(found: re.Match[str]) -> str:
-    """A byte that was no UTF-8 (read with `surrogateescape`) as its own escape; any other lone surrogate as U+FFFD."""
+    """A byte that was no UTF-8 (read with `surrogateescape`) as its own escape; any other lone surrogate as
+    U+FFFD.
+    """
     code = ord(found[0])
     return f"%{code & 0xFF:02x}" if 0xDC80 <= code <= 0xDCFF else "%ef%bf%bd"
 
@@ -267,7 +296,9 @@ def _without_dots(path: str) -> str:
 
 
 def _without_asp_session(path: str, session: re.Pattern[str]) -> str:
-    """Take out the last `(session)/` that a `.aspx` page follows within the same stretch without `?`. Linear: no `.*` twice."""
+    """Take out the last `(session)/` that a `.aspx` page follows within the same stretch without `?`. Linear:
+    no `.*` twice.
+    """
     stretches = path.split("?")
     for at in range(len(stretches) - 1, -1, -1):
         page = stretches[at].rfind(".aspx")
@@ -298,7 +329,9 @@ def _name_then_value(argument: str) -> str:
 
 
 def _without_sessions(query: str) -> str:
-    """Take the last session id of each kind out, as the field's indexes do (what is left of its `&` stays too)."""
+    """Take the last session id of each kind out, as the field's indexes do (what is left of its `&` stays
+    too).
+    """
     for session in _QUERY_SESSIONS:
         last = _last(session.finditer(query))
         if last:
@@ -307,7 +340,9 @@ def _without_sessions(query: str) -> str:
 
 
 def _without_coldfusion_session(query: str) -> str:
-    """`cfid=…&cftoken=…`, found by its rare middle: a pattern would read `cfid=cfid=cfid=…` once for each of them."""
+    """`cfid=…&cftoken=…`, found by its rare middle: a pattern would read `cfid=cfid=cfid=…` once for each of
+    them.
+    """
     middle = query.rfind("&cftoken=")
     while middle >= 0:
         value = middle + len("&cftoken=")
@@ -321,7 +356,9 @@ def _without_coldfusion_session(query: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Undo escapes until none is left (`%2541` -> `%41` -> `A`), then escape what must be: one spelling for all."""
+    """Undo escapes until none is left (`%2541` -> `%41` -> `A`), then escape what must be: one spelling for
+    all.
+    """
     data = text.encode("utf-8")
     for _ in range(3):
         if b"%" not in data:
@@ -336,7 +373,9 @@ def _unescaped(text: str) -> str:
 
 
 def _unescaped_deeply(data: bytes) -> bytes:
-    """The same end in one pass: two escapes never overlap, so the order in which they are undone does not matter."""
+    """The same end in one pass: two escapes never overlap, so the order in which they are undone does not
+    matter.
+    """
     done = bytearray()
     for byte in data:
         done.append(byte)
@@ -345,18 +384,22 @@ def _unescaped_deeply(data: bytes) -> bytes:
     return bytes(done)
 
 
-# --- ranges of keys -----------------------------------------------------------------------------------------------------
+# --- ranges of keys ---
 
 
 def split_wildcard(typed: str) -> tuple[str, Match]:
-    """`*.example.org` is a domain, `example.org/news/*` a prefix, anything else exact; the address without its star."""
+    """`*.example.org` is a domain, `example.org/news/*` a prefix, anything else exact; the address without
+    its star.
+    """
     text = typed.strip()
     scheme = re.match(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*://)?", text)
     start = scheme.end() if scheme else 0
     if text.startswith("*.", start):
         host, _, path = text[start + 2 :].partition("/")
         if path not in ("", "*"):
-            raise InputError(f"{text[:200]!r} asks for a domain and a path at once. Ask for *.{host[:100]} or for one host with its path.")
+            raise InputError(
+                f"{text[:200]!r} asks for a domain and a path at once. Ask for *.{host[:100]} or for one host with its path."
+            )
         return text[:start] + host, Match.DOMAIN
     if text.endswith("*"):
         return text[:-1], Match.PREFIX
@@ -364,9 +407,11 @@ def split_wildcard(typed: str) -> tuple[str, Match]:
 
 
 def key_range(typed: str, match: Match | None = None) -> tuple[str, str]:
-    """The keys that an address covers, as bounds: start <= key < stop. Without `match` a star in it says how much.
+    """The keys that an address covers, as bounds: start <= key < stop. Without `match` a star in it says how
+    much.
 
-    * exact: that key alone. prefix: every key that begins so; `/news/` does not take in `/newspaper`, nor the page `/news`.
+    * exact: that key alone. prefix: every key that begins so; `/news/` does not take in `/newspaper`, nor the
+      page `/news`.
     * host: every page of that host and port, no sibling (`example-shop.org`, `example.org:8080`).
     * domain: the host and all hosts below it, on the scheme's own port; below it on any port.
     """

@@ -1,7 +1,9 @@
-"""Values that are made by the thousand a second: `valueclass` is `dataclass`, and what is frozen is so for the type checker alone.
+"""Values that are made by the thousand a second: `valueclass` is `dataclass`, and what is frozen is so for
+the type checker alone.
 
-A frozen dataclass sets each field by a call of `object.__setattr__`, which takes three times as long as to make a plain one. A page of a
-harvest makes a dozen such values with eighty fields. The type checker reads the whole tree and sees a frozen class, so nobody changes one.
+A frozen dataclass sets each field by a call of `object.__setattr__`, which takes three times as long as to
+make a plain one. A page of a harvest makes a dozen such values with eighty fields. The type checker reads the
+whole tree and sees a frozen class, so nobody changes one.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
 """SQLite's write-ahead log (https://sqlite.org/wal.html), turned on by whoever opens a file first.
 
-A new file is not in that mode. When several processes open it at once, all but one are told that it is busy, and at once: SQLite does not
-wait for a lock where waiting could mean that two wait for each other. A moment later it is done.
+A new file is not in that mode. When several processes open it at once, all but one are told that it is busy,
+and at once: SQLite does not wait for a lock where waiting could mean that two wait for each other. A moment
+later it is done.
 """
 
 import sqlite3
@@ -18,7 +19,10 @@ def turn_on(connection: Any, *, patience_s: float) -> None:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until_s:
+            if (
+                getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY
+                or time.monotonic() >= until_s
+            ):
                 raise
             time.sleep(_AGAIN_S)
         else:

@@ -8,7 +8,9 @@ import unicodedata
 
 LONGEST_WORD = 60
 _WORD = re.compile(r"[^\W_]+")
-_LETTERS = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ħ": "h", "ı": "i"})
+_LETTERS = str.maketrans(
+    {"æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ħ": "h", "ı": "i"}
+)
 
 
 def fold(text: str) -> str:

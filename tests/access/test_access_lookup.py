@@ -17,7 +17,15 @@ URL = "http://www.example.org/"
 stamps = st.dates().map(lambda day: f"{day.year:04d}{day.month:02d}{day.day:02d}000000")
 
 
-def capture(stamp: str, url: str = URL, *, status: int = 200, redirect: str = "", mime: str = "text/html", offset: int = 0) -> Capture:
+def capture(
+    stamp: str,
+    url: str = URL,
+    *,
+    status: int = 200,
+    redirect: str = "",
+    mime: str = "text/html",
+    offset: int = 0,
+) -> Capture:
     return Capture(
         key=key_of(url),
         timestamp=stamp,
@@ -41,7 +49,11 @@ def index(tmp_path: Path):
 @given(st.sets(stamps, min_size=1, max_size=12), stamps)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
 def test_captures_come_in_order_of_distance(index, given_stamps, wanted):
-    index.add("a.warc.gz", [capture(stamp, offset=at) for at, stamp in enumerate(sorted(given_stamps))], collection="c")
+    index.add(
+        "a.warc.gz",
+        [capture(stamp, offset=at) for at, stamp in enumerate(sorted(given_stamps))],
+        collection="c",
+    )
     found = [one.timestamp for one in lookup.iter_by_distance(index, key_of(URL), wanted)]
 
     def distance(stamp: str) -> tuple[float, str]:
@@ -58,7 +70,9 @@ def test_what_a_reader_may_not_see_is_stepped_over(index):
     found = lookup.find_closest(index, key, "20120101000000", spans=spans)
     assert found is not None and found.timestamp[:4] == "2011"
     steps = lookup.neighbours(index, found, spans=spans)
-    assert [step and step.timestamp[:4] for step in (steps.first, steps.previous, steps.next, steps.last)] == ["2011", None, "2013", "2013"]
+    assert [
+        step and step.timestamp[:4] for step in (steps.first, steps.previous, steps.next, steps.last)
+    ] == ["2011", None, "2013", "2013"]
     assert lookup.find_closest(index, key, "2012", spans=()) is None
 
 
@@ -77,7 +91,9 @@ def test_pages_of_the_same_host_are_near_by(index):
     other = capture("20120101000000", "http://www.examples.org/b")
     index.add("a.warc.gz", [*pages, picture, other], collection="c")
     segments = [("org,example)/bb", "org,example*", ANY_TIME), ("org,example)", "org,example)/bb", ANY_TIME)]
-    assert [one.url for one in lookup.near_by(index, segments)] == [f"http://www.example.org/{name}" for name in "cab"]
+    assert [one.url for one in lookup.near_by(index, segments)] == [
+        f"http://www.example.org/{name}" for name in "cab"
+    ]
     assert len(lookup.near_by(index, segments, limit=1)) == 1
     listed = lookup.addresses(index, segments[:1], limit=10)
     assert [(one.capture.url, one.tally.count) for one in listed] == [("http://www.example.org/c", 1)]

@@ -22,7 +22,9 @@ DAYS = [date(2025, 1, 1), date(2026, 5, 1), date(2030, 1, 1)]
 
 
 def rule(number: int, **given) -> Rule:
-    return Rule(id=number, **{"prefix": "org,example)", "answer": RuleAnswer.REFUSE, "created_at": CREATED, **given})
+    return Rule(
+        id=number, **{"prefix": "org,example)", "answer": RuleAnswer.REFUSE, "created_at": CREATED, **given}
+    )
 
 
 made_rules = st.lists(
@@ -49,7 +51,9 @@ made_rules = st.lists(
 
 
 def reference(key: str, stamp: str, given: list[Rule], reader: Reader, today: date) -> RuleAnswer:
-    """Longest prefix first, then a named access point, then the youngest: looked for step by step. Warnings decide nothing."""
+    """Longest prefix first, then a named access point, then the youngest: looked for step by step. Warnings
+    decide nothing.
+    """
     for length in range(len(key), -1, -1):
         for is_named in (True, False):
             for candidate in sorted(given, key=lambda one: -one.id):
@@ -59,12 +63,21 @@ def reference(key: str, stamp: str, given: list[Rule], reader: Reader, today: da
                     continue
                 if is_named and candidate.access_point is not reader.access_point:
                     continue
-                if candidate.captured_from <= stamp <= candidate.captured_to and candidate.valid_from <= today <= candidate.valid_to:
+                if (
+                    candidate.captured_from <= stamp <= candidate.captured_to
+                    and candidate.valid_from <= today <= candidate.valid_to
+                ):
                     return candidate.answer
     return RuleAnswer.SHOW
 
 
-@given(made_rules, st.sampled_from(KEYS), st.sampled_from(STAMPS), st.sampled_from(DAYS), st.sampled_from(AccessPoint))
+@given(
+    made_rules,
+    st.sampled_from(KEYS),
+    st.sampled_from(STAMPS),
+    st.sampled_from(DAYS),
+    st.sampled_from(AccessPoint),
+)
 def test_the_gate_agrees_with_the_reference(given_rules, key, stamp, today, point):
     made = [rule(number, **fields) for number, fields in enumerate(given_rules, start=1)]
     reader = Reader(access_point=point)
@@ -76,10 +89,21 @@ def test_the_gate_agrees_with_the_reference(given_rules, key, stamp, today, poin
 
 def test_a_refusal_says_the_rules_own_words_and_a_hidden_capture_nothing():
     today = date(2026, 5, 1)
-    told = allows("org,example)/", STAMPS[0], [rule(1, public_text="Closed at the owner's wish.")], Reader(), today)
-    assert (told.answer, told.rule, told.reason) == (Answer.REJECT, "access rule 1", "Closed at the owner's wish.")
+    told = allows(
+        "org,example)/", STAMPS[0], [rule(1, public_text="Closed at the owner's wish.")], Reader(), today
+    )
+    assert (told.answer, told.rule, told.reason) == (
+        Answer.REJECT,
+        "access rule 1",
+        "Closed at the owner's wish.",
+    )
     assert allows("org,example)/", STAMPS[0], [rule(1)], Reader(), today).reason == DEFAULT_TEXT
-    assert allows("org,example)/", STAMPS[0], [rule(1, answer=RuleAnswer.HIDE, public_text="x")], Reader(), today).reason == ""
+    assert (
+        allows(
+            "org,example)/", STAMPS[0], [rule(1, answer=RuleAnswer.HIDE, public_text="x")], Reader(), today
+        ).reason
+        == ""
+    )
 
 
 def test_a_warning_opens_nothing_and_stands_above_whatever_is_shown():
@@ -89,7 +113,9 @@ def test_a_warning_opens_nothing_and_stands_above_whatever_is_shown():
     assert told and told.reason == "Contains errors."
     assert not allows(page, STAMPS[0], [rule(2, public_text="Closed."), warning], Reader(), today)
     shown = rule(3, prefix="org,example)/", answer=RuleAnswer.SHOW, public_text="Old.")
-    assert allows(page, STAMPS[0], [rule(2), shown, warning], Reader(), today).reason == "Old. Contains errors."
+    assert (
+        allows(page, STAMPS[0], [rule(2), shown, warning], Reader(), today).reason == "Old. Contains errors."
+    )
     assert areas([warning], Reader(), today) == ()
 
 
@@ -102,7 +128,13 @@ def database(tmp_path: Path):
 
 
 def test_rules_come_back_as_they_were_kept(database: Database):
-    given = rule(0, prefix="org,example)/a", access_point=AccessPoint.READING_ROOM, public_text="é", valid_to=date(2027, 1, 1))
+    given = rule(
+        0,
+        prefix="org,example)/a",
+        access_point=AccessPoint.READING_ROOM,
+        public_text="é",
+        valid_to=date(2027, 1, 1),
+    )
     with database.transaction() as connection:
         kept = rules.add(connection, given)
         rules.add(connection, rule(0, prefix="com,other)"))
@@ -116,7 +148,11 @@ def test_rules_come_back_as_they_were_kept(database: Database):
 
 @pytest.mark.parametrize(
     "bad",
-    [{"prefix": " "}, {"captured_from": "2020", "captured_to": "2010"}, {"valid_from": date(2027, 1, 1), "valid_to": date(2026, 1, 1)}],
+    [
+        {"prefix": " "},
+        {"captured_from": "2020", "captured_to": "2010"},
+        {"valid_from": date(2027, 1, 1), "valid_to": date(2026, 1, 1)},
+    ],
 )
 def test_rules_about_everything_or_nothing_are_refused(database: Database, bad):
     with database.transaction() as connection, pytest.raises(InputError):

@@ -27,8 +27,14 @@ def test_nothing_that_acts_or_breaks_http_is_passed_on(archived):
 
 
 def test_names_in_any_case_are_known_and_values_kept():
-    passed = headers.passed_on([("SET-COOKIE", "a=b"), ("X-Total", "7"), ("content-TYPE", "text/html; charset=x")])
-    assert passed == [("X-Archive-Orig-SET-COOKIE", "a=b"), ("X-Total", "7"), ("content-TYPE", "text/html; charset=x")]
+    passed = headers.passed_on(
+        [("SET-COOKIE", "a=b"), ("X-Total", "7"), ("content-TYPE", "text/html; charset=x")]
+    )
+    assert passed == [
+        ("X-Archive-Orig-SET-COOKIE", "a=b"),
+        ("X-Total", "7"),
+        ("content-TYPE", "text/html; charset=x"),
+    ]
 
 
 def test_policies_let_nothing_out():
@@ -41,15 +47,25 @@ def test_policies_let_nothing_out():
 def test_memento_headers():
     made = dict(
         headers.memento(
-            url="http://a.example/?x=<y>", timestamp="20120601120000", replay_url="http://r", collection="all", steps={"first": "2009"}
+            url="http://a.example/?x=<y>",
+            timestamp="20120601120000",
+            replay_url="http://r",
+            collection="all",
+            steps={"first": "2009"},
         )
     )
     assert made["Memento-Datetime"] == "Fri, 01 Jun 2012 12:00:00 GMT"
     assert '<http://a.example/?x=%3Cy%3E>; rel="original"' in made["Link"]
-    assert '<http://r/all/2009id_/http://a.example/?x=%3Cy%3E>; rel="first"; datetime="Thu, 01 Jan 2009 00:00:00 GMT"' in made["Link"]
+    assert (
+        '<http://r/all/2009id_/http://a.example/?x=%3Cy%3E>; rel="first"; datetime="Thu, 01 Jan 2009 00:00:00 GMT"'
+        in made["Link"]
+    )
 
 
-@given(st.binary(max_size=3000), st.sampled_from(["gzip", "br", "zstd", "deflate", "x-gzip", "gzip, gzip", "nonsense", "identity", ""]))
+@given(
+    st.binary(max_size=3000),
+    st.sampled_from(["gzip", "br", "zstd", "deflate", "x-gzip", "gzip, gzip", "nonsense", "identity", ""]),
+)
 def test_any_body_under_any_claimed_coding_is_given_without_failing(body, coding):
     given_head = head(("Content-Encoding", coding))
     made = negotiated(BytesIO(body), given_head, "identity")

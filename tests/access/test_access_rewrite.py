@@ -1,4 +1,6 @@
-"""Rewriting on the server: every kind of address, in whatever spelling; anything else untouched; no text breaks it."""
+"""Rewriting on the server: every kind of address, in whatever spelling; anything else untouched; no text
+breaks it.
+"""
 
 import pytest
 from hypothesis import given, settings
@@ -21,24 +23,42 @@ ROOT, HERE = "/all/2009ns_/http://www.example.org", "/all/2009ns_/http://www.exa
     [
         ('<a href="/x?a=1&amp;b=2#top">', f'<a href="{ROOT}/x?a=1&amp;b=2#top">'),
         ("<A HREF=next.html>", f'<a href="{HERE}/next.html">'),
-        ("<img src='//other.org/a.png' alt='a &amp; b'>", '<img src="/all/2009ns_/http://other.org/a.png" alt="a &amp; b">'),
+        (
+            "<img src='//other.org/a.png' alt='a &amp; b'>",
+            '<img src="/all/2009ns_/http://other.org/a.png" alt="a &amp; b">',
+        ),
         ('<img srcset="a.png 1x, /b,c.png 2x">', f'<img srcset="{HERE}/a.png 1x, {ROOT}/b%2Cc.png 2x">'),
-        ('<video poster="p.jpg"><source src=v.mp4></video>', f'<video poster="{HERE}/p.jpg"><source src="{HERE}/v.mp4"></video>'),
+        (
+            '<video poster="p.jpg"><source src=v.mp4></video>',
+            f'<video poster="{HERE}/p.jpg"><source src="{HERE}/v.mp4"></video>',
+        ),
         ('<body background="bg.gif">', f'<body background="{HERE}/bg.gif">'),
         ('<p style="background: url(bg.gif)">', f'<p style="background: url(&#x27;{HERE}/bg.gif&#x27;)">'),
         (
             '<style>@import "a.css"; b { c: url( "d.png" ) }</style>',
             f'<style>@import "{HERE}/a.css"; b {{ c: url( "{HERE}/d.png" ) }}</style>',
         ),
-        ('<meta http-equiv="Refresh" content="5; URL=\'/x\'">', f'<meta http-equiv="Refresh" content="5; URL={ROOT}/x">'),
-        ('<form action="/find"><button formaction="go">', f'<form action="{ROOT}/find"><button formaction="{HERE}/go">'),
+        (
+            '<meta http-equiv="Refresh" content="5; URL=\'/x\'">',
+            f'<meta http-equiv="Refresh" content="5; URL={ROOT}/x">',
+        ),
+        (
+            '<form action="/find"><button formaction="go">',
+            f'<form action="{ROOT}/find"><button formaction="{HERE}/go">',
+        ),
         ('<object data="film.swf">', f'<object data="{HERE}/film.swf">'),
         ('<svg><use xlink:href="s.svg#i"/></svg>', f'<svg><use xlink:href="{HERE}/s.svg#i" /></svg>'),
         ('<a target="_TOP" href="#x">', '<a target="_self" href="#x">'),
-        ('<script src="a.js" integrity="sha256-x" crossorigin></script>', f'<script src="{HERE}/a.js"></script>'),
+        (
+            '<script src="a.js" integrity="sha256-x" crossorigin></script>',
+            f'<script src="{HERE}/a.js"></script>',
+        ),
         ('<base href="http://cdn.example.org/v/"><img src="i.png">', None),
         ('<meta http-equiv="Content-Security-Policy" content="img-src x">', None),
-        ('<iframe srcdoc="&lt;img src=a.png&gt;"></iframe>', f'<iframe srcdoc="&lt;img src=&quot;{HERE}/a.png&quot;&gt;"></iframe>'),
+        (
+            '<iframe srcdoc="&lt;img src=a.png&gt;"></iframe>',
+            f'<iframe srcdoc="&lt;img src=&quot;{HERE}/a.png&quot;&gt;"></iframe>',
+        ),
     ],
 )
 def test_addresses_are_led_into_the_archive(given_, wanted):
@@ -94,7 +114,15 @@ def test_any_text_is_rewritten(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["<a href=", "<style>url(" * 20_000, "<div>" * 100_000, "url(" * 100_000, "@import " * 50_000, ", ," * 50_000]
+    "text",
+    [
+        "<a href=",
+        "<style>url(" * 20_000,
+        "<div>" * 100_000,
+        "url(" * 100_000,
+        "@import " * 50_000,
+        ", ," * 50_000,
+    ],
 )
 def test_hostile_texts_take_no_time(text):
     rewrite.html(text, BASE, lead)

@@ -10,7 +10,10 @@ from webdepot.access import timeline
 from webdepot.ports import Tally
 
 stamps = st.lists(
-    st.datetimes().map(lambda at: f"{at.year:04d}{at.month:02d}{at.day:02d}{at.hour:02d}{at.minute:02d}{at.second:02d}"), max_size=40
+    st.datetimes().map(
+        lambda at: f"{at.year:04d}{at.month:02d}{at.day:02d}{at.hour:02d}{at.minute:02d}{at.second:02d}"
+    ),
+    max_size=40,
 )
 
 
@@ -48,7 +51,9 @@ def test_bars_cover_the_whole_time_and_hold_every_capture(given_stamps):
     bars = timeline.bars(timeline.of(counted(ordered)))
     assert sum(bar.count for bar in bars) == len(ordered)
     assert max(bar.height for bar in bars) == 1
-    assert ordered[0].startswith(bars[0].label.replace("-", "")) and ordered[-1].startswith(bars[-1].label.replace("-", ""))
+    assert ordered[0].startswith(bars[0].label.replace("-", "")) and ordered[-1].startswith(
+        bars[-1].label.replace("-", "")
+    )
     assert all(bool(bar.timestamp) is bool(bar.count) for bar in bars)
     labels = [bar.label for bar in bars]
     assert labels == sorted(labels) and len(set(labels)) == len(labels)

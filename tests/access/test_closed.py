@@ -18,8 +18,12 @@ DAYS = [date(2024, 1, 1), date(2026, 1, 1)]
 def rule_lists(draw):
     made = []
     for number in range(draw(st.integers(0, 6))):
-        captured = sorted(draw(st.tuples(st.sampled_from(["0" * 14, *TIMES]), st.sampled_from([*TIMES, "9" * 14]))))
-        valid = sorted(draw(st.tuples(st.sampled_from([date.min, *DAYS]), st.sampled_from([*DAYS, date.max]))))
+        captured = sorted(
+            draw(st.tuples(st.sampled_from(["0" * 14, *TIMES]), st.sampled_from([*TIMES, "9" * 14])))
+        )
+        valid = sorted(
+            draw(st.tuples(st.sampled_from([date.min, *DAYS]), st.sampled_from([*DAYS, date.max])))
+        )
         made.append(
             Rule(
                 id=number,

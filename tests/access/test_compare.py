@@ -27,8 +27,14 @@ def test_encodings_and_other_types():
 
 def test_words_inside_a_line_are_told():
     removed, added = of_lines(["Open from ten to four"], ["Open from ten to five"])
-    assert [(piece.kind, piece.text) for piece in removed.pieces] == [(Kind.SAME, "Open from ten to "), (Kind.REMOVED, "four")]
-    assert [(piece.kind, piece.text) for piece in added.pieces] == [(Kind.SAME, "Open from ten to "), (Kind.ADDED, "five")]
+    assert [(piece.kind, piece.text) for piece in removed.pieces] == [
+        (Kind.SAME, "Open from ten to "),
+        (Kind.REMOVED, "four"),
+    ]
+    assert [(piece.kind, piece.text) for piece in added.pieces] == [
+        (Kind.SAME, "Open from ten to "),
+        (Kind.ADDED, "five"),
+    ]
 
 
 def test_what_is_far_from_a_change_is_left_out():
@@ -43,7 +49,9 @@ def test_what_is_far_from_a_change_is_left_out():
 
 @given(lines, lines)
 def test_both_versions_can_be_read_from_the_comparison(before, after):
-    """Nothing is invented and nothing lost: the lines of either version are those shown and those counted as left out."""
+    """Nothing is invented and nothing lost: the lines of either version are those shown and those counted as
+    left out.
+    """
     found = of_lines(before, after)
     if before == after:
         assert found == []

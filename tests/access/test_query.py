@@ -19,7 +19,10 @@ from webdepot.times import LATEST, Period, from_timestamp, period_of
         ('a -b -"c d"', TextQuery(words=("a",), excluded=("b", "c d"))),
         ("a - b", TextQuery(words=("a", "b"))),
         ("a-b", TextQuery(words=("a-b",))),
-        ('fiets OR rijwiel OR "twee wiel" x', TextQuery(words=("x",), alternatives=(("fiets", "rijwiel", "twee wiel"),))),
+        (
+            'fiets OR rijwiel OR "twee wiel" x',
+            TextQuery(words=("x",), alternatives=(("fiets", "rijwiel", "twee wiel"),)),
+        ),
         ("a or b", TextQuery(words=("a", "or", "b"))),
         ('"OR"', TextQuery(phrases=("OR",))),
         ("a OR b c OR d", TextQuery(alternatives=(("a", "b"), ("c", "d")))),
@@ -29,7 +32,10 @@ from webdepot.times import LATEST, Period, from_timestamp, period_of
         ("type:pdf x", TextQuery(words=("x",), mimes=("application/pdf",))),
         ("type:text/css x", TextQuery(words=("x",), mimes=("text/css",))),
         ("lang:NL x", TextQuery(words=("x",), languages=("nl",))),
-        ("x after:2001-03 before:2005", TextQuery(words=("x",), period=Period(from_timestamp("200103"), period_of("2005").end))),
+        (
+            "x after:2001-03 before:2005",
+            TextQuery(words=("x",), period=Period(from_timestamp("200103"), period_of("2005").end)),
+        ),
         ("x after:20010304", TextQuery(words=("x",), period=Period(from_timestamp("20010304"), LATEST))),
         ("x as-of:2010-03-01", TextQuery(words=("x",), as_of=period_of("20100301").end)),
         ("Betreff: Wahl", TextQuery(words=("Betreff:", "Wahl"))),
@@ -99,7 +105,10 @@ def test_queries_are_bounded():
     st.one_of(
         st.text(max_size=60),
         st.lists(
-            st.sampled_from(['"', "-", "OR", " ", "site:", "before:", "2010", "a", "type:", ":", "“", "kb.nl", "[", "\\"]), max_size=12
+            st.sampled_from(
+                ['"', "-", "OR", " ", "site:", "before:", "2010", "a", "type:", ":", "“", "kb.nl", "[", "\\"]
+            ),
+            max_size=12,
         ).map("".join),
     )
 )

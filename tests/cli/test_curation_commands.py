@@ -13,7 +13,12 @@ from webdepot.errors import WebdepotError
 
 @pytest.fixture
 def run(home: Path, letter_box: LetterBox, monkeypatch: pytest.MonkeyPatch):
-    for name, value in (("HOST", "127.0.0.1"), ("PORT", str(letter_box.port)), ("SECURITY", "none"), ("SENDER", "archive@library.example")):
+    for name, value in (
+        ("HOST", "127.0.0.1"),
+        ("PORT", str(letter_box.port)),
+        ("SECURITY", "none"),
+        ("SENDER", "archive@library.example"),
+    ):
         monkeypatch.setenv(f"WEBDEPOT_MAIL_{name}", value)
     program = build_app()
 
@@ -30,7 +35,9 @@ def run(home: Path, letter_box: LetterBox, monkeypatch: pytest.MonkeyPatch):
 
 def test_from_a_list_to_a_refusal(run, letter_box: LetterBox, tmp_path: Path):
     listing = tmp_path / "sites.csv"
-    listing.write_text("address,name,contact_mail\nhttps://www.museum.example/,Museum,owner@museum.example\nnot a site,Bad,\n")
+    listing.write_text(
+        "address,name,contact_mail\nhttps://www.museum.example/,Museum,owner@museum.example\nnot a site,Bad,\n"
+    )
     told = run("target", "import", str(listing), expect=1)
     assert told[0]["line"] == 3 and told[1] == {"new": 1, "known": 0, "bad": 1, "entered": False}
     listing.write_text(listing.read_text().replace("not a site", "https://other.example/"))
@@ -52,10 +59,27 @@ def test_from_a_list_to_a_refusal(run, letter_box: LetterBox, tmp_path: Path):
 
 def test_a_complaint_is_decided_and_lifted(run, letter_box: LetterBox):
     [case] = run(
-        "case", "add", "https://www.museum.example/a.html", "--words", "mine", "--ground", "copyright", "--mail", "me@home.example"
+        "case",
+        "add",
+        "https://www.museum.example/a.html",
+        "--words",
+        "mine",
+        "--ground",
+        "copyright",
+        "--mail",
+        "me@home.example",
     )
     assert run("case", "list", "--state", "received")[0]["reference"] == case["reference"]
-    [decided] = run("case", "decide", case["reference"], "closed", "--area", "host", "--audience", "all but the reading room")
+    [decided] = run(
+        "case",
+        "decide",
+        case["reference"],
+        "closed",
+        "--area",
+        "host",
+        "--audience",
+        "all but the reading room",
+    )
     assert [rule["access_point"] for rule in run("rule", "list")] == ["public", "partner"]
     assert len(letter_box.to("me@home.example")) == 2 and decided["decision"] == "closed"
     run("case", "lift", case["reference"], "--reason", "settled")
@@ -66,8 +90,14 @@ def test_a_site_is_described_and_its_record_written_out(run):
     run("target", "add", "https://www.museum.example/", "--name", "Museum")
     given = ("genre=museum", "creators=J. Uurwerk", "creators=T. Tik", "languages=nl", "title=Klokken")
     [told] = run("target", "describe", "Museum", *given)
-    assert (told["genre"], told["creators"], told["sources"]["title"]) == ("museum", ["J. Uurwerk", "T. Tik"], "person")
+    assert (told["genre"], told["creators"], told["sources"]["title"]) == (
+        "museum",
+        ["J. Uurwerk", "T. Tik"],
+        "person",
+    )
     run("target", "describe", "Museum", "nonsense=x", expect=2)
     assert "Fields: title" in run.error
     run("target", "describe", "Museum", "title=One", "title=Two", expect=2)
-    assert run("target", "describe", "Museum", "--from-site")[0]["title"] == "Klokken", "what a person wrote stays"
+    assert run("target", "describe", "Museum", "--from-site")[0]["title"] == "Klokken", (
+        "what a person wrote stays"
+    )

@@ -23,7 +23,12 @@ PROGRAM = Path(sys.executable).with_name("webdepot")
 
 def run(home: Path, *arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [PROGRAM, "--home", home, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False, **options
+        [PROGRAM, "--home", home, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **options,
     )
     assert "Traceback" not in done.stderr, done.stderr
     return done
@@ -84,7 +89,13 @@ def test_nobody_listening_is_told(home):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    done = run(home, "archive", f"http://127.0.0.1:{port}/", "--allow-private", env={**os.environ, "WEBDEPOT_HARVEST_TRIES": "1"})
+    done = run(
+        home,
+        "archive",
+        f"http://127.0.0.1:{port}/",
+        "--allow-private",
+        env={**os.environ, "WEBDEPOT_HARVEST_TRIES": "1"},
+    )
     assert done.returncode == 5
     assert "could not be reached" in done.stderr
     assert json.loads(run(home, "status", "--json").stdout)["packages"] == 0
@@ -149,7 +160,10 @@ def test_only_files_that_are_no_containers(tmp_path, home):
 
 
 def test_a_corrupt_container_gives_what_is_whole_and_counts_the_rest(tmp_path, home):
-    members = [gzip.compress(record(f"http://a.example/{number}", b"<title>T</title><p>tulips %d" % number)) for number in range(5)]
+    members = [
+        gzip.compress(record(f"http://a.example/{number}", b"<title>T</title><p>tulips %d" % number))
+        for number in range(5)
+    ]
     damaged = bytearray(members[2])
     damaged[len(damaged) // 2] ^= 0xFF
     path = tmp_path / "damaged.warc.gz"
@@ -186,7 +200,11 @@ def test_two_files_of_one_name_are_both_kept(tmp_path, home):
 
 def test_a_container_compressed_in_one_piece_can_be_replayed(tmp_path, home):
     path = tmp_path / "whole.warc.gz"
-    path.write_bytes(gzip.compress(b"".join(record(f"http://a.example/{number}", b"<p>tulips %d" % number) for number in range(3))))
+    path.write_bytes(
+        gzip.compress(
+            b"".join(record(f"http://a.example/{number}", b"<p>tulips %d" % number) for number in range(3))
+        )
+    )
     assert json.loads(run(home, "import", path, "--json").stdout)["captures"] == 3
     assert json.loads(run(home, "import", path, "--json").stdout)["state"] == "known"
     assert run(home, "search", "tulips", "--json").stdout.count("\n") == 3
@@ -197,7 +215,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of a few megabytes."""
     place = tmp_path / "disk"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", place], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", place], capture_output=True, check=False
+    )
     if mounted.returncode:
         pytest.skip("mounting a small file system needs more rights than this user has")
     yield place
@@ -270,11 +290,15 @@ def test_ctrl_c_stops_tidily_and_the_next_run_goes_on(home, site):
     assert process.returncode == 130, err
     assert json.loads(out)["state"] == "stopped"
     done = run(home, "archive", url, "--allow-private", "--delay", 0, "--json")
-    assert json.loads(done.stdout)["counts"]["fetched"] == 42, "the front page, forty pages, and the answer for /sitemap.xml"
+    assert json.loads(done.stdout)["counts"]["fetched"] == 42, (
+        "the front page, forty pages, and the answer for /sitemap.xml"
+    )
 
 
 def write_packed_zeros(path: Path, head: bytes, size: int, tail: bytes) -> None:
-    """One gzip member (RFC 1952): head, so many zeros, tail. A full flush begins anew, so that a packed megabyte can be repeated."""
+    """One gzip member (RFC 1952): head, so many zeros, tail. A full flush begins anew, so that a packed
+    megabyte can be repeated.
+    """
     packer, zeros = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS), bytes(1 << 20)
     first = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
     megabyte = packer.compress(zeros) + packer.flush(zlib.Z_FULL_FLUSH)

@@ -1,4 +1,6 @@
-"""The start of the program: what is light stays light. Which modules are loaded is told, not how long it takes."""
+"""The start of the program: what is light stays light. Which modules are loaded is told, not how long it
+takes.
+"""
 
 import importlib
 import json
@@ -13,7 +15,12 @@ from webdepot.cli.commands import COMMANDS
 PROGRAM = Path(sys.executable).with_name("webdepot")
 LOADED = "\nprint(json.dumps(sorted(sys.modules)), file=sys.stderr)"
 DATABASE = {"sqlalchemy"}
-SERVICES = {"webdepot.services.archiving", "webdepot.services.harvesting", "webdepot.services.indexing", "webdepot.services.searching"}
+SERVICES = {
+    "webdepot.services.archiving",
+    "webdepot.services.harvesting",
+    "webdepot.services.indexing",
+    "webdepot.services.searching",
+}
 CRAWLER = {"pycurl", "turbohtml", "pikepdf", "webdepot.harvest.crawl"}
 LOOKING_UP = {"dns", "cryptography", "webdepot.selection.domains.survey"}
 WEB = {"starlette", "uvicorn", "jinja2"}
@@ -21,13 +28,19 @@ WEB = {"starlette", "uvicorn", "jinja2"}
 
 def loaded_by(script: str, *arguments: str) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-c", f"import json, sys\n{script}{LOADED}", *arguments], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"import json, sys\n{script}{LOADED}", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return set(json.loads(done.stderr.splitlines()[-1]))
 
 
 def loaded_by_program(*arguments: str) -> set[str]:
-    return loaded_by("from webdepot.cli.main import main\ntry:\n    main()\nexcept SystemExit as end:\n    assert not end.code", *arguments)
+    return loaded_by(
+        "from webdepot.cli.main import main\ntry:\n    main()\nexcept SystemExit as end:\n    assert not end.code",
+        *arguments,
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,7 +63,10 @@ def test_a_command_loads_what_it_needs(home, command, absent):
     ("module", "absent"),
     [
         ("webdepot.index.extract", DATABASE | SERVICES | CRAWLER | WEB | {"tantivy", "pygfried"}),
-        ("webdepot.formats.survey", DATABASE | SERVICES | CRAWLER | WEB | {"lxml", "PIL", "tantivy", "pygfried"}),
+        (
+            "webdepot.formats.survey",
+            DATABASE | SERVICES | CRAWLER | WEB | {"lxml", "PIL", "tantivy", "pygfried"},
+        ),
         ("webdepot.formats.examine", DATABASE | SERVICES | CRAWLER | WEB | {"lxml", "PIL", "pygfried"}),
     ],
 )
@@ -58,10 +74,12 @@ def test_a_worker_loads_what_it_needs(module, absent):
     assert not loaded_by(f"import {module}") & absent
 
 
-@pytest.mark.parametrize("command", [command for command in COMMANDS if command.function], ids=lambda command: command.name)
+@pytest.mark.parametrize(
+    "command", [command for command in COMMANDS if command.function], ids=lambda command: command.name
+)
 def test_the_table_says_of_a_command_what_the_command_says_of_itself(command):
     function = getattr(importlib.import_module(f"webdepot.cli.{command.module}"), command.function)
-    assert function.__doc__ == command.help
+    assert " ".join(function.__doc__.split()) == command.help
 
 
 def test_help_knows_all_commands_and_a_typing_error_is_corrected():

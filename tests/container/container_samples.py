@@ -71,12 +71,19 @@ def warc_record(
 
 
 def body_of(number: int) -> bytes:
-    return b"<p>Page %d</p>\n" % number + b"".join(b"line %d of page %d\n" % (line, number) for line in range(40))
+    return b"<p>Page %d</p>\n" % number + b"".join(
+        b"line %d of page %d\n" % (line, number) for line in range(40)
+    )
 
 
 def warc_sample(count: int = 6, version: str = "1.0") -> Sample:
     info = warc_record(
-        "", b"software: by hand\r\n", kind="warcinfo", version=version, content_type="application/warc-fields", without="WARC-Target-URI"
+        "",
+        b"software: by hand\r\n",
+        kind="warcinfo",
+        version=version,
+        content_type="application/warc-fields",
+        without="WARC-Target-URI",
     )
     urls = [f"http://www.example.org/page/{number}" for number in range(count)]
     bodies = [body_of(number) for number in range(count)]
@@ -95,7 +102,14 @@ def arc_sample(version: int = 1, count: int = 6) -> Sample:
         url, body = f"http://www.example.org/arc/{number}", body_of(number)
         records.append(_arc_record(version, url, "text/html", HTTP_OK + body))
         expected.append((url, body))
-    records.append(_arc_record(version, "dns:www.example.org", "text/dns", b"20060102030405\nwww.example.org. 300 IN A 192.0.2.7\n"))
+    records.append(
+        _arc_record(
+            version,
+            "dns:www.example.org",
+            "text/dns",
+            b"20060102030405\nwww.example.org. 300 IN A 192.0.2.7\n",
+        )
+    )
     expected.append(("dns:www.example.org", b"20060102030405\nwww.example.org. 300 IN A 192.0.2.7\n"))
     return Sample(records, expected)
 
@@ -119,13 +133,25 @@ def _by_warcio(count: int, compress: bool) -> bytes:
     writer.write_record(writer.create_warcinfo_record("by-warcio.warc.gz", {"software": "warcio"}))
     for number in range(count):
         url, body = f"https://www.example.org/warcio/{number}", body_of(number)
-        head = StatusAndHeaders("200 OK", [("Content-Type", "text/html"), ("Content-Length", str(len(body)))], protocol="HTTP/1.1")
-        asked = StatusAndHeaders(f"GET /warcio/{number} HTTP/1.1", [("Host", "www.example.org")], is_http_request=True)
+        head = StatusAndHeaders(
+            "200 OK", [("Content-Type", "text/html"), ("Content-Length", str(len(body)))], protocol="HTTP/1.1"
+        )
+        asked = StatusAndHeaders(
+            f"GET /warcio/{number} HTTP/1.1", [("Host", "www.example.org")], is_http_request=True
+        )
         response = writer.create_warc_record(url, "response", payload=io.BytesIO(body), http_headers=head)
         request = writer.create_warc_record(url, "request", http_headers=asked)
         writer.write_request_response_pair(request, response)
-        writer.write_record(writer.create_warc_record(url, "resource", payload=io.BytesIO(body), warc_content_type="text/html"))
-        writer.write_record(writer.create_revisit_record(url, "sha1:" + "A" * 32, url, "2019-03-04T05:06:07Z", http_headers=head))
+        writer.write_record(
+            writer.create_warc_record(
+                url, "resource", payload=io.BytesIO(body), warc_content_type="text/html"
+            )
+        )
+        writer.write_record(
+            writer.create_revisit_record(
+                url, "sha1:" + "A" * 32, url, "2019-03-04T05:06:07Z", http_headers=head
+            )
+        )
     return stream.getvalue()
 
 

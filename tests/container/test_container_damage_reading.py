@@ -31,7 +31,7 @@ from webdepot.container.reader import iter_records, read_record
 from webdepot.errors import CorruptData, InputError
 from webdepot.model import Finding, Location
 
-# --- damage ----------------------------------------------------------------------------------------------------------------
+# --- damage ---
 
 
 @EVERY_SAMPLE
@@ -49,7 +49,9 @@ def test_a_torn_member_is_skipped(sample: str, number: int, how: str):
     findings: list[Finding] = []
     assert read_all(b"".join(members), findings) == without(made, number)
     at = sum(map(len, members[:number]))
-    assert [(finding.code, finding.place, finding.subject) for finding in findings] == [(TORN, f"byte {at}", "sample.warc.gz")]
+    assert [(finding.code, finding.place, finding.subject) for finding in findings] == [
+        (TORN, f"byte {at}", "sample.warc.gz")
+    ]
     assert findings[0].action
 
 
@@ -62,7 +64,8 @@ def test_garbage_between_records_is_passed_over(sample: str, form: str, number: 
     at = sum(map(len, parts[:number]))
     data = b"".join((*parts[:number], b"garbage \x1f\x8b\x08\x00 and more\n", *parts[number:]))
     findings: list[Finding] = []
-    # In a plain file the length of the record before does not lead to a record any more, so that one is in doubt.
+    # In a plain file the length of the record before does not lead to a record any more, so that one is in
+    # doubt.
     skipped = (number - 1,) if form == "plain" and number else ()
     if form == "record":
         assert read_all(data, findings) == made.expected
@@ -77,7 +80,9 @@ def test_garbage_between_records_is_passed_over(sample: str, form: str, number: 
 def test_a_wrong_length_costs_its_record_alone(form: str, change: int):
     made = warc_sample()
     length = len(HTTP_OK + body_of(2))
-    made.records[3] = warc_record("http://www.example.org/page/2", HTTP_OK + body_of(2), length=length + change)
+    made.records[3] = warc_record(
+        "http://www.example.org/page/2", HTTP_OK + body_of(2), length=length + change
+    )
     findings: list[Finding] = []
     found = read_all(FORMS[form][0](made), findings)
     if form in ("whole", "cut") and change > IN_MEMORY_BYTES:
@@ -101,17 +106,25 @@ def test_a_missing_field_costs_its_record_alone(form: str, name: str):
         assert found_codes(findings) == [BAD_HEADER]
 
 
-@pytest.mark.parametrize("value", ["2019-13-01T00:00:00Z", "yesterday", "", "2019-03-04T99:00:00Z", "99999999999999"])
+@pytest.mark.parametrize(
+    "value", ["2019-13-01T00:00:00Z", "yesterday", "", "2019-03-04T99:00:00Z", "99999999999999"]
+)
 def test_a_wrong_date_is_a_missing_one(value: str):
     bad = warc_record("http://e.org/", b"x").replace(b"2019-03-04T05:06:07Z", value.encode())
     findings: list[Finding] = []
-    assert read_all(packed(bad) + packed(warc_record("http://e.org/2", HTTP_OK)), findings) == [("http://e.org/2", b"")]
+    assert read_all(packed(bad) + packed(warc_record("http://e.org/2", HTTP_OK)), findings) == [
+        ("http://e.org/2", b"")
+    ]
     assert found_codes(findings) == [BAD_HEADER]
 
 
 def test_a_damaged_beginning_does_not_hide_the_rest():
     made = warc_sample()
-    for data in (b"\0" * 5000 + made.record_wise(), b"\x1f\x8b\x08\0" + made.record_wise(), b"some text\n" * 500 + made.plain()):
+    for data in (
+        b"\0" * 5000 + made.record_wise(),
+        b"\x1f\x8b\x08\0" + made.record_wise(),
+        b"some text\n" * 500 + made.plain(),
+    ):
         findings: list[Finding] = []
         assert read_all(data, findings) == made.expected
         assert len(findings) == 1
@@ -119,9 +132,15 @@ def test_a_damaged_beginning_does_not_hide_the_rest():
 
 def test_records_that_share_a_member_are_read_but_have_no_place():
     made = warc_sample()
-    data = packed(made.records[0]) + packed(made.records[1] + made.records[2]) + b"".join(map(packed, made.records[3:]))
+    data = (
+        packed(made.records[0])
+        + packed(made.records[1] + made.records[2])
+        + b"".join(map(packed, made.records[3:]))
+    )
     findings: list[Finding] = []
-    records = [(record.location, record.url, record.payload().read()) for record in records_of(data, findings)]
+    records = [
+        (record.location, record.url, record.payload().read()) for record in records_of(data, findings)
+    ]
     assert [(url, payload) for _, url, payload in records] == made.expected
     assert [place.length > 0 for place, _, _ in records] == [True, False, False, True, True, True, True]
     assert found_codes(findings) == [NOT_RANDOM]
@@ -131,7 +150,10 @@ def test_records_that_share_a_member_are_read_but_have_no_place():
 
 def test_empty_members_and_line_ends_between_records_are_harmless():
     made = warc_sample()
-    assert read_all(b"".join(packed(record) + packed(b"") + packed(b"\r\n") for record in made.records)) == made.expected
+    assert (
+        read_all(b"".join(packed(record) + packed(b"") + packed(b"\r\n") for record in made.records))
+        == made.expected
+    )
     assert read_all(b"\r\n\r\n\r\n".join(made.records)) == made.expected
     unended = [record.removesuffix(b"\r\n\r\n") for record in made.records]
     assert read_all(b"".join(map(packed, unended))) == made.expected
@@ -191,7 +213,9 @@ def read_hard(data: bytes) -> list[Finding]:
 
 @given(
     st.binary(max_size=2000),
-    st.sampled_from([b"", b"WARC/1.0\r\n", b"filedesc://x 1.2.3.4 20060102030405 text/plain 3\n", b"\x1f\x8b\x08"]),
+    st.sampled_from(
+        [b"", b"WARC/1.0\r\n", b"filedesc://x 1.2.3.4 20060102030405 text/plain 3\n", b"\x1f\x8b\x08"]
+    ),
 )
 def test_any_bytes_are_read_without_a_crash(data: bytes, begin: bytes):
     read_hard(begin + data)
@@ -247,14 +271,18 @@ def test_a_flipped_bit_costs_at_most_its_record_and_is_told(number: int, data: s
 def test_hostile_bytes_cost_time_in_proportion_only(form: str, hostile: bytes, most_findings: int):
     """With anything quadratic these would take minutes."""
     made = warc_sample()
-    data = {"plain": made.plain() + hostile, "record": made.record_wise() + hostile, "whole": packed(made.plain() + hostile)}[form]
+    data = {
+        "plain": made.plain() + hostile,
+        "record": made.record_wise() + hostile,
+        "whole": packed(made.plain() + hostile),
+    }[form]
     findings: list[Finding] = []
     found = read_all(data, findings)
     assert found[:6] == made.expected[:6]
     assert 1 <= len(findings) <= most_findings + 2
 
 
-# --- places that are wrong -------------------------------------------------------------------------------------------------
+# --- places that are wrong ---
 
 
 @pytest.mark.parametrize("form", ["plain", "record"])
@@ -277,7 +305,7 @@ def test_a_torn_record_is_corrupt_data():
         read_record(io.BytesIO(bytes(data)), place)
 
 
-# --- large records ---------------------------------------------------------------------------------------------------------
+# --- large records ---
 
 LARGE = b"".join(b"%d;" % (number * 7919) for number in range(700_000))
 
@@ -333,6 +361,10 @@ def test_large_records_that_are_damaged(form: str, change: str):
     expected = [url for number, (url, _) in enumerate(made.expected) if number != 2]
     assert findings
     if form == "whole":
-        assert [url for url in found if url != "http://www.example.org/large"] in (expected, expected[:2], expected[:2] + expected[3:])
+        assert [url for url in found if url != "http://www.example.org/large"] in (
+            expected,
+            expected[:2],
+            expected[:2] + expected[3:],
+        )
     else:
         assert found == expected

@@ -19,7 +19,10 @@ LIMIT = 10_000_000
 
 def head(**headers: str) -> HttpHead:
     return HttpHead(
-        version="HTTP/1.1", status=200, reason="OK", headers=tuple((name.replace("_", "-"), value) for name, value in headers.items())
+        version="HTTP/1.1",
+        status=200,
+        reason="OK",
+        headers=tuple((name.replace("_", "-"), value) for name, value in headers.items()),
     )
 
 
@@ -51,9 +54,14 @@ ENCODERS = {
 
 
 def test_head_of_a_plain_answer():
-    found = parse_head(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\n\r\nX-Body: no\r\n")
+    found = parse_head(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\n\r\nX-Body: no\r\n"
+    )
     assert found == HttpHead(
-        version="HTTP/1.1", status=200, reason="OK", headers=(("Content-Type", "text/html"), ("Set-Cookie", "a=1"), ("set-cookie", "b=2"))
+        version="HTTP/1.1",
+        status=200,
+        reason="OK",
+        headers=(("Content-Type", "text/html"), ("Set-Cookie", "a=1"), ("set-cookie", "b=2")),
     )
     assert found.get("content-TYPE") == "text/html"
     assert found.get("absent") is None
@@ -80,7 +88,9 @@ def test_first_lines(line: bytes, version: str, status: int, reason: str):
 
 
 def test_head_without_status_line_with_folds_and_junk():
-    found = parse_head(b"Content-Type : text/plain;\r\n  charset=utf-8\r\nno colon here\r\n: no name\r\nLast: \xe4\r\n")
+    found = parse_head(
+        b"Content-Type : text/plain;\r\n  charset=utf-8\r\nno colon here\r\n: no name\r\nLast: \xe4\r\n"
+    )
     assert found.status == 0
     assert found.headers == (("Content-Type", "text/plain; charset=utf-8"), ("Last", "ä"))
 
@@ -96,7 +106,10 @@ def test_chunks_are_taken_away(parts: list[bytes]):
 
 
 def test_chunks_over_piece_borders():
-    parts = [bytes([number % 251]) * size for number, size in enumerate((1, 65_535, 65_536, 65_537, 200_000, 3, 65_520, 4096))]
+    parts = [
+        bytes([number % 251]) * size
+        for number, size in enumerate((1, 65_535, 65_536, 65_537, 200_000, 3, 65_520, 4096))
+    ]
     assert dechunked(chunked(parts)) == b"".join(parts)
 
 
@@ -172,7 +185,16 @@ def test_several_members_frames_and_layers():
 
 
 def test_gzip_header_with_every_optional_field():
-    packed = b"\x1f\x8b\x08\x1f" + bytes(6) + b"\x03\x00abc" + b"name\0" + b"comment\0" + b"\0\0" + raw_deflate(b"hello") + bytes(8)
+    packed = (
+        b"\x1f\x8b\x08\x1f"
+        + bytes(6)
+        + b"\x03\x00abc"
+        + b"name\0"
+        + b"comment\0"
+        + b"\0\0"
+        + raw_deflate(b"hello")
+        + bytes(8)
+    )
     assert decoded(packed, "gzip") == b"hello"
 
 
@@ -211,7 +233,9 @@ def test_a_damaged_body_gives_what_stands_before_the_damage():
 @pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd", "gzip, gzip", "chunked"])
 @given(
     data=st.binary(max_size=500),
-    magic=st.sampled_from([b"", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\x78\x9c", b"\x1f\x8b\x08\x04\0\0\0\0\0\0"]),
+    magic=st.sampled_from(
+        [b"", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\x78\x9c", b"\x1f\x8b\x08\x04\0\0\0\0\0\0"]
+    ),
 )
 def test_any_bytes_can_be_decoded(coding: str, data: bytes, magic: bytes):
     decoded(magic + data, coding, 100_000)

@@ -50,10 +50,14 @@ with open(folder / name, "rb") as stream:
 
 
 def megabytes_of(script: str, folder: Path, name: str = "") -> float:
-    """The most memory that a process needed for a script. (getrusage would count what the parent had before it began.)"""
+    """The most memory that a process needed for a script. (getrusage would count what the parent had before
+    it began.)
+    """
     begin = f"from pathlib import Path\nfolder, name, size = Path({str(folder)!r}), {name!r}, {SIZE_BYTES}\n"
     end = "\nprint(int(Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0]) / 1024)"
-    done = subprocess.run([sys.executable, "-c", begin + script + end], capture_output=True, text=True, env=os.environ)
+    done = subprocess.run(
+        [sys.executable, "-c", begin + script + end], capture_output=True, text=True, env=os.environ
+    )
     assert done.returncode == 0, done.stderr
     return float(done.stdout)
 

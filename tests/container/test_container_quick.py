@@ -1,4 +1,6 @@
-"""Short ways through headers that are written as nearly all are: where they give an answer, it is that of the long way."""
+"""Short ways through headers that are written as nearly all are: where they give an answer, it is that of the
+long way.
+"""
 
 import gzip
 import io
@@ -24,7 +26,15 @@ LINES = [
     b"",
     b"odd line",
 ]
-STARTS = [b"HTTP/1.1 200 OK", b"HTTP/1.0 404", b"HTTP/1.1 301 Moved\n", b"ICY 200 OK", b"200 OK", b"HTTP/2 204 ", b"HTTP/1.1 2000 x"]
+STARTS = [
+    b"HTTP/1.1 200 OK",
+    b"HTTP/1.0 404",
+    b"HTTP/1.1 301 Moved\n",
+    b"ICY 200 OK",
+    b"200 OK",
+    b"HTTP/2 204 ",
+    b"HTTP/1.1 2000 x",
+]
 FIELDS = [
     b"WARC-Payload-Digest: sha1:AAAA",
     b"warc-payload-digest: sha1:BBBB",
@@ -49,7 +59,9 @@ def record_of(fields: list[bytes], block: bytes):
     return next(iter_records(io.BytesIO(data), "a.warc.gz", on_finding=print))
 
 
-@given(st.sampled_from(STARTS), st.lists(st.sampled_from(LINES), max_size=5), st.sampled_from([b"\r\n", b"\n"]))
+@given(
+    st.sampled_from(STARTS), st.lists(st.sampled_from(LINES), max_size=5), st.sampled_from([b"\r\n", b"\n"])
+)
 @example(STARTS[0], [b"CONTENT-TYPE: image/gif", b"Content-Type: text/html"], b"\r\n")
 @example(STARTS[0], [b"Content-Type : image/x", b"Content-Type: text/html"], b"\r\n")
 def test_a_plain_answer_is_what_the_whole_head_says(start: bytes, lines: list[bytes], end: bytes):
@@ -60,7 +72,9 @@ def test_a_plain_answer_is_what_the_whole_head_says(start: bytes, lines: list[by
     if quick is not None:
         assert quick == (head.status, head.get("Content-Type"))
     elif start == STARTS[0] and lines[:1] == LINES[:1] and end == b"\r\n":
-        assert lines[1][:1] in b"\t "  # what is written as it should be is read so, unless it goes on in a second line
+        assert (
+            lines[1][:1] in b"\t "
+        )  # what is written as it should be is read so, unless it goes on in a second line
 
 
 def test_an_answer_as_nearly_all_are_is_a_plain_one():
@@ -72,7 +86,9 @@ def test_an_answer_as_nearly_all_are_is_a_plain_one():
 def test_a_field_found_in_the_text_is_one_of_the_fields(fields: list[bytes]):
     record = record_of(fields, b"HTTP/1.1 200 OK\r\n\r\n")
     said = record.fields.get_all("WARC-Payload-Digest")
-    assert record.payload_digest == (said[0] if len(said) == 1 else record.payload_digest if record.payload_digest in said else "")
+    assert record.payload_digest == (
+        said[0] if len(said) == 1 else record.payload_digest if record.payload_digest in said else ""
+    )
 
 
 HEADER_LINES = [
@@ -115,10 +131,15 @@ def facts_of(header: warc.Header):
 
 
 @given(
-    st.lists(st.sampled_from(HEADER_LINES), max_size=4), st.permutations(USUAL_LINES), st.integers(0, 4), st.sampled_from([b"\r\n", b"\n"])
+    st.lists(st.sampled_from(HEADER_LINES), max_size=4),
+    st.permutations(USUAL_LINES),
+    st.integers(0, 4),
+    st.sampled_from([b"\r\n", b"\n"]),
 )
 @example([HEADER_LINES[1]], USUAL_LINES, 4, b"\r\n")
-def test_a_usual_header_is_what_the_long_way_reads(odd: list[bytes], usual: list[bytes], cut: int, end: bytes):
+def test_a_usual_header_is_what_the_long_way_reads(
+    odd: list[bytes], usual: list[bytes], cut: int, end: bytes
+):
     data = end.join([b"WARC/1.1", *usual[:cut], *odd, *usual[cut:], b"", b"hello"])
     header_end = warc.GRAMMAR.header_end(data, 0, len(data))
     found = warc.find_usual(data)
@@ -131,12 +152,16 @@ def test_a_usual_header_is_what_the_long_way_reads(odd: list[bytes], usual: list
 
 def test_a_header_of_many_lines_that_is_not_usual_at_its_end_is_given_up_soon():
     lines = [b"WARC-Other: x", b"Content-Other: x", b"Other: x"] * 150
-    assert warc.find_usual(b"\r\n".join([b"WARC/1.1", *USUAL_LINES, *lines, b" folded", b"", b"hello"])) is None
+    assert (
+        warc.find_usual(b"\r\n".join([b"WARC/1.1", *USUAL_LINES, *lines, b" folded", b"", b"hello"])) is None
+    )
     assert warc.find_usual(b"\r\n".join([b"WARC/1.1", *USUAL_LINES, *lines, b"", b"hello"])) is not None
 
 
 def test_a_leap_second_is_a_date():
-    header = warc.parse(b"WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Date: 2016-12-31T23:59:60Z\r\nContent-Length: 0\r\n\r\n")
+    header = warc.parse(
+        b"WARC/1.1\r\nWARC-Type: metadata\r\nWARC-Date: 2016-12-31T23:59:60Z\r\nContent-Length: 0\r\n\r\n"
+    )
     assert header.problem == "" and header.date is not None and header.date.second == 59
 
 

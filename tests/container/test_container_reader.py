@@ -27,7 +27,7 @@ from webdepot.container.reader import ContainerForm, detect, iter_records, read_
 from webdepot.errors import CorruptData, InputError
 from webdepot.model import RecordKind
 
-# --- forms -----------------------------------------------------------------------------------------------------------------
+# --- forms ---
 
 
 @EVERY_FORM
@@ -45,7 +45,9 @@ def test_records_are_read_at_their_place(sample: str, form: str):
     made = SAMPLES[sample][0]()
     data = FORMS[form][0](made)
     places = [record.location for record in records_of(data)]
-    assert [place.offset for place in places] == [sum(map(len, FORM_PARTS[form](made)[:number])) for number in range(len(places))]
+    assert [place.offset for place in places] == [
+        sum(map(len, FORM_PARTS[form](made)[:number])) for number in range(len(places))
+    ]
     assert places[-1].offset + places[-1].length == len(data)
     stream = io.BytesIO(data)
     read = [read_record(stream, place) for place in reversed(places)]
@@ -55,7 +57,9 @@ def test_records_are_read_at_their_place(sample: str, form: str):
 def test_places_in_a_container_compressed_as_a_whole_are_refused():
     data = warc_sample().whole()
     places = [record.location for record in records_of(data)]
-    assert [place.offset for place in places] == [sum(map(len, warc_sample().records[:number])) for number in range(len(places))]
+    assert [place.offset for place in places] == [
+        sum(map(len, warc_sample().records[:number])) for number in range(len(places))
+    ]
     for place in places:
         with pytest.raises(CorruptData, match="no readable record"):
             read_record(io.BytesIO(data), place)
@@ -63,7 +67,11 @@ def test_places_in_a_container_compressed_as_a_whole_are_refused():
 
 def test_what_a_record_says():
     data = packed(
-        warc_record("<http://example.org/wget>", HTTP_OK + b"hello", extra=("WARC-Payload-Digest: sha1:ABC", "WARC-IP-Address: 192.0.2.1"))
+        warc_record(
+            "<http://example.org/wget>",
+            HTTP_OK + b"hello",
+            extra=("WARC-Payload-Digest: sha1:ABC", "WARC-IP-Address: 192.0.2.1"),
+        )
     )
     record = next(records_of(data))
     assert record.kind is RecordKind.RESPONSE
@@ -99,9 +107,17 @@ def test_what_an_arc_record_says():
     ("line", "url", "mime"),
     [
         ("http://e.org/a b 1.2.3.4 20060102030405 text/html 3", "http://e.org/a b", "text/html"),
-        ("http://e.org/ 1.2.3.4 20060102030405 text/html; charset=x 3", "http://e.org/", "text/html; charset=x"),
+        (
+            "http://e.org/ 1.2.3.4 20060102030405 text/html; charset=x 3",
+            "http://e.org/",
+            "text/html; charset=x",
+        ),
         ("http://e.org/ 1.2.3.4 200601020304 no-type 3", "http://e.org/", "no-type"),
-        ("ftp://e.org/20060102030405 1.2.3.4 20060102030405 text/plain 3", "ftp://e.org/20060102030405", "text/plain"),
+        (
+            "ftp://e.org/20060102030405 1.2.3.4 20060102030405 text/plain 3",
+            "ftp://e.org/20060102030405",
+            "text/plain",
+        ),
     ],
 )
 def test_odd_lines_of_arc(line: str, url: str, mime: str):
@@ -119,20 +135,33 @@ def test_headers_written_oddly():
     spaced = warc_record("http://e.org/sp", block).replace(b"Content-Length: ", b"content-length :   ")
     latin = warc_record("http://e.org/l\xe9", block).replace("é".encode(), b"\xe9")
     micros = warc_record("http://e.org/us", block).replace(b"06:07Z", b"06:07.123456Z")
-    offset = warc_record("http://e.org/off", block).replace(b"2019-03-04T05:06:07Z", b"2019-03-04T07:06:07+02:00")
+    offset = warc_record("http://e.org/off", block).replace(
+        b"2019-03-04T05:06:07Z", b"2019-03-04T07:06:07+02:00"
+    )
     digits = warc_record("http://e.org/14", block).replace(b"2019-03-04T05:06:07Z", b"20190304050607")
     data = b"".join(packed(record) for record in (lf, folded, spaced, latin, micros, offset, digits))
     records = list(records_of(data))
     urls = ["lf", " fold", "sp", "lé", "us", "off", "14"]
-    assert [(record.url, record.payload().read()) for record in records] == [(f"http://e.org/{url}", b"odd") for url in urls]
-    assert [record.date.replace(microsecond=0) for record in records] == [datetime(2019, 3, 4, 5, 6, 7, tzinfo=UTC)] * 7
+    assert [(record.url, record.payload().read()) for record in records] == [
+        (f"http://e.org/{url}", b"odd") for url in urls
+    ]
+    assert [record.date.replace(microsecond=0) for record in records] == [
+        datetime(2019, 3, 4, 5, 6, 7, tzinfo=UTC)
+    ] * 7
     assert records[4].date.microsecond == 123456
 
 
 def test_record_kinds_and_payloads():
     data = b"".join(
         (
-            packed(warc_record("http://e.org/", b"name: value\r\n", kind="metadata", content_type="application/warc-fields")),
+            packed(
+                warc_record(
+                    "http://e.org/",
+                    b"name: value\r\n",
+                    kind="metadata",
+                    content_type="application/warc-fields",
+                )
+            ),
             packed(warc_record("http://e.org/", HTTP_OK, kind="revisit")),
             packed(
                 warc_record(
@@ -142,11 +171,21 @@ def test_record_kinds_and_payloads():
                     content_type="application/http;msgtype=request",
                 )
             ),
-            packed(warc_record("http://e.org/", b"HTTP/ is no head here", kind="resource", content_type="text/plain")),
+            packed(
+                warc_record(
+                    "http://e.org/", b"HTTP/ is no head here", kind="resource", content_type="text/plain"
+                )
+            ),
             packed(warc_record("http://e.org/", b"", kind="response")),
             packed(warc_record("http://e.org/", b"x", kind="something-new", content_type="text/plain")),
             packed(warc_record("http://e.org/", HTTP_OK + b"untyped", without="Content-Type")),
-            packed(warc_record("http://e.org/", b"Content-Type: text/css\r\n\r\nno status", content_type="application/http")),
+            packed(
+                warc_record(
+                    "http://e.org/",
+                    b"Content-Type: text/css\r\n\r\nno status",
+                    content_type="application/http",
+                )
+            ),
         )
     )
     records = list(records_of(data))
@@ -171,13 +210,16 @@ def test_codings_of_a_payload():
     assert next(records_of(data)).payload_bytes is None
 
 
-# --- against the other readers ---------------------------------------------------------------------------------------------
+# --- against the other readers ---
 
 
 @pytest.mark.parametrize("compress", [True, False])
 def test_reads_what_warcio_and_fastwarc_read(compress: bool):
     data = by_warcio(compress=compress)
-    ours = [(record.url, record.kind.value, record.location.offset, record.block().read()) for record in records_of(data)]
+    ours = [
+        (record.url, record.kind.value, record.location.offset, record.block().read())
+        for record in records_of(data)
+    ]
     theirs = []
     iterator = warcio.ArchiveIterator(io.BytesIO(data), no_record_parse=True)
     for record in iterator:
@@ -186,10 +228,17 @@ def test_reads_what_warcio_and_fastwarc_read(compress: bool):
         theirs.append((url, record.rec_type, iterator.get_record_offset(), block))
     assert ours == theirs
     fast = [
-        (record.headers.get("WARC-Target-URI") or "", str(record.record_type), record.stream_pos, record.reader.read())
+        (
+            record.headers.get("WARC-Target-URI") or "",
+            str(record.record_type),
+            record.stream_pos,
+            record.reader.read(),
+        )
         for record in fastwarc.ArchiveIterator(io.BytesIO(data), parse_http=False)
     ]
-    assert [(url, kind, block) for url, kind, _, block in ours] == [(url, kind, block) for url, kind, _, block in fast]
+    assert [(url, kind, block) for url, kind, _, block in ours] == [
+        (url, kind, block) for url, kind, _, block in fast
+    ]
 
 
 @pytest.mark.parametrize("form", ["plain", "record"])
@@ -207,10 +256,18 @@ def test_arc_is_read_as_warcio_reads_it(form: str):
     ]
     theirs = []
     for record in warcio.ArchiveIterator(io.BytesIO(data)):
-        date = datetime.strptime(record.rec_headers.get_header("archive-date"), "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        date = datetime.strptime(record.rec_headers.get_header("archive-date"), "%Y%m%d%H%M%S").replace(
+            tzinfo=UTC
+        )
         status = int(record.http_headers.get_statuscode()) if record.http_headers else None
         theirs.append(
-            (record.rec_headers.get_header("uri"), date, record.rec_headers.get_header("ip-address"), status, record.raw_stream.read())
+            (
+                record.rec_headers.get_header("uri"),
+                date,
+                record.rec_headers.get_header("ip-address"),
+                status,
+                record.raw_stream.read(),
+            )
         )
     assert ours[1:] == theirs[1:]
     # Of the first record warcio takes the version lines for a header.
@@ -220,11 +277,13 @@ def test_arc_is_read_as_warcio_reads_it(form: str):
 def test_blocks_of_arc_2_are_those_that_warcio_reads():
     """warcio reads the ten words of a line as if they were five, but the length, last in both, is right."""
     data = arc_sample(2).record_wise()
-    theirs = [record.raw_stream.read() for record in warcio.ArchiveIterator(io.BytesIO(data), no_record_parse=True)]
+    theirs = [
+        record.raw_stream.read() for record in warcio.ArchiveIterator(io.BytesIO(data), no_record_parse=True)
+    ]
     assert [record.block().read() for record in records_of(data)][1:] == theirs[1:]
 
 
-# --- no container ----------------------------------------------------------------------------------------------------------
+# --- no container ---
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,16 @@ import io
 from pathlib import Path
 
 import pytest
-from container_samples import HTTP_OK, Sample, arc_sample, packed, read_all, records_of, warc_record, warc_sample
+from container_samples import (
+    HTTP_OK,
+    Sample,
+    arc_sample,
+    packed,
+    read_all,
+    records_of,
+    warc_record,
+    warc_sample,
+)
 
 from webdepot.container.reader import Compression, detect, iter_records, read_record
 from webdepot.container.rewrite import record_wise
@@ -19,7 +28,11 @@ LARGE = b"".join(b"%d;" % (number * 7919) for number in range(500_000))
 def test_records_stay_as_they_are(tmp_path: Path, sample: Sample, form):
     target = tmp_path / "given.warc.gz"
     result = record_wise(io.BytesIO(form(sample)), target)
-    assert (result.records, result.findings, result.size_bytes) == (len(sample.records), (), target.stat().st_size)
+    assert (result.records, result.findings, result.size_bytes) == (
+        len(sample.records),
+        (),
+        target.stat().st_size,
+    )
     data = target.read_bytes()
     assert detect(io.BytesIO(data)).compression is Compression.RECORD
     assert read_all(data) == sample.expected
@@ -38,14 +51,21 @@ def test_large_records_and_damage(tmp_path: Path):
     assert result.records == 4
     assert [finding.subject for finding in result.findings] == ["mine"]
     with (tmp_path / "x.warc.gz").open("rb") as stream:
-        payloads = [record.payload().read() for record in iter_records(stream, "x", on_finding=findings.append)]
+        payloads = [
+            record.payload().read() for record in iter_records(stream, "x", on_finding=findings.append)
+        ]
     assert payloads[2] == LARGE
     assert findings == []
 
 
 def test_records_that_share_members_get_their_own(tmp_path: Path):
     sample = warc_sample(5)
-    mixed = packed(sample.records[0]) + packed(b"".join(sample.records[1:4])) + packed(sample.records[4]) + packed(sample.records[5])
+    mixed = (
+        packed(sample.records[0])
+        + packed(b"".join(sample.records[1:4]))
+        + packed(sample.records[4])
+        + packed(sample.records[5])
+    )
     record_wise(io.BytesIO(mixed), tmp_path / "x.warc.gz")
     data = (tmp_path / "x.warc.gz").read_bytes()
     assert read_all(data) == sample.expected

@@ -34,7 +34,9 @@ NOW = datetime(2026, 11, 15, 9, 2, 51, tzinfo=UTC)
 INFO = {"software": "webdepot", "operator": "Sample Library"}
 
 
-def visit_of(url: str, body: bytes, *, headers: bytes = b"Content-Type: text/html\r\n", **facts: object) -> Visit:
+def visit_of(
+    url: str, body: bytes, *, headers: bytes = b"Content-Type: text/html\r\n", **facts: object
+) -> Visit:
     settings = {
         "candidate": Candidate(url=Url(url), via=Url("http://www.example.org/"), path="LE"),
         "at": NOW,
@@ -54,20 +56,30 @@ def group_of(visit: Visit) -> list[NewRecord]:
     return [*records, about_visit(visit, [("http://b.example/", "L")], concurrent_to=records[-1].id)]
 
 
-def writer_in(folder: Path, sealed: list[Sealed] | None = None, *, size_bytes: int = 1 << 30) -> ContainerWriter:
+def writer_in(
+    folder: Path, sealed: list[Sealed] | None = None, *, size_bytes: int = 1 << 30
+) -> ContainerWriter:
     announced = sealed if sealed is not None else []
-    return ContainerWriter(folder, prefix="H", size_bytes=size_bytes, info=INFO, clock=lambda: NOW, on_sealed=announced.append)
+    return ContainerWriter(
+        folder, prefix="H", size_bytes=size_bytes, info=INFO, clock=lambda: NOW, on_sealed=announced.append
+    )
 
 
 def read_blocks(path: Path) -> list[tuple[str, bytes]]:
     with path.open("rb") as stream:
-        return [(record.kind.value, record.block().read()) for record in iter_records(stream, path.name, on_finding=pytest.fail)]
+        return [
+            (record.kind.value, record.block().read())
+            for record in iter_records(stream, path.name, on_finding=pytest.fail)
+        ]
 
 
 def warcio_blocks(path: Path) -> list[tuple[str, bytes]]:
     """Read with digests compared; whoever fails is an error."""
     with path.open("rb") as stream:
-        found = [(record.rec_type, record.raw_stream.read()) for record in warcio.ArchiveIterator(stream, no_record_parse=True)]
+        found = [
+            (record.rec_type, record.raw_stream.read())
+            for record in warcio.ArchiveIterator(stream, no_record_parse=True)
+        ]
     with path.open("rb") as stream:
         for record in warcio.ArchiveIterator(stream, check_digests=True):
             record.raw_stream.read()
@@ -77,13 +89,19 @@ def warcio_blocks(path: Path) -> list[tuple[str, bytes]]:
 
 def fastwarc_blocks(path: Path) -> list[tuple[str, bytes]]:
     with path.open("rb") as stream:
-        return [(str(record.record_type), record.reader.read()) for record in fastwarc.ArchiveIterator(stream, parse_http=False)]
+        return [
+            (str(record.record_type), record.reader.read())
+            for record in fastwarc.ArchiveIterator(stream, parse_http=False)
+        ]
 
 
-# --- what is written -------------------------------------------------------------------------------------------------------
+# --- what is written ---
 
 BODIES = st.one_of(st.binary(max_size=400), st.binary(max_size=20).map(lambda data: data * 997))
-PATHS = st.text(st.characters(codec="utf-8", exclude_characters=" \r\n\0\t", exclude_categories=("Cs", "Cc", "Z")), max_size=20)
+PATHS = st.text(
+    st.characters(codec="utf-8", exclude_characters=" \r\n\0\t", exclude_categories=("Cs", "Cc", "Z")),
+    max_size=20,
+)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
@@ -121,7 +139,9 @@ def test_warcio_check_passes(tmp_path: Path):
     writer.write([resource_record("urn:x:1", NOW, "text/plain", io.BytesIO(b"a file"), 6)])
     writer.close()
     result = subprocess.run(
-        [Path(sys.executable).with_name("warcio"), "check", "-v", tmp_path / "H-00000.warc.gz"], capture_output=True, text=True
+        [Path(sys.executable).with_name("warcio"), "check", "-v", tmp_path / "H-00000.warc.gz"],
+        capture_output=True,
+        text=True,
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.count("digest pass") == 21 * 2 + 20 + 1 + 1
@@ -129,12 +149,15 @@ def test_warcio_check_passes(tmp_path: Path):
 
 def test_the_fields_of_a_visit(tmp_path: Path):
     writer = writer_in(tmp_path)
-    visit = visit_of("http://www.example.org/a", b"cut of", truncated="length", protocol="h2", server_address="2001:DB8::1")
+    visit = visit_of(
+        "http://www.example.org/a", b"cut of", truncated="length", protocol="h2", server_address="2001:DB8::1"
+    )
     writer.write(group_of(visit))
     writer.close()
     with (tmp_path / "H-00000.warc.gz").open("rb") as stream:
         info, request, response, about = (
-            (dict(record.fields.pairs), record.block().read()) for record in iter_records(stream, "H", on_finding=pytest.fail)
+            (dict(record.fields.pairs), record.block().read())
+            for record in iter_records(stream, "H", on_finding=pytest.fail)
         )
     assert info[0]["WARC-Filename"] == "H-00000.warc.gz"
     assert info[1] == b"format: WARC File Format 1.1\r\nsoftware: webdepot\r\noperator: Sample Library\r\n"
@@ -145,7 +168,10 @@ def test_the_fields_of_a_visit(tmp_path: Path):
     assert response[0]["WARC-Block-Digest"] == str(digest.sha1(visit.head + b"cut of"))
     assert request[0]["WARC-Concurrent-To"] == about[0]["WARC-Concurrent-To"] == response[0]["WARC-Record-ID"]
     assert request[1] == visit.request
-    assert about[1] == b"via: http://www.example.org/\r\nhopsFromSeed: LE\r\nfetchTimeMs: 250\r\noutlink: http://b.example/ L\r\n"
+    assert (
+        about[1]
+        == b"via: http://www.example.org/\r\nhopsFromSeed: LE\r\nfetchTimeMs: 250\r\noutlink: http://b.example/ L\r\n"
+    )
 
 
 def test_no_line_can_be_smuggled_into_a_header(tmp_path: Path):
@@ -167,9 +193,13 @@ def test_no_line_can_be_smuggled_into_a_header(tmp_path: Path):
 
 
 def test_chunked_answers_keep_their_bytes_and_share_a_digest(tmp_path: Path):
-    """The payload has no chunks (ISO 28500, 6.3.2). `warcio check` wants them in the payload digest, so it is not asked here."""
+    """The payload has no chunks (ISO 28500, 6.3.2). `warcio check` wants them in the payload digest, so it is
+    not asked here.
+    """
     plain = visit_of("http://e.org/", b"hello world")
-    chunked = visit_of("http://e.org/", b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n", headers=b"Transfer-Encoding: chunked\r\n")
+    chunked = visit_of(
+        "http://e.org/", b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n", headers=b"Transfer-Encoding: chunked\r\n"
+    )
     assert payload_digest(chunked) == payload_digest(plain) == str(digest.sha1(b"hello world"))
     writer = writer_in(tmp_path)
     writer.write(from_visit(chunked, payload_digest=payload_digest(chunked)))
@@ -179,7 +209,11 @@ def test_chunked_answers_keep_their_bytes_and_share_a_digest(tmp_path: Path):
     with path.open("rb") as stream:
         assert list(iter_records(stream, "H", on_finding=pytest.fail))[2].payload().read() == b"hello world"
     with path.open("rb") as stream:
-        bodies = [record.content_stream().read() for record in warcio.ArchiveIterator(stream) if record.rec_type == "response"]
+        bodies = [
+            record.content_stream().read()
+            for record in warcio.ArchiveIterator(stream)
+            if record.rec_type == "response"
+        ]
     assert bodies == [b"hello world"]
 
 
@@ -196,7 +230,10 @@ def test_a_revisit_names_what_it_repeats(tmp_path: Path):
     with path.open("rb") as stream:
         record = list(iter_records(stream, "H", on_finding=pytest.fail))[2]
         assert record.kind is RecordKind.REVISIT
-        assert record.fields.get("WARC-Profile") == "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+        assert (
+            record.fields.get("WARC-Profile")
+            == "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+        )
         assert record.fields.get("WARC-Refers-To-Target-URI") == "http://example.org/old"
         assert record.fields.get("WARC-Refers-To-Date") == "2019-12-31T23:59:59Z"
         assert record.payload_digest == str(digest.sha1(b"the same body as before"))
@@ -237,7 +274,7 @@ def test_a_body_shorter_than_said_is_refused_and_leaves_nothing(tmp_path: Path):
     assert len(read_blocks(tmp_path / "H-00000.warc.gz")) == 7
 
 
-# --- files -----------------------------------------------------------------------------------------------------------------
+# --- files ---
 
 
 def test_groups_stay_together_and_files_roll(tmp_path: Path):
@@ -245,7 +282,9 @@ def test_groups_stay_together_and_files_roll(tmp_path: Path):
     writer = writer_in(tmp_path, sealed, size_bytes=3000)
     names = []
     for number in range(40):
-        places = writer.write(group_of(visit_of(f"http://e.org/{number}", random.Random(number).randbytes(500))))
+        places = writer.write(
+            group_of(visit_of(f"http://e.org/{number}", random.Random(number).randbytes(500)))
+        )
         assert len({place.container for place in places}) == 1
         names.append(places[0].container)
     writer.close()
@@ -292,7 +331,7 @@ def test_nothing_written_leaves_no_file(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-# --- a full disk -----------------------------------------------------------------------------------------------------------
+# --- a full disk ---
 
 FILL_THE_DISK = """
 import io, random, resource, signal, sys
@@ -324,17 +363,28 @@ print(*[f"{container.name} {container.records} {container.sha256}" for container
 
 def in_child(script: str, *arguments: object) -> list[str]:
     """Lines of a script run in a process of its own, from which it can import this file."""
-    done = subprocess.run([sys.executable, "-c", script, *map(str, arguments)], capture_output=True, text=True, env=child_environment())
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=child_environment(),
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
 def child_environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]), "PYTHONWARNINGS": "ignore"}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+        "PYTHONWARNINGS": "ignore",
+    }
 
 
 def test_a_full_disk_cuts_back_to_whole_records(tmp_path: Path):
-    """No file may grow beyond 20,000 bytes: the kernel refuses as on a full disk. What is small enough still fits."""
+    """No file may grow beyond 20,000 bytes: the kernel refuses as on a full disk. What is small enough still
+    fits.
+    """
     first, large, sealed = in_child(FILL_THE_DISK, tmp_path, 20_000)
     assert "H-00000.warc.gz.open" in first and "Make room" in first
     assert large.startswith("large Cannot write")
@@ -355,7 +405,7 @@ def test_a_disk_full_from_the_start_leaves_no_file(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-# --- recovery --------------------------------------------------------------------------------------------------------------
+# --- recovery ---
 
 
 def open_container(folder: Path, count: int) -> tuple[Path, list[int]]:
@@ -372,7 +422,10 @@ def test_cut_at_every_byte_all_records_before_are_recovered(tmp_path: Path):
     path, _ = open_container(tmp_path, 2)
     data = path.read_bytes()
     with path.open("rb") as stream:
-        ends = [record.location.offset + record.location.length for record in iter_records(stream, "H", on_finding=pytest.fail)]
+        ends = [
+            record.location.offset + record.location.length
+            for record in iter_records(stream, "H", on_finding=pytest.fail)
+        ]
     path.unlink()
     for size in range(len(data) + 1):
         path.write_bytes(data[:size])
@@ -398,8 +451,18 @@ def test_marks_decide_what_is_kept(tmp_path: Path):
     size = path.stat().st_size
     (tmp_path / "H-00001.warc.gz.open").write_bytes(path.read_bytes())
     kept, removed = recover(tmp_path, {"H-00000.warc.gz.open": ends[2], "crawl.log": 77})
-    assert (kept.name, kept.kept_bytes, kept.cut_bytes, kept.records) == ("H-00000.warc.gz", ends[2], size - ends[2], 10)
-    assert (removed.name, removed.kept_bytes, removed.cut_bytes, removed.sealed) == ("H-00001.warc.gz", 0, size, None)
+    assert (kept.name, kept.kept_bytes, kept.cut_bytes, kept.records) == (
+        "H-00000.warc.gz",
+        ends[2],
+        size - ends[2],
+        10,
+    )
+    assert (removed.name, removed.kept_bytes, removed.cut_bytes, removed.sealed) == (
+        "H-00001.warc.gz",
+        0,
+        size,
+        None,
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["H-00000.warc.gz"]
     assert recover(tmp_path, {"H-00000.warc.gz.open": ends[2]}) == []
     assert len(warcio_blocks(tmp_path / "H-00000.warc.gz")) == 10
@@ -447,9 +510,16 @@ while True:
 @pytest.mark.parametrize("seed", range(6))
 def test_after_kill_9_exactly_what_was_acknowledged_is_there(tmp_path: Path, seed: int):
     folder = tmp_path / "warc"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]), "PYTHONWARNINGS": "ignore"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+        "PYTHONWARNINGS": "ignore",
+    }
     with subprocess.Popen(
-        [sys.executable, "-c", WRITE_FOR_EVER, str(folder)], stdout=subprocess.PIPE, env=environment, text=True
+        [sys.executable, "-c", WRITE_FOR_EVER, str(folder)],
+        stdout=subprocess.PIPE,
+        env=environment,
+        text=True,
     ) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(1 + seed * 3)]
@@ -463,7 +533,11 @@ def test_after_kill_9_exactly_what_was_acknowledged_is_there(tmp_path: Path, see
         assert path.name.endswith(".warc.gz")
         assert [kind for kind, _ in warcio_blocks(path)] == [kind for kind, _ in read_blocks(path)]
         with path.open("rb") as stream:
-            urls += [record.url for record in iter_records(stream, path.name, on_finding=pytest.fail) if record.kind is RecordKind.RESPONSE]
+            urls += [
+                record.url
+                for record in iter_records(stream, path.name, on_finding=pytest.fail)
+                if record.kind is RecordKind.RESPONSE
+            ]
     assert urls == [f"http://e.org/{number}" for number in range(int(acknowledged))]
 
 

@@ -24,7 +24,15 @@ def index(request, tmp_path):
     made.close()
 
 
-def capture(url="http://example.org/", timestamp="20200101000000", *, container="a.warc.gz", offset=0, body=b"x", **changed):
+def capture(
+    url="http://example.org/",
+    timestamp="20200101000000",
+    *,
+    container="a.warc.gz",
+    offset=0,
+    body=b"x",
+    **changed,
+):
     values = {
         "key": key_of(url),
         "timestamp": timestamp,
@@ -42,7 +50,14 @@ def test_captures_of_a_container_and_what_it_alone_has(index):
     both = [capture(body=b"both"), capture("http://b.org/", body=b"alone", offset=1)]
     index.add("a.warc.gz", both, collection="one")
     again = capture(timestamp="20210101000000", container="b.warc.gz", body=b"both")
-    repeated = capture("http://b.org/", "20220101000000", container="b.warc.gz", offset=1, body=b"alone", kind=RecordKind.REVISIT)
+    repeated = capture(
+        "http://b.org/",
+        "20220101000000",
+        container="b.warc.gz",
+        offset=1,
+        body=b"alone",
+        kind=RecordKind.REVISIT,
+    )
     index.add("b.warc.gz", [again, repeated], collection="two")
     assert list(index.of_container("a.warc.gz")) == [("one", found) for found in both]
     assert list(index.of_container("unknown")) == []
@@ -70,7 +85,14 @@ def test_what_was_replaced_is_no_version_but_still_there(index):
 def test_a_capture_comes_back_as_it_went_in(index):
     went_in = [
         capture(),
-        capture("http://www.example.org/#x", "20200102000000", offset=1, status=301, redirect="https://example.org/", digest=""),
+        capture(
+            "http://www.example.org/#x",
+            "20200102000000",
+            offset=1,
+            status=301,
+            redirect="https://example.org/",
+            digest="",
+        ),
         capture(
             timestamp="20200103000000",
             offset=2,
@@ -78,8 +100,21 @@ def test_a_capture_comes_back_as_it_went_in(index):
             refers_to_url="http://example.org/",
             refers_to_timestamp="20200101000000",
         ),
-        capture("urn:isbn:1", offset=3, kind=RecordKind.RESOURCE, status=0, mime="application/pdf", digest="sha256:" + "0" * 64),
-        capture("http://b\u00fccher.example/\u00e9", offset=4, kind=RecordKind.CONVERSION, mime="unk", digest="crc32:1234"),
+        capture(
+            "urn:isbn:1",
+            offset=3,
+            kind=RecordKind.RESOURCE,
+            status=0,
+            mime="application/pdf",
+            digest="sha256:" + "0" * 64,
+        ),
+        capture(
+            "http://b\u00fccher.example/\u00e9",
+            offset=4,
+            kind=RecordKind.CONVERSION,
+            mime="unk",
+            digest="crc32:1234",
+        ),
     ]
     assert index.add("a.warc.gz", went_in, collection="c") == 5
     assert sorted(index.scan("", "\U0010ffff"), key=lambda found: found.location.offset) == went_in
@@ -91,14 +126,24 @@ def test_an_empty_index_answers(index):
     key = "org,example)/"
     assert index.closest(key, "2020") is index.first(key) is index.last(key) is None
     assert index.before(key, "20200101000000") is index.after(key, "20200101000000") is None
-    assert list(index.versions(key)) == list(index.scan("a", "z")) == list(index.newest(3)) == list(index.containers()) == []
+    assert (
+        list(index.versions(key))
+        == list(index.scan("a", "z"))
+        == list(index.newest(3))
+        == list(index.containers())
+        == []
+    )
     assert index.count(key) == index.total() == 0
     assert index.find_digest(str(sha1(b"x")), url="http://example.org/") is None
     index.remove("unknown.warc.gz")
 
 
 def test_closest_prefers_the_earlier_on_a_tie(index):
-    index.add("a.warc.gz", [capture(timestamp="20200101000000"), capture(timestamp="20200101000010", offset=1)], collection="c")
+    index.add(
+        "a.warc.gz",
+        [capture(timestamp="20200101000000"), capture(timestamp="20200101000010", offset=1)],
+        collection="c",
+    )
     key = "org,example)/"
     for asked, expected in [
         ("20200101000005", "20200101000000"),
@@ -112,7 +157,11 @@ def test_closest_prefers_the_earlier_on_a_tie(index):
 
 
 def test_before_and_after_are_strict(index):
-    index.add("a.warc.gz", [capture(timestamp=f"2020010100000{second}", offset=second) for second in (1, 3, 5)], collection="c")
+    index.add(
+        "a.warc.gz",
+        [capture(timestamp=f"2020010100000{second}", offset=second) for second in (1, 3, 5)],
+        collection="c",
+    )
     key = "org,example)/"
     assert index.before(key, "20200101000003").timestamp == "20200101000001"
     assert index.after(key, "20200101000003").timestamp == "20200101000005"
@@ -126,7 +175,12 @@ def test_of_one_second_the_capture_written_last_is_given(index):
     index.add("a.warc.gz", [redirect, page], collection="c")
     key = "org,example)/"
     assert (
-        index.first(key) == index.last(key) == index.closest(key, "1999") == index.after(key, "1999") == index.before(key, "2099") == page
+        index.first(key)
+        == index.last(key)
+        == index.closest(key, "1999")
+        == index.after(key, "1999")
+        == index.before(key, "2099")
+        == page
     )
     assert list(index.versions(key)) == [redirect, page]
 
@@ -179,7 +233,10 @@ def test_duplicates_are_found_by_digest_first_of_the_same_address(index):
     )
     digest = str(sha1(b"same"))
     assert index.find_digest(digest, url="http://b.org/").timestamp == "20200103000000"
-    assert index.find_digest(f"sha1:{sha1(b'same').value.hex()}", url="http://www.b.org").timestamp == "20200103000000"
+    assert (
+        index.find_digest(f"sha1:{sha1(b'same').value.hex()}", url="http://www.b.org").timestamp
+        == "20200103000000"
+    )
     assert index.find_digest(digest, url="http://z.org/").digest == digest
     assert index.find_digest(str(sha1(b"other")), url="http://c.org/") is None
     assert index.find_digest("no digest", url="http://c.org/") is None
@@ -206,11 +263,17 @@ def test_newest_shows_each_html_page_once(index):
 
 def test_many_captures_of_one_key_stream_in_order(index):
     started = datetime(2020, 1, 1, tzinfo=UTC)
-    made = [capture(timestamp=times.to_timestamp(started + timedelta(seconds=at)), offset=at) for at in range(2500)]
+    made = [
+        capture(timestamp=times.to_timestamp(started + timedelta(seconds=at)), offset=at)
+        for at in range(2500)
+    ]
     index.add("a.warc.gz", reversed(made), collection="c")
     index.add(
         "b.warc.gz",
-        [capture("http://example.org/a", container="b.warc.gz"), capture("http://aaa.org/", container="b.warc.gz", offset=1)],
+        [
+            capture("http://example.org/a", container="b.warc.gz"),
+            capture("http://aaa.org/", container="b.warc.gz", offset=1),
+        ],
         collection="d",
     )
     key = "org,example)/"
@@ -229,7 +292,10 @@ def test_many_captures_of_one_key_stream_in_order(index):
 def test_an_iterator_survives_writing_and_other_threads(index):
     index.add(
         "a.warc.gz",
-        [capture(timestamp=f"202001010{at // 600:01d}{at % 600 // 60:02d}{at % 60:02d}", offset=at) for at in range(1500)],
+        [
+            capture(timestamp=f"202001010{at // 600:01d}{at % 600 // 60:02d}{at % 60:02d}", offset=at)
+            for at in range(1500)
+        ],
         collection="c",
     )
     half_read = index.versions("org,example)/")
@@ -261,20 +327,28 @@ def test_threads_read_while_one_writes(index):
         reader.start()
     for number in range(1, 20):
         name = f"{number}.warc.gz"
-        index.add(name, [capture(f"http://{number}.org/{at}", container=name, offset=at) for at in range(10)], collection="c")
+        index.add(
+            name,
+            [capture(f"http://{number}.org/{at}", container=name, offset=at) for at in range(10)],
+            collection="c",
+        )
     done.set()
     for reader in readers:
         reader.join()
     assert failures == []
 
 
-# --- against a model --------------------------------------------------------------------------------------------------
+# --- against a model ---
 
 KEYS = ["http://a.org/", "http://a.org/b", "http://a.org:81/", "http://b.a.org/", "http://b.org/"]
 COLLECTIONS = ["one", "two"]
 seconds = st.integers(0, 12).map(lambda second: f"202001010000{second:02d}")
 contents = st.lists(st.tuples(st.sampled_from(KEYS), seconds), max_size=8)
-holdings = st.lists(st.tuples(st.sampled_from(["x", "y", "z"]), st.sampled_from(COLLECTIONS), contents), min_size=1, max_size=5)
+holdings = st.lists(
+    st.tuples(st.sampled_from(["x", "y", "z"]), st.sampled_from(COLLECTIONS), contents),
+    min_size=1,
+    max_size=5,
+)
 
 
 @pytest.mark.parametrize("name", sorted(MAKERS))
@@ -290,14 +364,26 @@ def test_every_answer_is_that_of_the_model(name, tmp_path_factory, held, url, as
     index = MAKERS[name](tmp_path_factory.mktemp("model"))
     model: dict = {}
     for container, kept_in, found in held:
-        captures = [capture(one, when, container=container, offset=offset) for offset, (one, when) in enumerate(found)]
+        captures = [
+            capture(one, when, container=container, offset=offset) for offset, (one, when) in enumerate(found)
+        ]
         assert index.add(container, captures, collection=kept_in) == len(captures)
         # First added keeps its place in the order.
         model[container] = (kept_in, captures)
     numbers = {container: number for number, container in enumerate(model)}
     rows = sorted(
-        (found for kept_in, captures in model.values() for found in captures if collection in (EVERYTHING, kept_in)),
-        key=lambda found: (found.key, found.timestamp, numbers[found.location.container], found.location.offset),
+        (
+            found
+            for kept_in, captures in model.values()
+            for found in captures
+            if collection in (EVERYTHING, kept_in)
+        ),
+        key=lambda found: (
+            found.key,
+            found.timestamp,
+            numbers[found.location.container],
+            found.location.offset,
+        ),
     )
     key = key_of(url)
     own = [found for found in rows if found.key == key]

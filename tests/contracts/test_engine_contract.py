@@ -42,7 +42,9 @@ def where(_):
 
 def test_every_item_comes_back_once(engine):
     done = list(engine.map(double, range(50)))
-    assert sorted((one.item, one.result, one.error) for one in done) == [(number, number * 2, "") for number in range(50)]
+    assert sorted((one.item, one.result, one.error) for one in done) == [
+        (number, number * 2, "") for number in range(50)
+    ]
 
 
 def test_no_items_no_results(engine):
@@ -101,5 +103,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     # The workers hold the pipe as long as they live: `run` returns only when they are gone.
-    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stdout) == (-9, "1\n")

@@ -17,7 +17,12 @@ def identifier(request):
 
 def test_bytes_speak_first(identifier):
     found = identifier.identify(GIF, name="http://a.example/x.jpg", mime="image/jpeg")
-    assert (found.puid, found.mime, found.basis, found.verdict) == ("fmt/4", "image/gif", Basis.SIGNATURE, FormatVerdict.RECOGNISED)
+    assert (found.puid, found.mime, found.basis, found.verdict) == (
+        "fmt/4",
+        "image/gif",
+        Basis.SIGNATURE,
+        FormatVerdict.RECOGNISED,
+    )
     assert found.warning == "the server said image/jpeg"
 
 
@@ -41,7 +46,15 @@ def test_nothing_is_said_of_nothing(identifier):
 def test_large_files_are_known_by_their_ends(identifier, tmp_path):
     path = tmp_path / "large"
     with path.open("wb") as file:
-        file.write(b"RIFF" + (3 << 30).to_bytes(4, "little") + b"WAVEfmt " + (16).to_bytes(4, "little") + b"\1\0\1\0" + bytes(12) + b"data")
+        file.write(
+            b"RIFF"
+            + (3 << 30).to_bytes(4, "little")
+            + b"WAVEfmt "
+            + (16).to_bytes(4, "little")
+            + b"\1\0\1\0"
+            + bytes(12)
+            + b"data"
+        )
         file.truncate(3 << 30)
     assert identifier.identify(path, name="a.wav", mime="").mime == "audio/x-wav"
 

@@ -52,26 +52,59 @@ def test_a_url_is_queued_once_for_ever(frontier: Frontier) -> None:
 
 
 def test_spellings_that_a_server_may_tell_apart_are_different(frontier: Frontier) -> None:
-    urls = ["http://a.example/x", "http://a.example/X", "http://a.example/x/", "https://a.example/x", "http://www.a.example/x"]
-    urls += ["http://a.example:81/x", "http://a.example/x?", "http://a.example/x?b&a", "http://a.example/x?a&b"]
+    urls = [
+        "http://a.example/x",
+        "http://a.example/X",
+        "http://a.example/x/",
+        "https://a.example/x",
+        "http://www.a.example/x",
+    ]
+    urls += [
+        "http://a.example:81/x",
+        "http://a.example/x?",
+        "http://a.example/x?b&a",
+        "http://a.example/x?a&b",
+    ]
     assert frontier.add(Candidate(url=Url(url)) for url in urls) == len(urls)
 
 
 def test_session_ids_make_no_new_url(frontier: Frontier) -> None:
     session = "0123456789abcdef0123456789abcdef"
     assert frontier.add([candidate("x.php?a=1")]) == 1
-    assert frontier.add([candidate(f"x.php?a=1&PHPSESSID={session}"), candidate(f"x.php?PHPSESSID={session}&a=1")]) == 0
-    assert frontier.add([candidate(f"y.jsp;jsessionid={session}"), candidate(f"y.jsp;jsessionid={session[::-1]}")]) == 1
+    assert (
+        frontier.add(
+            [candidate(f"x.php?a=1&PHPSESSID={session}"), candidate(f"x.php?PHPSESSID={session}&a=1")]
+        )
+        == 0
+    )
+    assert (
+        frontier.add(
+            [candidate(f"y.jsp;jsessionid={session}"), candidate(f"y.jsp;jsessionid={session[::-1]}")]
+        )
+        == 1
+    )
 
 
 def test_what_a_candidate_says_comes_back(frontier: Frontier) -> None:
-    given_in = candidate("ä?q=%20".replace("ä", "%C3%A4"), path="LLRE", via=Url("http://b.example/from"), outside=2)
+    given_in = candidate(
+        "ä?q=%20".replace("ä", "%C3%A4"), path="LLRE", via=Url("http://b.example/from"), outside=2
+    )
     frontier.add([given_in])
     assert frontier.take(0.0) == given_in
 
 
 def test_seeds_and_prerequisites_then_embeds_then_links_then_guesses(frontier: Frontier) -> None:
-    paths = {"x": "LX", "l1": "L", "l2": "LL", "e": "LE", "er": "LERR", "seed": "", "robots": "P", "moved": "R", "x2": "LXR"}
+    paths = {
+        "x": "LX",
+        "l1": "L",
+        "l2": "LL",
+        "e": "LE",
+        "er": "LERR",
+        "seed": "",
+        "robots": "P",
+        "moved": "R",
+        "x2": "LXR",
+    }
     frontier.add(candidate(name, path=path) for name, path in paths.items())
     taken = [url.rsplit("/", 1)[1] for url in drain(frontier)]
     assert taken == ["seed", "robots", "moved", "e", "er", "l1", "l2", "x", "x2"]
@@ -230,7 +263,9 @@ def test_commit_keeps_everything_and_marks(opener: Opener, tmp_path: Path) -> No
     frontier.close()
 
 
-def test_what_was_not_committed_is_undone_and_what_was_out_waits_again(opener: Opener, tmp_path: Path) -> None:
+def test_what_was_not_committed_is_undone_and_what_was_out_waits_again(
+    opener: Opener, tmp_path: Path
+) -> None:
     frontier = opener(tmp_path)
     frontier.add([candidate("1"), candidate("2")])
     frontier.remember("totals", b"1")
@@ -254,7 +289,9 @@ def test_unknown_facts_are_none(frontier: Frontier) -> None:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_course_of_events_hands_out_each_url_until_it_is_finished(opener: Opener, tmp_path_factory, data: st.DataObject) -> None:
+def test_any_course_of_events_hands_out_each_url_until_it_is_finished(
+    opener: Opener, tmp_path_factory, data: st.DataObject
+) -> None:
     """A model of sets against the real thing, through retries, crashes and commits."""
     folder = tmp_path_factory.mktemp("frontier")
     frontier = opener(folder)
@@ -262,12 +299,16 @@ def test_any_course_of_events_hands_out_each_url_until_it_is_finished(opener: Op
     finished: set[str] = set()
     safe = (set(added), set(finished))
     now_s = 0.0
-    for step in data.draw(st.lists(st.sampled_from(["add", "take", "take", "retry", "commit", "crash"]), max_size=30)):
+    for step in data.draw(
+        st.lists(st.sampled_from(["add", "take", "take", "retry", "commit", "crash"]), max_size=30)
+    ):
         now_s += 1.0
         if step == "add":
             new = [
                 candidate(
-                    str(data.draw(st.integers(0, 40))), path=data.draw(st.sampled_from(["", "L", "E", "X"])), host=f"http://{h}.example"
+                    str(data.draw(st.integers(0, 40))),
+                    path=data.draw(st.sampled_from(["", "L", "E", "X"])),
+                    host=f"http://{h}.example",
                 )
                 for h in data.draw(st.lists(st.sampled_from("abc"), max_size=8))
             ]

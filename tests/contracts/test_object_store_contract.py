@@ -1,4 +1,6 @@
-"""What every object store of the depot must do: a folder, a real S3 server, and one that knows no conditional writes."""
+"""What every object store of the depot must do: a folder, a real S3 server, and one that knows no conditional
+writes.
+"""
 
 import io
 import threading
@@ -24,7 +26,11 @@ def store(request, tmp_path) -> ObjectStore:
 @pytest.fixture(params=["folder", "seaweed"])
 def strict_store(request, tmp_path) -> ObjectStore:
     """Those that keep two writers apart."""
-    return FolderStore(tmp_path / "store") if request.param == "folder" else bucket_of(request.getfixturevalue(request.param))
+    return (
+        FolderStore(tmp_path / "store")
+        if request.param == "folder"
+        else bucket_of(request.getfixturevalue(request.param))
+    )
 
 
 def bucket_of(server) -> S3Store:
@@ -50,7 +56,8 @@ def test_empty_object(store):
 
 
 @pytest.mark.parametrize(
-    ("offset", "length", "expected"), [(0, 3, b"012"), (4, 3, b"456"), (8, 10, b"89"), (10, None, b""), (3, None, b"3456789"), (2, 0, b"")]
+    ("offset", "length", "expected"),
+    [(0, 3, b"012"), (4, 3, b"456"), (8, 10, b"89"), (10, None, b""), (3, None, b"3456789"), (2, 0, b"")],
 )
 def test_parts(store, offset, length, expected):
     store.put("digits", io.BytesIO(b"0123456789"))
@@ -134,21 +141,45 @@ def test_deleting(store):
 
 
 @pytest.mark.parametrize(
-    "key", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/./b", "a/", "a\\b", "a\0b", "a/\n", "x" * 256, ".", ".."]
+    "key",
+    [
+        "",
+        "/etc/passwd",
+        "../x",
+        "a/../../x",
+        "a//b",
+        "a/./b",
+        "a/",
+        "a\\b",
+        "a\0b",
+        "a/\n",
+        "x" * 256,
+        ".",
+        "..",
+    ],
 )
 def test_keys_cannot_escape(store, key):
-    for act in (lambda: store.put(key, io.BytesIO(b"x")), lambda: store.open(key), lambda: store.size(key), lambda: store.delete(key)):
+    for act in (
+        lambda: store.put(key, io.BytesIO(b"x")),
+        lambda: store.open(key),
+        lambda: store.size(key),
+        lambda: store.delete(key),
+    ):
         with pytest.raises(InputError):
             act()
 
 
-steps = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/\\"), min_size=1, max_size=20).filter(
-    lambda step: step not in (".", "..") and not step.startswith(".part-")
-)
+steps = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/\\"), min_size=1, max_size=20
+).filter(lambda step: step not in (".", "..") and not step.startswith(".part-"))
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(content=st.dictionaries(st.lists(steps, min_size=1, max_size=3).map("/".join), st.binary(max_size=200), max_size=5))
+@given(
+    content=st.dictionaries(
+        st.lists(steps, min_size=1, max_size=3).map("/".join), st.binary(max_size=200), max_size=5
+    )
+)
 def test_any_names_and_bytes(store, content):
     kept = {}
     for key, data in content.items():

@@ -6,7 +6,7 @@ from text_indexes import HISTORY, page, urls
 from webdepot.model import EVERYTHING
 from webdepot.ports import Closed, Facet, Part, Sort, TextQuery
 
-# --- words, filters, counts -----------------------------------------------------------------------------------------------
+# --- words, filters, counts ---
 
 
 def test_an_empty_index_answers(index):
@@ -19,13 +19,32 @@ def test_an_empty_index_answers(index):
 def test_a_hit_tells_what_it_found(index):
     index.add(
         "a",
-        [page("http://www.example.org/Path", "20190203040506", "The quick brown fox jumps", title="A fox", language="en", size_bytes=77)],
+        [
+            page(
+                "http://www.example.org/Path",
+                "20190203040506",
+                "The quick brown fox jumps",
+                title="A fox",
+                language="en",
+                size_bytes=77,
+            )
+        ],
     )
     found = index.find(TextQuery(words=("fox",)))
     (hit,) = found.hits
     assert (found.pages, found.exact, dict(found.years)) == (1, True, {2019: 1})
-    assert (hit.key, hit.url, hit.timestamp) == ("org,example)/path", "http://www.example.org/Path", "20190203040506")
-    assert (hit.title, hit.mime, hit.size_bytes, hit.language, hit.versions) == ("A fox", "text/html", 77, "en", 1)
+    assert (hit.key, hit.url, hit.timestamp) == (
+        "org,example)/path",
+        "http://www.example.org/Path",
+        "20190203040506",
+    )
+    assert (hit.title, hit.mime, hit.size_bytes, hit.language, hit.versions) == (
+        "A fox",
+        "text/html",
+        77,
+        "en",
+        1,
+    )
     assert hit.snippet == "The quick brown fox jumps"
     assert [hit.snippet[start:end] for start, end in hit.marks] == ["fox"]
 
@@ -55,7 +74,13 @@ def test_a_hit_tells_what_it_found(index):
     ],
 )
 def test_words_phrases_alternatives_and_exclusions(index, asked, expected):
-    texts = {"1": "apple pear tree", "2": "a pear, apple tree", "3": "plum", "4": "Apple", "5": "Über die Straße"}
+    texts = {
+        "1": "apple pear tree",
+        "2": "a pear, apple tree",
+        "3": "plum",
+        "4": "Apple",
+        "5": "Über die Straße",
+    }
     index.add("a", [page(f"http://{number}.org/", text=text) for number, text in texts.items()])
     found = index.find(TextQuery(**asked, limit=100))
     assert {hit.url[7] for hit in found.hits} == expected
@@ -146,7 +171,10 @@ def test_filters(index):
             page("http://example-shop.org/", collection="other", language="nl"),
         ],
     )
-    assert set(urls(index, "words", sites=("example.org",))) == {"http://www.example.org/", "http://sub.example.org:8080/x"}
+    assert set(urls(index, "words", sites=("example.org",))) == {
+        "http://www.example.org/",
+        "http://sub.example.org:8080/x",
+    }
     assert urls(index, "words", sites=("sub.example.org",)) == ["http://sub.example.org:8080/x"]
     assert urls(index, "words", sites=("ample.org",)) == []
     assert len(urls(index, "words", sites=("sub.example.org", "example-shop.org"))) == 2
@@ -161,7 +189,11 @@ def test_pages_of_results_never_repeat_a_page(index):
     index.add(
         "a",
         [
-            page(f"http://example.org/{number}", f"20{year:02d}0101000000", text=f"words {year} " + "x " * (number % 7))
+            page(
+                f"http://example.org/{number}",
+                f"20{year:02d}0101000000",
+                text=f"words {year} " + "x " * (number % 7),
+            )
             for number in range(60)
             for year in range(10, 15)
         ],
@@ -186,7 +218,9 @@ def test_facets_count_states_and_nothing_closed(index):
             page("http://secret.org/", language="fr"),
         ],
     )
-    found = index.find(TextQuery(words=("words",), facets=tuple(Facet), closed=(Closed(prefix="org,secret)"),)))
+    found = index.find(
+        TextQuery(words=("words",), facets=tuple(Facet), closed=(Closed(prefix="org,secret)"),))
+    )
     assert {facet: dict(values) for facet, values in found.facets.items()} == {
         Facet.SITE: {"www.example.org": 2, "shop.example.org": 1},
         Facet.DOMAIN: {"example.org": 3},
@@ -194,7 +228,10 @@ def test_facets_count_states_and_nothing_closed(index):
         Facet.FORMAT: {"fmt/96": 2},
         Facet.LANGUAGE: {"nl": 2, "de": 1},
     }
-    assert set(urls(index, "words", formats=("fmt/96",))) == {"http://www.example.org/", "http://www.example.org/x"}
+    assert set(urls(index, "words", formats=("fmt/96",))) == {
+        "http://www.example.org/",
+        "http://www.example.org/x",
+    }
 
 
 def test_words_in_one_part_of_a_page(index):
@@ -220,20 +257,30 @@ def test_words_of_links_find_a_page_and_stay_with_it(index):
     assert index.anchor([("org,a)/", "the lighthouse", "start")]) == 0
     assert urls(index, "lighthouse") == urls(index, "start") == ["http://a.org/"]
     index.add("b", [page("http://a.org/", "20210101000000", text="other")])
-    assert [hit.timestamp for hit in index.find(TextQuery(parts=((Part.ANCHOR, "lighthouse"),), sort=Sort.NEWEST)).hits] == [
-        "20210101000000"
-    ]
+    assert [
+        hit.timestamp
+        for hit in index.find(TextQuery(parts=((Part.ANCHOR, "lighthouse"),), sort=Sort.NEWEST)).hits
+    ] == ["20210101000000"]
     own = {"anchors": False}
     assert urls(index, "lighthouse", **own) == urls(index, "start", **own) == []
     assert index.find(TextQuery(parts=((Part.ANCHOR, "lighthouse"),), **own)).pages == 0
-    assert sorted(urls(index, "nothing", excluded=("lighthouse",), **own)) == ["http://a.org/", "http://b.org/"]
+    assert sorted(urls(index, "nothing", excluded=("lighthouse",), **own)) == [
+        "http://a.org/",
+        "http://b.org/",
+    ]
     assert {state.anchors for state in index.scan(TextQuery(words=("nothing",), **own))} == {""}
     assert index.anchor([("org,a)/", "", "")]) == 1
     assert urls(index, "lighthouse") == []
 
 
 def test_pages_that_are_nearly_the_same_are_folded(index):
-    index.add("a", [page(f"http://{number}.org/", likeness=0b1111 << 20 if number < 3 else 1 << 63 | number << 8) for number in range(5)])
+    index.add(
+        "a",
+        [
+            page(f"http://{number}.org/", likeness=0b1111 << 20 if number < 3 else 1 << 63 | number << 8)
+            for number in range(5)
+        ],
+    )
     found = index.find(TextQuery(words=("words",), fold=True))
     assert (found.pages, len(found.hits)) == (5, 2)
     assert sorted(hit.similar for hit in found.hits) == [1, 2]
@@ -243,13 +290,16 @@ def test_pages_that_are_nearly_the_same_are_folded(index):
 
 
 def test_known_words(index):
-    index.add("a", [page("http://a.org/", text="haven Haven havenmeester"), page("http://b.org/", text="haven schip")])
+    index.add(
+        "a",
+        [page("http://a.org/", text="haven Haven havenmeester"), page("http://b.org/", text="haven schip")],
+    )
     assert list(index.words("hav", limit=10)) == [("haven", 2), ("havenmeester", 1)]
     assert list(index.words("hav", limit=1)) == [("haven", 2)]
     assert list(index.words("x", limit=10)) == []
 
 
-# --- closed ---------------------------------------------------------------------------------------------------------------
+# --- closed ---
 
 
 def test_what_is_closed_is_neither_shown_nor_counted(index):
@@ -266,16 +316,27 @@ def test_what_is_closed_is_neither_shown_nor_counted(index):
     assert urls(index, "old", closed=(everything,)) == ["http://b.org/"]
     assert dict(index.find(TextQuery(words=("old",), closed=(everything,))).years) == {2020: 1}
     folder = Closed(prefix="org,example)/private/")
-    assert set(urls(index, "old", closed=(folder,))) == {"http://example.org/", "http://example.org/privateer", "http://b.org/"}
+    assert set(urls(index, "old", closed=(folder,))) == {
+        "http://example.org/",
+        "http://example.org/privateer",
+        "http://b.org/",
+    }
     but = Closed(prefix="org,example)", but=("org,example)/private",))
-    assert set(urls(index, "old", closed=(but,))) == {"http://example.org/private/x", "http://example.org/privateer", "http://b.org/"}
+    assert set(urls(index, "old", closed=(but,))) == {
+        "http://example.org/private/x",
+        "http://example.org/privateer",
+        "http://b.org/",
+    }
 
 
 def test_captures_closed_for_a_time_leave_the_others(index):
     index.add("a", HISTORY)
     first = Closed(prefix="org,example)", first="20100101000000", last="20111231235959")
     found = index.find(TextQuery(words=("old",), closed=(first,), sort=Sort.OLDEST))
-    assert ([hit.timestamp for hit in found.hits], dict(found.years)) == (["20120101000000"], {2012: 1, 2016: 1})
+    assert ([hit.timestamp for hit in found.hits], dict(found.years)) == (
+        ["20120101000000"],
+        {2012: 1, 2016: 1},
+    )
     both = (
         first,
         Closed(prefix="org,", first="20120101000000", last="20130101000000"),

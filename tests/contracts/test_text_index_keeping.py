@@ -11,7 +11,7 @@ from webdepot.ports import Closed, TextQuery
 from webdepot.times import from_timestamp
 from webdepot.url import key as key_of
 
-# --- keeping --------------------------------------------------------------------------------------------------------------
+# --- keeping ---
 
 
 def test_a_container_is_added_once(index):
@@ -75,21 +75,37 @@ def test_all_states_are_scanned_page_by_page(index):
     closed = (Closed(prefix="org,7)"), Closed(prefix="org,example)", last="20110101000000"))
     states = list(index.scan(TextQuery(words=("old",), closed=closed, limit=1, offset=5)))
     assert len(states) == 31
-    assert [state.key for state in states] == [key for key, group in groupby(state.key for state in states) for _ in group]
+    assert [state.key for state in states] == [
+        key for key, group in groupby(state.key for state in states) for _ in group
+    ]
     first, last = (state for state in states if state.key == "org,example)/")
-    assert (first.timestamps, first.valid_from, first.valid_to) == (("20120101000000",), "20100101000000", "20140101000000")
+    assert (first.timestamps, first.valid_from, first.valid_to) == (
+        ("20120101000000",),
+        "20100101000000",
+        "20140101000000",
+    )
     assert (last.timestamps, last.valid_to, last.text) == (("20160101000000",), "9" * 14, "old words")
 
 
 def test_compacting_changes_no_answer(index):
     for number, one in enumerate(HISTORY):
         index.add(str(number), [one, page("http://b.org/", one.timestamp, text=f"number {number}")])
-    index.add("waits", [page("http://w.org/", text="", digest="later", repeats=True), page("http://g.org/", text="", gone=True, digest="")])
+    index.add(
+        "waits",
+        [
+            page("http://w.org/", text="", digest="later", repeats=True),
+            page("http://g.org/", text="", gone=True, digest=""),
+        ],
+    )
     index.anchor([("org,example)/", "anchor", "")])
 
     def answers():
         asked = (("old",), ("anchor",), ("number",))
-        return [(found.pages, dict(found.months)) for words in asked for found in [index.find(TextQuery(words=words))]]
+        return [
+            (found.pages, dict(found.months))
+            for words in asked
+            for found in [index.find(TextQuery(words=words))]
+        ]
 
     before = answers(), index.containers(), index.total()
     index.compact()
@@ -99,21 +115,36 @@ def test_compacting_changes_no_answer(index):
     assert set(urls(index, "waited")) == {"http://w.org/", "http://o.org/"}
 
 
-# --- taking out -----------------------------------------------------------------------------------------------------------
+# --- taking out ---
 
 
 def gone(url, timestamp, text, **changed):
     """A capture as the index of addresses has it, with its collection."""
-    values = {"kind": RecordKind.RESPONSE, "status": 200, "mime": "text/html", "location": Location(container="b", offset=0, length=1)}
-    return "c", Capture(key=key_of(url), url=url, timestamp=timestamp, digest=f"digest of {text}", **values | changed)
+    values = {
+        "kind": RecordKind.RESPONSE,
+        "status": 200,
+        "mime": "text/html",
+        "location": Location(container="b", offset=0, length=1),
+    }
+    return "c", Capture(
+        key=key_of(url), url=url, timestamp=timestamp, digest=f"digest of {text}", **values | changed
+    )
 
 
 def test_captures_that_are_taken_out_leave_no_trace(index):
     url = "http://example.org/"
     index.add("a", [page(url, "20200101000000", "first"), page(url, "20220101000000", "first")])
-    index.add("b", [page(url, "20210101000000", "secret"), page("http://b.org/", "20210101000000", "secret too")])
+    index.add(
+        "b", [page(url, "20210101000000", "secret"), page("http://b.org/", "20210101000000", "secret too")]
+    )
     assert index.remove("unknown", [gone(url, "20200101000000", "first")]) == 0
-    assert index.remove("b", [gone(url, "20210101000000", "secret"), gone("http://b.org/", "20210101000000", "secret too")]) == 2
+    assert (
+        index.remove(
+            "b",
+            [gone(url, "20210101000000", "secret"), gone("http://b.org/", "20210101000000", "secret too")],
+        )
+        == 2
+    )
     assert urls(index, "secret") == []
     found = index.find(TextQuery(words=("first",)))
     assert (found.hits[0].versions, dict(found.years), index.total()) == (2, {2020: 1, 2022: 1}, 1)
@@ -128,7 +159,10 @@ def test_what_repeats_bytes_that_are_nowhere_any_more_loses_its_words(index):
     index.add("b", [page("http://b.org/", "20210101000000", "", digest="digest of secret", repeats=True)])
     index.add("d", [page("http://d.org/", text="secret", digest="other bytes with the same words")])
     assert sorted(urls(index, "secret")) == ["http://a.org/", "http://b.org/", "http://d.org/"]
-    assert index.remove("a", [gone("http://a.org/", "20200101000000", "secret")], payloads=["digest of secret"]) == 2
+    assert (
+        index.remove("a", [gone("http://a.org/", "20200101000000", "secret")], payloads=["digest of secret"])
+        == 2
+    )
     assert urls(index, "secret") == ["http://d.org/"]
     assert urls(index, "open") == ["http://c.org/"]
 

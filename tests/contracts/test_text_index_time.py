@@ -1,4 +1,6 @@
-"""The contract of `TextIndex` about time, run on every implementation. A model in plain Python says what is right."""
+"""The contract of `TextIndex` about time, run on every implementation. A model in plain Python says what is
+right.
+"""
 
 from datetime import UTC, datetime
 from itertools import groupby
@@ -13,7 +15,7 @@ from webdepot.model import EVERYTHING
 from webdepot.ports import Closed, Sort, TextQuery
 from webdepot.times import Period, from_timestamp, period_of
 
-# --- time -----------------------------------------------------------------------------------------------------------------
+# --- time ---
 
 
 def test_one_page_is_one_hit_with_its_captures_by_year(index):
@@ -57,18 +59,39 @@ def test_a_period_asks_for_captures_in_it(index):
 
 
 def test_order_by_time(index):
-    index.add("a", [page(f"http://{year}.org/", f"{year}0101000000", text=f"words of {year}") for year in (2005, 2001, 2009)])
-    assert [hit.timestamp[:4] for hit in index.find(TextQuery(words=("words",), sort=Sort.OLDEST)).hits] == ["2001", "2005", "2009"]
-    assert [hit.timestamp[:4] for hit in index.find(TextQuery(words=("words",), sort=Sort.NEWEST)).hits] == ["2009", "2005", "2001"]
+    index.add(
+        "a",
+        [
+            page(f"http://{year}.org/", f"{year}0101000000", text=f"words of {year}")
+            for year in (2005, 2001, 2009)
+        ],
+    )
+    assert [hit.timestamp[:4] for hit in index.find(TextQuery(words=("words",), sort=Sort.OLDEST)).hits] == [
+        "2001",
+        "2005",
+        "2009",
+    ]
+    assert [hit.timestamp[:4] for hit in index.find(TextQuery(words=("words",), sort=Sort.NEWEST)).hits] == [
+        "2009",
+        "2005",
+        "2001",
+    ]
 
 
 def test_several_captures_of_one_day_are_all_counted(index):
-    index.add("a", [page(timestamp=f"20200101{hour:02d}0000") for hour in range(5)] + [page(timestamp="20200301000000")])
+    index.add(
+        "a",
+        [page(timestamp=f"20200101{hour:02d}0000") for hour in range(5)] + [page(timestamp="20200301000000")],
+    )
     assert dict(index.find(TextQuery(words=("words",))).years) == {2020: 6}
 
 
 def test_captures_by_month(index):
-    index.add("a", [page(timestamp=f"202001{day:02d}000000") for day in (1, 1, 1, 20)] + [page(timestamp="20200305000000")])
+    index.add(
+        "a",
+        [page(timestamp=f"202001{day:02d}000000") for day in (1, 1, 1, 20)]
+        + [page(timestamp="20200305000000")],
+    )
     assert dict(index.find(TextQuery(words=("words",))).months) == {202001: 4, 202003: 1}
     cut = Period(datetime(2020, 1, 2, tzinfo=UTC), datetime(2020, 3, 5, tzinfo=UTC))
     assert dict(index.find(TextQuery(words=("words",), period=cut)).months) == {202001: 1, 202003: 1}
@@ -89,7 +112,9 @@ def test_a_page_that_is_gone_ends_its_state(index):
 def test_containers_may_come_in_any_order(index):
     for number, one in enumerate(reversed(HISTORY)):
         index.add(f"container {number}", [one])
-    assert [hit.timestamp for hit in index.find(TextQuery(words=("new",), as_of=from_timestamp("2015"))).hits] == ["20140101000000"]
+    assert [
+        hit.timestamp for hit in index.find(TextQuery(words=("new",), as_of=from_timestamp("2015"))).hits
+    ] == ["20140101000000"]
     assert index.find(TextQuery(words=("old",), as_of=from_timestamp("2015"))).pages == 0
     assert dict(index.find(TextQuery(words=("old",))).years) == {2010: 1, 2012: 1, 2016: 1}
     assert index.total() == 3
@@ -103,10 +128,13 @@ def test_the_same_page_in_two_collections(index):
     assert dict(index.find(TextQuery(words=("words",), collection="other")).years) == {2011: 1}
     (hit,) = index.find(TextQuery(words=("words",), collection="other", as_of=from_timestamp("2015"))).hits
     assert hit.timestamp == "20110101000000"
-    assert index.find(TextQuery(words=("words",), collection="other", as_of=from_timestamp("20100601"))).pages == 0
+    assert (
+        index.find(TextQuery(words=("words",), collection="other", as_of=from_timestamp("20100601"))).pages
+        == 0
+    )
 
 
-# --- revisits -------------------------------------------------------------------------------------------------------------
+# --- revisits ---
 
 
 def test_a_revisit_counts_as_a_capture_of_the_same_words(index):
@@ -124,7 +152,13 @@ def test_a_revisit_of_another_address_takes_its_words(index):
 
 
 def test_a_revisit_that_comes_before_its_original_waits_for_it(index):
-    index.add("later", [page("http://b.org/", "20110101000000", text="", digest="d", repeats=True), page("http://c.org/", text="other")])
+    index.add(
+        "later",
+        [
+            page("http://b.org/", "20110101000000", text="", digest="d", repeats=True),
+            page("http://c.org/", text="other"),
+        ],
+    )
     assert urls(index, "words") == []
     index.add("unrelated", [page("http://x.org/", text="unrelated")])
     index.add("earlier", [page("http://a.org/", "20100101000000", digest="d")])
@@ -133,13 +167,17 @@ def test_a_revisit_that_comes_before_its_original_waits_for_it(index):
     assert dict(index.find(TextQuery(words=("words",))).years) == {2010: 1, 2011: 1, 2012: 1}
 
 
-# --- against a model ------------------------------------------------------------------------------------------------------
+# --- against a model ---
 
 WORDS = ["alpha", "beta", "gamma"]
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
 stamps = st.integers(0, 40).map(lambda month: f"20{10 + month // 12}{1 + month % 12:02d}15120000")
 captures = st.builds(
-    page, st.sampled_from(["http://a.org/", "http://a.org/x", "http://b.org/"]), stamps, texts, collection=st.sampled_from(["c", "d"])
+    page,
+    st.sampled_from(["http://a.org/", "http://a.org/x", "http://b.org/"]),
+    stamps,
+    texts,
+    collection=st.sampled_from(["c", "d"]),
 )
 containers = st.lists(st.lists(captures, max_size=6), min_size=1, max_size=4)
 bounds = st.tuples(stamps, stamps).map(sorted)
@@ -156,7 +194,9 @@ bounds = st.tuples(stamps, stamps).map(sorted)
     as_of=st.one_of(st.none(), stamps),
     shut=st.one_of(st.none(), st.tuples(st.sampled_from(["org,a)", "org,a)/x", "org,"]), bounds)),
 )
-def test_every_answer_is_that_of_the_model(name, tmp_path_factory, held, word, excluded, collection, period, as_of, shut):
+def test_every_answer_is_that_of_the_model(
+    name, tmp_path_factory, held, word, excluded, collection, period, as_of, shut
+):
     index = MAKERS[name](tmp_path_factory.mktemp("model") / "text")
     for number, pages in enumerate(held):
         assert index.add(str(number), pages) == len(pages)
@@ -186,7 +226,9 @@ def test_every_answer_is_that_of_the_model(name, tmp_path_factory, held, word, e
 def model_of(pages, query):
     """The captures that answer a query, worked out one by one."""
     answer = []
-    for _, of_page in groupby(sorted(pages, key=lambda one: (one.key, one.timestamp)), key=lambda one: one.key):
+    for _, of_page in groupby(
+        sorted(pages, key=lambda one: (one.key, one.timestamp)), key=lambda one: one.key
+    ):
         runs = [list(run) for _, run in groupby(of_page, key=lambda one: one.text)]
         for number, run in enumerate(runs):
             ends = runs[number + 1][0].timestamp if number + 1 < len(runs) else "9" * 14

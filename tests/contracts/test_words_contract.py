@@ -45,7 +45,14 @@ def database(migrated: Database) -> Iterator[Database]:
     """The same, empty."""
     yield migrated
     with migrated.transaction() as connection:
-        for name in ("schedules", "target_seeds", "targets", "catalogue", "catalogue_words", "catalogue_sets"):
+        for name in (
+            "schedules",
+            "target_seeds",
+            "targets",
+            "catalogue",
+            "catalogue_words",
+            "catalogue_sets",
+        ):
             connection.execute(delete(metadata.tables[name]))
 
 
@@ -53,7 +60,9 @@ def database(migrated: Database) -> Iterator[Database]:
 def filled(database: Database) -> Database:
     with database.transaction() as connection:
         for name, address in SITES.items():
-            targets.nominate(connection, Nomination(seeds=(from_typed(address),), name=name, collection="c"), now=NOW)
+            targets.nominate(
+                connection, Nomination(seeds=(from_typed(address),), name=name, collection="c"), now=NOW
+            )
     return database
 
 
@@ -90,7 +99,11 @@ def test_words_follow_every_change_of_a_target(filled: Database):
     with filled.transaction() as connection:
         number = targets.listing(connection, Filter(words="wool")).rows[0].id
         targets.change(connection, number, {"name": "Flax"})
-    assert found(filled, "flax") == ["Flax"] and found(filled, "woolen") == [] and found(filled, "wool.example") == ["Flax"]
+    assert (
+        found(filled, "flax") == ["Flax"]
+        and found(filled, "woolen") == []
+        and found(filled, "wool.example") == ["Flax"]
+    )
     with filled.transaction() as connection:
         connection.execute(update(selection_tables.targets).values(words=""))
         assert targets.listing(connection, Filter(words="flax")).total == 0
@@ -103,7 +116,10 @@ def test_many_and_few_are_listed_in_the_same_order(filled: Database, monkeypatch
     few = found(filled, "museum", **asked)
     monkeypatch.setattr(targets, "FEW", 0)
     assert found(filled, "museum", **asked) == few == ["Museum 9", "Museum 10", "Klokkenmuseum Asten"]
-    assert found(filled, "museum", state=TargetState.CLEARED) == [] and found(filled, "museum", collection="other") == []
+    assert (
+        found(filled, "museum", state=TargetState.CLEARED) == []
+        and found(filled, "museum", collection="other") == []
+    )
 
 
 def test_plans_are_found_like_their_targets(filled: Database):
@@ -119,9 +135,15 @@ def test_plans_are_found_like_their_targets(filled: Database):
 def test_works_with_all_words_are_found_from_the_rarest(database: Database, monkeypatch: pytest.MonkeyPatch):
     with database.transaction() as connection:
         for number in range(12):
-            facts = {"title": f"Museum {number:02d}", "creators": ("Ada Byron" if number % 2 else "J. Uurwerk",), "genre": "museum"}
+            facts = {
+                "title": f"Museum {number:02d}",
+                "creators": ("Ada Byron" if number % 2 else "J. Uurwerk",),
+                "genre": "museum",
+            }
             key = f"site-{number:02d}"
-            record = Record(key=key, level=Level.SITE, urn=f"urn:nbn:de:{key}", created_at=NOW, changed_at=NOW, **facts)
+            record = Record(
+                key=key, level=Level.SITE, urn=f"urn:nbn:de:{key}", created_at=NOW, changed_at=NOW, **facts
+            )
             catalogue.put(connection, record)
 
     def listed(**asked) -> list[str]:
@@ -129,7 +151,8 @@ def test_works_with_all_words_are_found_from_the_rarest(database: Database, monk
             return [record.title for record in catalogue.listed(connection, **asked)]
 
     both = [f"Museum {number:02d}" for number in (1, 3, 5, 7, 9, 11)]
-    # All rare, some, none; the first works have them, or they have to be found otherwise: the same works in the same order.
+    # All rare, some, none; the first works have them, or they have to be found otherwise: the same works in
+    # the same order.
     for few, looked_at in ((2000, (9,)), (3, (3000,)), (0, (3000,)), (0, (2, 12)), (0, (2, 5))):
         monkeypatch.setattr(catalogue.catalogue_words, "FEW", few)
         monkeypatch.setattr(catalogue, "LOOKED_AT", looked_at)
@@ -146,9 +169,13 @@ def test_reasons_are_kept_with_what_they_say(database: Database):
     reason = said("ground_because", "{ground}: {reason}", ground=Ground.IMPLIED_CONSENT, reason=inner)
     typed = 'typed\x1f{"key": "always", "values": {}}'
     with database.transaction() as connection:
-        made, _ = targets.nominate(connection, Nomination(seeds=(from_typed("https://a.example/"),), collection="c"), now=NOW)
+        made, _ = targets.nominate(
+            connection, Nomination(seeds=(from_typed("https://a.example/"),), collection="c"), now=NOW
+        )
         for words, plain in ((reason, False), (together([inner, "and more"]), False), (typed, True)):
-            moved = targets.move(connection, targets.dossier_of(connection, made.id), "judge", reason=words, now=NOW)
+            moved = targets.move(
+                connection, targets.dossier_of(connection, made.id), "judge", reason=words, now=NOW
+            )
             connection.execute(update(selection_tables.targets).values(state="nominated"))
             again = targets.dossier_of(connection, made.id).reason
             assert again == moved.reason and isinstance(again, Reason) is not plain
@@ -157,4 +184,7 @@ def test_reasons_are_kept_with_what_they_say(database: Database):
                 assert again.key == words.key
         connection.execute(update(selection_tables.targets).values(state_reason=reason))
         again = targets.dossier_of(connection, made.id).reason
-        assert again.values["reason"].values == {"letter": "L-1", "day": day} and again.values["ground"].name == "IMPLIED_CONSENT"
+        assert (
+            again.values["reason"].values == {"letter": "L-1", "day": day}
+            and again.values["ground"].name == "IMPLIED_CONSENT"
+        )

@@ -1,4 +1,6 @@
-"""The sample site in a real browser, as its visitors would have seen it: frames, slide show, fetched data, the map's pins."""
+"""The sample site in a real browser, as its visitors would have seen it: frames, slide show, fetched data,
+the map's pins.
+"""
 
 from collections.abc import Iterator
 
@@ -23,7 +25,9 @@ def page(demo: DemoSite) -> Iterator[Page]:
     """A browser for which every name leads to the sample site."""
     with sync_playwright() as playwright:
         rules = f"--host-resolver-rules=MAP * {demo.address}"
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", rules])
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox", rules]
+        )
         yield browser.new_page()
         browser.close()
 
@@ -47,7 +51,9 @@ def test_the_pictures_of_2016_come_in_two_sizes(demo: DemoSite, page: Page) -> N
     page.set_viewport_size({"width": 400, "height": 700})
     page.goto(f"http://{HOST}/bezoek.html")
     picture = page.locator("figure img")
-    assert picture.evaluate("image => image.decode().then(() => image.currentSrc)").endswith("/img/toren-480.jpg")
+    assert picture.evaluate("image => image.decode().then(() => image.currentSrc)").endswith(
+        "/img/toren-480.jpg"
+    )
     page.get_by_role("button", name="Menu").click()
     expect(page.get_by_role("link", name="Nieuws")).to_be_visible()
 

@@ -100,9 +100,7 @@ def test_an_archive_of_your_own_is_not_touched(tmp_path: Path) -> None:
 
 def test_a_killed_run_is_taken_up(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    program = (
-        f"from pathlib import Path; from webdepot.demo import run, site; run.run(Path({str(home)!r}), print, editions=site.EDITIONS[:1])"
-    )
+    program = f"from pathlib import Path; from webdepot.demo import run, site; run.run(Path({str(home)!r}), print, editions=site.EDITIONS[:1])"
     process = subprocess.Popen([sys.executable, "-u", "-c", program], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     for line in process.stdout:

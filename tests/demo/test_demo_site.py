@@ -28,7 +28,9 @@ MISSING = {
     "2016": {"/img/klosjes-480.jpg", "/img/klosjes-1200.jpg", "/pers/"},
     "2024": {"/media/waterschap-lurze.svg", "/verslag/herkomst-damast.html"},
 }
-_ADDRESS = re.compile(r'(?:\b(?:href|src|srcset|background|data|content)\s*=\s*"([^"]*)")|url\(([^)]*)\)', re.IGNORECASE)
+_ADDRESS = re.compile(
+    r'(?:\b(?:href|src|srcset|background|data|content)\s*=\s*"([^"]*)")|url\(([^)]*)\)', re.IGNORECASE
+)
 
 
 @pytest.fixture(scope="module", params=EDITIONS, ids=lambda edition: edition.name)
@@ -37,7 +39,11 @@ def served(request: pytest.FixtureRequest) -> Served:
 
 
 def _html(served: Served) -> Iterator[Resource]:
-    return (resource for resource in served.resources.values() if resource.type.startswith("text/html") and resource.status == 200)
+    return (
+        resource
+        for resource in served.resources.values()
+        if resource.type.startswith("text/html") and resource.status == 200
+    )
 
 
 def _words(resource: Resource) -> str:
@@ -78,14 +84,21 @@ def test_every_resource_can_be_reached_by_links(served: Served) -> None:
         if resource.type.startswith(("text/html", "text/css")):
             waiting.extend(_addresses(resource))
         if "javascript" in resource.type or "json" in resource.type:
-            waiting.extend(f"{host}{word}" for word in re.findall(r"""["'](/[^"']+)["']""", resource.body.decode()))
-    expected = {f"{host}{path}" for host, path in served.resources} - {f"{HOST}/sitemap.xml", f"{HOST}/robots.txt"}
+            waiting.extend(
+                f"{host}{word}" for word in re.findall(r"""["'](/[^"']+)["']""", resource.body.decode())
+            )
+    expected = {f"{host}{path}" for host, path in served.resources} - {
+        f"{HOST}/sitemap.xml",
+        f"{HOST}/robots.txt",
+    }
     assert expected - found == set()
 
 
 def test_three_languages_and_enough_of_everything(served: Served) -> None:
     assert 25 <= len(served.resources) <= 60
-    languages = {re.search(r'<html[^>]* lang="(\w\w)"', _words(page), re.IGNORECASE)[1] for page in _html(served)}
+    languages = {
+        re.search(r'<html[^>]* lang="(\w\w)"', _words(page), re.IGNORECASE)[1] for page in _html(served)
+    }
     assert languages == {"nl", "de", "en"}
 
 
@@ -95,7 +108,13 @@ def test_the_same_edition_gives_the_same_bytes(served: Served) -> None:
 
 
 def test_images_are_what_their_type_says(served: Served) -> None:
-    kinds = {"image/gif": "GIF", "image/jpeg": "JPEG", "image/png": "PNG", "image/webp": "WEBP", "image/x-icon": "ICO"}
+    kinds = {
+        "image/gif": "GIF",
+        "image/jpeg": "JPEG",
+        "image/png": "PNG",
+        "image/webp": "WEBP",
+        "image/x-icon": "ICO",
+    }
     for resource in served.resources.values():
         if resource.type in kinds:
             with Image.open(io.BytesIO(resource.body)) as image:
@@ -130,7 +149,10 @@ def test_pages_are_encoded_as_their_age_did() -> None:
 
 def test_news_appears_changes_and_disappears() -> None:
     titles = {edition.name: _news_titles(edition) for edition in EDITIONS}
-    assert titles["2003"]["/nieuws/wie-herkent-deze-mensen.html"] != titles["2004"]["/nieuws/wie-herkent-deze-mensen.html"]
+    assert (
+        titles["2003"]["/nieuws/wie-herkent-deze-mensen.html"]
+        != titles["2004"]["/nieuws/wie-herkent-deze-mensen.html"]
+    )
     assert "/nieuws/lezing-smokkelen.html" in titles["2003"]
     assert "/nieuws/lezing-smokkelen.html" not in titles["2004"]
     assert "/nieuws/vlasweek.html" not in titles["2004"]
@@ -139,8 +161,12 @@ def test_news_appears_changes_and_disappears() -> None:
 
 def _news_titles(edition: Edition) -> dict[str, str]:
     resources = site.serve(edition).resources
-    found = {path: body for (host, path), body in resources.items() if host == HOST and path.startswith("/nieuws/")}
-    return {path: re.search(r"<title>([^<]*)", _words(body), re.IGNORECASE)[1] for path, body in found.items()}
+    found = {
+        path: body for (host, path), body in resources.items() if host == HOST and path.startswith("/nieuws/")
+    }
+    return {
+        path: re.search(r"<title>([^<]*)", _words(body), re.IGNORECASE)[1] for path, body in found.items()
+    }
 
 
 def test_robots_closes_one_folder_that_pages_link_to(served: Served) -> None:
@@ -169,7 +195,9 @@ def test_markup_is_escaped_and_cut_into_blocks() -> None:
     assert '"' not in found[2].words
 
 
-def _ask(demo: DemoSite, target: str, *, host: str = HOST, method: str = "GET", accept: str = "") -> tuple[int, dict[str, str], bytes]:
+def _ask(
+    demo: DemoSite, target: str, *, host: str = HOST, method: str = "GET", accept: str = ""
+) -> tuple[int, dict[str, str], bytes]:
     connection = http.client.HTTPConnection(demo.address, timeout=10)
     try:
         connection.request(method, target, headers={"Host": host, "Accept-Encoding": accept})

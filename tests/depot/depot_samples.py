@@ -30,9 +30,13 @@ from webdepot.url import Url
 WHEN = datetime(2024, 5, 17, 12, 30, 1, tzinfo=UTC)
 
 
-def write_warc(path: Path, pages: dict[str, bytes], *, mime: str = "text/html", when: datetime = WHEN) -> Path:
+def write_warc(
+    path: Path, pages: dict[str, bytes], *, mime: str = "text/html", when: datetime = WHEN
+) -> Path:
     """A container with one gzip member for each page."""
-    path.write_bytes(b"".join(gzip.compress(_record(url, body, mime, when), mtime=0) for url, body in pages.items()))
+    path.write_bytes(
+        b"".join(gzip.compress(_record(url, body, mime, when), mtime=0) for url, body in pages.items())
+    )
     return path
 
 
@@ -51,13 +55,18 @@ def _record(url: str, body: bytes, mime: str, when: datetime) -> bytes:
     return f"WARC/1.1\r\n{lines}\r\n".encode() + block + b"\r\n\r\n"
 
 
-def content_of(folder: Path, number: int, *, when: datetime = WHEN, collection: str = "news") -> PackageContent:
+def content_of(
+    folder: Path, number: int, *, when: datetime = WHEN, collection: str = "news"
+) -> PackageContent:
     """All that a package is made of, with one container of a few pages."""
     folder = folder / f"work-{number}"
     folder.mkdir(parents=True)
     site = f"https://site-{number}.example/"
     name = f"site-{number}.warc.gz"
-    pages = {f"{site}{page}": f"<!doctype html><title>Site {number}</title><p>page {page} of {number}".encode() for page in range(3)}
+    pages = {
+        f"{site}{page}": f"<!doctype html><title>Site {number}</title><p>page {page} of {number}".encode()
+        for page in range(3)
+    }
     path = write_warc(folder / name, pages, when=when)
     rows.write_captures(folder / "captures", entry.of_container(path, name, on_finding=lambda _: None))
     rows.write_findings(folder / "findings", [])
@@ -75,10 +84,19 @@ def content_of(folder: Path, number: int, *, when: datetime = WHEN, collection: 
         counts={"fetched": 3},
     )
     target = Target(
-        id=harvest.target, name=f"Site {number}", seeds=harvest.seeds, collection=collection, purpose=Purpose.HERITAGE, created_at=when
+        id=harvest.target,
+        name=f"Site {number}",
+        seeds=harvest.seeds,
+        collection=collection,
+        purpose=Purpose.HERITAGE,
+        created_at=when,
     )
     container = ContainerSource(
-        name=name, path=path, size_bytes=path.stat().st_size, sha256=digest.of_file(path).value.hex(), records=len(pages)
+        name=name,
+        path=path,
+        size_bytes=path.stat().st_size,
+        sha256=digest.of_file(path).value.hex(),
+        records=len(pages),
     )
     return PackageContent(
         id=package.id_of(harvest.id),
@@ -92,12 +110,21 @@ def content_of(folder: Path, number: int, *, when: datetime = WHEN, collection: 
         findings=folder / "findings",
         logs=(),
         verdict=Verdict(answer=Answer.ACCEPT, rule="quality", reason="whole"),
-        events=(Event(at=when, agent="anna", action="harvested", subject_kind="harvest", subject=harvest.id),),
+        events=(
+            Event(at=when, agent="anna", action="harvested", subject_kind="harvest", subject=harvest.id),
+        ),
         descriptions={"dublin_core.xml": b"<dc/>"},
         agent="anna",
         stored_at=when,
         decisions=(
-            {"question": "selection", "answer": "accept", "rule": "heritage", "reason": "ours", "agent": "anna", "at": when.isoformat()},
+            {
+                "question": "selection",
+                "answer": "accept",
+                "rule": "heritage",
+                "reason": "ours",
+                "agent": "anna",
+                "at": when.isoformat(),
+            },
         ),
     )
 
@@ -140,14 +167,23 @@ class Portal:
 
     def get(self, path: str, params: dict[str, str] | None = None) -> Reply:
         parts = urlsplit(path)
-        return self.ask("GET", parts.path, "&".join(filter(None, (parts.query, urlencode(params or {})))), b"")
+        return self.ask(
+            "GET", parts.path, "&".join(filter(None, (parts.query, urlencode(params or {})))), b""
+        )
 
     def post(self, path: str, form: dict[str, str]) -> Reply:
         return self.ask("POST", path, "", urlencode(form).encode())
 
     def ask(self, method: str, path: str, query: str, body: bytes) -> Reply:
-        headers = {"host": "testserver", "origin": "http://testserver", "content-type": "application/x-www-form-urlencoded"}
-        headers |= {"content-length": str(len(body)), "cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
+        headers = {
+            "host": "testserver",
+            "origin": "http://testserver",
+            "content-type": "application/x-www-form-urlencoded",
+        }
+        headers |= {
+            "content-length": str(len(body)),
+            "cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items()),
+        }
         scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http", "path": path,
             "raw_path": quote(path, safe="/:%").encode(), "query_string": query.encode(), "root_path": "",
@@ -168,7 +204,9 @@ class Portal:
             if name == "set-cookie":
                 cookie, _, content = value.partition(";")[0].partition("=")
                 self.cookies[cookie] = content
-        return Reply(sent[0]["status"], dict(found), b"".join(message.get("body", b"") for message in sent[1:]))
+        return Reply(
+            sent[0]["status"], dict(found), b"".join(message.get("body", b"") for message in sent[1:])
+        )
 
 
 def ask(app, path: str) -> Reply:

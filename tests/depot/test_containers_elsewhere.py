@@ -18,7 +18,10 @@ from webdepot.errors import CorruptData, NotFound
 from webdepot.model import ContainerState
 from webdepot.services import archiving, examining, founding, replaying
 
-PAGES = {f"https://x.example/{number}": b"<!doctype html><title>X</title><p>windmill " + b"x" * 5000 * number for number in range(4)}
+PAGES = {
+    f"https://x.example/{number}": b"<!doctype html><title>X</title><p>windmill " + b"x" * 5000 * number
+    for number in range(4)
+}
 
 
 @pytest.fixture

@@ -15,13 +15,19 @@ from webdepot.services import auditing
 
 
 def lose(archive, package):
-    path = next(path for path in files_of(archive.home / "depot", package.id) if path.name.endswith(".warc.gz"))
+    path = next(
+        path for path in files_of(archive.home / "depot", package.id) if path.name.endswith(".warc.gz")
+    )
     path.write_bytes(path.read_bytes()[:-1])
 
 
 def acts(archive):
     with archive.database.reading() as connection:
-        return [(event.outcome, event.message) for event in iter_of(connection, "archive", "depot") if event.action == "alarmed"]
+        return [
+            (event.outcome, event.message)
+            for event in iter_of(connection, "archive", "depot")
+            if event.action == "alarmed"
+        ]
 
 
 def configure(archive, **mail):
@@ -37,7 +43,10 @@ def test_what_is_lost_is_told_by_letter(archive, keep_site, letter_box):  # noqa
     assert letter_box.letters == []
     lose(archive, package)
     assert auditing.audit(archive, packages=[package.id]).counts == {AuditOutcome.LOST: 1}
-    assert [letter.recipients for letter in letter_box.letters] == [["anna@example.org"], ["bert@example.org"]]
+    assert [letter.recipients for letter in letter_box.letters] == [
+        ["anna@example.org"],
+        ["bert@example.org"],
+    ]
     letter = letter_box.letters[0].message
     assert "alarm of the depot (1)" in letter["Subject"]
     assert "site-1.warc.gz" in letter.get_content()
@@ -124,5 +133,11 @@ def test_a_disk_that_is_full(home, tmp_path):
         pytest.skip("this machine lets nobody mount a disk of its own")
     paths = ":".join([str(Path(__file__).parent), *sys.path])
     command = f'{mounted} && exec "{sys.executable}" "{program}" "{home}" "{tmp_path}" "{disk}"'
-    done = subprocess.run(["unshare", "-rm", "sh", "-c", command], capture_output=True, text=True, env={"PYTHONPATH": paths}, check=False)
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", command],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": paths},
+        check=False,
+    )
     assert done.stdout == "done\n", done.stderr

@@ -1,4 +1,6 @@
-"""Copies in several places: filled, read through, mended; whatever is broken is found, and whatever one good copy can mend is mended."""
+"""Copies in several places: filled, read through, mended; whatever is broken is found, and whatever one good
+copy can mend is mended.
+"""
 
 import shutil
 from pathlib import Path
@@ -34,15 +36,21 @@ def empty(path: Path) -> None:
 
 
 def bytes_of(root: Path) -> dict[str, bytes]:
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()
+    }
 
 
 def check_tallies(archive) -> None:
     """The sums kept beside are those of the rows."""
     with archive.database.reading() as connection:
-        chosen = select(table.c.place, table.c.state, func.count(), func.sum(table.c.size_bytes)).group_by(table.c.place, table.c.state)
+        chosen = select(table.c.place, table.c.state, func.count(), func.sum(table.c.size_bytes)).group_by(
+            table.c.place, table.c.state
+        )
         counted = {(row[0], row[1]): (row[2], row[3]) for row in connection.execute(chosen)}
-        assert {(t.place, t.state.value): (t.copies, t.size_bytes) for t in copies.tally(connection)} == counted
+        assert {
+            (t.place, t.state.value): (t.copies, t.size_bytes) for t in copies.tally(connection)
+        } == counted
 
 
 @pytest.fixture
@@ -76,11 +84,17 @@ def test_later_packages_go_to_every_place_at_once(archive, second, keep_site, tm
 
 
 def test_what_is_whole_stays_as_it_is(archive, second, clock, tmp_path):
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file() and "second" in str(path)}
+    before = {
+        path: path.stat().st_mtime_ns
+        for path in tmp_path.rglob("*")
+        if path.is_file() and "second" in str(path)
+    }
     assert auditing.audit(archive).counts == {}, "nothing is due yet"
     clock.days_later(91)
     report = auditing.audit(archive)
-    assert report.counts == {AuditOutcome.WHOLE: 4}, "the package and the register of decisions, in two places"
+    assert report.counts == {AuditOutcome.WHOLE: 4}, (
+        "the package and the register of decisions, in two places"
+    )
     assert report.size_bytes >= 2 * second.size_bytes
     assert report.alarms == []
     assert {path: path.stat().st_mtime_ns for path in before} == before
@@ -89,7 +103,9 @@ def test_what_is_whole_stays_as_it_is(archive, second, clock, tmp_path):
 
 @pytest.mark.parametrize("damage", [flip, cut, empty, Path.unlink])
 @pytest.mark.parametrize("place", ["main", "second"])
-def test_any_damage_to_any_file_of_one_place_is_mended_from_the_other(archive, second, tmp_path, damage, place):
+def test_any_damage_to_any_file_of_one_place_is_mended_from_the_other(
+    archive, second, tmp_path, damage, place
+):
     roots = {"main": archive.home / "depot", "second": tmp_path / "second"}
     good = bytes_of(roots["main"])
     for path in files_of(roots[place], second.id):
@@ -158,10 +174,15 @@ def test_without_repair_nothing_is_written(archive, second, tmp_path):
     with archive.database.reading() as connection:
         assert copies.find(connection, "second", second.id).state is CopyState.DAMAGED
     check_tallies(archive)
-    assert auditing.audit(archive, packages=[second.id]).counts == {AuditOutcome.WHOLE: 1, AuditOutcome.REPAIRED: 1}
+    assert auditing.audit(archive, packages=[second.id]).counts == {
+        AuditOutcome.WHOLE: 1,
+        AuditOutcome.REPAIRED: 1,
+    }
 
 
-def test_a_place_that_is_away_is_no_loss_and_catches_up_when_it_is_back(archive, second, keep_site, clock, tmp_path):
+def test_a_place_that_is_away_is_no_loss_and_catches_up_when_it_is_back(
+    archive, second, keep_site, clock, tmp_path
+):
     """An empty mount point where the disk should be: nothing may be written there."""
     (tmp_path / "second").rename(tmp_path / "unmounted")
     (tmp_path / "second").mkdir()
@@ -195,7 +216,11 @@ def test_the_oldest_are_read_first_and_limits_hold(archive, keep_site, clock):
     assert 1 <= sum(first.counts.values()) <= archive.config.depot.audit_threads + 1
     assert first.left == 5 - sum(first.counts.values())
     with archive.database.reading() as connection:
-        read = [package.id for package in kept if copies.find(connection, "main", package.id).checked_at == clock()]
+        read = [
+            package.id
+            for package in kept
+            if copies.find(connection, "main", package.id).checked_at == clock()
+        ]
     assert read == [package.id for package in kept[: len(read)]]
     assert auditing.audit(archive).left == 0
 
@@ -241,7 +266,9 @@ def test_an_interrupted_fill_goes_on(archive, keep_site, tmp_path):
     # What a killed copy leaves: a part of the content, no inventory.
     shutil.copytree(archive.home / "depot", tmp_path / "second", dirs_exist_ok=True)
     left = [
-        path for path in (tmp_path / "second").rglob("*") if path.is_file() and "content" not in str(path) and path.name.startswith("inv")
+        path
+        for path in (tmp_path / "second").rglob("*")
+        if path.is_file() and "content" not in str(path) and path.name.startswith("inv")
     ]
     for path in left:
         path.unlink()

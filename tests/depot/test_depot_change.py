@@ -14,7 +14,16 @@ from webdepot.depot.folder import FolderStore
 from webdepot.depot.holds import HoldKind, HoldScope
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted
 from webdepot.provenance import iter_of
-from webdepot.services import archiving, auditing, migrating, rebuilding, receiving, replaying, searching, withdrawing
+from webdepot.services import (
+    archiving,
+    auditing,
+    migrating,
+    rebuilding,
+    receiving,
+    replaying,
+    searching,
+    withdrawing,
+)
 from webdepot.web.app import build_portal, build_replay
 
 XBM = b"#define x_width 8\n#define x_height 8\nstatic char x_bits[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};\n"
@@ -50,7 +59,10 @@ def test_a_withdrawn_package_is_gone_everywhere_but_for_its_tombstone(archive, k
     with archive.database.reading() as connection:
         assert holdings.totals(connection) == (0, 0)
         assert copies.of_package(connection, kept.id) == []
-        assert [event.action for event in iter_of(connection, "package", kept.id)][-2:] == ["withdrawn", "removed"]
+        assert [event.action for event in iter_of(connection, "package", kept.id)][-2:] == [
+            "withdrawn",
+            "removed",
+        ]
     again = withdrawing.withdraw(archive, kept.id, reason="x", approved_by="y")
     assert again.stone == done.stone
 
@@ -109,7 +121,12 @@ def test_retention_and_dated_holds_end_by_themselves(archive, keep_site, clock):
     with archive.database.reading() as connection:
         from webdepot.depot import holds
 
-        assert holds.standing(connection, package=kept.id, collection="news", stored_at=kept.stored_at, now=clock()) == []
+        assert (
+            holds.standing(
+                connection, package=kept.id, collection="news", stored_at=kept.stored_at, now=clock()
+            )
+            == []
+        )
     with pytest.raises(InputError):
         withdrawing.place_hold(archive, HoldKind.RETENTION, HoldScope.COLLECTION, "news", reason="Law")
 
@@ -117,7 +134,9 @@ def test_retention_and_dated_holds_end_by_themselves(archive, keep_site, clock):
 def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
     auditing.add_place(archive, "second", str(tmp_path / "second"))
     write_warc(
-        tmp_path / "x.warc.gz", {"https://x.example/a.xbm": XBM, "https://x.example/b.xbm": b"#define broken"}, mime="image/x-xbitmap"
+        tmp_path / "x.warc.gz",
+        {"https://x.example/a.xbm": XBM, "https://x.example/b.xbm": b"#define broken"},
+        mime="image/x-xbitmap",
     )
     report = archiving.import_files(archive, [tmp_path / "x.warc.gz"], collection="news")
     assert report.taken is not None
@@ -148,19 +167,25 @@ def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
         assert (picture.format, picture.size) == ("PNG", (8, 8))
         black = {(x, y) for x in range(8) for y in range(8) if picture.getpixel((x, y)) == 0}
         assert black == {(number, number) for number in range(8)}, "a diagonal"
-    capture = replaying.find_closest(archive, "https://x.example/a.xbm", "2024", collection="all", reader=ANYONE)
+    capture = replaying.find_closest(
+        archive, "https://x.example/a.xbm", "2024", collection="all", reader=ANYONE
+    )
     assert capture.mime == "image/x-xbitmap", "a conversion is no other version of the address"
     assert archive.captures.count(capture.key) == 1
-    opened = replaying.open_conversion(archive, "https://x.example/a.xbm", capture.timestamp, collection="all", reader=ANYONE)
+    opened = replaying.open_conversion(
+        archive, "https://x.example/a.xbm", capture.timestamp, collection="all", reader=ANYONE
+    )
     assert opened.payload.read().startswith(b"\x89PNG")
     opened.close()
     answer = ask(
-        build_replay(archive, portal_url="http://p.test", replay_url="http://r.test"), f"/-/migrated/all/{capture.timestamp}/{capture.url}"
+        build_replay(archive, portal_url="http://p.test", replay_url="http://r.test"),
+        f"/-/migrated/all/{capture.timestamp}/{capture.url}",
     )
     assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
     assert answer.content.startswith(b"\x89PNG")
     banner = ask(
-        build_portal(archive, portal_url="http://p.test", replay_url="http://r.test"), f"/all/{capture.timestamp}/{capture.url}"
+        build_portal(archive, portal_url="http://p.test", replay_url="http://r.test"),
+        f"/all/{capture.timestamp}/{capture.url}",
     ).text
     assert f"http://r.test/-/migrated/all/{capture.timestamp}/{capture.url}" in banner
     with archive.database.reading() as connection:
@@ -169,7 +194,9 @@ def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
     assert (again.converted, again.known, again.package.version) == (0, 1, 2)
     rebuilding.rebuild(tmp_path / "new", str(tmp_path / "second"))
     with Archive.open(tmp_path / "new") as new:
-        opened = replaying.open_conversion(new, "https://x.example/a.xbm", capture.timestamp, collection="all", reader=ANYONE)
+        opened = replaying.open_conversion(
+            new, "https://x.example/a.xbm", capture.timestamp, collection="all", reader=ANYONE
+        )
         assert opened.payload.read().startswith(b"\x89PNG")
         opened.close()
 

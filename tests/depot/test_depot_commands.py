@@ -14,11 +14,15 @@ def run(tmp_path, monkeypatch, capsys):
     """The program's own entrance, in this process: starting Python thirty times would take a minute."""
 
     def call(*arguments: object, status: int = 0, home: str = "home") -> list[dict]:
-        monkeypatch.setattr(sys, "argv", [str(word) for word in ("webdepot", "--home", tmp_path / home, *arguments, "--json")])
+        monkeypatch.setattr(
+            sys, "argv", [str(word) for word in ("webdepot", "--home", tmp_path / home, *arguments, "--json")]
+        )
         with pytest.raises(SystemExit) as ended:
             main()
         said = capsys.readouterr()
-        assert (ended.value.code or 0) == status, f"{arguments}: exit {ended.value.code}\n{said.out}\n{said.err}"
+        assert (ended.value.code or 0) == status, (
+            f"{arguments}: exit {ended.value.code}\n{said.out}\n{said.err}"
+        )
         return [json.loads(line) for line in said.out.splitlines()]
 
     return call
@@ -26,7 +30,9 @@ def run(tmp_path, monkeypatch, capsys):
 
 def test_a_package_from_the_cradle_to_the_grave(run, tmp_path):
     run("init")
-    write_warc(tmp_path / "x.warc.gz", {"https://x.example/": b"<!doctype html><title>X</title><p>The windmill."})
+    write_warc(
+        tmp_path / "x.warc.gz", {"https://x.example/": b"<!doctype html><title>X</title><p>The windmill."}
+    )
     (taken,) = run("package", "import", tmp_path / "x.warc.gz")
     assert (taken["state"], taken["kind"]) == ("taken", "container")
     identifier = taken["package"]
@@ -40,7 +46,10 @@ def test_a_package_from_the_cradle_to_the_grave(run, tmp_path):
     spoiled = next((tmp_path / "second").rglob("x.warc.gz"))
     spoiled.write_bytes(b"spoiled")
     assert run("depot", "verify", tmp_path / "second", status=6)[-1]["damaged"] == 1
-    assert run("depot", "audit", "--package", identifier, "--no-repair", status=1)[-1]["counts"] == {"whole": 1, "damaged": 1}
+    assert run("depot", "audit", "--package", identifier, "--no-repair", status=1)[-1]["counts"] == {
+        "whole": 1,
+        "damaged": 1,
+    }
     run("depot", "copy", "status", status=1)
     assert run("depot", "audit", "--older-than", "0")[-1]["counts"]["repaired"] == 1
     assert run("depot", "verify", tmp_path / "second")[-1]["findings"] == 0
@@ -62,7 +71,12 @@ def test_a_package_from_the_cradle_to_the_grave(run, tmp_path):
     (hold,) = run("package", "hold", identifier, "--reason", "Case 12")
     run("package", "withdraw", identifier, "--reason", "x", "--approved-by", "Piet", "--yes", status=3)
     run("package", "hold", "--release", hold["number"])
-    assert run("package", "withdraw", identifier, "--reason", "x", "--approved-by", "Piet", "--yes")[0]["waiting"] == []
+    assert (
+        run("package", "withdraw", identifier, "--reason", "x", "--approved-by", "Piet", "--yes")[0][
+            "waiting"
+        ]
+        == []
+    )
     assert run("package", "list") == []
     run("package", "show", identifier, status=1)
     run("depot", "report", "--output", tmp_path / "fixity.json")

@@ -1,4 +1,6 @@
-"""Packages out as bags, WACZ, ZIP and OCFL, judged by other tools; submissions in, checked, taken once, or refused with their reasons."""
+"""Packages out as bags, WACZ, ZIP and OCFL, judged by other tools; submissions in, checked, taken once, or
+refused with their reasons.
+"""
 
 import io
 import json
@@ -27,7 +29,9 @@ PAGES = {"https://x.example/": b"<!doctype html><title>X</title><p>The windmill.
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
 
 
 def logical(archive: Archive, identifier: str) -> dict[str, bytes]:
@@ -75,7 +79,9 @@ def test_a_wacz_has_containers_index_and_pages_by_their_digests(archive, keep_si
         for line in lines:
             facts = json.loads(line.split(" ", 2)[2])
             part = container[int(facts["offset"]) : int(facts["offset"]) + int(facts["length"])]
-            (record,) = [record.rec_headers["WARC-Target-URI"] for record in ArchiveIterator(io.BytesIO(part))]
+            (record,) = [
+                record.rec_headers["WARC-Target-URI"] for record in ArchiveIterator(io.BytesIO(part))
+            ]
             assert record == facts["url"]
         assert len(made.read("pages/pages.jsonl").decode().splitlines()) == 1 + len(lines)
     assert delivering.export(archive, kept.id, Form.WACZ, tmp_path / "b.wacz").size_bytes > 0
@@ -105,7 +111,7 @@ def test_what_is_not_there(archive, tmp_path):
         receiving.receive(archive, tmp_path / "none", collection="x")
 
 
-# --- submissions -------------------------------------------------------------------------------------------------------------
+# --- submissions ---
 
 
 @pytest.fixture
@@ -127,7 +133,11 @@ def zip_of(folder: Path, target: Path) -> Path:
 def test_a_bag_is_taken_once_however_it_is_packed_later(archive, bagged, tmp_path):
     before = files(bagged)
     first = receiving.receive(archive, bagged, collection="partner")
-    assert (first.receipt.state, first.receipt.kind, first.is_known) == (SubmissionState.TAKEN, SubmissionKind.BAG, False)
+    assert (first.receipt.state, first.receipt.kind, first.is_known) == (
+        SubmissionState.TAKEN,
+        SubmissionKind.BAG,
+        False,
+    )
     assert first.package is not None
     kept = logical(archive, first.package.id)
     assert kept["warc/x.warc.gz"] == before["data/x.warc.gz"]
@@ -145,7 +155,11 @@ def test_a_bag_is_taken_once_however_it_is_packed_later(archive, bagged, tmp_pat
 def test_packages_travel_from_archive_to_archive_unchanged(archive, keep_site, tmp_path):
     """As bag, ZIP or OCFL: the receiver has the same package under the same identifier, and the same rows."""
     kept = keep_site(1)
-    for form, kind in ((Form.BAGIT, SubmissionKind.PACKAGE), (Form.ZIP, SubmissionKind.PACKAGE), (Form.OCFL, SubmissionKind.OCFL)):
+    for form, kind in (
+        (Form.BAGIT, SubmissionKind.PACKAGE),
+        (Form.ZIP, SubmissionKind.PACKAGE),
+        (Form.OCFL, SubmissionKind.OCFL),
+    ):
         target = tmp_path / form.value
         delivering.export(archive, kept.id, form, target)
         home = tmp_path / f"receiver-{form.value}"
@@ -154,7 +168,11 @@ def test_packages_travel_from_archive_to_archive_unchanged(archive, keep_site, t
             done = receiving.receive(other, target, collection="partner")
             assert done.receipt.kind is kind
             assert done.package is not None
-            assert (done.package.id, done.package.urn, done.package.harvest) == (kept.id, kept.urn, kept.harvest)
+            assert (done.package.id, done.package.urn, done.package.harvest) == (
+                kept.id,
+                kept.urn,
+                kept.harvest,
+            )
             assert logical(other, kept.id) == logical(archive, kept.id)
             assert other.captures.total() == 3
             assert receiving.receive(other, target, collection="partner").is_known
@@ -187,15 +205,25 @@ def flip(path: Path) -> None:
         (lambda folder: flip(folder / "bag-info.txt"), "bag-info.txt is damaged"),
     ],
 )
-def test_a_wrong_bag_is_refused_with_the_reason_and_lies_untouched_in_the_quarantine(archive, bagged, break_it, reason):
+def test_a_wrong_bag_is_refused_with_the_reason_and_lies_untouched_in_the_quarantine(
+    archive, bagged, break_it, reason
+):
     break_it(bagged)
-    before = {path.relative_to(bagged): path.is_symlink() or path.read_bytes() for path in bagged.rglob("*") if not path.is_dir()}
+    before = {
+        path.relative_to(bagged): path.is_symlink() or path.read_bytes()
+        for path in bagged.rglob("*")
+        if not path.is_dir()
+    }
     done = receiving.receive(archive, bagged, collection="partner")
     assert done.receipt.state is SubmissionState.REFUSED
     assert any(reason in words for words in done.receipt.reasons), done.receipt.reasons
     place = archive.home / done.receipt.place
     lying = place / bagged.name
-    assert {path.relative_to(lying): path.is_symlink() or path.read_bytes() for path in lying.rglob("*") if not path.is_dir()} == before
+    assert {
+        path.relative_to(lying): path.is_symlink() or path.read_bytes()
+        for path in lying.rglob("*")
+        if not path.is_dir()
+    } == before
     assert json.loads((place / "reasons.json").read_text())["reasons"] == list(done.receipt.reasons)
     assert archive.captures.total() == 0
     with archive.database.reading() as connection:
@@ -210,7 +238,9 @@ def test_a_bag_that_was_refused_and_mended_is_taken(archive, bagged):
     assert receiving.receive(archive, bagged, collection="partner").receipt.state is SubmissionState.TAKEN
 
 
-@pytest.mark.parametrize("name", ["../escape.warc.gz", "/etc/escape.warc.gz", "a/../../escape.warc.gz", "a\\b.warc.gz"])
+@pytest.mark.parametrize(
+    "name", ["../escape.warc.gz", "/etc/escape.warc.gz", "a/../../escape.warc.gz", "a\\b.warc.gz"]
+)
 def test_a_zip_cannot_write_outside(archive, tmp_path, name):
     with zipfile.ZipFile(tmp_path / "evil.zip", "w") as made:
         made.writestr(name, b"x")
@@ -228,11 +258,17 @@ def test_bombs_links_and_broken_zips_are_refused(archive, tmp_path):
     link.external_attr = 0o120777 << 16
     with zipfile.ZipFile(tmp_path / "link.zip", "w") as made:
         made.writestr(link, "/etc/passwd")
-    assert "symbolic link" in receiving.receive(archive, tmp_path / "link.zip", collection="x").receipt.reasons[0]
+    assert (
+        "symbolic link"
+        in receiving.receive(archive, tmp_path / "link.zip", collection="x").receipt.reasons[0]
+    )
     zip_of(Path(__file__).parent, tmp_path / "good.zip")
     data = (tmp_path / "good.zip").read_bytes()
     (tmp_path / "cut.zip").write_bytes(data[: len(data) // 2] + data[-300:])
-    assert receiving.receive(archive, tmp_path / "cut.zip", collection="x").receipt.state is SubmissionState.REFUSED
+    assert (
+        receiving.receive(archive, tmp_path / "cut.zip", collection="x").receipt.state
+        is SubmissionState.REFUSED
+    )
 
 
 def test_the_virus_scanner_has_a_word(archive, bagged, tmp_path):
@@ -250,7 +286,10 @@ def test_the_virus_scanner_has_a_word(archive, bagged, tmp_path):
     object.__setattr__(archive.config.depot, "virus_scanner", "/nowhere/scanner")
     shutil.copy(next(bagged.rglob("x.warc.gz")), tmp_path / "one.warc.gz")
     write_warc(tmp_path / "two.warc.gz", {"https://two.example/": b"two"})
-    assert "could not be run" in receiving.receive(archive, tmp_path / "two.warc.gz", collection="x").receipt.reasons[0]
+    assert (
+        "could not be run"
+        in receiving.receive(archive, tmp_path / "two.warc.gz", collection="x").receipt.reasons[0]
+    )
 
 
 def test_one_unreadable_container_refuses_all(archive, tmp_path):

@@ -49,7 +49,9 @@ def test_a_disk_that_takes_no_more(tmp_path):
         except NoSpace as error:
             print(error)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
+    )
     assert "large was not written and nothing was lost" in done.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["small"]
 

@@ -1,4 +1,6 @@
-"""kill -9 in the middle of keeping, copying, auditing and repairing: nothing acknowledged is lost, and the log tells the truth."""
+"""kill -9 in the middle of keeping, copying, auditing and repairing: nothing acknowledged is lost, and the
+log tells the truth.
+"""
 
 import os
 import random
@@ -76,14 +78,18 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(home, tmp_path):
             known = set(holdings.iter_ids(connection))
             for identifier, sha256 in promised.items():
                 assert identifier in known
-                assert {copy.place: copy.state for copy in copies.of_package(connection, identifier)} == dict.fromkeys(
-                    ("main", "second"), CopyState.WHOLE
-                )
+                assert {
+                    copy.place: copy.state for copy in copies.of_package(connection, identifier)
+                } == dict.fromkeys(("main", "second"), CopyState.WHOLE)
                 acts = [event.action for event in iter_of(connection, "package", identifier)]
                 assert "kept" in acts
                 assert "copied" in acts or "repaired" in acts
                 for store in (archive.store, FolderStore(tmp_path / "second")):
-                    assert not [found for found in fixity.verify_package(store, identifier) if found.severity == "error"]
+                    assert not [
+                        found
+                        for found in fixity.verify_package(store, identifier)
+                        if found.severity == "error"
+                    ]
                     facts = package.read(store, identifier)
                     assert facts.containers[0].sha256 == sha256
         for store in (archive.store, FolderStore(tmp_path / "second")):

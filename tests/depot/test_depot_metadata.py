@@ -1,4 +1,6 @@
-"""METS and PREMIS of packages: valid by their schemas, true to the files, bounded however many records there are."""
+"""METS and PREMIS of packages: valid by their schemas, true to the files, bounded however many records there
+are.
+"""
 
 import hashlib
 import os
@@ -25,10 +27,18 @@ def schema(name: str) -> etree.XMLSchema | None:
     folder = os.environ.get("WEBDEPOT_SCHEMAS")
     if not folder:
         return None
-    imports = {"mets": ("mets/xlink.xsd", "mets/mets.xsd"), "premis": ("mets/xlink.xsd", "premis/premis-v3-0.xsd")}[name]
-    spaces = {"mets/xlink.xsd": mets.XLINK, "mets/mets.xsd": mets.METS, "premis/premis-v3-0.xsd": premis.PREMIS}
+    imports = {
+        "mets": ("mets/xlink.xsd", "mets/mets.xsd"),
+        "premis": ("mets/xlink.xsd", "premis/premis-v3-0.xsd"),
+    }[name]
+    spaces = {
+        "mets/xlink.xsd": mets.XLINK,
+        "mets/mets.xsd": mets.METS,
+        "premis/premis-v3-0.xsd": premis.PREMIS,
+    }
     lines = "".join(
-        f'<xs:import namespace="{spaces[path]}" schemaLocation="{Path(folder, path).absolute().as_uri()}"/>' for path in imports
+        f'<xs:import namespace="{spaces[path]}" schemaLocation="{Path(folder, path).absolute().as_uri()}"/>'
+        for path in imports
     )
     driver = f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">{lines}</xs:schema>'
     return etree.XMLSchema(etree.fromstring(driver, etree.XMLParser(no_network=True)))
@@ -54,7 +64,10 @@ def read(store, facts, path: str) -> bytes:
 
 def check_package(store, facts) -> tuple[etree._Element, etree._Element]:
     """Both are valid, and name every file of the package with its size and digest."""
-    contents, objects = check("mets", read(store, facts, package.METS)), check("premis", read(store, facts, package.PREMIS))
+    contents, objects = (
+        check("mets", read(store, facts, package.METS)),
+        check("premis", read(store, facts, package.PREMIS)),
+    )
     listed = {}
     for file in contents.iterfind(".//mets:file", NS):
         href = file.find("mets:FLocat", NS).get(f"{{{mets.XLINK}}}href")
@@ -66,10 +79,14 @@ def check_package(store, facts) -> tuple[etree._Element, etree._Element]:
             expected[path] = (len(data), hashlib.sha256(data).hexdigest())
     assert listed == expected
     described = {
-        found.findtext("premis:originalName", namespaces=NS): found.findtext(".//premis:messageDigest", namespaces=NS)
+        found.findtext("premis:originalName", namespaces=NS): found.findtext(
+            ".//premis:messageDigest", namespaces=NS
+        )
         for found in objects.iterfind("premis:object", NS)
     }
-    assert {path: sha256 for path, (_, sha256) in expected.items() if path != package.PREMIS}.items() <= described.items()
+    assert {
+        path: sha256 for path, (_, sha256) in expected.items() if path != package.PREMIS
+    }.items() <= described.items()
     ids = [found.get("ID") for found in contents.iter() if found.get("ID")]
     assert len(set(ids)) == len(ids)
     assert {found.get("FILEID") for found in contents.iterfind(".//mets:fptr", NS)} <= set(ids)
@@ -80,23 +97,46 @@ def test_a_package_has_both_and_they_are_true(store, tmp_path):
     facts = package.build(store, content_of(tmp_path, 1))
     contents, objects = check_package(store, facts)
     assert contents.get("OBJID") == facts.package.id
-    assert [found.findtext("premis:eventType", namespaces=NS) for found in objects.iterfind("premis:event", NS)] == [
+    assert [
+        found.findtext("premis:eventType", namespaces=NS) for found in objects.iterfind("premis:event", NS)
+    ] == [
         "capture",
         "ingestion end",
     ]
-    assert contents.find(".//mets:fileGrp[@USE='container']/mets:file", NS).get("MIMETYPE") == "application/warc"
+    assert (
+        contents.find(".//mets:fileGrp[@USE='container']/mets:file", NS).get("MIMETYPE") == "application/warc"
+    )
 
 
 def test_a_new_version_describes_old_and_new_and_copies_nothing(store, tmp_path):
     content = content_of(tmp_path, 1)
     package.build(store, content)
     path = write_warc(tmp_path / "more.warc.gz", {"https://x.example/": b"more"})
-    more = ContainerSource(name=path.name, path=path, size_bytes=path.stat().st_size, sha256=digest.of_file(path).value.hex(), records=1)
+    more = ContainerSource(
+        name=path.name,
+        path=path,
+        size_bytes=path.stat().st_size,
+        sha256=digest.of_file(path).value.hex(),
+        records=1,
+    )
     event = Event(
-        at=WHEN, agent="anna", action="migrated", subject_kind="package", subject=content.id, outcome=Outcome.WARNING, message="1 of 2"
+        at=WHEN,
+        agent="anna",
+        action="migrated",
+        subject_kind="package",
+        subject=content.id,
+        outcome=Outcome.WARNING,
+        message="1 of 2",
     )
     facts = package.extend(
-        store, content.id, {"index/more.jsonl.gz": b"x"}, containers=(more,), events=(event,), message="More", agent="anna", created=WHEN
+        store,
+        content.id,
+        {"index/more.jsonl.gz": b"x"},
+        containers=(more,),
+        events=(event,),
+        message="More",
+        agent="anna",
+        created=WHEN,
     )
     assert facts.package.version == 2
     assert [container.name for container in facts.containers] == ["site-1.warc.gz", "more.warc.gz"]
@@ -104,14 +144,28 @@ def test_a_new_version_describes_old_and_new_and_copies_nothing(store, tmp_path)
     assert len(list(store.root.rglob("site-1.warc.gz"))) == 1
     assert list(fixity.verify_package(store, content.id)) == []
     again = package.extend(
-        store, content.id, {"index/more.jsonl.gz": b"x"}, containers=(more,), events=(event,), message="More", agent="anna", created=WHEN
+        store,
+        content.id,
+        {"index/more.jsonl.gz": b"x"},
+        containers=(more,),
+        events=(event,),
+        message="More",
+        agent="anna",
+        created=WHEN,
     )
     assert again.package.version == 2
 
 
 texts = st.text(max_size=30)
 events = st.builds(
-    Event, at=st.just(WHEN), agent=texts, action=texts, subject_kind=texts, subject=texts, outcome=st.sampled_from(Outcome), message=texts
+    Event,
+    at=st.just(WHEN),
+    agent=texts,
+    action=texts,
+    subject_kind=texts,
+    subject=texts,
+    outcome=st.sampled_from(Outcome),
+    message=texts,
 )
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 entries = st.builds(
@@ -134,7 +188,17 @@ entries = st.builds(
 )
 def test_whatever_the_texts_are_the_documents_are_well_formed_and_valid(title, files, happened, inside):
     check("premis", premis.to_xml("urn:uuid:1", title, files, happened))
-    check("mets", mets.to_xml("urn:uuid:1", title, files, created=WHEN, agent="anna", dublin_core=b"" if inside != b"<dc/>" else inside))
+    check(
+        "mets",
+        mets.to_xml(
+            "urn:uuid:1",
+            title,
+            files,
+            created=WHEN,
+            agent="anna",
+            dublin_core=b"" if inside != b"<dc/>" else inside,
+        ),
+    )
     mets.to_xml("urn:uuid:1", title, files, created=WHEN, agent="anna", dublin_core=inside)
 
 

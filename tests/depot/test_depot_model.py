@@ -1,6 +1,8 @@
-"""A depot in two places against a plain dictionary: put, version, damage, lose, audit, withdraw, rebuild, in any order.
+"""A depot in two places against a plain dictionary: put, version, damage, lose, audit, withdraw, rebuild, in
+any order.
 
-The law: whatever one place still has whole is whole everywhere after an audit; what no place has is reported lost, never more, never less.
+The law: whatever one place still has whole is whole everywhere after an audit; what no place has is reported
+lost, never more, never less.
 """
 
 import shutil
@@ -42,13 +44,17 @@ class Depot(RuleBasedStateMachine):
 
     @rule(number=numbers, files=st.dictionaries(names, contents, min_size=1, max_size=3))
     def put(self, number: int, files: dict[str, bytes]) -> None:
-        """A first or a further version, written to the main place and copied to the other; damage is mended before, as the service does."""
+        """A first or a further version, written to the main place and copied to the other; damage is mended
+        before, as the service does.
+        """
         identifier = self.id_of(number)
         if identifier in self.model:
             self.audit(number)
             if identifier not in self.model:
                 return
-        inventory = ocfl.put_version(self.stores["main"], identifier, files, message="put", user="anna", created=WHEN)
+        inventory = ocfl.put_version(
+            self.stores["main"], identifier, files, message="put", user="anna", created=WHEN
+        )
         self.model[identifier] = self.model.get(identifier, {}) | files
         self.known[identifier] = inventory.sha256
         self.versions[identifier] = inventory.head
@@ -107,7 +113,11 @@ class Depot(RuleBasedStateMachine):
             assert set(outcomes.values()) <= {AuditOutcome.WHOLE, AuditOutcome.REPAIRED}, outcomes
             for place in PLACES:
                 assert self.content(place, identifier) == self.model[identifier]
-                assert not list(ocfl.verify_against(self.stores[place], ocfl.read_inventory(self.stores[place], identifier)))
+                assert not list(
+                    ocfl.verify_against(
+                        self.stores[place], ocfl.read_inventory(self.stores[place], identifier)
+                    )
+                )
         else:
             assert AuditOutcome.LOST in outcomes.values(), outcomes
             self.forget(identifier)
@@ -156,31 +166,46 @@ class Depot(RuleBasedStateMachine):
         return found
 
     def whole_somewhere(self, identifier: str) -> bool:
-        """By plain means: an inventory with the right bytes in one of its places, and each content file good in some place."""
+        """By plain means: an inventory with the right bytes in one of its places, and each content file good
+        in some place.
+        """
         inventory = None
         for place in PLACES:
             folder = self.stores[place].root / layout.folder_of(identifier)
             head = self.versions[identifier]
             for beside in (folder, *(folder / f"v{number}" for number in range(1, head + 1))):
-                proof = [self.read(beside / "inventory.json.sha256"), self.read(folder / f"v{head}" / "inventory.json.sha256")]
+                proof = [
+                    self.read(beside / "inventory.json.sha256"),
+                    self.read(folder / f"v{head}" / "inventory.json.sha256"),
+                ]
                 data = self.read(beside / "inventory.json")
                 if data is None or ocfl.digest.sha256(data).value.hex() != self.known[identifier]:
                     continue
-                if any(line is not None and line.split() == [self.known[identifier].encode(), b"inventory.json"] for line in proof):
+                if any(
+                    line is not None and line.split() == [self.known[identifier].encode(), b"inventory.json"]
+                    for line in proof
+                ):
                     inventory = ocfl.inventories.parse(data, where="model")
         if inventory is None or not self.is_found(identifier):
             return False
         for value, paths in inventory.manifest.items():
             for path in paths:
-                found = [self.read(self.stores[place].root / layout.folder_of(identifier) / path) for place in PLACES]
-                if not any(data is not None and ocfl.digest.sha256(data).value.hex() == value for data in found):
+                found = [
+                    self.read(self.stores[place].root / layout.folder_of(identifier) / path)
+                    for place in PLACES
+                ]
+                if not any(
+                    data is not None and ocfl.digest.sha256(data).value.hex() == value for data in found
+                ):
                     return False
         return True
 
     def is_found(self, identifier: str) -> bool:
         """Whether some place proves the newest inventory in the way the audit looks for it."""
         return any(
-            found.sha256 == self.known[identifier] for store in self.stores.values() for found in ocfl.iter_candidates(store, identifier)
+            found.sha256 == self.known[identifier]
+            for store in self.stores.values()
+            for found in ocfl.iter_candidates(store, identifier)
         )
 
     def read(self, path: Path) -> bytes | None:
@@ -194,5 +219,7 @@ class Depot(RuleBasedStateMachine):
         self.versions.pop(identifier, None)
 
 
-Depot.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck))
+Depot.TestCase.settings = settings(
+    max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+)
 test_depot_model = Depot.TestCase

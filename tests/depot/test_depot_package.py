@@ -61,15 +61,32 @@ def capture(number: int, **more) -> Capture:
 
 CAPTURES = [
     capture(3),
-    capture(1, kind=RecordKind.REVISIT, refers_to_url="https://x.example/", refers_to_timestamp="20200101000000"),
+    capture(
+        1, kind=RecordKind.REVISIT, refers_to_url="https://x.example/", refers_to_timestamp="20200101000000"
+    ),
     capture(2, status=301, redirect="https://www.example.org/ü?a=b c"),
 ]
 FINDINGS = [
-    Finding(code="quality.missing", severity=Severity.WARNING, subject="https://x/", message="“gone”", place="p", action="patch")
+    Finding(
+        code="quality.missing",
+        severity=Severity.WARNING,
+        subject="https://x/",
+        message="“gone”",
+        place="p",
+        action="patch",
+    )
 ] * 2
 EVENTS = (
     Event(at=WHEN, agent="anna", action="harvested", subject_kind="harvest", subject="h1", detail={"n": 1}),
-    Event(at=WHEN, agent="anna", action="checked", subject_kind="harvest", subject="h1", outcome=Outcome.WARNING, message="ü"),
+    Event(
+        at=WHEN,
+        agent="anna",
+        action="checked",
+        subject_kind="harvest",
+        subject="h1",
+        outcome=Outcome.WARNING,
+        message="ü",
+    ),
 )
 
 
@@ -94,7 +111,14 @@ def content(tmp_path) -> PackageContent:
         reason="the queue is empty",
         counts={"done": 3},
     )
-    target = Target(id=TargetId(7), name="Example", seeds=SEEDS, collection="news", purpose=Purpose.EVIDENCE, created_at=WHEN)
+    target = Target(
+        id=TargetId(7),
+        name="Example",
+        seeds=SEEDS,
+        collection="news",
+        purpose=Purpose.EVIDENCE,
+        created_at=WHEN,
+    )
     return PackageContent(
         id=package.id_of(harvest.id),
         urn="urn:nbn:de:example-1",
@@ -120,7 +144,9 @@ def content(tmp_path) -> PackageContent:
 def container(folder: Path, name: str, size: int) -> ContainerSource:
     data = os.urandom(size)
     (folder / name).write_bytes(data)
-    return ContainerSource(name=name, path=folder / name, size_bytes=size, sha256=hashlib.sha256(data).hexdigest(), records=3)
+    return ContainerSource(
+        name=name, path=folder / name, size_bytes=size, sha256=hashlib.sha256(data).hexdigest(), records=3
+    )
 
 
 @pytest.fixture
@@ -133,7 +159,11 @@ def test_everything_comes_back(store, content):
     facts = package.read(store, content.id)
     assert facts == built
     assert (facts.target, facts.harvest, facts.verdict) == (content.target, content.harvest, content.verdict)
-    assert (facts.finding_counts, facts.decisions, facts.tools) == ({"quality.missing": 2}, content.decisions, content.tools)
+    assert (facts.finding_counts, facts.decisions, facts.tools) == (
+        {"quality.missing": 2},
+        content.decisions,
+        content.tools,
+    )
     assert facts.surveys == content.surveys
     assert (facts.package.urn, facts.package.title, facts.package.version) == (content.urn, content.title, 1)
     assert facts.package.stored_at == WHEN

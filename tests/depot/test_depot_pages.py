@@ -1,4 +1,6 @@
-"""Pages of the depot: who may see them, what they say in three languages, the alarm, the report that a third party can check."""
+"""Pages of the depot: who may see them, what they say in three languages, the alarm, the report that a third
+party can check.
+"""
 
 import json
 
@@ -22,7 +24,9 @@ def portal(archive, clock) -> Portal:
 
 
 def sign_in(client: Portal) -> None:
-    assert client.post("/sign-in", {"name": "anna", "password": "a long password", "to": "/"}).status_code == 303
+    assert (
+        client.post("/sign-in", {"name": "anna", "password": "a long password", "to": "/"}).status_code == 303
+    )
 
 
 def test_only_staff_sees_them(portal):
@@ -39,7 +43,8 @@ def test_an_empty_depot_has_pages(portal, language):
 
 
 @pytest.mark.parametrize(
-    ("language", "whole", "damaged"), [("en", "whole", "damaged"), ("nl", "heel", "beschadigd"), ("de", "heil", "beschädigt")]
+    ("language", "whole", "damaged"),
+    [("en", "whole", "damaged"), ("nl", "heel", "beschadigd"), ("de", "heil", "beschädigt")],
 )
 def test_packages_copies_events_and_the_alarm(portal, archive, keep_site, tmp_path, language, whole, damaged):
     sign_in(portal)
@@ -82,7 +87,9 @@ def test_the_report_is_signed_and_a_changed_one_is_found_out(portal, archive, ke
     key = depositing.public_key(archive)
     assert depositing.check_report(data, key=key) == key
     document = json.loads(data)
-    assert [(copy["package"], copy["state"]) for copy in document["report"]["copies"]] == [(kept.id, CopyState.WHOLE.value)]
+    assert [(copy["package"], copy["state"]) for copy in document["report"]["copies"]] == [
+        (kept.id, CopyState.WHOLE.value)
+    ]
     document["report"]["copies"][0]["state"] = "lost"
     with pytest.raises(CorruptData):
         depositing.check_report(json.dumps(document).encode())

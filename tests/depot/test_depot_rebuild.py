@@ -1,4 +1,6 @@
-"""Everything but the depot is lost; it comes back: the same search results, the same bytes, the same catalogue."""
+"""Everything but the depot is lost; it comes back: the same search results, the same bytes, the same
+catalogue.
+"""
 
 import shutil
 from pathlib import Path
@@ -24,7 +26,9 @@ _CHANGING = {"alembic_version", "sessions", "depot_growth"}
 
 
 def catalogue(archive: Archive) -> dict[str, list[tuple]]:
-    """Every row of every table but what a rebuild may change: the numbers of events and when something was last looked at."""
+    """Every row of every table but what a rebuild may change: the numbers of events and when something was
+    last looked at.
+    """
     known = MetaData()
     found = {}
     with archive.database.reading() as connection:
@@ -33,7 +37,11 @@ def catalogue(archive: Archive) -> dict[str, list[tuple]]:
             if table.name in _CHANGING:
                 continue
             moments = table.name in ("identifications", "surveys", "judgements", "copies")
-            columns = [column for column in table.c if column.name != "password_hash" and not (moments and column.name.endswith("_at"))]
+            columns = [
+                column
+                for column in table.c
+                if column.name != "password_hash" and not (moments and column.name.endswith("_at"))
+            ]
             if table.name == "events":
                 columns = [table.c.at, table.c.action, table.c.subject_kind, table.c.subject, table.c.message]
             rows = [tuple(map(str, row)) for row in connection.execute(select(*columns))]
@@ -56,7 +64,9 @@ def answers(archive: Archive) -> list[object]:
 
 @pytest.fixture
 def filled(home: Path, tmp_path: Path) -> Path:
-    (home / "webdepot.toml").write_text('[archive]\nname = "Town archive"\n[exchange]\nurn_namespace = "urn:nbn:nl:ui:99-"\n')
+    (home / "webdepot.toml").write_text(
+        '[archive]\nname = "Town archive"\n[exchange]\nurn_namespace = "urn:nbn:nl:ui:99-"\n'
+    )
     with Archive.open(home, agent="anna") as archive:
         write_warc(tmp_path / "museum.warc.gz", PAGES)
         report = archiving.import_files(archive, [tmp_path / "museum.warc.gz"], collection="museum")
@@ -86,7 +96,11 @@ def test_rebuilt_on_an_empty_machine_all_is_as_it_was(filled, tmp_path, place):
         assert answers(archive) == seen
         after = catalogue(archive)
         for name in before:
-            if name in ("copies", "copy_tallies", "events"):  # what the other place has must be looked at again
+            if name in (
+                "copies",
+                "copy_tallies",
+                "events",
+            ):  # what the other place has must be looked at again
                 continue
             assert after[name] == before[name], name
         assert set(before["events"]) <= set(after["events"]) | {
@@ -100,9 +114,13 @@ def test_a_home_where_nothing_happened_since_it_was_made_is_as_good_as_none(fill
     new = tmp_path / "new-home"
     founding.found(new)
     file = new / "webdepot.toml"
-    file.write_text(file.read_text().replace("[web]\n", '[web]\nportal_url = "https://here.example/"  # ours\n'))
+    file.write_text(
+        file.read_text().replace("[web]\n", '[web]\nportal_url = "https://here.example/"  # ours\n')
+    )
     with Archive.open(new) as archive:
-        assert searching.search(archive, "windmill", reader=ANYONE).hits == [], "looking makes it hold nothing"
+        assert searching.search(archive, "windmill", reader=ANYONE).hits == [], (
+            "looking makes it hold nothing"
+        )
     done = rebuilding.rebuild(new, str(filled / "depot"))
     assert (done.packages, done.failed) == (1, ())
     with Archive.open(new) as archive:

@@ -1,4 +1,6 @@
-"""Copies on real S3: filled, audited, mended; a server without conditional writes; one that fails and lies; keys that cannot delete."""
+"""Copies on real S3: filled, audited, mended; a server without conditional writes; one that fails and lies;
+keys that cannot delete.
+"""
 
 import http.client
 import io
@@ -43,7 +45,12 @@ def test_a_copy_in_a_bucket_is_whole_is_damaged_and_is_mended(request, archive, 
     assert not list(fixity.verify_package(store, kept.id))
     client = server.client()
     inventory = ocfl.read_inventory(store, kept.id)
-    for number, key in enumerate([*ocfl.frame(inventory), *(f"{layout.folder_of(kept.id)}/{p[0]}" for p in inventory.manifest.values())]):
+    for number, key in enumerate(
+        [
+            *ocfl.frame(inventory),
+            *(f"{layout.folder_of(kept.id)}/{p[0]}" for p in inventory.manifest.values()),
+        ]
+    ):
         if number % 2:
             client.put_object(**object_key(server, address, key), Body=b"not what it was")
         else:
@@ -58,7 +65,10 @@ def test_the_main_place_in_a_bucket_indexing_and_replay_go_on(tmp_path, seaweed,
     """Nothing of the depot is on this machine; a page opens by reading its part of the container."""
     home = tmp_path / "home"
     founding.found(home, settings=f'[depot]\nplace = "{seaweed.new_address()}"\n')
-    pages = {f"https://x.example/{number}": b"<!doctype html><title>X</title><p>windmill " + b"x" * 1000 * number for number in range(5)}
+    pages = {
+        f"https://x.example/{number}": b"<!doctype html><title>X</title><p>windmill " + b"x" * 1000 * number
+        for number in range(5)
+    }
     write_warc(tmp_path / "x.warc.gz", pages)
     with Archive.open(home, agent="anna") as archive:
         report = archiving.import_files(archive, [tmp_path / "x.warc.gz"], collection="x")
@@ -104,7 +114,9 @@ class Flaky:
                     self.answer((503, 500, 429)[turn // 4 % 3], {}, b"<Error><Code>SlowDown</Code></Error>")
                     return
                 connection = http.client.HTTPConnection(target.hostname or "", target.port or 80, timeout=30)
-                headers = {name: value for name, value in self.headers.items() if name.lower() not in ("connection",)}
+                headers = {
+                    name: value for name, value in self.headers.items() if name.lower() not in ("connection",)
+                }
                 connection.request(self.command, self.path, body, headers)
                 response = connection.getresponse()
                 data = response.read()
@@ -123,7 +135,11 @@ class Flaky:
                 for name, value in headers.items():
                     if name.lower() not in ("content-length", "transfer-encoding", "connection"):
                         self.send_header(name, value)
-                length = headers.get("Content-Length", str(len(data))) if self.command == "HEAD" else str(len(data))
+                length = (
+                    headers.get("Content-Length", str(len(data)))
+                    if self.command == "HEAD"
+                    else str(len(data))
+                )
                 self.send_header("Content-Length", length)
                 self.end_headers()
                 if self.command != "HEAD":
@@ -165,7 +181,9 @@ def test_a_server_that_fails_throttles_and_shows_stale_lists(archive, keep_site,
     assert report.counts[AuditOutcome.AWAY] >= 1
     assert report.lost == 0
     with archive.database.reading() as connection:
-        assert {copy.state for each in kept for copy in copies.of_package(connection, each.id)} == {CopyState.WHOLE}
+        assert {copy.state for each in kept for copy in copies.of_package(connection, each.id)} == {
+            CopyState.WHOLE
+        }
     flaky.away = False
     assert auditing.audit(archive).counts.get(AuditOutcome.AWAY, 0) == 0
     flaky.failing = False
@@ -174,18 +192,28 @@ def test_a_server_that_fails_throttles_and_shows_stale_lists(archive, keep_site,
         assert not list(fixity.verify_package(store, each.id))
 
 
-def test_a_package_is_written_through_stale_lists_after_an_interrupted_try(archive, seaweed, flaky, keys, tmp_path):
+def test_a_package_is_written_through_stale_lists_after_an_interrupted_try(
+    archive, seaweed, flaky, keys, tmp_path
+):
     """The first try left content that the list does not show: the second must not fail on it, nor keep it."""
-    store = places.open_store("flaky", f"s3://{seaweed.bucket}/{seaweed.new_prefix()}?endpoint={flaky.endpoint}")
+    store = places.open_store(
+        "flaky", f"s3://{seaweed.bucket}/{seaweed.new_prefix()}?endpoint={flaky.endpoint}"
+    )
     content = content_of(tmp_path, 1)
-    store.put(f"{layout.folder_of(content.id)}/v1/content/metadata/package.json", io.BytesIO(b"half"), overwrite=True)
+    store.put(
+        f"{layout.folder_of(content.id)}/v1/content/metadata/package.json",
+        io.BytesIO(b"half"),
+        overwrite=True,
+    )
     facts = package.build(store, content)
     assert facts.package.id == content.id
     assert not [found for found in fixity.verify_package(store, content.id) if found.severity == "error"]
 
 
 def test_keys_that_cannot_delete_leave_the_copy_in_peace(archive, keep_site, seaweed, keys, monkeypatch):
-    """The portal has keys that can read only: it can neither delete nor overwrite, and a withdrawal says what is left to do."""
+    """The portal has keys that can read only: it can neither delete nor overwrite, and a withdrawal says what
+    is left to do.
+    """
     kept = keep_site(1)
     address = seaweed.new_address()
     auditing.add_place(archive, "vault", address, write_once=True)
@@ -203,7 +231,9 @@ def test_keys_that_cannot_delete_leave_the_copy_in_peace(archive, keep_site, sea
         assert not list(fixity.verify_package(store, kept.id)), "the vault has it still"
 
 
-def test_object_lock_refuses_to_delete_a_version_and_the_copy_can_be_had_again(archive, keep_site, seaweed, keys):
+def test_object_lock_refuses_to_delete_a_version_and_the_copy_can_be_had_again(
+    archive, keep_site, seaweed, keys
+):
     """Write-once by the server: even the keeper's keys cannot remove the bytes."""
     from datetime import UTC, datetime, timedelta
 
@@ -215,15 +245,24 @@ def test_object_lock_refuses_to_delete_a_version_and_the_copy_can_be_had_again(a
     client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
     auditing.add_place(archive, "vault", f"s3://{bucket}/d?endpoint={seaweed.endpoint}", write_once=True)
     auditing.fill(archive)
-    key = next(entry["Key"] for entry in client.list_objects_v2(Bucket=bucket)["Contents"] if entry["Key"].endswith(".warc.gz"))
+    key = next(
+        entry["Key"]
+        for entry in client.list_objects_v2(Bucket=bucket)["Contents"]
+        if entry["Key"].endswith(".warc.gz")
+    )
     client.put_object_retention(
-        Bucket=bucket, Key=key, Retention={"Mode": "COMPLIANCE", "RetainUntilDate": datetime.now(UTC) + timedelta(days=1)}
+        Bucket=bucket,
+        Key=key,
+        Retention={"Mode": "COMPLIANCE", "RetainUntilDate": datetime.now(UTC) + timedelta(days=1)},
     )
     version = client.head_object(Bucket=bucket, Key=key)["VersionId"]
     with pytest.raises(ClientError):
         client.delete_object(Bucket=bucket, Key=key, VersionId=version)
     client.delete_object(Bucket=bucket, Key=key)  # S3 lets anyone hide it behind a marker
-    assert auditing.audit(archive, packages=[kept.id]).counts == {AuditOutcome.WHOLE: 1, AuditOutcome.REPAIRED: 1}
+    assert auditing.audit(archive, packages=[kept.id]).counts == {
+        AuditOutcome.WHOLE: 1,
+        AuditOutcome.REPAIRED: 1,
+    }
     assert (
         client.get_object(Bucket=bucket, Key=key, VersionId=version)["Body"].read()
         == next((archive.home / "depot").rglob("*.warc.gz")).read_bytes()

@@ -21,7 +21,12 @@ ID = "urn:uuid:6fa16c6b-5c0a-4f5b-9a3c-5d0b6c0c2f4e"
 
 
 def put(store, files, identifier=ID, **more):
-    options = {"message": "kept", "user": "webdepot", "address": "mailto:depot@example.org", "created": WHEN} | more
+    options = {
+        "message": "kept",
+        "user": "webdepot",
+        "address": "mailto:depot@example.org",
+        "created": WHEN,
+    } | more
     return ocfl.put_version(store, identifier, files, **options)
 
 
@@ -34,7 +39,12 @@ def judged(root: Path, objects: int) -> None:
     judge = StorageRoot(str(root))
     assert judge.validate(log_warnings=True), judge.log.status_str()
     # W004 and W005 only advise: SHA-512 (half as fast as the SHA-256 we chose) and URIs as identifiers.
-    words = [line for _, messages in judge.errors for line in messages.splitlines() if "[W004]" not in line and "[W005]" not in line]
+    words = [
+        line
+        for _, messages in judge.errors
+        for line in messages.splitlines()
+        if "[W004]" not in line and "[W005]" not in line
+    ]
     assert (judge.num_objects, judge.good_objects, words) == (objects, objects, [])
 
 
@@ -47,7 +57,12 @@ def test_versions_share_bytes_and_the_judge_agrees(store, tmp_path):
     warc = tmp_path / "a.warc.gz"
     warc.write_bytes(os.urandom(3_000_000))
     first = put(store, {"warc/a.warc.gz": warc, "metadata/x.json": b"{}", "log/empty": b""})
-    second = put(store, {"metadata/x.json": b'{"v":2}', "warc/copy.gz": warc}, removed=frozenset({"log/empty"}), message="again")
+    second = put(
+        store,
+        {"metadata/x.json": b'{"v":2}', "warc/copy.gz": warc},
+        removed=frozenset({"log/empty"}),
+        message="again",
+    )
     assert (first.head, second.head) == (1, 2)
     assert list(second.files()) == ["metadata/x.json", "warc/a.warc.gz", "warc/copy.gz"]
     assert list(second.files(1)) == ["log/empty", "metadata/x.json", "warc/a.warc.gz"]
@@ -61,7 +76,15 @@ def test_versions_share_bytes_and_the_judge_agrees(store, tmp_path):
 
 
 def test_many_objects_with_awkward_names(store, tmp_path):
-    names = ["a", "http://example.org/ä ö?x=1#y", "urn:nbn:de:1111-2005", "x" * 300, "..", "~%41", "日本" * 40]
+    names = [
+        "a",
+        "http://example.org/ä ö?x=1#y",
+        "urn:nbn:de:1111-2005",
+        "x" * 300,
+        "..",
+        "~%41",
+        "日本" * 40,
+    ]
     for name in names:
         put(store, {"f": name.encode()}, identifier=name)
     assert sorted(ocfl.iter_objects(store)) == sorted(names)
@@ -106,7 +129,10 @@ def test_missing_things_are_named(store):
 
 
 def test_a_depot_of_another_layout_is_left_alone(store):
-    store.put("ocfl_layout.json", io.BytesIO(b'{"extension": "0004-hashed-n-tuple-storage-layout", "description": ""}'))
+    store.put(
+        "ocfl_layout.json",
+        io.BytesIO(b'{"extension": "0004-hashed-n-tuple-storage-layout", "description": ""}'),
+    )
     with pytest.raises(Conflict, match="laid out in another way"):
         put(store, {"a": b"1"})
 
@@ -219,7 +245,9 @@ def test_findings_say_what_is_wrong(store, kept):
     damaged(store, warc, lambda data: data[:-1])
     store.put(f"{layout.folder_of(ID)}/v1/content/stray", io.BytesIO(b"x"))
     store.delete(ocfl.content_key(kept, "metadata/m"))
-    assert sorted((finding.code, finding.subject.rpartition("/")[2]) for finding in ocfl.verify(store, ID)) == [
+    assert sorted(
+        (finding.code, finding.subject.rpartition("/")[2]) for finding in ocfl.verify(store, ID)
+    ) == [
         ("depot.content-damaged", "a"),
         ("depot.content-missing", "m"),
         ("depot.unexpected-file", "stray"),
@@ -240,7 +268,11 @@ def test_a_damaged_inventory_stops_writing(store, kept):
         st.none() | st.integers() | st.text(max_size=9),
         lambda inner: (
             st.lists(inner, max_size=3)
-            | st.dictionaries(st.sampled_from(["id", "type", "head", "versions", "manifest", "v1", "state"]), inner, max_size=5)
+            | st.dictionaries(
+                st.sampled_from(["id", "type", "head", "versions", "manifest", "v1", "state"]),
+                inner,
+                max_size=5,
+            )
         ),
     ).map(lambda value: __import__("json").dumps(value).encode())
 )
@@ -251,7 +283,11 @@ def test_any_bytes_as_inventory_end_in_one_error(data):
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.lists(st.dictionaries(st.sampled_from(["a", "b/c", "b/d", "ü"]), st.binary(max_size=3), min_size=1), min_size=1, max_size=5),
+    st.lists(
+        st.dictionaries(st.sampled_from(["a", "b/c", "b/d", "ü"]), st.binary(max_size=3), min_size=1),
+        min_size=1,
+        max_size=5,
+    ),
     st.randoms(),
 )
 def test_any_history_reads_back(tmp_path_factory, history, random):
@@ -264,6 +300,8 @@ def test_any_history_reads_back(tmp_path_factory, history, random):
             states.append(state)
         assert inventory.head == len(states)
     for number, expected in enumerate(states, 1):
-        assert {logical: read(store, inventory, logical, version=number) for logical in inventory.files(number)} == expected
+        assert {
+            logical: read(store, inventory, logical, version=number) for logical in inventory.files(number)
+        } == expected
     assert list(ocfl.verify(store, ID)) == []
     judged(root, 1)

@@ -1,6 +1,8 @@
-"""A small internet on loopback: nsd for the names, nginx for the sites on many 127.x addresses, RDAP, whois and transparency servers.
+"""A small internet on loopback: nsd for the names, nginx for the sites on many 127.x addresses, RDAP, whois
+and transparency servers.
 
-Everything is real but the owners. `Site` is one host; `ClosedNetwork.start` writes zones, certificates and server blocks from them.
+Everything is real but the owners. `Site` is one host; `ClosedNetwork.start` writes zones, certificates and
+server blocks from them.
 """
 
 import json
@@ -53,7 +55,9 @@ class Domain:
 
 
 class ClosedNetwork:
-    def __init__(self, folder: Path, domains: list[Domain], sites: list[Site], networks: dict[str, dict[str, str]]) -> None:
+    def __init__(
+        self, folder: Path, domains: list[Domain], sites: list[Site], networks: dict[str, dict[str, str]]
+    ) -> None:
         self.folder, self.domains, self.sites, self.networks = folder, domains, sites, networks
         self.asked: Counter[str] = Counter()
         self.logged: dict[str, list[str]] = {}
@@ -64,7 +68,7 @@ class ClosedNetwork:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._servers: list[socketserver.BaseServer] = []
 
-    # --- what tests need -------------------------------------------------------------------------------------------------
+    # --- what tests need ---
 
     @property
     def environment(self) -> dict[str, str]:
@@ -86,13 +90,17 @@ class ClosedNetwork:
 
     def url(self, host: str, path: str = "/") -> str:
         site = next(site for site in self.sites if site.host == host)
-        return f"https://{host}:{self.https_port}{path}" if site.tls else f"http://{host}:{self.http_port}{path}"
+        return (
+            f"https://{host}:{self.https_port}{path}" if site.tls else f"http://{host}:{self.http_port}{path}"
+        )
 
     def requests_of(self, host: str) -> int:
         log = self.folder / "access.log"
-        return sum(line.split(" ", 1)[0] == host for line in log.read_text().splitlines()) if log.exists() else 0
+        return (
+            sum(line.split(" ", 1)[0] == host for line in log.read_text().splitlines()) if log.exists() else 0
+        )
 
-    # --- starting and stopping -------------------------------------------------------------------------------------------
+    # --- starting and stopping ---
 
     def start(self) -> None:
         self._start_registries()
@@ -112,7 +120,9 @@ class ClosedNetwork:
     def _start_nsd(self) -> None:
         zones = self.folder / "zones"
         zones.mkdir()
-        blocks = [f'zone:\n  name: "{domain.name}"\n  zonefile: "{domain.name}.zone"' for domain in self.domains]
+        blocks = [
+            f'zone:\n  name: "{domain.name}"\n  zonefile: "{domain.name}.zone"' for domain in self.domains
+        ]
         for domain in self.domains:
             (zones / f"{domain.name}.zone").write_text(self._zone(domain))
         for top in ("example", "test"):
@@ -149,7 +159,11 @@ class ClosedNetwork:
             return False
 
     def _zone(self, domain: Domain) -> str:
-        lines = [f"$ORIGIN {domain.name}.", "$TTL 300", f"@ SOA {domain.name_servers[0]}. {domain.soa}. 1 300 300 300 300"]
+        lines = [
+            f"$ORIGIN {domain.name}.",
+            "$TTL 300",
+            f"@ SOA {domain.name_servers[0]}. {domain.soa}. 1 300 300 300 300",
+        ]
         lines += [f"@ NS {server}." for server in domain.name_servers]
         lines += [
             f"{server}. A 127.0.0.53"
@@ -158,7 +172,9 @@ class ClosedNetwork:
         ]
         for site in self.sites:
             if site.host == domain.name or site.host.endswith(f".{domain.name}"):
-                lines.append(f"{site.host}. CNAME {site.alias}." if site.alias else f"{site.host}. A {site.address}")
+                lines.append(
+                    f"{site.host}. CNAME {site.alias}." if site.alias else f"{site.host}. A {site.address}"
+                )
         return "\n".join([*lines, *domain.records]) + "\n"
 
     def _hosts(self) -> set[str]:
@@ -167,7 +183,10 @@ class ClosedNetwork:
     def _start_nginx(self) -> None:
         www = self.folder / "www"
         addresses = sorted({site.address for site in self.sites if site.address})
-        blocks = [f"server {{ listen {address}:{self.http_port} default_server; server_name _; return 404; }}" for address in addresses]
+        blocks = [
+            f"server {{ listen {address}:{self.http_port} default_server; server_name _; return 404; }}"
+            for address in addresses
+        ]
         blocks += [self._server_block(site, www / site.host) for site in self.sites]
         (self.folder / "sites.conf").write_text("\n".join(blocks))
         config = f"""
@@ -198,7 +217,9 @@ http {{
                 places.append(f"location = {path} {{ return 302 {html.removeprefix('redirect:')}; }}")
                 continue
             name = "index.html" if path == "/" else path.strip("/").replace("/", "_") + ".html"
-            (root / name).write_text(html.replace("{http}", str(self.http_port)).replace("{https}", str(self.https_port)))
+            (root / name).write_text(
+                html.replace("{http}", str(self.http_port)).replace("{https}", str(self.https_port))
+            )
             places.append(f"location = {path} {{ try_files /{name} =404; }}")
         listen = f"listen {address}:{self.http_port};"
         if site.tls:
@@ -209,9 +230,11 @@ http {{
     def _run(self, command: list[str]) -> None:
         log = (self.folder / f"{Path(command[0]).name}.out").open("wb")
         with log:
-            self._processes.append(subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "LC_ALL": "C"}))
+            self._processes.append(
+                subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "LC_ALL": "C"})
+            )
 
-    # --- certificates ----------------------------------------------------------------------------------------------------
+    # --- certificates ---
 
     def _write_certificates(self) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -229,10 +252,14 @@ http {{
                 made = _signed(x509.Name(parts), name, own.public_key(), key, list(names))
                 (self.folder / "tls" / f"{site.host}.pem").write_bytes(made)
                 (self.folder / "tls" / f"{site.host}.key").write_bytes(
-                    own.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+                    own.private_bytes(
+                        serialization.Encoding.PEM,
+                        serialization.PrivateFormat.PKCS8,
+                        serialization.NoEncryption(),
+                    )
                 )
 
-    # --- registries ------------------------------------------------------------------------------------------------------
+    # --- registries ---
 
     def _start_registries(self) -> None:
         network = self
@@ -287,7 +314,11 @@ http {{
     def _rdap_network(self, address: str) -> dict[str, object]:
         held = [text for text in self.networks if ip_address(address) in ip_network(text)]
         network = ip_network(max(held, key=lambda text: ip_network(text).prefixlen))
-        entity = {"objectClassName": "entity", "roles": ["registrant"], "vcardArray": vcard(self.networks[str(network)])}
+        entity = {
+            "objectClassName": "entity",
+            "roles": ["registrant"],
+            "vcardArray": vcard(self.networks[str(network)]),
+        }
         return {
             "objectClassName": "ip network",
             "startAddress": str(network[0]),
@@ -303,7 +334,10 @@ http {{
             return b"No match for domain.\r\n"
         lines = [f"Domain Name: {domain.name.upper()}", "Registrar Abuse Contact Email: abuse@registrar.test"]
         said = domain.registrant or {"org": "REDACTED FOR PRIVACY", "email": "Please query the RDDS service"}
-        lines += [f"Registrant Organization: {said.get('org', '')}", f"Registrant Email: {said.get('email', '')}"]
+        lines += [
+            f"Registrant Organization: {said.get('org', '')}",
+            f"Registrant Email: {said.get('email', '')}",
+        ]
         lines += [f"Name Server: {server.upper()}" for server in domain.name_servers]
         return "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n"
 
@@ -374,5 +408,7 @@ def _signed(
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
     )
     if names:
-        builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
+        builder = builder.add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False
+        )
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)

@@ -41,7 +41,11 @@ def page(title: str, links: tuple[str, ...] = (), body: str = "", imprint: str =
 
 
 def imprint(operator: str, more: str = "") -> str:
-    return page("Impressum", body=f"<p>Angaben gemäß § 5 DDG</p><p>{operator}<br>Hauptstraße 1<br>54321 Anderstadt</p>{more}", imprint="")
+    return page(
+        "Impressum",
+        body=f"<p>Angaben gemäß § 5 DDG</p><p>{operator}<br>Hauptstraße 1<br>54321 Anderstadt</p>{more}",
+        imprint="",
+    )
 
 
 def http(host: str, path: str = "/") -> str:
@@ -53,7 +57,10 @@ def build(folder: Path) -> ClosedNetwork:
         Site(
             "uni-musterstadt.example",
             "127.10.0.1",
-            {"/": f"redirect:{'/start'}", "/start": page("Universität Musterstadt", (http("www.uni-musterstadt.example"),))},
+            {
+                "/": f"redirect:{'/start'}",
+                "/start": page("Universität Musterstadt", (http("www.uni-musterstadt.example"),)),
+            },
         ),
         Site(
             "www.uni-musterstadt.example",
@@ -94,7 +101,10 @@ def build(folder: Path) -> ClosedNetwork:
         Site(
             "institut-see.example",
             "127.10.0.3",
-            {"/": page("Institut für Seen"), "/impressum": imprint("Institut für Seen der Universität Musterstadt")},
+            {
+                "/": page("Institut für Seen"),
+                "/impressum": imprint("Institut für Seen der Universität Musterstadt"),
+            },
         ),
         Site("kongress-muster.example", "127.20.0.1", {"/": page("Kongress 2026", imprint="")}),
         Site(
@@ -102,7 +112,10 @@ def build(folder: Path) -> ClosedNetwork:
             "127.20.0.1",
             {
                 "/": page("Die Studie"),
-                "/impressum": imprint("Lehrstuhl für Hydrologie, Universitaet Musterstadt", "<p>Gestaltung: Agentur Blau GmbH</p>"),
+                "/impressum": imprint(
+                    "Lehrstuhl für Hydrologie, Universitaet Musterstadt",
+                    "<p>Gestaltung: Agentur Blau GmbH</p>",
+                ),
             },
         ),
         Site(
@@ -114,7 +127,11 @@ def build(folder: Path) -> ClosedNetwork:
             },
         ),
         Site("archiv-muster.example", "127.10.0.4", {"/": page("Archiv")}),
-        Site("verein.example", "127.10.0.9", {"/": page("Ruderverein"), "/impressum": imprint("Ruderverein Musterstadt e.V.")}),
+        Site(
+            "verein.example",
+            "127.10.0.9",
+            {"/": page("Ruderverein"), "/impressum": imprint("Ruderverein Musterstadt e.V.")},
+        ),
         Site(
             "laden.example",
             "127.40.0.1",
@@ -129,10 +146,22 @@ def build(folder: Path) -> ClosedNetwork:
             tls=True,
             certificate_names=CROWD,
         ),
-        Site("uni-musterstad.example", "127.30.0.2", {"/": "redirect:http://www.uni-musterstadt.example:$server_port/"}),
-        Site("hotel.example", "127.30.0.3", {"/": page("Hotel am See"), "/impressum": imprint("Hotel am See GmbH")}),
+        Site(
+            "uni-musterstad.example",
+            "127.30.0.2",
+            {"/": "redirect:http://www.uni-musterstadt.example:$server_port/"},
+        ),
+        Site(
+            "hotel.example",
+            "127.30.0.3",
+            {"/": page("Hotel am See"), "/impressum": imprint("Hotel am See GmbH")},
+        ),
         Site("verborgen.example", "127.10.0.5", {"/": page("Verborgen")}),
-        Site("fern.example", "127.20.0.2", {"/": page("Fern"), "/impressum": imprint("Universität Musterstadt", "<p>DE123456789</p>")}),
+        Site(
+            "fern.example",
+            "127.20.0.2",
+            {"/": page("Fern"), "/impressum": imprint("Universität Musterstadt", "<p>DE123456789</p>")},
+        ),
     ]
     own = {"name_servers": OWN_SERVERS, "soa": "hostmaster.uni-musterstadt.example"}
     domains = [
@@ -148,17 +177,34 @@ def build(folder: Path) -> ClosedNetwork:
         Domain(
             "kongress-muster.example",
             HOSTER,
-            registrant={**UNI, "org": "", "fn": "Kongress", "kind": "individual", "email": "kongress@uni-musterstadt.example"},
+            registrant={
+                **UNI,
+                "org": "",
+                "fn": "Kongress",
+                "kind": "individual",
+                "email": "kongress@uni-musterstadt.example",
+            },
         ),
         Domain("studie-muster.test", HOSTER),
         Domain("tagung-muster.example", CLOUD, registrant={"fn": "Universitaet Musterstadt", "kind": "org"}),
         Domain(
-            "partner.example", HOSTER, registrant={"fn": "Partner AG", "org": "Partner AG", "kind": "org", "email": "info@partner.example"}
+            "partner.example",
+            HOSTER,
+            registrant={
+                "fn": "Partner AG",
+                "org": "Partner AG",
+                "kind": "org",
+                "email": "info@partner.example",
+            },
         ),
         Domain("verein.example", **own, registrant={"fn": "Ruderverein Musterstadt e.V.", "kind": "org"}),
         Domain("laden.example", CLOUD, registrant={"fn": "Laden GmbH", "kind": "org"}),
         Domain("hotel.example", HOSTER),
-        Domain("uni-musterstad.example", HOSTER, registrant={"fn": "Max Muster", "kind": "individual", "email": "max@gmx.de"}),
+        Domain(
+            "uni-musterstad.example",
+            HOSTER,
+            registrant={"fn": "Max Muster", "kind": "individual", "email": "max@gmx.de"},
+        ),
         Domain("fern.example", HOSTER),
         Domain("schleife.example", HOSTER, records=("a CNAME b", "b CNAME a", "www A 127.20.0.9")),
     ]

@@ -1,4 +1,6 @@
-"""Discovery beyond the walk: corrections, curator's word, transparency, configurations, scan, bad networks, commands and pages."""
+"""Discovery beyond the walk: corrections, curator's word, transparency, configurations, scan, bad networks,
+commands and pages.
+"""
 
 import json
 import subprocess
@@ -55,7 +57,9 @@ def test_answers_are_kept_and_nobody_is_asked_twice(closed: ClosedNetwork, archi
     assert own(again) == own(first)
 
 
-def test_manners_at_most_four_pages_a_host_and_one_question_a_domain(closed: ClosedNetwork, archive: Archive) -> None:
+def test_manners_at_most_four_pages_a_host_and_one_question_a_domain(
+    closed: ClosedNetwork, archive: Archive
+) -> None:
     before = {host: closed.requests_of(host) for host in MEMBERS}
     closed.asked.clear()
     discover(archive)
@@ -75,7 +79,9 @@ def test_a_busy_registry_is_asked_again_when_it_says(closed: ClosedNetwork, arch
     assert own(found) == set(MEMBERS)
 
 
-def test_transparency_finds_what_nobody_links(closed: ClosedNetwork, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transparency_finds_what_nobody_links(
+    closed: ClosedNetwork, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WEBDEPOT_DISCOVERY_CT_SEARCH", closed.ct_search)
     with Archive.open(home, agent="test") as archive:
         found = discover(archive)
@@ -101,11 +107,17 @@ def test_corrections_count_from_the_next_survey_on(archive: Archive) -> None:
         discovering.correct(archive, changed, ranges=["nonsense"])
 
 
-def test_the_servers_own_configuration_gives_case_4(closed: ClosedNetwork, archive: Archive, tmp_path: Path) -> None:
+def test_the_servers_own_configuration_gives_case_4(
+    closed: ClosedNetwork, archive: Archive, tmp_path: Path
+) -> None:
     organisation = discover(archive).organisation
     broken = tmp_path / "broken.conf"
-    broken.write_text("<VirtualHost *:80>\nServerName ok.uni-musterstadt.example\nServerAlias *.wild.example\nInclude missing.conf\n")
-    hosts, findings = discovering.read_vhosts(archive, organisation, [closed.folder / "nginx.conf", broken], allow_private=True)
+    broken.write_text(
+        "<VirtualHost *:80>\nServerName ok.uni-musterstadt.example\nServerAlias *.wild.example\nInclude missing.conf\n"
+    )
+    hosts, findings = discovering.read_vhosts(
+        archive, organisation, [closed.folder / "nginx.conf", broken], allow_private=True
+    )
     hidden = next(host for host in hosts if host.host == "verborgen.example")
     assert (hidden.own, hidden.case) == (True, 4)
     assert any("configuration" in words for words in hidden.evidence)
@@ -115,7 +127,9 @@ def test_the_servers_own_configuration_gives_case_4(closed: ClosedNetwork, archi
     assert ("vhost-open-name", "line 3") in told
 
 
-def test_only_declared_ranges_are_scanned(closed: ClosedNetwork, archive: Archive, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_declared_ranges_are_scanned(
+    closed: ClosedNetwork, archive: Archive, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     organisation = discover(archive).organisation
     with pytest.raises(NotPermitted, match="off"):
         discovering.scan(archive, organisation)
@@ -126,7 +140,9 @@ def test_only_declared_ranges_are_scanned(closed: ClosedNetwork, archive: Archiv
     with pytest.raises(NotPermitted, match=r"127\.20\.0\.0/24"):
         discovering.scan(archive, organisation, ["127.20.0.0/24"])
     found = discovering.scan(archive, organisation, allow_private=True)
-    assert {answering.address for answering in found.answering} == {f"127.10.0.{number}" for number in range(1, 6)}
+    assert {answering.address for answering in found.answering} == {
+        f"127.10.0.{number}" for number in range(1, 6)
+    }
     assert set(found.names) == {"www.uni-musterstadt.example", "uni-musterstadt.example"}
 
 
@@ -142,7 +158,10 @@ def test_an_organisation_without_a_range_an_unknown_and_a_dead_root(archive: Arc
     with pytest.raises(NotFound):
         discovering.get(archive, "nobody.example")
     # IDN: written with letters, asked with A-labels.
-    assert discovering.discover(archive, "müller.example", allow_private=True).organisation.root == "xn--mller-kva.example"
+    assert (
+        discovering.discover(archive, "müller.example", allow_private=True).organisation.root
+        == "xn--mller-kva.example"
+    )
 
 
 def test_lying_and_silent_name_servers_are_not_a_no(closed: ClosedNetwork) -> None:
@@ -151,7 +170,9 @@ def test_lying_and_silent_name_servers_are_not_a_no(closed: ClosedNetwork) -> No
         return [(await resolver.host(host))[0].status for host in hosts]
 
     here = f"127.0.0.1:{closed.dns_port}"
-    found = discovering.in_event_loop(ask(here, "a.schleife.example", "www.schleife.example", "x" * 70 + ".example", "refused.invalid"))
+    found = discovering.in_event_loop(
+        ask(here, "a.schleife.example", "www.schleife.example", "x" * 70 + ".example", "refused.invalid")
+    )
     assert found[0] in (Status.FAILED, Status.NONE)
     assert found[1:] == [Status.FOUND, Status.FAILED, Status.FAILED]
     assert discovering.in_event_loop(ask("127.0.0.1:9", "www.uni-musterstadt.example")) == [Status.FAILED]
@@ -161,7 +182,9 @@ def test_lying_and_silent_name_servers_are_not_a_no(closed: ClosedNetwork) -> No
 
 def test_nothing_about_persons_is_kept(archive: Archive) -> None:
     discover(archive)
-    kept = (archive.index_folder / discovering.LOOKUPS_NAME).read_bytes() + (archive.home / "webdepot.db").read_bytes()
+    kept = (archive.index_folder / discovering.LOOKUPS_NAME).read_bytes() + (
+        archive.home / "webdepot.db"
+    ).read_bytes()
     for secret in (b"Max Muster", b"max@gmx", b"kongress@", b"hostmaster@"):
         assert secret not in kept
 
@@ -174,18 +197,32 @@ def test_the_table_as_csv_is_safe_and_whole(archive: Archive) -> None:
 
 
 def test_the_command_prints_one_list(closed: ClosedNetwork, tmp_path: Path, program: Path) -> None:
-    command = [str(program), "--home", str(tmp_path / "new"), "organisation", "discover", ROOT, "--json", "--allow-private"]
+    command = [
+        str(program),
+        "--home",
+        str(tmp_path / "new"),
+        "organisation",
+        "discover",
+        ROOT,
+        "--json",
+        "--allow-private",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     listed = json.loads(done.stdout)
     assert {item["host"] for item in listed if item["own"]} == set(MEMBERS)
     assert {"host", "own", "score", "case", "evidence"} <= set(listed[0])
     assert all(0 <= item["score"] <= 1 for item in listed)
     assert {item["own"] for item in listed} == {True, False, None}
-    shown = subprocess.run([*command[:3], "organisation", "show"], capture_output=True, text=True, check=True, timeout=120)
+    shown = subprocess.run(
+        [*command[:3], "organisation", "show"], capture_output=True, text=True, check=True, timeout=120
+    )
     assert "127.10.0.0/24" in shown.stdout
     assert "Traceback" not in done.stderr
     rejected = subprocess.run(
-        [*command[:3], "organisation", "reject", "bib.uni-musterstadt.example"], capture_output=True, text=True, check=True
+        [*command[:3], "organisation", "reject", "bib.uni-musterstadt.example"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "do not belong" in rejected.stdout
 
@@ -206,7 +243,9 @@ class Portal:
         return self._ask(Request(self.url + path))
 
     def post(self, path: str, **form: str) -> tuple[int, str, str]:
-        return self._ask(Request(self.url + path, data=urlencode(form).encode(), headers={"Sec-Fetch-Site": "same-origin"}))
+        return self._ask(
+            Request(self.url + path, data=urlencode(form).encode(), headers={"Sec-Fetch-Site": "same-origin"})
+        )
 
     def sign_in(self, name: str) -> None:
         assert self.post("/sign-in", name=name, password="correct horse battery", to="/")[0] == 200
@@ -226,7 +265,17 @@ def portal(archive: Archive, program: Path) -> Iterator[Portal]:
     for role in (Role.CURATOR, Role.REVIEWER):
         accounts.add(archive.database, role.value, "correct horse battery", [role], archive.clock())
     discover(archive)
-    command = [str(program), "--home", str(archive.home), "serve", "--port", "0", "--replay-port", "0", "--json"]
+    command = [
+        str(program),
+        "--home",
+        str(archive.home),
+        "serve",
+        "--port",
+        "0",
+        "--replay-port",
+        "0",
+        "--json",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         yield Portal(json.loads(process.stdout.readline())["portal"])
@@ -240,7 +289,14 @@ def test_the_pages_show_profile_picture_and_table(portal: Portal) -> None:
     for language in ("en", "de", "nl"):
         assert "Universität Musterstadt" in portal.get(f"/organisations?lang={language}")[2]
         page = portal.get(f"/organisations/{ROOT}?lang={language}")[2]
-        for words in ("127.10.0.0/24", "studie-muster.test", "its imprint names", "<svg", "<circle", "ns1.uni-musterstadt.example"):
+        for words in (
+            "127.10.0.0/24",
+            "studie-muster.test",
+            "its imprint names",
+            "<svg",
+            "<circle",
+            "ns1.uni-musterstadt.example",
+        ):
             assert words in page
     assert "laden.example" not in portal.get(f"/organisations/{ROOT}?own=own")[2]
     assert "studie-muster.test" in portal.get(f"/organisations/{ROOT}/hosts.csv")[2]

@@ -21,14 +21,19 @@ def test_the_profile_says_what_and_from_where(discovery: discovering.Discovery) 
     assert profile.name == "Universität Musterstadt"
     assert [item.value for item in profile.ranges] == ["127.10.0.0/24"]
     assert "held by" in profile.ranges[0].source
-    assert {item.value for item in profile.name_servers} == {"ns1.uni-musterstadt.example", "ns2.uni-musterstadt.example"}
+    assert {item.value for item in profile.name_servers} == {
+        "ns1.uni-musterstadt.example",
+        "ns2.uni-musterstadt.example",
+    }
     assert profile.registrant[0].value == "Universität Musterstadt"
     assert "127.0.0.1" in profile.registrant[0].source
     assert profile.address[0].value == "Seestr. 10 Musterstadt"
     assert "DE123456789" in {item.value for item in profile.vat_ids}
 
 
-def test_every_member_that_can_be_found_is_found_with_its_case_and_nobody_else(discovery: discovering.Discovery) -> None:
+def test_every_member_that_can_be_found_is_found_with_its_case_and_nobody_else(
+    discovery: discovering.Discovery,
+) -> None:
     found = {host.host: host.case for host in discovery.hosts if host.own}
     assert found == MEMBERS
     assert {host.host for host in discovery.hosts if host.own is False} >= STRANGERS

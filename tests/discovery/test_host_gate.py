@@ -1,4 +1,6 @@
-"""The gate of a crawl and the process behind it: verdicts arrive, and a process that dies costs no host its answer."""
+"""The gate of a crawl and the process behind it: verdicts arrive, and a process that dies costs no host its
+answer.
+"""
 
 import asyncio
 import json
@@ -65,7 +67,9 @@ def test_hosts_that_cannot_be_found_out_stay_outside_and_the_reason_says_so() ->
 
 def test_what_was_decided_before_starts_no_process() -> None:
     signs = json.dumps([{"code": "range", "weight": 3.0, "words": "its address lies in the range"}])
-    known = Remembered(host="a.own.example", own=True, score=0.98, decision="", decided_by="", signs_json=signs)
+    known = Remembered(
+        host="a.own.example", own=True, score=0.98, decision="", decided_by="", signs_json=signs
+    )
 
     async def run() -> str:
         gate = HostGate(("-c", "raise SystemExit('started')"), {known.host: known})

@@ -1,4 +1,6 @@
-"""A harvest from the root of the closed network: it finds exactly the members that can be found, and the log says why for each."""
+"""A harvest from the root of the closed network: it finds exactly the members that can be found, and the log
+says why for each.
+"""
 
 import json
 from collections.abc import Callable
@@ -52,14 +54,22 @@ def bare(url: str) -> str:
     return host_of(url).partition(":")[0]
 
 
-def test_a_harvest_from_the_root_finds_the_members_and_says_why(archive: Archive, harvested: Callable[..., tuple[Harvest, Lines]]) -> None:
+def test_a_harvest_from_the_root_finds_the_members_and_says_why(
+    archive: Archive, harvested: Callable[..., tuple[Harvest, Lines]]
+) -> None:
     profiled(archive)
     _, lines = harvested("BelongsTo")
-    followed = {bare(line["url"]) for line in lines if line["rule"] in ("BelongsTo", "host", "seed") and int(line["status"]) == 200}
+    followed = {
+        bare(line["url"])
+        for line in lines
+        if line["rule"] in ("BelongsTo", "host", "seed") and int(line["status"]) == 200
+    }
     assert followed >= set(MEMBERS) - {"uni-musterstadt.example"}
     assert not followed & STRANGERS
     for host in set(MEMBERS) - {"uni-musterstadt.example", "www.uni-musterstadt.example"}:
-        reasons = {line["reason"] for line in lines if bare(line["url"]) == host and line["rule"] == "BelongsTo"}
+        reasons = {
+            line["reason"] for line in lines if bare(line["url"]) == host and line["rule"] == "BelongsTo"
+        }
         assert reasons, host
         assert any("score" in reason and host in reason for reason in reasons)
     known = {host.host: host for host in discovering.hosts_of(archive, discovering.get(archive))}
@@ -68,7 +78,9 @@ def test_a_harvest_from_the_root_finds_the_members_and_says_why(archive: Archive
     assert known["verein.example"].own is False
 
 
-def test_strangers_are_refused_once_with_their_reason(archive: Archive, harvested: Callable[..., tuple[Harvest, Lines]]) -> None:
+def test_strangers_are_refused_once_with_their_reason(
+    archive: Archive, harvested: Callable[..., tuple[Harvest, Lines]]
+) -> None:
     profiled(archive)
     _, lines = harvested("BelongsTo", hops_outside=0)
     refused = [line for line in lines if bare(line["url"]) == "laden.example"]
@@ -79,17 +91,37 @@ def test_strangers_are_refused_once_with_their_reason(archive: Archive, harveste
 @pytest.mark.parametrize(
     ("rule", "found", "missed"),
     [
-        ("InNetRange", {"institut-see.example", "verein.example"}, {"kongress-muster.example", "tagung-muster.example"}),
-        ("SameNameServers", {"institut-see.example", "verein.example"}, {"kongress-muster.example", "studie-muster.test"}),
-        ("SameRegistrant(0.9)", {"kongress-muster.example", "tagung-muster.example"}, {"verein.example", "laden.example"}),
+        (
+            "InNetRange",
+            {"institut-see.example", "verein.example"},
+            {"kongress-muster.example", "tagung-muster.example"},
+        ),
+        (
+            "SameNameServers",
+            {"institut-see.example", "verein.example"},
+            {"kongress-muster.example", "studie-muster.test"},
+        ),
+        (
+            "SameRegistrant(0.9)",
+            {"kongress-muster.example", "tagung-muster.example"},
+            {"verein.example", "laden.example"},
+        ),
     ],
 )
 def test_the_three_indicators_decide_alone(
-    archive: Archive, harvested: Callable[..., tuple[Harvest, Lines]], rule: str, found: set[str], missed: set[str]
+    archive: Archive,
+    harvested: Callable[..., tuple[Harvest, Lines]],
+    rule: str,
+    found: set[str],
+    missed: set[str],
 ) -> None:
     profiled(archive)
     _, lines = harvested(rule, hops_outside=0)
-    followed = {bare(line["url"]): line["reason"] for line in lines if line["rule"] == rule and int(line["status"]) == 200}
+    followed = {
+        bare(line["url"]): line["reason"]
+        for line in lines
+        if line["rule"] == rule and int(line["status"]) == 200
+    }
     assert set(followed) >= found
     assert not set(followed) & missed
     assert all(followed.values())
@@ -106,17 +138,31 @@ def test_by_setting_a_new_domain_waits_for_the_curator(
     assert [int(line["status"]) for line in waiting] == [-5000]
     assert "a curator is asked first" in waiting[0]["reason"]
     organisation = discovering.get(archive)
-    candidate = next(host for host in discovering.hosts_of(archive, organisation, own="ask") if host.host == "studie-muster.test")
+    candidate = next(
+        host
+        for host in discovering.hosts_of(archive, organisation, own="ask")
+        if host.host == "studie-muster.test"
+    )
     assert candidate.evidence
     discovering.decide(archive, organisation, ["studie-muster.test"], accepted=True)
     discovering.decide(archive, organisation, ["bib.uni-musterstadt.example"], accepted=False)
     _, lines = harvested("BelongsTo", hops_outside=0)
     assert {int(line["status"]) for line in lines if bare(line["url"]) == "studie-muster.test"} >= {200}
-    assert not [line for line in lines if bare(line["url"]) == "bib.uni-musterstadt.example" and int(line["status"]) == 200]
+    assert not [
+        line
+        for line in lines
+        if bare(line["url"]) == "bib.uni-musterstadt.example" and int(line["status"]) == 200
+    ]
 
 
-def test_accepted_sites_that_nobody_links_to_are_harvested_too(archive: Archive, harvested: Callable[..., tuple[Harvest, Lines]]) -> None:
+def test_accepted_sites_that_nobody_links_to_are_harvested_too(
+    archive: Archive, harvested: Callable[..., tuple[Harvest, Lines]]
+) -> None:
     profiled(archive)
     discovering.decide(archive, discovering.get(archive), ["verborgen.example"], accepted=True)
     _, lines = harvested("BelongsTo", hops_outside=0)
-    assert [line["rule"] for line in lines if bare(line["url"]) == "verborgen.example" and line["url"].endswith("/")]
+    assert [
+        line["rule"]
+        for line in lines
+        if bare(line["url"]) == "verborgen.example" and line["url"].endswith("/")
+    ]

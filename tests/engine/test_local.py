@@ -37,7 +37,9 @@ def test_an_engine_can_be_used_after_closing():
 
 
 def test_what_a_broken_pool_gave_up_is_done_by_the_next(monkeypatch):
-    """A pool may break between two hand-outs: whatever waits in it is cancelled when it is closed, and nobody is told why."""
+    """A pool may break between two hand-outs: whatever waits in it is cancelled when it is closed, and nobody
+    is told why.
+    """
     engine = ProcessEngine(workers=1)
     submit = engine._submit
 

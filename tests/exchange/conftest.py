@@ -12,9 +12,19 @@ from partner_doubles import desk
 def write_warc() -> Callable[..., Path]:
     """A WARC file of a small site, each time another one."""
 
-    def write(path: Path, *, site: str = "http://www.example.org", stamp: str = "20260301093000", words: str = "clocks") -> Path:
+    def write(
+        path: Path,
+        *,
+        site: str = "http://www.example.org",
+        stamp: str = "20260301093000",
+        words: str = "clocks",
+    ) -> Path:
         warc = Warc(path)
-        warc.response(f"{site}/", stamp, f"<!doctype html><title>Museum of {words}</title><h1>Museum of {words}</h1>".encode())
+        warc.response(
+            f"{site}/",
+            stamp,
+            f"<!doctype html><title>Museum of {words}</title><h1>Museum of {words}</h1>".encode(),
+        )
         warc.response(f"{site}/style.css", stamp, b"h1 { color: red }", mime="text/css")
         return warc.write()
 

@@ -27,8 +27,13 @@ class Warc:
     path: Path
     records: list[bytes] = field(default_factory=list)
 
-    def response(self, url: str, stamp: str, body: bytes, *, mime: str = "text/html", status: str = "200 OK") -> "Warc":
-        block = f"HTTP/1.1 {status}\r\nContent-Type: {mime}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    def response(
+        self, url: str, stamp: str, body: bytes, *, mime: str = "text/html", status: str = "200 OK"
+    ) -> "Warc":
+        block = (
+            f"HTTP/1.1 {status}\r\nContent-Type: {mime}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
         head = {
             "WARC-Type": "response",
             "WARC-Record-ID": f"<urn:uuid:{uuid.uuid4()}>",
@@ -48,7 +53,9 @@ class Warc:
 
 
 def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[Record]:
-    """A catalogue with a site and its slices (and what could be fetched of them), a journal article and a thesis; some are withdrawn."""
+    """A catalogue with a site and its slices (and what could be fetched of them), a journal article and a
+    thesis; some are withdrawn.
+    """
     at = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
     made = []
     with archive.database.transaction() as connection:
@@ -92,8 +99,17 @@ def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[Record]:
                 piece = catalogue.withdrawn(piece, at=at + timedelta(days=1), reason="court order")
             made.append(catalogue.put(connection, piece))
             transfer.record(connection, piece.key, transfer_of(number), now=at)
-        journal = record("journal-1", Level.JOURNAL, title="Zeitschrift für Uhren", identifiers=("issn:1234-5679",))
-        issue = record("issue-1", Level.ISSUE, parent=journal.key, title="Zeitschrift für Uhren", part="12 (2004), 3", date="2004")
+        journal = record(
+            "journal-1", Level.JOURNAL, title="Zeitschrift für Uhren", identifiers=("issn:1234-5679",)
+        )
+        issue = record(
+            "issue-1",
+            Level.ISSUE,
+            parent=journal.key,
+            title="Zeitschrift für Uhren",
+            part="12 (2004), 3",
+            date="2004",
+        )
         article = record(
             "article-1",
             Level.ARTICLE,
@@ -104,7 +120,14 @@ def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[Record]:
             identifiers=("doi:10.1000/182", "shelf:A 7"),
             is_object=True,
         )
-        thesis = record("thesis-1", Level.THESIS, title="Pendel", creators=("Foucault, Léon",), date="1851", is_object=True)
+        thesis = record(
+            "thesis-1",
+            Level.THESIS,
+            title="Pendel",
+            creators=("Foucault, Léon",),
+            date="1851",
+            is_object=True,
+        )
         made += [catalogue.put(connection, each) for each in (journal, issue, article, thesis)]
         for each in (article, thesis):
             transfer.record(connection, each.key, transfer_of(1, name="paper.pdf"), now=at)
@@ -113,7 +136,16 @@ def stock(archive, *, slices: int = 250, withdrawn: int = 5) -> list[Record]:
 
 def record(key: str, level: Level, **more) -> Record:
     at = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
-    return Record(**{"key": key, "level": level, "urn": urn.mint("urn:nbn:de:example", key), "created_at": at, "changed_at": at} | more)
+    return Record(
+        **{
+            "key": key,
+            "level": level,
+            "urn": urn.mint("urn:nbn:de:example", key),
+            "created_at": at,
+            "changed_at": at,
+        }
+        | more
+    )
 
 
 def transfer_of(number: int, *, name: str = "") -> Transfer:
@@ -133,7 +165,13 @@ def transfer_of(number: int, *, name: str = "") -> Transfer:
         for part in range(1 if name else 2)
     )
     sha256 = hashlib.sha256(str(number).encode()).hexdigest()
-    return Transfer(form=Form.FILES if name else Form.CONTAINERS, files=files, start=files[0].member, size_bytes=1000, sha256=sha256)
+    return Transfer(
+        form=Form.FILES if name else Form.CONTAINERS,
+        files=files,
+        start=files[0].member,
+        size_bytes=1000,
+        sha256=sha256,
+    )
 
 
 SERVER = """
@@ -171,7 +209,9 @@ class Answer:
         return self.body.decode()
 
 
-def ask(url: str, method: str = "GET", *, headers: dict[str, str] | None = None, body: bytes | None = None) -> Answer:
+def ask(
+    url: str, method: str = "GET", *, headers: dict[str, str] | None = None, body: bytes | None = None
+) -> Answer:
     """One request; no redirect is followed, nothing decoded."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)

@@ -1,7 +1,8 @@
-"""Is an answer of OAI-PMH right? By the schemas where WEBDEPOT_SCHEMAS names a folder with them, and by our own checks always.
+"""Is an answer of OAI-PMH right? By the schemas where WEBDEPOT_SCHEMAS names a folder with them, and by our
+own checks always.
 
-The folder has `driver.xsd` (imports all public schemas) and `lza-regbib.sch`. The schemas of xepicur and of provenance are not public any
-more; two small ones of our own stand beside this file.
+The folder has `driver.xsd` (imports all public schemas) and `lza-regbib.sch`. The schemas of xepicur and of
+provenance are not public any more; two small ones of our own stand beside this file.
 """
 
 import os
@@ -36,7 +37,11 @@ def schema() -> etree.XMLSchema | None:
 @cache
 def profile() -> isoschematron.Schematron | None:
     folder = os.environ.get("WEBDEPOT_SCHEMAS")
-    return isoschematron.Schematron(etree.parse(Path(folder) / "lza-regbib.sch"), store_report=True) if folder else None
+    return (
+        isoschematron.Schematron(etree.parse(Path(folder) / "lza-regbib.sch"), store_report=True)
+        if folder
+        else None
+    )
 
 
 def checked(data: bytes) -> etree._Element:
@@ -70,7 +75,10 @@ def _check_mets(document: etree._Element) -> None:
     for attribute in ("DMDID", "ADMID", "FILEID"):
         pointed = {value for text in document.xpath(f".//@{attribute}") for value in text.split()}
         assert pointed <= known, "libxml2 does not look where IDREF points"
-    if document.find("m:fileSec", NS) is None and document.find(".//{http://www.ddb.de/LMERobject}name") is not None:
+    if (
+        document.find("m:fileSec", NS) is None
+        and document.find(".//{http://www.ddb.de/LMERobject}name") is not None
+    ):
         assert regbib.check(document) == []
         if rules := profile():
             assert rules.validate(etree.fromstring(etree.tostring(document))), rules.validation_report
@@ -82,7 +90,10 @@ def errors(root: etree._Element) -> list[str]:
 
 def headers(root: etree._Element) -> list[tuple[str, bool]]:
     """Identifier, and whether it is deleted."""
-    return [(each.findtext("o:identifier", None, NS), each.get("status") == "deleted") for each in root.iterfind(".//o:header", NS)]
+    return [
+        (each.findtext("o:identifier", None, NS), each.get("status") == "deleted")
+        for each in root.iterfind(".//o:header", NS)
+    ]
 
 
 def token(root: etree._Element) -> str | None:

@@ -1,4 +1,6 @@
-"""Partners made for tests: a foreign provider (oaipmh.server of the ETH library), and one whose answers a test writes by hand."""
+"""Partners made for tests: a foreign provider (oaipmh.server of the ETH library), and one whose answers a
+test writes by hand.
+"""
 
 import hashlib
 import io
@@ -113,8 +115,16 @@ class Offer:
         )
         start = self.start or files[0].member
         form = Form.FILES
-        made = Transfer(form=form, files=files, start=start, size_bytes=len(packed), sha256=hashlib.sha256(packed).hexdigest())
-        return regbib.to_element(self.levels, made, addresses=Addresses(portal_url=base, institution="Partner"))
+        made = Transfer(
+            form=form,
+            files=files,
+            start=start,
+            size_bytes=len(packed),
+            sha256=hashlib.sha256(packed).hexdigest(),
+        )
+        return regbib.to_element(
+            self.levels, made, addresses=Addresses(portal_url=base, institution="Partner")
+        )
 
     @property
     def key(self) -> str:
@@ -122,9 +132,15 @@ class Offer:
 
 
 def put(
-    desk: Desk, offers: list[Offer], *, change: Callable[[etree._Element], None] | None = None, zips: dict[str, bytes] | None = None
+    desk: Desk,
+    offers: list[Offer],
+    *,
+    change: Callable[[etree._Element], None] | None = None,
+    zips: dict[str, bytes] | None = None,
 ) -> None:
-    """Offer these objects at /oai and their ZIPs at /transfer/; `change` spoils the METS, `zips` replaces what is served."""
+    """Offer these objects at /oai and their ZIPs at /transfer/; `change` spoils the METS, `zips` replaces
+    what is served.
+    """
     documents = {}
     for offer in offers:
         packed = offer.zip()
@@ -146,14 +162,22 @@ def ranged(data: bytes) -> Callable[[dict[str, str], dict[str, str]], Answer]:
             first = int(asked.removeprefix("bytes=").rstrip("-"))
             if first >= len(data):
                 return 416, {}, b""
-            return 206, {"ETag": etag, "Content-Range": f"bytes {first}-{len(data) - 1}/{len(data)}"}, data[first:]
+            return (
+                206,
+                {"ETag": etag, "Content-Range": f"bytes {first}-{len(data) - 1}/{len(data)}"},
+                data[first:],
+            )
         return 200, {"ETag": etag}, data
 
     return answer
 
 
 def page(
-    records: dict[str, bytes], *, token: str | None = None, deleted: tuple[str, ...] = (), stamp: str = "2026-03-01T00:00:00Z"
+    records: dict[str, bytes],
+    *,
+    token: str | None = None,
+    deleted: tuple[str, ...] = (),
+    stamp: str = "2026-03-01T00:00:00Z",
 ) -> bytes:
     """A page of ListRecords by hand."""
     entries = "".join(
@@ -173,7 +197,9 @@ def page(
     ).encode()
 
 
-def foreign_provider(documents: dict[str, etree._Element], deleted: set[str], *, batch: int = 10) -> oaipmh.server.Server:
+def foreign_provider(
+    documents: dict[str, etree._Element], deleted: set[str], *, batch: int = 10
+) -> oaipmh.server.Server:
     """A provider on the ETH library's code: METS records, some deleted, in pages."""
     moment = datetime(2026, 3, 1, tzinfo=UTC).replace(tzinfo=None)
 
@@ -199,7 +225,9 @@ def foreign_provider(documents: dict[str, etree._Element], deleted: set[str], *,
             made = []
             for name in names:
                 header = oaipmh.common.Header(None, f"oai:p.example:{name}", moment, [], name in deleted)
-                made.append((header, None if name in deleted else oaipmh.common.Metadata(documents[name], {}), None))
+                made.append(
+                    (header, None if name in deleted else oaipmh.common.Metadata(documents[name], {}), None)
+                )
             return made
 
     registry = oaipmh.metadata.MetadataRegistry()

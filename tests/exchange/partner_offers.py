@@ -28,21 +28,44 @@ def website(number: int = 1, *, files: dict[str, bytes] | None = None) -> Offer:
         created_at=at,
         changed_at=at,
     )
-    piece = record(f"WD1-{number}", Level.SLICE, parent="WD1", title="Gartenschau", part="2005-03-01", date="2005-03-01", created_at=at)
+    piece = record(
+        f"WD1-{number}",
+        Level.SLICE,
+        parent="WD1",
+        title="Gartenschau",
+        part="2005-03-01",
+        date="2005-03-01",
+        created_at=at,
+    )
     pages = {
         "index.html": f"<!doctype html><title>Gartenschau {number}</title><link rel=stylesheet href=css/main.css><h1>Tulpen</h1>".encode(),
         "css/main.css": f"h1 {{ color: red }} /* {number} */".encode(),
         "dokumente/bericht.pdf": PDF + str(number).encode(),
     }
-    mimes = {"index.html": "text/html", "css/main.css": "text/css", "dokumente/bericht.pdf": "application/pdf"}
+    mimes = {
+        "index.html": "text/html",
+        "css/main.css": "text/css",
+        "dokumente/bericht.pdf": "application/pdf",
+    }
     return Offer(levels=[site, piece], files=pages if files is None else files, mimes=mimes)
 
 
 def article() -> Offer:
     journal = record("J1", Level.JOURNAL, title="Zeitschrift für Uhren", identifiers=("issn:1234-5679",))
-    issue = record("J1-3", Level.ISSUE, parent="J1", title="Zeitschrift für Uhren", part="12 (2004), 3", date="2004")
-    piece = record("J1-3-7", Level.ARTICLE, parent="J1-3", title="Über die Unruh", creators=("Huygens, Christiaan",), date="2004-03")
-    return Offer(levels=[journal, issue, piece], files={"unruh.pdf": PDF}, mimes={"unruh.pdf": "application/pdf"})
+    issue = record(
+        "J1-3", Level.ISSUE, parent="J1", title="Zeitschrift für Uhren", part="12 (2004), 3", date="2004"
+    )
+    piece = record(
+        "J1-3-7",
+        Level.ARTICLE,
+        parent="J1-3",
+        title="Über die Unruh",
+        creators=("Huygens, Christiaan",),
+        date="2004-03",
+    )
+    return Offer(
+        levels=[journal, issue, piece], files={"unruh.pdf": PDF}, mimes={"unruh.pdf": "application/pdf"}
+    )
 
 
 def add(archive: Archive, partner: Desk, **more) -> None:
@@ -105,7 +128,9 @@ THESIS_FILES = {"diss.pdf": pdf("The cycloidal pendulum"), "anhang/messung.csv":
 
 
 def thesis_mets(base: str, packed: bytes) -> bytes:
-    """A dissertation as a university library of that time offered it: written by hand, MD5 sums, times without zone, one level."""
+    """A dissertation as a university library of that time offered it: written by hand, MD5 sums, times
+    without zone, one level.
+    """
     sections = "".join(
         f'<m:techMD ID="DISS290_F{number}"><m:mdWrap MDTYPE="OTHER" OTHERMDTYPE="lmerFile"><m:xmlData>'
         f"<f:fileIdentifier>DISS290_F{number}</f:fileIdentifier><f:path>{folder}</f:path><f:name>{name}</f:name><f:size>{len(data)}</f:size>"
@@ -131,7 +156,9 @@ def thesis_mets(base: str, packed: bytes) -> bytes:
         ("552", "b", THESIS_URN),
         ("700", "b", "529"),
     )
-    described = "".join(f'<feld nr="{number}" ind="{indicator}">{text}</feld>' for number, indicator, text in fields)
+    described = "".join(
+        f'<feld nr="{number}" ind="{indicator}">{text}</feld>' for number, indicator, text in fields
+    )
     return (
         f'<m:mets xmlns:m="http://www.loc.gov/METS/" xmlns:o="{lmer.OBJECT}" xmlns:f="{lmer.FILE}"><m:dmdSec ID="DISS290_D"><m:mdWrap '
         'MDTYPE="OTHER" OTHERMDTYPE="MABxml"><m:xmlData><datensatz xmlns="http://www.ddb.de/professionell/mabxml/mabxml-1.xsd" '

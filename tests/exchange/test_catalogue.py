@@ -23,7 +23,9 @@ def records(archive: Archive) -> dict[str, Record]:
 @pytest.fixture
 def kept(archive: Archive, tmp_path, write_warc):
     """One harvest of a site in the depot."""
-    taken = archiving.import_files(archive, [write_warc(tmp_path / "one.warc.gz")], collection="museums").taken
+    taken = archiving.import_files(
+        archive, [write_warc(tmp_path / "one.warc.gz")], collection="museums"
+    ).taken
     assert taken is not None
     assert taken.package is not None
     return taken
@@ -51,10 +53,17 @@ def _containers(archive, kept):
 
 def test_records_are_in_the_package_and_come_back_on_an_empty_machine(archive, kept, tmp_path):
     own = cataloguing.find_of_harvest(archive, kept.harvest.id)
-    cataloguing.write(archive, own.parent, {"title": "Klokkenmuseum", "creators": ["Jansen, A."], "genre": "Museum"}, by="Anna")
+    cataloguing.write(
+        archive,
+        own.parent,
+        {"title": "Klokkenmuseum", "creators": ["Jansen, A."], "genre": "Museum"},
+        by="Anna",
+    )
     before = records(archive)
     assert before[own.parent].sources["title"] == Source.PERSON
-    assert before[own.key].changed_at >= before[own.parent].changed_at, "a change above is a change of what is delivered"
+    assert before[own.key].changed_at >= before[own.parent].changed_at, (
+        "a change above is a change of what is delivered"
+    )
     rebuilding.rebuild(tmp_path / "again", archive.depot_address)
     with Archive.open(tmp_path / "again") as again:
         after = records(again)
@@ -70,7 +79,9 @@ def test_a_machine_does_not_write_over_a_person(archive, kept):
     key = cataloguing.find_of_harvest(archive, kept.harvest.id).parent
     cataloguing.write(archive, key, {"publisher": "Town"}, source=Source.SITE)
     cataloguing.write(archive, key, {"publisher": "Town of Veldwijk"})
-    after = cataloguing.write(archive, key, {"publisher": "Somebody", "abstract": "Clocks"}, source=Source.SITE)
+    after = cataloguing.write(
+        archive, key, {"publisher": "Somebody", "abstract": "Clocks"}, source=Source.SITE
+    )
     assert (after.publisher, after.abstract) == ("Town of Veldwijk", "Clocks")
     head = ocfl.read_inventory(archive.store, kept.package.id).head
     assert cataloguing.write(archive, key, {"abstract": "Clocks"}) == after
@@ -78,7 +89,14 @@ def test_a_machine_does_not_write_over_a_person(archive, kept):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"title": ""}, {"urn": "urn:nbn:de:example-1"}, {"country": "Netherlands"}, {"access": "secret"}, {"title": "x" * 30_000}]
+    "changes",
+    [
+        {"title": ""},
+        {"urn": "urn:nbn:de:example-1"},
+        {"country": "Netherlands"},
+        {"access": "secret"},
+        {"title": "x" * 30_000},
+    ],
 )
 def test_what_cannot_be_written(archive, kept, changes):
     key = cataloguing.find_of_harvest(archive, kept.harvest.id).parent
@@ -105,9 +123,15 @@ def test_a_withdrawn_slice_keeps_its_urn_and_nothing_else(archive, kept, tmp_pat
 
 def test_listing_by_words_creator_genre_keyword(archive, kept):
     key = cataloguing.find_of_harvest(archive, kept.harvest.id).parent
-    cataloguing.write(archive, key, {"title": "Über Uhren", "creators": ["Müller, Eva"], "keywords": ["Uhr", "Zeit"], "genre": "Museum"})
+    cataloguing.write(
+        archive,
+        key,
+        {"title": "Über Uhren", "creators": ["Müller, Eva"], "keywords": ["Uhr", "Zeit"], "genre": "Museum"},
+    )
     assert [each.key for each in cataloguing.listed(archive, words="uhren müller")] == [key]
-    assert [each.key for each in cataloguing.listed(archive, creator="Müller", keyword="zeit", genre="Museum")] == [key]
+    assert [
+        each.key for each in cataloguing.listed(archive, creator="Müller", keyword="zeit", genre="Museum")
+    ] == [key]
     assert cataloguing.listed(archive, words="windmill") == []
     assert cataloguing.listed(archive, collection="other") == []
     assert cataloguing.listed(archive, after=key) == []
@@ -142,7 +166,9 @@ def test_who_may_fetch_a_site_counts_for_its_slices(archive, kept):
     from webdepot.services import portraying, providing
 
     own = cataloguing.find_of_harvest(archive, kept.harvest.id)
-    portraying.save(archive, own.target, {"title": "Clocks", "ddc": ("529.7",), "access": "restricted"}, by="anna")
+    portraying.save(
+        archive, own.target, {"title": "Clocks", "ddc": ("529.7",), "access": "restricted"}, by="anna"
+    )
     site, own = cataloguing.get(archive, own.parent), cataloguing.get(archive, own.key)
     assert (site.access, own.access, site.ddc) == (Access.RESTRICTED, Access.RESTRICTED, ("529.7",))
     assert ("ddc:529" in catalogue.sets_of(site), "open_access" in catalogue.sets_of(own)) == (True, False)
@@ -167,9 +193,16 @@ def test_sets_have_their_parents():
         origin={"partner": "b"},
     )
     specs = catalogue.sets_of(record)
-    assert {"collection:Clocks___more", "collection", "ddc:712", "ddc", "doc-type:Website", "open_access", "site:s", "partner:b"} <= set(
-        specs
-    )
+    assert {
+        "collection:Clocks___more",
+        "collection",
+        "ddc:712",
+        "ddc",
+        "doc-type:Website",
+        "open_access",
+        "site:s",
+        "partner:b",
+    } <= set(specs)
     assert "open_access" not in catalogue.sets_of(replace(record, access=Access.RESTRICTED))
 
 
@@ -178,14 +211,18 @@ def test_a_datestamp_is_never_older_than_what_others_can_see(archive):
     assert catalogue.stamp(now) > now - timedelta(seconds=1)
     assert catalogue.stamp(now).microsecond == 0
     assert catalogue.stamp(now, size_bytes=10**11) > now + timedelta(minutes=30)
-    record = Record(key="k", level=Level.SITE, urn="urn:nbn:de:example-1", title="t", created_at=now, changed_at=now)
+    record = Record(
+        key="k", level=Level.SITE, urn="urn:nbn:de:example-1", title="t", created_at=now, changed_at=now
+    )
     with archive.database.transaction() as connection:
         catalogue.put(connection, record)
         again = catalogue.put(connection, replace(record, title="u", changed_at=now - timedelta(days=1)))
     assert (again.title, again.changed_at) == ("u", now)
 
 
-@pytest.mark.parametrize("bad", [b"", b"{}", b'{"format": "webdepot-catalogue", "format_version": 9}', b"[1]", b'{"records": 1}'])
+@pytest.mark.parametrize(
+    "bad", [b"", b"{}", b'{"format": "webdepot-catalogue", "format_version": 9}', b"[1]", b'{"records": 1}']
+)
 def test_a_damaged_document_is_told(bad):
     with pytest.raises(CorruptData):
         catalogue.from_document(bad, where="here")

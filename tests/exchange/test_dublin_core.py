@@ -42,7 +42,10 @@ class Local(etree.Resolver):
 def check(data: bytes) -> etree._Element:
     root = etree.fromstring(data)
     assert root.tag == f"{{{OAI_DC}}}dc"
-    assert all(child.tag in {f"{{{DC}}}{name}" for name in ELEMENTS} and len(child) == 0 and child.text for child in root)
+    assert all(
+        child.tag in {f"{{{DC}}}{name}" for name in ELEMENTS} and len(child) == 0 and child.text
+        for child in root
+    )
     if known := schema():
         known.assertValid(root)
     return root
@@ -79,11 +82,18 @@ def test_a_slice_has_from_its_site_what_it_does_not_say_itself():
     assert ("relation", "urn:nbn:de:example-1") in values
     assert ("publisher", "City") in values
     assert ("type", "doc-type:Website") in values
-    assert [text for name, text in values if name == "source"] == ["https://www.example.org/", "https://example.org/?a=1&b=2"]
+    assert [text for name, text in values if name == "source"] == [
+        "https://www.example.org/",
+        "https://example.org/?a=1&b=2",
+    ]
     assert not [name for name, _ in values if name == "rights"]
 
 
-@given(st.fixed_dictionaries({}, optional={name: st.lists(st.text(max_size=12), max_size=3).map(tuple) for name in ELEMENTS}))
+@given(
+    st.fixed_dictionaries(
+        {}, optional={name: st.lists(st.text(max_size=12), max_size=3).map(tuple) for name in ELEMENTS}
+    )
+)
 def test_any_values_are_safe_and_come_back(values):
     data = dublin_core.to_xml(DublinCore(**values))
     check(data)
@@ -91,7 +101,9 @@ def test_any_values_are_safe_and_come_back(values):
     assert dublin_core.to_xml(again) == data
 
 
-@pytest.mark.parametrize("bad", [b"", b"<a/>", b"<oai_dc:dc/>", b"\xff\xfe<", b'<!DOCTYPE d [<!ENTITY x "y">]><d>&x;</d>'])
+@pytest.mark.parametrize(
+    "bad", [b"", b"<a/>", b"<oai_dc:dc/>", b"\xff\xfe<", b'<!DOCTYPE d [<!ENTITY x "y">]><d>&x;</d>']
+)
 def test_what_is_no_record(bad):
     with pytest.raises(InputError):
         dublin_core.from_xml(bad)

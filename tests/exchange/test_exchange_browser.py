@@ -1,4 +1,6 @@
-"""Pages of exchange in a real browser: front pages, partners, OAI answers as pages; they fit screens and phones and keep nobody out."""
+"""Pages of exchange in a real browser: front pages, partners, OAI answers as pages; they fit screens and
+phones and keep nobody out.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +46,9 @@ def depot(tmp_path_factory) -> Iterator[Depot]:
         taking_over.ingest(archive, "p")
         own = keep(archive, write(folder / "a.warc.gz"))
         cataloguing.write(
-            archive, own.parent, {"title": "Uhrenmuseum Musterstadt", "publisher": "Stadt Musterstadt", "keywords": ["Uhren"]}
+            archive,
+            own.parent,
+            {"title": "Uhrenmuseum Musterstadt", "publisher": "Stadt Musterstadt", "keywords": ["Uhren"]},
         )
         receiving.receive(archive, thesis(folder / "thesis.zip"), collection="theses")
         described = cataloguing.get(archive, NAME)
@@ -68,7 +72,13 @@ def page(browser: Browser, depot: Depot) -> Iterator[Page]:
 
 @needs_axe
 def test_every_page_fits_and_keeps_nobody_out(page: Page, depot: Depot):
-    paths = ["/partners", "/partners/p", f"/title/{depot.site}", f"/title/{depot.slice}", f"/title/{depot.thesis}"]
+    paths = [
+        "/partners",
+        "/partners/p",
+        f"/title/{depot.site}",
+        f"/title/{depot.slice}",
+        f"/title/{depot.thesis}",
+    ]
     paths += [
         f"/targets/{depot.target}/title",
         "/catalogue",
@@ -77,7 +87,9 @@ def test_every_page_fits_and_keeps_nobody_out(page: Page, depot: Depot):
         "/oai?verb=ListRecords&metadataPrefix=oai_dc",
         "/oai",
     ]
-    paths.append(f"/oai?verb=GetRecord&metadataPrefix=oai_mets_lmer&identifier=oai:localhost.localdomain:{depot.slice}")
+    paths.append(
+        f"/oai?verb=GetRecord&metadataPrefix=oai_mets_lmer&identifier=oai:localhost.localdomain:{depot.slice}"
+    )
     for path in paths:
         look_at(page, depot.url, path)
 
@@ -86,4 +98,6 @@ def test_from_the_urn_of_a_thesis_to_its_files(page: Page, depot: Depot):
     page.goto(f"{depot.url}/urn/{NAME}")
     expect(page.get_by_role("heading", level=1)).to_have_text("Pendulum clocks")
     page.get_by_role("link", name="thesis.html").click()
-    expect(page.frame_locator("iframe").first.locator("body")).to_contain_text("The escapement of Huygens", timeout=120_000)
+    expect(page.frame_locator("iframe").first.locator("body")).to_contain_text(
+        "The escapement of Huygens", timeout=120_000
+    )

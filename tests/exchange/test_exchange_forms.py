@@ -15,18 +15,33 @@ from webdepot.archive import Archive
 from webdepot.exchange import lmer, transfer
 from webdepot.exchange.catalogue import Level
 from webdepot.exchange.transfer import Form, Layout, TransferFile
-from webdepot.services import archiving, cataloguing, delivering, founding, providing, rebuilding, receiving, withdrawing
+from webdepot.services import (
+    archiving,
+    cataloguing,
+    delivering,
+    founding,
+    providing,
+    rebuilding,
+    receiving,
+    withdrawing,
+)
 
 M = {"m": METS, "x": "http://www.w3.org/1999/xlink"}
 
 
 @pytest.fixture
 def kept(archive: Archive, tmp_path: Path):
-    warc = Warc(tmp_path / "one.warc.gz").response("http://a.example/", "20260301093000", b"<title>Uhren</title>").write()
+    warc = (
+        Warc(tmp_path / "one.warc.gz")
+        .response("http://a.example/", "20260301093000", b"<title>Uhren</title>")
+        .write()
+    )
     taken = archiving.import_files(archive, [warc], collection="museums").taken
     assert taken is not None
     own = cataloguing.find_of_harvest(archive, taken.harvest.id)
-    cataloguing.write(archive, own.parent, {"title": "Uhrenmuseum", "publisher": "Stadt", "creators": ["Huygens, C."]})
+    cataloguing.write(
+        archive, own.parent, {"title": "Uhrenmuseum", "publisher": "Stadt", "creators": ["Huygens, C."]}
+    )
     return cataloguing.get(archive, own.key)
 
 
@@ -36,7 +51,9 @@ def test_uof_out_and_in_again_elsewhere(archive, kept, tmp_path):
     with zipfile.ZipFile(target) as packed:
         names = packed.namelist()
         root = etree.fromstring(packed.read("mets.xml"))
-        files = {name.removeprefix("content/"): hashlib.sha256(packed.read(name)).hexdigest() for name in names[1:]}
+        files = {
+            name.removeprefix("content/"): hashlib.sha256(packed.read(name)).hexdigest() for name in names[1:]
+        }
     assert names[0] == "mets.xml"
     if known := schema():
         known.assertValid(root)
@@ -46,7 +63,10 @@ def test_uof_out_and_in_again_elsewhere(archive, kept, tmp_path):
     listed = {each.find("m:FLocat", M).get(f"{{{M['x']}}}href"): each.get("CHECKSUM") for each in groups[0]}
     assert listed == {f"file://./content/{name}": value for name, value in files.items()}
     assets = root.findall("m:structMap[@TYPE='ASSET']/m:div", M)
-    assert (len(assets), assets[0].get("DMDID").split()) == (1, [each.get("ID") for each in root.findall("m:dmdSec", M)])
+    assert (len(assets), assets[0].get("DMDID").split()) == (
+        1,
+        [each.get("ID") for each in root.findall("m:dmdSec", M)],
+    )
     assert root.findtext(f".//{{{lmer.OBJECT}}}persistentIdentifier") == kept.urn
     told = {etree.QName(element).localname for element in root.iterfind(f".//{{{lmer.FILE}}}*")}
     assert told == {"format"}, "what METS says itself is left out"
@@ -57,16 +77,26 @@ def test_uof_out_and_in_again_elsewhere(archive, kept, tmp_path):
         own = cataloguing.get(other, kept.urn)
         seen = cataloguing.view(other, own.key)
         assert [level.level for level in seen.levels] == [Level.SITE, Level.SLICE]
-        assert (seen.levels[0].title, seen.levels[0].publisher, seen.levels[0].creators) == ("Uhrenmuseum", "Stadt", ("Huygens, C.",))
+        assert (seen.levels[0].title, seen.levels[0].publisher, seen.levels[0].creators) == (
+            "Uhrenmuseum",
+            "Stadt",
+            ("Huygens, C.",),
+        )
         assert received.package.urn == kept.urn
-        assert [file.sha256 for file in cataloguing.find_transfer(other, own.key).files] == list(files.values())
+        assert [file.sha256 for file in cataloguing.find_transfer(other, own.key).files] == list(
+            files.values()
+        )
         assert receiving.receive(other, target, collection="from-a-partner").is_known
 
 
 def test_the_same_answers_from_a_depot_that_was_rebuilt(archive, kept, tmp_path):
     gone = archiving.import_files(
         archive,
-        [Warc(tmp_path / "two.warc.gz").response("http://b.example/", "20260301093000", b"<title>B</title>").write()],
+        [
+            Warc(tmp_path / "two.warc.gz")
+            .response("http://b.example/", "20260301093000", b"<title>B</title>")
+            .write()
+        ],
         collection="other",
     ).taken
     withdrawing.withdraw(archive, gone.package.urn, reason="court order", approved_by="Bea")
@@ -75,7 +105,9 @@ def test_the_same_answers_from_a_depot_that_was_rebuilt(archive, kept, tmp_path)
     def answers(of: Archive) -> dict[str, bytes]:
         lists = {}
         for prefix in ("oai_dc", "oai_mets_lmer", "marc21", "epicur", "mets_premis"):
-            data = providing.answer(of, [("verb", "ListRecords"), ("metadataPrefix", prefix)], portal_url="http://a.example")
+            data = providing.answer(
+                of, [("verb", "ListRecords"), ("metadataPrefix", prefix)], portal_url="http://a.example"
+            )
             root = etree.fromstring(data)
             root.find("{*}responseDate").text = ""
             lists[prefix] = etree.tostring(root)
@@ -116,7 +148,9 @@ class Zeros(io.RawIOBase):
 
 
 def test_more_than_four_gigabytes_are_laid_out_as_zip64():
-    """Headers and ends alone: the layout of a large object is right byte for byte, as an independent reader sees it."""
+    """Headers and ends alone: the layout of a large object is right byte for byte, as an independent reader
+    sees it.
+    """
     sizes = (10, (4 << 30) + 5, 7)
     files = [
         TransferFile(
@@ -172,7 +206,9 @@ def test_a_file_that_changed_is_not_handed_over(tmp_path):
     path.write_bytes(os.urandom(1000))
     file = transfer_of(1).files[0]
     with pytest.raises(Exception, match="is damaged"):
-        transfer.measure(Form.FILES, [file.__class__(**_values(file, path))], "x", lambda name: path.open("rb"))
+        transfer.measure(
+            Form.FILES, [file.__class__(**_values(file, path))], "x", lambda name: path.open("rb")
+        )
 
 
 def _values(file: TransferFile, path: Path) -> dict[str, object]:

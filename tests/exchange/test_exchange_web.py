@@ -1,4 +1,6 @@
-"""The provider as partners meet it: over HTTP, with the clients that others wrote; URNs, front pages, transfer objects."""
+"""The provider as partners meet it: over HTTP, with the clients that others wrote; URNs, front pages,
+transfer objects.
+"""
 
 import gzip
 import hashlib
@@ -21,13 +23,21 @@ from webdepot.exchange.catalogue import Access
 from webdepot.services import archiving, cataloguing, founding, partnering, ruling, withdrawing
 
 SLICES, WITHDRAWN = 230, 5
-PREFIXES = {"oai_dc": SLICES + 5, "marc21": SLICES + 5, "epicur": SLICES + 5, "oai_mets_lmer": SLICES + 2, "mets_premis": SLICES + 2}
+PREFIXES = {
+    "oai_dc": SLICES + 5,
+    "marc21": SLICES + 5,
+    "epicur": SLICES + 5,
+    "oai_mets_lmer": SLICES + 2,
+    "mets_premis": SLICES + 2,
+}
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     home = tmp_path_factory.mktemp("served") / "home"
-    founding.found(home, settings='[exchange]\nrepository = "depot.example.org"\nadmin_email = "a@example.org"\n')
+    founding.found(
+        home, settings='[exchange]\nrepository = "depot.example.org"\nadmin_email = "a@example.org"\n'
+    )
     with Archive.open(home) as archive:
         stock(archive, slices=SLICES, withdrawn=WITHDRAWN)
     with portal(home) as url:
@@ -73,11 +83,18 @@ def test_the_requests_of_the_reference_validator_by_get_and_post(served):
     first_set = get("verb=ListSets").findtext(".//o:setSpec", None, NS)
     listed = headers(get(f"verb=ListIdentifiers&metadataPrefix=oai_dc&set={first_set}"))
     identifier = next(found for found, is_deleted in listed if not is_deleted)
-    assert "oai_dc" in [each.text for each in get(f"verb=ListMetadataFormats&identifier={identifier}").iterfind(".//o:metadataPrefix", NS)]
+    assert "oai_dc" in [
+        each.text
+        for each in get(f"verb=ListMetadataFormats&identifier={identifier}").iterfind(
+            ".//o:metadataPrefix", NS
+        )
+    ]
     record = get(f"verb=GetRecord&identifier={identifier}&metadataPrefix=oai_dc")
     assert first_set in [each.text for each in record.iterfind(".//o:setSpec", NS)]
     stamp = record.findtext(".//o:datestamp", None, NS)
-    assert (identifier, False) in headers(get(f"verb=ListRecords&metadataPrefix=oai_dc&from={stamp}&until={stamp}"))
+    assert (identifier, False) in headers(
+        get(f"verb=ListRecords&metadataPrefix=oai_dc&from={stamp}&until={stamp}")
+    )
     bad = {
         "junk": "badVerb",
         "verb=junk": "badVerb",
@@ -98,7 +115,9 @@ def test_the_requests_of_the_reference_validator_by_get_and_post(served):
     for query, code in bad.items():
         assert set(errors(get(query))) == {code} == set(errors(post(query))), query
     assert post("verb=Identify").find("o:Identify", NS) is not None
-    assert headers(post(f"verb=GetRecord&identifier={identifier}&metadataPrefix=oai_dc")) == [(identifier, False)]
+    assert headers(post(f"verb=GetRecord&identifier={identifier}&metadataPrefix=oai_dc")) == [
+        (identifier, False)
+    ]
     root = get("verb=ListRecords&metadataPrefix=oai_dc")
     assert root.find(".//o:resumptionToken", NS).get("cursor") == "0"
     assert headers(get(f"verb=ListRecords&resumptionToken={quote(token(root))}"))
@@ -113,7 +132,9 @@ def test_gzip_only_for_those_who_take_it_and_a_style_sheet_for_people(served):
     instruction = etree.fromstring(plain.body).getroottree().getroot().getprevious()
     sheet = ask(served + instruction.get("href"))
     assert sheet.status == 200
-    page = etree.XSLT(etree.fromstring(sheet.body))(etree.fromstring(ask(f"{served}/oai?verb=ListRecords&metadataPrefix=oai_dc").body))
+    page = etree.XSLT(etree.fromstring(sheet.body))(
+        etree.fromstring(ask(f"{served}/oai?verb=ListRecords&metadataPrefix=oai_dc").body)
+    )
     text = etree.tostring(page, encoding="unicode")
     assert "Die Gartenschau" in text
     assert "Next page" in text
@@ -163,7 +184,11 @@ def depot(tmp_path_factory):
     with Archive.open(home, agent="test") as archive:
         for number in range(2):
             warc = Warc(folder / f"slice-{number}.warc.gz")
-            warc.response(f"http://site{number}.example/", "20260301093000", b"<title>Clocks</title>" + bytes(300_000 * number))
+            warc.response(
+                f"http://site{number}.example/",
+                "20260301093000",
+                b"<title>Clocks</title>" + bytes(300_000 * number),
+            )
             taken = archiving.import_files(archive, [warc.write()], collection=f"c{number}").taken
             keys.append(cataloguing.find_of_harvest(archive, taken.harvest.id).key)
         partnering.add(archive, "b", "http://127.0.0.1:9/oai")
@@ -182,17 +207,22 @@ def test_a_transfer_object_whole_and_in_ranges(depot):
     assert len(whole.body) == made.size_bytes == int(whole.headers["Content-Length"])
     with zipfile.ZipFile(io.BytesIO(whole.body)) as packed:
         assert packed.testzip() is None
-        assert {info.filename: hashlib.sha256(packed.read(info)).hexdigest() for info in packed.infolist()} == {
-            file.member: file.sha256 for file in made.files
-        }
-        assert all(info.flag_bits & 1 << 11 and info.compress_type == zipfile.ZIP_STORED for info in packed.infolist())
+        assert {
+            info.filename: hashlib.sha256(packed.read(info)).hexdigest() for info in packed.infolist()
+        } == {file.member: file.sha256 for file in made.files}
+        assert all(
+            info.flag_bits & 1 << 11 and info.compress_type == zipfile.ZIP_STORED
+            for info in packed.infolist()
+        )
     size = made.size_bytes
     for first, last in ((0, 0), (0, 99), (25, 40), (size // 2, size - 1), (size - 30, size - 1)):
         part = ask(f"{url}/transfer/{keys[1]}.zip", headers={"Range": f"bytes={first}-{last}"})
         assert (part.status, part.headers["Content-Range"]) == (206, f"bytes {first}-{last}/{size}")
         assert part.body == whole.body[first : last + 1]
     assert ask(f"{url}/transfer/{keys[1]}.zip", headers={"Range": f"bytes={size}-"}).status == 416
-    other = ask(f"{url}/transfer/{keys[1]}.zip", headers={"Range": "bytes=5-9", "If-Range": '"something else"'})
+    other = ask(
+        f"{url}/transfer/{keys[1]}.zip", headers={"Range": "bytes=5-9", "If-Range": '"something else"'}
+    )
     assert (other.status, len(other.body)) == (200, size)
     assert ask(f"{url}/transfer/none.zip").status == 404
 
@@ -205,8 +235,13 @@ def test_restricted_objects_need_a_token(depot):
             refused = ask(f"{url}/transfer/{keys[0]}.zip")
             assert refused.status == 401
             assert refused.headers["WWW-Authenticate"].startswith("Bearer")
-            assert ask(f"{url}/transfer/{keys[0]}.zip", headers={"Authorization": "Bearer wrong"}).status == 401
-            assert ask(f"{url}/transfer/{keys[0]}.zip", headers={"Authorization": f"Bearer {issued}"}).status == 200
+            assert (
+                ask(f"{url}/transfer/{keys[0]}.zip", headers={"Authorization": "Bearer wrong"}).status == 401
+            )
+            assert (
+                ask(f"{url}/transfer/{keys[0]}.zip", headers={"Authorization": f"Bearer {issued}"}).status
+                == 200
+            )
             assert b"goes to partners" in refused.body
             page = ask(f"{url}/title/{keys[0]}")
             assert "Partners with a token" in page.text
@@ -218,13 +253,19 @@ def test_rules_of_access_hold_for_transfer_objects_too(depot):
     url, home, keys, issued = depot
     with Archive.open(home, agent="test") as archive:
         assert ask(f"{url}/transfer/{keys[0]}.zip").status == 200
-        (rule,) = ruling.add(archive, "site0.example", answer=RuleAnswer.REFUSE, access_point=AccessPoint.PUBLIC)
+        (rule,) = ruling.add(
+            archive, "site0.example", answer=RuleAnswer.REFUSE, access_point=AccessPoint.PUBLIC
+        )
         assert ask(f"{url}/transfer/{keys[0]}.zip").status == 401
-        assert ask(f"{url}/transfer/{keys[0]}.zip", headers={"Authorization": f"Bearer {issued}"}).status == 200
+        assert (
+            ask(f"{url}/transfer/{keys[0]}.zip", headers={"Authorization": f"Bearer {issued}"}).status == 200
+        )
         assert ask(f"{url}/transfer/{keys[1]}.zip").status == 200, "another site"
         ruling.remove(archive, rule.id)
         (rule,) = ruling.add(archive, "site0.example", answer=RuleAnswer.HIDE)
-        assert ask(f"{url}/transfer/{keys[0]}.zip", headers={"Authorization": f"Bearer {issued}"}).status == 403
+        assert (
+            ask(f"{url}/transfer/{keys[0]}.zip", headers={"Authorization": f"Bearer {issued}"}).status == 403
+        )
         ruling.remove(archive, rule.id)
 
 
@@ -247,7 +288,11 @@ def test_urns_lead_to_front_pages(depot):
 
 def test_what_is_withdrawn_is_gone_everywhere(tmp_path):
     founding.found(tmp_path / "home")
-    warc = Warc(tmp_path / "a.warc.gz").response("http://a.example/", "20260301093000", b"<title>A</title>").write()
+    warc = (
+        Warc(tmp_path / "a.warc.gz")
+        .response("http://a.example/", "20260301093000", b"<title>A</title>")
+        .write()
+    )
     with Archive.open(tmp_path / "home", agent="test") as archive:
         taken = archiving.import_files(archive, [warc], collection="c").taken
         record = cataloguing.find_of_harvest(archive, taken.harvest.id)

@@ -1,4 +1,6 @@
-"""The provider of OAI-PMH: every verb, error and format, tokens, windows; each answer against the schemas (see `oai_rules`)."""
+"""The provider of OAI-PMH: every verb, error and format, tokens, windows; each answer against the schemas
+(see `oai_rules`).
+"""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -103,7 +105,9 @@ def test_sets_with_parents_and_children(stocked):
     assert len(harvest(stocked, metadataPrefix="oai_mets_lmer", set="collection:gardens")) == SLICES
     assert len(harvest(stocked, metadataPrefix="oai_dc", set="ddc")) == 1
     assert len(harvest(stocked, metadataPrefix="oai_dc", set="doc-type")) == SLICES + 5
-    assert errors(ask(stocked, verb="ListRecords", metadataPrefix="oai_dc", set="no:such")) == ["noRecordsMatch"]
+    assert errors(ask(stocked, verb="ListRecords", metadataPrefix="oai_dc", set="no:such")) == [
+        "noRecordsMatch"
+    ]
 
 
 BAD = [
@@ -122,23 +126,47 @@ BAD = [
     ({"verb": "ListRecords", "metadataPrefix": "oai_dc", "until": "2026-02-01T00:00Z"}, ["badArgument"]),
     ({"verb": "ListRecords", "metadataPrefix": "oai_dc", "until": "2026-02-01T00:00:00.5Z"}, ["badArgument"]),
     ({"verb": "ListRecords"}, ["badArgument"]),
-    ({"verb": "ListRecords", "metadataPrefix": "oai_dc", "from_": "2002-02-05", "until": "2002-02-06T05:35:00Z"}, ["badArgument"]),
-    ({"verb": "ListRecords", "metadataPrefix": "oai_dc", "from_": "2026-02-05", "until": "2026-02-04"}, ["badArgument"]),
+    (
+        {
+            "verb": "ListRecords",
+            "metadataPrefix": "oai_dc",
+            "from_": "2002-02-05",
+            "until": "2002-02-06T05:35:00Z",
+        },
+        ["badArgument"],
+    ),
+    (
+        {"verb": "ListRecords", "metadataPrefix": "oai_dc", "from_": "2026-02-05", "until": "2026-02-04"},
+        ["badArgument"],
+    ),
     ({"verb": "ListRecords", "metadataPrefix": "oai_dc", "set": "a b"}, ["badArgument"]),
     ({"verb": "ListRecords", "resumptionToken": "junk"}, ["badResumptionToken"]),
     ({"verb": "ListRecords", "resumptionToken": ""}, ["badResumptionToken"]),
     ({"verb": "ListSets", "resumptionToken": "junk"}, ["badResumptionToken"]),
     ({"verb": "ListIdentifiers", "resumptionToken": "junk", "until": "2000-02-05"}, ["badArgument"]),
-    ({"verb": "ListRecords", "metadataPrefix": "oai_dc", "resumptionToken": "junk", "until": "1990-01-10"}, ["badArgument"]),
+    (
+        {"verb": "ListRecords", "metadataPrefix": "oai_dc", "resumptionToken": "junk", "until": "1990-01-10"},
+        ["badArgument"],
+    ),
     ({"verb": "ListRecords", "metadataPrefix": "mods"}, ["cannotDisseminateFormat"]),
     ({"verb": "GetRecord", "metadataPrefix": "mods", "identifier": OBJECT}, ["cannotDisseminateFormat"]),
     (
-        {"verb": "GetRecord", "metadataPrefix": "oai_mets_lmer", "identifier": "oai:depot.example.org:journal-1"},
+        {
+            "verb": "GetRecord",
+            "metadataPrefix": "oai_mets_lmer",
+            "identifier": "oai:depot.example.org:journal-1",
+        },
         ["cannotDisseminateFormat"],
     ),
     ({"verb": "GetRecord", "metadataPrefix": "oai_dc", "identifier": 'invalid"id'}, ["idDoesNotExist"]),
-    ({"verb": "GetRecord", "metadataPrefix": "oai_dc", "identifier": "oai:depot.example.org:none"}, ["idDoesNotExist"]),
-    ({"verb": "GetRecord", "metadataPrefix": "oai_dc", "identifier": "oai:depot.example.org:\x00<"}, ["idDoesNotExist"]),
+    (
+        {"verb": "GetRecord", "metadataPrefix": "oai_dc", "identifier": "oai:depot.example.org:none"},
+        ["idDoesNotExist"],
+    ),
+    (
+        {"verb": "GetRecord", "metadataPrefix": "oai_dc", "identifier": "oai:depot.example.org:\x00<"},
+        ["idDoesNotExist"],
+    ),
     ({"verb": "ListMetadataFormats", "identifier": "oai:other.example:1"}, ["idDoesNotExist"]),
     ({"verb": "ListRecords", "metadataPrefix": "oai_dc", "until": "2025-03-01"}, ["noRecordsMatch"]),
     ({"verb": "ListRecords", "metadataPrefix": "oai_dc", "from_": "2030-01-01"}, ["noRecordsMatch"]),
@@ -170,7 +198,12 @@ def test_a_record_is_found_by_its_own_datestamp(stocked):
 
 
 def test_formats_of_one_record(stocked):
-    prefixes = [each.text for each in ask(stocked, verb="ListMetadataFormats", identifier=OBJECT).iterfind(".//o:metadataPrefix", NS)]
+    prefixes = [
+        each.text
+        for each in ask(stocked, verb="ListMetadataFormats", identifier=OBJECT).iterfind(
+            ".//o:metadataPrefix", NS
+        )
+    ]
     assert prefixes == list(FORMATS)
     found = ask(stocked, verb="ListMetadataFormats", identifier="oai:depot.example.org:journal-1")
     assert [each.text for each in found.iterfind(".//o:metadataPrefix", NS)] == ["oai_dc", "marc21", "epicur"]
@@ -198,7 +231,9 @@ def test_a_token_is_repeatable_signed_bound_to_its_verb_and_ends(stocked):
         changed = given[:at] + ("A" if given[at] != "A" else "B") + given[at + 1 :]
         assert errors(ask(stocked, verb="ListRecords", resumptionToken=changed)) == ["badResumptionToken"]
     other = replace(REPOSITORY, secret=b"y" * 32)
-    assert errors(ask(stocked, repository=other, verb="ListRecords", resumptionToken=given)) == ["badResumptionToken"]
+    assert errors(ask(stocked, repository=other, verb="ListRecords", resumptionToken=given)) == [
+        "badResumptionToken"
+    ]
 
 
 def test_a_change_between_two_pages_loses_nothing(archive):
@@ -212,25 +247,46 @@ def test_a_change_between_two_pages_loses_nothing(archive):
         for key in changed:
             found = catalogue.find(connection, key)
             catalogue.put(connection, replace(found, title="changed", changed_at=later))
-        catalogue.put(connection, record("new-one", Level.SITE, title="n", changed_at=later, created_at=later))
+        catalogue.put(
+            connection, record("new-one", Level.SITE, title="n", changed_at=later, created_at=later)
+        )
     while following := token(root):
-        root = ask(archive, repository=few, verb="ListRecords", resumptionToken=following, now=later + timedelta(minutes=1))
+        root = ask(
+            archive,
+            repository=few,
+            verb="ListRecords",
+            resumptionToken=following,
+            now=later + timedelta(minutes=1),
+        )
         seen += headers(root)
     assert len(seen) == len(set(seen)) == 41, "the one that left the window is missing, nothing stands twice"
-    again = ask(archive, repository=few, verb="ListIdentifiers", metadataPrefix="oai_dc", from_="2026-06-01T12:00:00Z", now=later)
+    again = ask(
+        archive,
+        repository=few,
+        verb="ListIdentifiers",
+        metadataPrefix="oai_dc",
+        from_="2026-06-01T12:00:00Z",
+        now=later,
+    )
     assert {identifier.rpartition(":")[2] for identifier, _ in headers(again)} == {*changed, "new-one"}
 
 
 def test_the_formats_agree(stocked):
     def metadata(prefix: str) -> etree._Element:
-        root = ask(stocked, verb="GetRecord", metadataPrefix=prefix, identifier="oai:depot.example.org:article-1")
+        root = ask(
+            stocked, verb="GetRecord", metadataPrefix=prefix, identifier="oai:depot.example.org:article-1"
+        )
         return root.find(".//o:metadata", NS)[0]
 
     mets = metadata("oai_mets_lmer")
     lowest = mets.findall(f".//{{{MAB}}}datensatz")[-1]
     assert len(mets.findall(f".//{{{MAB}}}datensatz")) == 3, "all levels go with every object"
     mab = {(field.get("nr"), field.get("ind")): "".join(field.itertext()) for field in lowest}
-    marc = {(field.get("tag"), sub.get("code")): sub.text for field in metadata("marc21").iterfind(f"{{{MARC}}}datafield") for sub in field}
+    marc = {
+        (field.get("tag"), sub.get("code")): sub.text
+        for field in metadata("marc21").iterfind(f"{{{MARC}}}datafield")
+        for sub in field
+    }
     dc = [(etree.QName(child).localname, child.text) for child in metadata("oai_dc")]
     urn = mab["552", "b"]
     assert urn == mets.findtext(f".//{{{lmer.OBJECT}}}persistentIdentifier")
@@ -271,22 +327,45 @@ def test_provenance_of_a_partners_record(archive):
     with archive.database.transaction() as connection:
         catalogue.put(connection, record("one", Level.SITE, title="t", origin=origin, changed_at=at))
     telling = replace(REPOSITORY, with_provenance=True)
-    root = ask(archive, repository=telling, verb="GetRecord", metadataPrefix="oai_dc", identifier="oai:depot.example.org:one")
+    root = ask(
+        archive,
+        repository=telling,
+        verb="GetRecord",
+        metadataPrefix="oai_dc",
+        identifier="oai:depot.example.org:one",
+    )
     assert root.findtext(".//{*}originDescription/{*}identifier") == "oai:b.example:1"
-    assert ask(archive, verb="GetRecord", metadataPrefix="oai_dc", identifier="oai:depot.example.org:one").find(".//o:about", NS) is None
+    assert (
+        ask(archive, verb="GetRecord", metadataPrefix="oai_dc", identifier="oai:depot.example.org:one").find(
+            ".//o:about", NS
+        )
+        is None
+    )
 
 
 def test_an_empty_depot_answers_too(archive):
     assert errors(ask(archive, verb="ListRecords", metadataPrefix="oai_dc")) == ["noRecordsMatch"]
-    assert ask(archive, verb="Identify").findtext(".//o:earliestDatestamp", None, NS) == "2026-06-01T12:00:00Z"
+    assert (
+        ask(archive, verb="Identify").findtext(".//o:earliestDatestamp", None, NS) == "2026-06-01T12:00:00Z"
+    )
     assert ask(archive, verb="ListSets").find(".//o:setSpec", NS).text == "open_access"
 
 
 TEXT = st.text(max_size=30)
-NAMES = st.sampled_from(["verb", "identifier", "metadataPrefix", "from", "until", "set", "resumptionToken", "x"]) | TEXT
+NAMES = (
+    st.sampled_from(["verb", "identifier", "metadataPrefix", "from", "until", "set", "resumptionToken", "x"])
+    | TEXT
+)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(NAMES, TEXT | st.sampled_from(["ListRecords", "GetRecord", "oai_dc", OBJECT, "2026-01-01"])), max_size=5))
+@given(
+    st.lists(
+        st.tuples(
+            NAMES, TEXT | st.sampled_from(["ListRecords", "GetRecord", "oai_dc", OBJECT, "2026-01-01"])
+        ),
+        max_size=5,
+    )
+)
 def test_any_request_has_a_valid_answer(stocked, pairs):
     ask_pairs(stocked, *pairs)

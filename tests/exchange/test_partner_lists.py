@@ -26,7 +26,9 @@ def oai_error(code: str) -> bytes:
 
 
 def test_everything_from_a_foreign_provider(archive, partner):
-    """Pages, deletions and all, from the ETH library's server; only headers matter here, the objects are not fetched."""
+    """Pages, deletions and all, from the ETH library's server; only headers matter here, the objects are not
+    fetched.
+    """
     documents = {f"{number:03d}": website(number).mets(partner.url) for number in range(25)}
     server = foreign_provider(documents, {"003", "017"})
 
@@ -51,7 +53,11 @@ def test_a_run_is_incremental_by_the_partners_clock(archive, partner):
     exchanging.harvest(archive, "p")
     first, second = [arguments for path, arguments, _ in partner.asked if path == "/oai"]
     assert "from" not in first
-    assert (second["from"], second["set"], second["metadataPrefix"]) == ("2026-03-02T00:00:00Z", "a:b", "oai_mets_lmer")
+    assert (second["from"], second["set"], second["metadataPrefix"]) == (
+        "2026-03-02T00:00:00Z",
+        "a:b",
+        "oai_mets_lmer",
+    )
     exchanging.harvest(archive, "p", from_the_beginning=True)
     assert "from" not in partner.asked[-1][1]
 
@@ -64,7 +70,11 @@ def test_come_again_later(archive, partner, form):
 
     def busy(arguments, headers):
         times.append(1)
-        return (503, {"Retry-After": "7" if form == "seconds" else later}, b"busy") if len(times) < 3 else good(arguments, headers)
+        return (
+            (503, {"Retry-After": "7" if form == "seconds" else later}, b"busy")
+            if len(times) < 3
+            else good(arguments, headers)
+        )
 
     partner.answers["/oai"] = busy
     add(archive, partner)
@@ -102,7 +112,11 @@ def test_a_list_of_500_pages_that_dies_at_page_300_goes_on_there(archive, partne
 def test_killed_in_the_middle_of_a_list(archive, partner):
     def answer(arguments, headers):
         number = int(arguments.get("resumptionToken", "0"))
-        return 200, {}, page({f"{number:05d}": b'<x xmlns="urn:x"/>'}, token=str(number + 1) if number < 30 else None)
+        return (
+            200,
+            {},
+            page({f"{number:05d}": b'<x xmlns="urn:x"/>'}, token=str(number + 1) if number < 30 else None),
+        )
 
     partner.answers["/oai"] = answer
     add(archive, partner)
@@ -110,7 +124,11 @@ def test_killed_in_the_middle_of_a_list(archive, partner):
     child = os.fork()
     if child == 0:
         with Archive.open(home) as own:
-            exchanging.harvest(own, "p", watch=lambda progress: os.kill(os.getpid(), signal.SIGKILL) if progress.done == 12 else None)
+            exchanging.harvest(
+                own,
+                "p",
+                watch=lambda progress: os.kill(os.getpid(), signal.SIGKILL) if progress.done == 12 else None,
+            )
         os._exit(0)
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     partner.asked.clear()

@@ -21,7 +21,16 @@ from webdepot.errors import NotPermitted
 from webdepot.exchange import catalogue, lmer, mab, regbib
 from webdepot.exchange.catalogue import Level
 from webdepot.exchange.regbib import METS
-from webdepot.services import cataloguing, exchanging, founding, partnering, providing, replaying, searching, taking_over
+from webdepot.services import (
+    cataloguing,
+    exchanging,
+    founding,
+    partnering,
+    providing,
+    replaying,
+    searching,
+    taking_over,
+)
 
 
 def test_a_loose_site_becomes_a_package_that_replays_and_goes_out_as_it_came(archive, partner):
@@ -34,13 +43,22 @@ def test_a_loose_site_becomes_a_package_that_replays_and_goes_out_as_it_came(arc
     own = cataloguing.get(archive, offer.levels[-1].urn)
     seen = cataloguing.view(archive, own.key)
     assert [level.urn for level in seen.levels] == [level.urn for level in offer.levels]
-    assert (seen.levels[0].publisher, own.date, own.origin["identifier"]) == ("Stadt", "2005-03-01", "oai:p.example:WD1-1")
+    assert (seen.levels[0].publisher, own.date, own.origin["identifier"]) == (
+        "Stadt",
+        "2005-03-01",
+        "oai:p.example:WD1-1",
+    )
     for url in ("http://www.gartenschau.example/", "http://www.gartenschau.example/index.html"):
-        opened = replaying.open_capture(archive, url, "20050301093000", collection="all", reader=Reader.staff("test"))
+        opened = replaying.open_capture(
+            archive, url, "20050301093000", collection="all", reader=Reader.staff("test")
+        )
         assert opened.payload.read() == offer.files["index.html"]
         opened.close()
     hits = searching.search(archive, "Tulpen", reader=Reader.staff("test")).hits
-    assert {hit.url for hit in hits} <= {"http://www.gartenschau.example/", "http://www.gartenschau.example/index.html"}
+    assert {hit.url for hit in hits} <= {
+        "http://www.gartenschau.example/",
+        "http://www.gartenschau.example/index.html",
+    }
     assert hits
     found = providing.hand_over(archive, own.key, reader=Reader.staff("test"))
     data = b"".join(found.pieces(0, found.layout.size_bytes))
@@ -63,10 +81,18 @@ def test_an_article_with_its_journal_goes_in_and_out(archive, partner):
         own = catalogue.find_urn(connection, offer.levels[-1].urn)
         levels = catalogue.levels(connection, own)
     assert [level.level for level in levels] == [Level.JOURNAL, Level.ISSUE, Level.ARTICLE]
-    assert (levels[0].identifiers, levels[1].part, levels[2].creators) == (("issn:1234-5679",), "12 (2004), 3", ("Huygens, Christiaan",))
+    assert (levels[0].identifiers, levels[1].part, levels[2].creators) == (
+        ("issn:1234-5679",),
+        "12 (2004), 3",
+        ("Huygens, Christiaan",),
+    )
     answer = providing.answer(
         archive,
-        [("verb", "GetRecord"), ("metadataPrefix", "oai_mets_lmer"), ("identifier", f"oai:localhost.localdomain:{own.key}")],
+        [
+            ("verb", "GetRecord"),
+            ("metadataPrefix", "oai_mets_lmer"),
+            ("identifier", f"oai:localhost.localdomain:{own.key}"),
+        ],
         portal_url="http://b.example",
     )
     root = etree.fromstring(answer).find(f".//{{{METS}}}mets")
@@ -83,11 +109,17 @@ def offer_thesis(partner) -> None:
             packed.writestr(name, data)
     document = thesis_mets(partner.url, buffer.getvalue())
     partner.answers["/transfer/diss290.zip"] = ranged(buffer.getvalue())
-    partner.answers["/oai"] = lambda arguments, headers: (200, {"Content-Type": "text/xml"}, page({"diss290": document}))
+    partner.answers["/oai"] = lambda arguments, headers: (
+        200,
+        {"Content-Type": "text/xml"},
+        page({"diss290": document}),
+    )
 
 
 def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive, partner, tmp_path):
-    """From a university library to us, from us over HTTP to the next: the same URN, files and words, also those we have no field for."""
+    """From a university library to us, from us over HTTP to the next: the same URN, files and words, also
+    those we have no field for.
+    """
     offer_thesis(partner)
     add(archive, partner)
     exchanging.harvest(archive, "p")
@@ -99,7 +131,9 @@ def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive
         shown = ask(url + front.headers["Location"]).text
         assert "Thesis" in shown and "Huygens, Christiaan: On the pendulum" in shown
         link = re.search(r'href="([^"]+diss\.pdf)"', shown)[1]
-        assert ask(url + link).headers["Location"].endswith(f"/all/20040702080000/{THESIS_URN}/diss.pdf"), "to the moment it has here"
+        assert ask(url + link).headers["Location"].endswith(f"/all/20040702080000/{THESIS_URN}/diss.pdf"), (
+            "to the moment it has here"
+        )
         partnering.add(following, "a", f"{url}/oai")
         exchanging.harvest(following, "a")
         assert taking_over.ingest(following, "a").taken == [THESIS_URN]
@@ -112,19 +146,36 @@ def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive
                 "2004",
                 ("529",),
             )
-            assert [hit.url for hit in searching.search(depot, "cycloidal", reader=ANYONE).hits] == [f"{THESIS_URN}/diss.pdf"]
-            opened = replaying.open_capture(depot, f"{THESIS_URN}/diss.pdf", "2004", collection="all", reader=ANYONE)
-            assert (opened.payload.read(), opened.capture.mime) == (THESIS_FILES["diss.pdf"], "application/pdf")
+            assert [hit.url for hit in searching.search(depot, "cycloidal", reader=ANYONE).hits] == [
+                f"{THESIS_URN}/diss.pdf"
+            ]
+            opened = replaying.open_capture(
+                depot, f"{THESIS_URN}/diss.pdf", "2004", collection="all", reader=ANYONE
+            )
+            assert (opened.payload.read(), opened.capture.mime) == (
+                THESIS_FILES["diss.pdf"],
+                "application/pdf",
+            )
             opened.close()
             found = providing.hand_over(depot, own.key, reader=ANYONE)
             with zipfile.ZipFile(io.BytesIO(b"".join(found.pieces(0, found.layout.size_bytes)))) as packed:
                 assert {name: packed.read(name) for name in packed.namelist()} == THESIS_FILES
             told = providing.answer(
-                depot, [("verb", "ListRecords"), ("metadataPrefix", "oai_mets_lmer"), ("set", "doc-type:doctoralThesis")], portal_url=url
+                depot,
+                [
+                    ("verb", "ListRecords"),
+                    ("metadataPrefix", "oai_mets_lmer"),
+                    ("set", "doc-type:doctoralThesis"),
+                ],
+                portal_url=url,
             )
             assert "Köln, Univ., Diss., 2004".encode() in told
             checked(told)
-    partner.answers["/oai"] = lambda arguments, headers: (200, {}, page({}, deleted=("diss290",), stamp="2026-04-01T00:00:00Z"))
+    partner.answers["/oai"] = lambda arguments, headers: (
+        200,
+        {},
+        page({}, deleted=("diss290",), stamp="2026-04-01T00:00:00Z"),
+    )
     exchanging.harvest(archive, "p")
     assert taking_over.ingest(archive, "p").withdrawn == ["oai:p.example:diss290"]
     assert searching.search(archive, "cycloidal", reader=ANYONE).hits == []
@@ -142,7 +193,9 @@ def test_what_we_do_not_understand_is_kept_and_handed_on(archive, partner):
             f'<p:oldObjectVersion xmlns:p="{lmer.PROCESS}">1</p:oldObjectVersion></m:xmlData></m:mdWrap></m:techMD>'
         )
         amd.append(etree.fromstring(xml))
-        field = etree.SubElement(root.find(f".//{{{mab.MAB}}}datensatz"), f"{{{mab.MAB}}}feld", nr="902", ind=" ")
+        field = etree.SubElement(
+            root.find(f".//{{{mab.MAB}}}datensatz"), f"{{{mab.MAB}}}feld", nr="902", ind=" "
+        )
         field.text = "Kette & Schuss"
 
     put(partner, [offer], change=strange)
@@ -152,7 +205,11 @@ def test_what_we_do_not_understand_is_kept_and_handed_on(archive, partner):
     own = cataloguing.get(archive, offer.levels[-1].urn)
     answer = providing.answer(
         archive,
-        [("verb", "GetRecord"), ("metadataPrefix", "oai_mets_lmer"), ("identifier", f"oai:localhost.localdomain:{own.key}")],
+        [
+            ("verb", "GetRecord"),
+            ("metadataPrefix", "oai_mets_lmer"),
+            ("identifier", f"oai:localhost.localdomain:{own.key}"),
+        ],
         portal_url="http://b.example",
     )
     assert b"oldObjectVersion" in answer
@@ -160,11 +217,17 @@ def test_what_we_do_not_understand_is_kept_and_handed_on(archive, partner):
     cataloguing.write(archive, own.parent, {"title": "Die Gartenschau"})
     changed = providing.answer(
         archive,
-        [("verb", "GetRecord"), ("metadataPrefix", "oai_mets_lmer"), ("identifier", f"oai:localhost.localdomain:{own.key}")],
+        [
+            ("verb", "GetRecord"),
+            ("metadataPrefix", "oai_mets_lmer"),
+            ("identifier", f"oai:localhost.localdomain:{own.key}"),
+        ],
         portal_url="http://b.example",
     )
     assert b"Die Gartenschau" in changed
-    assert b"Kette &amp; Schuss" in changed, "a field that only the partner knows stays when a person edits another one"
+    assert b"Kette &amp; Schuss" in changed, (
+        "a field that only the partner knows stays when a person edits another one"
+    )
 
 
 def test_a_transfer_url_that_is_gone(archive, partner):
@@ -199,7 +262,11 @@ def test_a_download_that_breaks_goes_on_and_the_token_is_shown(archive, partner)
 
 
 def test_a_changed_description_and_a_deletion(archive, partner, tmp_path):
-    warc = Warc(tmp_path / "s.warc.gz").response("http://www.gartenschau.example/", "20050301093000", b"<title>Tulpen</title>").write()
+    warc = (
+        Warc(tmp_path / "s.warc.gz")
+        .response("http://www.gartenschau.example/", "20050301093000", b"<title>Tulpen</title>")
+        .write()
+    )
     offer = website(files={"s.warc.gz": warc.read_bytes()})
     put(partner, [offer])
     add(archive, partner)
@@ -214,14 +281,20 @@ def test_a_changed_description_and_a_deletion(archive, partner, tmp_path):
     assert (done.taken, done.updated) == ([], [own.urn])
     site = cataloguing.get(archive, own.parent)
     assert (site.publisher, site.abstract) == ("Land", "von uns"), "what a person wrote stays"
-    partner.answers["/oai"] = lambda arguments, headers: (200, {}, page({}, deleted=("WD1-1",), stamp="2026-04-01T00:00:00Z"))
+    partner.answers["/oai"] = lambda arguments, headers: (
+        200,
+        {},
+        page({}, deleted=("WD1-1",), stamp="2026-04-01T00:00:00Z"),
+    )
     exchanging.harvest(archive, "p")
     assert taking_over.ingest(archive, "p").withdrawn == ["oai:p.example:WD1-1"]
     after = cataloguing.get(archive, own.urn)
     assert after.withdrawn_at is not None
     assert "Withdrawn by the partner p" in after.withdrawn_reason
     with pytest.raises(NotPermitted, match="Withdrawn by the partner"):
-        replaying.open_capture(archive, "http://www.gartenschau.example/", "20050301093000", collection="all", reader=ANYONE)
+        replaying.open_capture(
+            archive, "http://www.gartenschau.example/", "20050301093000", collection="all", reader=ANYONE
+        )
 
 
 def test_killed_between_loading_and_keeping(archive, partner):

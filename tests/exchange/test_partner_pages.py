@@ -18,7 +18,9 @@ PASSWORD = "correct horse battery"
 
 def sign_in(url: str, name: str) -> dict[str, str]:
     form = urlencode({"name": name, "password": PASSWORD, "to": "/"}).encode()
-    answer = ask(f"{url}/sign-in", "POST", headers={"Content-Type": "application/x-www-form-urlencoded"}, body=form)
+    answer = ask(
+        f"{url}/sign-in", "POST", headers={"Content-Type": "application/x-www-form-urlencoded"}, body=form
+    )
     return {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
 
 
@@ -53,11 +55,16 @@ def test_a_refused_object_is_seen_with_its_reason_and_tried_again(home):
             assert ask(f"{url}/partners/p", "POST", headers=form | staff, body=b"what=retry").status == 403
             foreign = form | curator | {"Origin": "http://evil.example"}
             assert ask(f"{url}/partners/p", "POST", headers=foreign, body=b"what=retry").status == 403
-            assert ask(f"{url}/partners/p", "POST", headers=form | curator, body=b"what=nonsense").status == 400
+            assert (
+                ask(f"{url}/partners/p", "POST", headers=form | curator, body=b"what=nonsense").status == 400
+            )
             put(partner, [article()])
             assert ask(f"{url}/partners/p", "POST", headers=form | curator, body=b"what=retry").status == 303
             until = time.monotonic() + 120
-            while "Nothing was refused" not in (page := ask(f"{url}/partners/p", headers=curator).text) or "is being harvested" in page:
+            while (
+                "Nothing was refused" not in (page := ask(f"{url}/partners/p", headers=curator).text)
+                or "is being harvested" in page
+            ):
                 assert time.monotonic() < until, page
                 time.sleep(0.3)
         with Archive.open(home) as archive:
@@ -67,10 +74,14 @@ def test_a_refused_object_is_seen_with_its_reason_and_tried_again(home):
 def test_a_partner_is_added_by_a_curator(home):
     with portal(home) as url:
         form = sign_in(url, "curator") | {"Content-Type": "application/x-www-form-urlencoded"}
-        body = urlencode({"name": "nlb", "url": "https://depot.example.org/oai", "set": "", "token": "geheim"}).encode()
+        body = urlencode(
+            {"name": "nlb", "url": "https://depot.example.org/oai", "set": "", "token": "geheim"}
+        ).encode()
         answer = ask(f"{url}/partners", "POST", headers=form, body=body)
         assert (answer.status, answer.headers["Location"]) == (303, "/partners/nlb")
         page = ask(f"{url}/partners/nlb", headers=form).text
         assert "geheim" not in page
         assert ask(f"{url}/partners", "POST", headers=form, body=body).status == 409
-        assert ask(f"{url}/partners", "POST", headers=form, body=b"name=x&url=javascript:alert(1)").status == 400
+        assert (
+            ask(f"{url}/partners", "POST", headers=form, body=b"name=x&url=javascript:alert(1)").status == 400
+        )

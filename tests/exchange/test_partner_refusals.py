@@ -58,13 +58,17 @@ def test_objects_that_are_not_what_the_record_says(archive, partner, kind):
 
 
 def test_a_wrong_checksum(archive, partner):
-    assert "the ZIP is damaged: expected SHA-256" in refused(archive, [website()], partner, change=checksum("0" * 64))
+    assert "the ZIP is damaged: expected SHA-256" in refused(
+        archive, [website()], partner, change=checksum("0" * 64)
+    )
 
 
 def test_a_zip_bomb(archive, partner):
     bomb = packed([("index.html", bytes(80 << 20)), *FILES[1:]])
     offer = replace(website(), files={**website().files, "index.html": bytes(80 << 20)})
-    assert "would unpack to" in refused(archive, [offer], partner, zips={"WD1-1": bomb}, change=without_checksum)
+    assert "would unpack to" in refused(
+        archive, [offer], partner, zips={"WD1-1": bomb}, change=without_checksum
+    )
     assert "is larger than the files" in refused_size(archive, partner)
 
 
@@ -115,7 +119,9 @@ def two_objects(root: etree._Element) -> None:
 )
 def test_records_against_the_profile(archive, partner, change, rule):
     assert f"profile: {rule}" in refused(archive, [website()], partner, change=change)
-    assert not [path for path, _, _ in partner.asked if path.startswith("/transfer")], "the object is not even asked for"
+    assert not [path for path, _, _ in partner.asked if path.startswith("/transfer")], (
+        "the object is not even asked for"
+    )
 
 
 @pytest.mark.parametrize("check", UrnCheck)
@@ -136,7 +142,8 @@ def test_a_wrong_digit_is_a_warning_or_a_refusal(archive, partner, check):
 
 
 @pytest.mark.parametrize(
-    ("status", "words"), [(404, "answers 404"), (401, "wants a token"), (403, "may not have it"), (503, "answers 503")]
+    ("status", "words"),
+    [(404, "answers 404"), (401, "wants a token"), (403, "may not have it"), (503, "answers 503")],
 )
 def test_a_transfer_url_that_gives_nothing(archive, partner, status, words):
     put(partner, [website()])

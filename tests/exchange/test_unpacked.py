@@ -1,4 +1,6 @@
-"""Slices unpacked into trees: names, bytes, ranges; offered to those who want them, taken in and replayed at their own addresses."""
+"""Slices unpacked into trees: names, bytes, ranges; offered to those who want them, taken in and replayed at
+their own addresses.
+"""
 
 import base64
 import gzip
@@ -55,8 +57,12 @@ def write(path: Path, stamp: str = "20260301093000") -> Path:
     for number, (url, (body, mime)) in enumerate(FILES.items()):
         packed = number % 2 == 0  # the server packs every second file
         more = f"{mime}\r\nContent-Encoding: gzip" if packed else mime
-        warc.response(url, f"{stamp[:-2]}{number:02d}", gzip.compress(body, mtime=0) if packed else body, mime=more)
-    warc.response(f"{HOST}/moved", stamp, b"", status="302 Found").response(f"{HOST}/none", stamp, b"no", status="404 Not Found")
+        warc.response(
+            url, f"{stamp[:-2]}{number:02d}", gzip.compress(body, mtime=0) if packed else body, mime=more
+        )
+    warc.response(f"{HOST}/moved", stamp, b"", status="302 Found").response(
+        f"{HOST}/none", stamp, b"no", status="404 Not Found"
+    )
     warc.response(f"{HOST}/style.css", "20260301092900", b"an older answer", mime="text/css")
     return warc.write()
 
@@ -89,7 +95,10 @@ def zip_of(archive: Archive, key: str) -> bytes:
 
 def listed(archive: Archive, token: str = "") -> list[etree._Element]:
     data = providing.answer(
-        archive, [("verb", "ListRecords"), ("metadataPrefix", "oai_mets_lmer")], portal_url="http://a.example", token=token
+        archive,
+        [("verb", "ListRecords"), ("metadataPrefix", "oai_mets_lmer")],
+        portal_url="http://a.example",
+        token=token,
     )
     root = checked(data)
     return root.findall(f".//{{{METS}}}mets")
@@ -106,13 +115,24 @@ def test_a_tree_has_the_last_good_answers_byte_for_byte_and_any_range_of_it_can_
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
         assert packed.testzip() is None
         found = {name: packed.read(name) for name in packed.namelist()}
-    assert {file.url: found[file.member] for file in tree.files} == {url: body for url, (body, _) in FILES.items()}
-    assert {file.member: file.sha256 for file in tree.files} == {name: hashlib.sha256(body).hexdigest() for name, body in found.items()}
+    assert {file.url: found[file.member] for file in tree.files} == {
+        url: body for url, (body, _) in FILES.items()
+    }
+    assert {file.member: file.sha256 for file in tree.files} == {
+        name: hashlib.sha256(body).hexdigest() for name, body in found.items()
+    }
     assert tree.start == "www.uhren.example/index.html"
     assert {"www.uhren.example/style.css", "www.uhren.example/news/3@a=1&b=2.html"} <= found.keys()
     handed = providing.hand_over(archive, own.key, reader=ANYONE, unpacked=True)
     middle = data.index(LARGE) + 100_003
-    for first, stop in ((0, 1), (middle, middle + 5), (middle, len(data)), (1000, 1000), (len(data) - 3, len(data)), (77, 5001)):
+    for first, stop in (
+        (0, 1),
+        (middle, middle + 5),
+        (middle, len(data)),
+        (1000, 1000),
+        (len(data) - 3, len(data)),
+        (77, 5001),
+    ):
         assert b"".join(handed.pieces(first, stop)) == data[first:stop]
     assert unpacking.prepare(archive).made == [], "made once"
 
@@ -173,7 +193,9 @@ def test_rules_and_withdrawals_hold_for_trees_too(archive, tmp_path):
     tree = cataloguing.find_tree(archive, second.key)
     assert [file.url for file in tree.files] == [f"{HOST}/", f"{HOST}/style.css"]
     with zipfile.ZipFile(io.BytesIO(zip_of(archive, second.key))) as packed:
-        assert packed.read("www.uhren.example/style.css") == STYLE, "a revisit leads to the bytes of the first harvest"
+        assert packed.read("www.uhren.example/style.css") == STYLE, (
+            "a revisit leads to the bytes of the first harvest"
+        )
     (rule,) = ruling.add(archive, f"{HOST}/news", answer=RuleAnswer.REFUSE)
     with pytest.raises(NotPermitted):
         zip_of(archive, first.key)
@@ -217,8 +239,13 @@ def test_a_tree_goes_from_depot_to_depot_and_is_replayed_at_its_addresses(tmp_pa
         assert taking_over.ingest(c, "b").taken == [own.urn]
         taken = cataloguing.find_transfer(c, cataloguing.get(c, own.urn).key)
         assert {file.member: file.sha256 for file in taken.files} == sent
-        opened = replaying.open_capture(c, f"{HOST}/news/3.html?a=1&b=2", "2026", collection="all", reader=ANYONE)
-        assert (opened.payload.read(), opened.capture.timestamp) == (b"<title>Three</title>", "20260301093003")
+        opened = replaying.open_capture(
+            c, f"{HOST}/news/3.html?a=1&b=2", "2026", collection="all", reader=ANYONE
+        )
+        assert (opened.payload.read(), opened.capture.timestamp) == (
+            b"<title>Three</title>",
+            "20260301093003",
+        )
         opened.close()
 
 
@@ -250,6 +277,10 @@ def test_whatever_addresses_are_like_no_two_files_meet(paths):
 def _sound(places: dict[str, str]) -> None:
     members = [member.lower() for member in places.values()]
     assert len(set(members)) == len(members)
-    folders = {"/".join(member.split("/")[: number + 1]) for member in members for number in range(member.count("/"))}
+    folders = {
+        "/".join(member.split("/")[: number + 1]) for member in members for number in range(member.count("/"))
+    }
     assert not folders & set(members)
-    assert all(is_key(member) and len(member.rpartition("/")[2].encode()) <= 140 for member in places.values())
+    assert all(
+        is_key(member) and len(member.rpartition("/")[2].encode()) <= 140 for member in places.values()
+    )

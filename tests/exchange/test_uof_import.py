@@ -1,4 +1,6 @@
-"""Objects in UOF that somebody brings by hand: files of any kind become a package that is kept, described, found, shown and handed on."""
+"""Objects in UOF that somebody brings by hand: files of any kind become a package that is kept, described,
+found, shown and handed on.
+"""
 
 import hashlib
 import io
@@ -23,8 +25,13 @@ from webdepot.exchange.regbib import METS
 from webdepot.services import cataloguing, delivering, founding, providing, receiving, replaying, searching
 
 NAME = urn.mint("urn:nbn:de:example", "diss-2004-17")
-PAGE = b"<!doctype html><title>Pendulum clocks</title><p>The escapement of Huygens, with cycloidal cheeks.</p>"
-THESIS = {"content/thesis.html": (PAGE, "text/html", "HTML 4.01"), "content/data/readings.csv": (b"t;x\n0;1\n", "text/csv", "CSV")}
+PAGE = (
+    b"<!doctype html><title>Pendulum clocks</title><p>The escapement of Huygens, with cycloidal cheeks.</p>"
+)
+THESIS = {
+    "content/thesis.html": (PAGE, "text/html", "HTML 4.01"),
+    "content/data/readings.csv": (b"t;x\n0;1\n", "text/csv", "CSV"),
+}
 MAB_THESIS = f"""<m:dmdSec ID="D1"><m:mdWrap MDTYPE="OTHER" OTHERMDTYPE="MABxml"><m:xmlData>
 <datensatz xmlns="{mab.MAB}" typ="h" status="n" mabVersion="M2.0"><feld nr="001" ind=" ">TH17</feld>
 <feld nr="037" ind="b">eng</feld><feld nr="100" ind=" ">Huygens, Christiaan</feld><feld nr="331" ind=" ">Pendulum clocks</feld>
@@ -108,8 +115,14 @@ def test_a_thesis_becomes_a_package_that_is_found_shown_and_handed_on(archive, t
     found = providing.hand_over(archive, own.key, reader=ANYONE)
     with zipfile.ZipFile(io.BytesIO(b"".join(found.pieces(0, found.layout.size_bytes)))) as packed:
         assert {f"content/{name}": packed.read(name) for name in packed.namelist()} == bytes_of(THESIS)
-    asked = [("verb", "GetRecord"), ("metadataPrefix", "oai_mets_lmer"), ("identifier", f"oai:localhost.localdomain:{own.key}")]
-    root = etree.fromstring(providing.answer(archive, asked, portal_url="http://b.example")).find(f".//{{{METS}}}mets")
+    asked = [
+        ("verb", "GetRecord"),
+        ("metadataPrefix", "oai_mets_lmer"),
+        ("identifier", f"oai:localhost.localdomain:{own.key}"),
+    ]
+    root = etree.fromstring(providing.answer(archive, asked, portal_url="http://b.example")).find(
+        f".//{{{METS}}}mets"
+    )
     assert regbib.check(root) == []
     assert b"Leiden, Univ., Diss., 2004" in etree.tostring(root), "a field that we have no use for goes on"
     again = receiving.receive(archive, thesis(tmp_path / "again.zip"), collection="theses")
@@ -120,7 +133,9 @@ def test_out_again_and_into_another_depot(archive, tmp_path):
     take(archive, thesis(tmp_path / "thesis.zip"))
     delivering.export(archive, NAME, delivering.Form.UOF, tmp_path / "out.zip")
     with zipfile.ZipFile(tmp_path / "out.zip") as packed:
-        assert {name: packed.read(name) for name in packed.namelist() if name != "mets.xml"} == bytes_of(THESIS)
+        assert {name: packed.read(name) for name in packed.namelist() if name != "mets.xml"} == bytes_of(
+            THESIS
+        )
     founding.found(tmp_path / "elsewhere")
     with Archive.open(tmp_path / "elsewhere", agent="test") as other:
         take(other, tmp_path / "out.zip")
@@ -129,9 +144,13 @@ def test_out_again_and_into_another_depot(archive, tmp_path):
         assert searching.search(other, "escapement", reader=ANYONE).hits
 
 
-@pytest.mark.parametrize(("described", "more"), [(DC_THESIS, {}), (MARC_THESIS, {"subtitle": "a treatise"}), ("", None)])
+@pytest.mark.parametrize(
+    ("described", "more"), [(DC_THESIS, {}), (MARC_THESIS, {"subtitle": "a treatise"}), ("", None)]
+)
 def test_other_descriptions_and_no_urn(archive, tmp_path, described, more):
-    """Dublin Core, MARCXML, or nothing: the object gets a URN of ours, the same each time, and keeps the sender's identifier."""
+    """Dublin Core, MARCXML, or nothing: the object gets a URN of ours, the same each time, and keeps the
+    sender's identifier.
+    """
     done = take(archive, thesis(tmp_path / "a.zip", described=described, name="hdl:1887/17"))
     own = cataloguing.get(archive, done.package.urn)
     assert own.urn.startswith("urn:nbn:de:0000-uof-")
@@ -140,17 +159,29 @@ def test_other_descriptions_and_no_urn(archive, tmp_path, described, more):
     if more is None:
         assert (own.level, own.title) == (Level.MONOGRAPH, "an object")
     else:
-        assert (own.level, own.title, own.creators, own.date) == (Level.THESIS, "Pendulum clocks", ("Huygens, Christiaan",), "2004")
+        assert (own.level, own.title, own.creators, own.date) == (
+            Level.THESIS,
+            "Pendulum clocks",
+            ("Huygens, Christiaan",),
+            "2004",
+        )
         assert all(getattr(own, name) == value for name, value in more.items())
     assert receiving.receive(archive, tmp_path / "a.zip", collection="theses").is_known
 
 
 def test_a_loose_site_is_replayed_at_its_own_addresses_and_containers_may_lie_beside(archive, tmp_path):
-    warc = Warc(tmp_path / "s.warc.gz").response("http://www.uhren.example/late", "20040925000000", b"<title>Late</title>").write()
+    warc = (
+        Warc(tmp_path / "s.warc.gz")
+        .response("http://www.uhren.example/late", "20040925000000", b"<title>Late</title>")
+        .write()
+    )
     described = (
         MAB_THESIS.replace('<feld nr="519" ind=" ">Leiden, Univ., Diss., 2004</feld>', "")
         .replace('<feld nr="100"', '<feld nr="052" ind=" ">iws||||ak|||l||</feld><feld nr="100"')
-        .replace("</datensatz>", '<feld nr="655" ind="e"><uf code="u">http://www.uhren.example/</uf></feld></datensatz>')
+        .replace(
+            "</datensatz>",
+            '<feld nr="655" ind="e"><uf code="u">http://www.uhren.example/</uf></feld></datensatz>',
+        )
     )
     files = {
         "content/index.html": (PAGE, "text/html", "HTML 4.01"),
@@ -158,7 +189,10 @@ def test_a_loose_site_is_replayed_at_its_own_addresses_and_containers_may_lie_be
     }
     take(archive, pack(tmp_path / "site.zip", mets(files, described=described), bytes_of(files)))
     assert cataloguing.get(archive, NAME).level is Level.SITE
-    for address, words in (("http://www.uhren.example/", PAGE), ("http://www.uhren.example/late", b"<title>Late</title>")):
+    for address, words in (
+        ("http://www.uhren.example/", PAGE),
+        ("http://www.uhren.example/late", b"<title>Late</title>"),
+    ):
         opened = replaying.open_capture(archive, address, "2004", collection="all", reader=ANYONE)
         assert opened.payload.read() == words
         opened.close()
@@ -169,15 +203,35 @@ SECOND = (
     "</m:xmlData></m:mdWrap></m:techMD>"
 )
 BAD = {
-    "missing": ({}, {"content/data/readings.csv": None}, "content/data/readings.csv is listed, and is not in the package"),
+    "missing": (
+        {},
+        {"content/data/readings.csv": None},
+        "content/data/readings.csv is listed, and is not in the package",
+    ),
     "extra": ({}, {"content/more.txt": b"x"}, "content/more.txt is in the package, and is not listed"),
-    "damaged": ({}, {"content/thesis.html": PAGE.replace(b"H", b"J")}, "thesis.html is damaged: expected SHA-1"),
+    "damaged": (
+        {},
+        {"content/thesis.html": PAGE.replace(b"H", b"J")},
+        "thesis.html is damaged: expected SHA-1",
+    ),
     "other size": ({}, {"content/thesis.html": PAGE + b" "}, "are listed"),
     "wrong count": ({"count": "3"}, {}, "LMER says 3 files, mets.xml lists 2"),
     "entities": ({"doctype": '<!DOCTYPE m [<!ENTITY x "boom">]>'}, {}, "declares a document type"),
-    "traversing": ({"swap": "file://./content/thesis.html|file://./../../etc/passwd"}, {}, "which is no file of the package"),
-    "elsewhere": ({"swap": "file://./content/thesis.html|http://evil.example/x"}, {}, "which is no file of the package"),
-    "two objects": ({"swap": '<m:techMD ID="T0">|' + SECOND + '<m:techMD ID="T0">'}, {}, "There are 2 object sections"),
+    "traversing": (
+        {"swap": "file://./content/thesis.html|file://./../../etc/passwd"},
+        {},
+        "which is no file of the package",
+    ),
+    "elsewhere": (
+        {"swap": "file://./content/thesis.html|http://evil.example/x"},
+        {},
+        "which is no file of the package",
+    ),
+    "two objects": (
+        {"swap": '<m:techMD ID="T0">|' + SECOND + '<m:techMD ID="T0">'},
+        {},
+        "There are 2 object sections",
+    ),
     "cut": ({"swap": "</m:mets>|"}, {}, "no well-formed XML"),
 }
 
@@ -186,7 +240,9 @@ BAD = {
 def test_what_is_not_as_it_says_is_refused_whole(archive, tmp_path, kind):
     how, other, words = BAD[kind]
     files = {name: data for name, data in {**bytes_of(THESIS), **other}.items() if data is not None}
-    done = receiving.receive(archive, pack(tmp_path / "bad.zip", mets(THESIS, **how), files), collection="theses")
+    done = receiving.receive(
+        archive, pack(tmp_path / "bad.zip", mets(THESIS, **how), files), collection="theses"
+    )
     assert (done.receipt.state, done.package) == (SubmissionState.REFUSED, None)
     assert words in "; ".join(done.receipt.reasons)
     assert (archive.home / done.receipt.place / "bad.zip").exists()
@@ -198,7 +254,9 @@ def test_other_files_under_a_known_urn_are_refused(archive, tmp_path):
     files = {"content/thesis.html": (PAGE + b"<p>Second edition.", "text/html", "HTML 4.01")}
     bad = receiving.receive(archive, pack(tmp_path / "bad.zip", mets(THESIS), {}), collection="theses")
     assert bad.receipt.state is SubmissionState.REFUSED, "also what is known is looked through"
-    done = receiving.receive(archive, pack(tmp_path / "other.zip", mets(files), bytes_of(files)), collection="theses")
+    done = receiving.receive(
+        archive, pack(tmp_path / "other.zip", mets(files), bytes_of(files)), collection="theses"
+    )
     assert done.receipt.reasons == (f"{NAME} is here already, with other files; what is in the depot stays",)
 
 
@@ -214,7 +272,11 @@ def test_as_a_tar_file(archive, tmp_path):
 
 def test_a_tar_file_that_leads_out(archive, tmp_path):
     with tarfile.open(tmp_path / "bad.tar", "w") as packed:
-        for name, kind in (("../evil", tarfile.REGTYPE), ("link", tarfile.SYMTYPE), ("pipe", tarfile.FIFOTYPE)):
+        for name, kind in (
+            ("../evil", tarfile.REGTYPE),
+            ("link", tarfile.SYMTYPE),
+            ("pipe", tarfile.FIFOTYPE),
+        ):
             member = tarfile.TarInfo(name)
             member.type, member.linkname = kind, "/etc/passwd"
             packed.addfile(member)
@@ -226,7 +288,9 @@ def test_a_tar_file_that_leads_out(archive, tmp_path):
 def test_by_the_command_from_a_folder(archive, tmp_path):
     with zipfile.ZipFile(thesis(tmp_path / "thesis.zip")) as packed:
         packed.extractall(tmp_path / "folder")
-    done = CliRunner().invoke(build_app(), ["--home", str(archive.home), "package", "import", str(tmp_path / "folder"), "--json"])
+    done = CliRunner().invoke(
+        build_app(), ["--home", str(archive.home), "package", "import", str(tmp_path / "folder"), "--json"]
+    )
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout.splitlines()[-1])
     assert (told["kind"], told["state"]) == ("uof", "taken")

@@ -36,7 +36,16 @@ def test_published_vectors(known):
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", "urn:nbn:de:1111", "urn:uuid:1-2", "urn:nbn:de:1111-", "urn:nbn:de:x-ü5", "nbn:de:1-1", "urn:nbn:de:1111-2005041114\n"]
+    "wrong",
+    [
+        "",
+        "urn:nbn:de:1111",
+        "urn:uuid:1-2",
+        "urn:nbn:de:1111-",
+        "urn:nbn:de:x-ü5",
+        "nbn:de:1-1",
+        "urn:nbn:de:1111-2005041114\n",
+    ],
 )
 def test_what_is_none(wrong):
     assert not urn.is_valid(wrong)
@@ -44,7 +53,14 @@ def test_what_is_none(wrong):
 
 @pytest.mark.parametrize(
     ("namespace", "local"),
-    [("urn:nbn:de", ""), ("urn:nbn:de:x", "a b"), ("urn:nbn:de:x", "ü"), ("urn:isbn", "1"), ("", "1"), ("urn:nbn:de:x", "1" * 600)],
+    [
+        ("urn:nbn:de", ""),
+        ("urn:nbn:de:x", "a b"),
+        ("urn:nbn:de:x", "ü"),
+        ("urn:isbn", "1"),
+        ("", "1"),
+        ("urn:nbn:de:x", "1" * 600),
+    ],
 )
 def test_what_cannot_be_minted(namespace, local):
     with pytest.raises(InputError):

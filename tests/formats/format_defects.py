@@ -12,7 +12,9 @@ import zlib
 from format_samples import docx, image, wav, zipped
 
 
-def pdf_of(objects: dict[int, bytes], *, trailer: bytes = b"", header: bytes = b"%PDF-1.4\n", size: int = 0) -> bytes:
+def pdf_of(
+    objects: dict[int, bytes], *, trailer: bytes = b"", header: bytes = b"%PDF-1.4\n", size: int = 0
+) -> bytes:
     """A PDF with a right table of cross-references over these objects."""
     data, places = header, {}
     for number, body in objects.items():
@@ -21,9 +23,14 @@ def pdf_of(objects: dict[int, bytes], *, trailer: bytes = b"", header: bytes = b
     start, last = len(data), max(objects)
     data += b"xref\n0 %d\n0000000000 65535 f \n" % (last + 1)
     data += b"".join(
-        b"%010d 00000 n \n" % places[number] if number in places else b"0000000000 00000 f \n" for number in range(1, last + 1)
+        b"%010d 00000 n \n" % places[number] if number in places else b"0000000000 00000 f \n"
+        for number in range(1, last + 1)
     )
-    return data + b"trailer\n<< /Size %d /Root 1 0 R %s>>\nstartxref\n%d\n%%%%EOF\n" % (size or last + 1, trailer, start)
+    return data + b"trailer\n<< /Size %d /Root 1 0 R %s>>\nstartxref\n%d\n%%%%EOF\n" % (
+        size or last + 1,
+        trailer,
+        start,
+    )
 
 
 def stream(data: bytes, more: bytes = b"") -> bytes:
@@ -72,7 +79,9 @@ def pdf_defects() -> dict[str, bytes]:
         "no end mark": good.replace(b"%%EOF\n", b""),
         "no startxref": good.replace(b"startxref", b"startxxxx"),
         "wrong startxref": good.replace(b"startxref\n", b"startxref\n1"),
-        "wrong offset": good.replace(b"%010d 00000 n" % good.index(b"3 0 obj"), b"%010d 00000 n" % (good.index(b"3 0 obj") + 3)),
+        "wrong offset": good.replace(
+            b"%010d 00000 n" % good.index(b"3 0 obj"), b"%010d 00000 n" % (good.index(b"3 0 obj") + 3)
+        ),
         "no trailer": good.replace(b"trailer\n", b"tr\n"),
         "wrong size": pdf_of(objects(), trailer=b"/Info 12 0 R ", size=5),
         "no root": good.replace(b"/Root 1 0 R", b"/Rxxt 1 0 R"),
@@ -138,7 +147,9 @@ def png_defects() -> dict[str, bytes]:
         "no end": good[:-12],
         "cut": good[: len(good) // 2],
         "unknown necessary chunk": png_of(ihdr, (b"ABCD", b"x"), plte, idat, iend),
-        "pixels in two places": png_of(ihdr, plte, (b"IDAT", pixels[:5]), (b"tEXt", b"a\0b"), (b"IDAT", pixels[5:]), iend),
+        "pixels in two places": png_of(
+            ihdr, plte, (b"IDAT", pixels[:5]), (b"tEXt", b"a\0b"), (b"IDAT", pixels[5:]), iend
+        ),
     }
 
 
@@ -183,7 +194,10 @@ def tiff_defects() -> dict[str, bytes]:
     good = image("TIFF")
     (start,) = struct.unpack("<I", good[4:8])
     (count,) = struct.unpack("<H", good[start : start + 2])
-    entries = {struct.unpack("<H", good[start + 2 + 12 * n : start + 4 + 12 * n])[0]: start + 2 + 12 * n for n in range(count)}
+    entries = {
+        struct.unpack("<H", good[start + 2 + 12 * n : start + 4 + 12 * n])[0]: start + 2 + 12 * n
+        for n in range(count)
+    }
     end = start + 2 + 12 * count
     return {
         "good": good,
@@ -265,7 +279,9 @@ def mp4() -> bytes:
     entry = box(b"avc1", bytes(24) + struct.pack(">HH", 320, 240) + bytes(50))
     table = box(b"stsd", struct.pack(">II", 0, 1) + entry) + box(b"stco", struct.pack(">III", 0, 1, 40))
     media = box(b"hdlr", bytes(8) + b"vide" + bytes(12)) + box(b"minf", box(b"stbl", table))
-    movie = box(b"mvhd", struct.pack(">IIIII", 0, 0, 0, 1000, 2000) + bytes(80)) + box(b"trak", box(b"mdia", media))
+    movie = box(b"mvhd", struct.pack(">IIIII", 0, 0, 0, 1000, 2000) + bytes(80)) + box(
+        b"trak", box(b"mdia", media)
+    )
     return box(b"ftyp", b"isom\0\0\2\0isomiso2") + box(b"mdat", bytes(200)) + box(b"moov", movie)
 
 
@@ -287,7 +303,11 @@ def element(name: bytes, body: bytes) -> bytes:
 
 def webm_defects() -> dict[str, bytes]:
     head = element(b"\x1a\x45\xdf\xa3", element(b"\x42\x82", b"webm"))
-    track = element(b"\xae", element(b"\x86", b"V_VP8") + element(b"\xe0", element(b"\xb0", b"\x01\x40") + element(b"\xba", b"\xf0")))
+    track = element(
+        b"\xae",
+        element(b"\x86", b"V_VP8")
+        + element(b"\xe0", element(b"\xb0", b"\x01\x40") + element(b"\xba", b"\xf0")),
+    )
     info = element(b"\x15\x49\xa9\x66", element(b"\x44\x89", struct.pack(">d", 2000.0)))
     cluster = element(b"\x1f\x43\xb6\x75", bytes(60))
     tracks = element(b"\x16\x54\xae\x6b", track)
@@ -366,7 +386,9 @@ def document_defects() -> dict[str, bytes]:
     return {
         "good": good,
         "part not well-formed": docx(body.replace(b"/>", b">")),
-        "part missing": zipped({"[Content_Types].xml": members["[Content_Types].xml"], "word/other.xml": b"<a/>"}),
+        "part missing": zipped(
+            {"[Content_Types].xml": members["[Content_Types].xml"], "word/other.xml": b"<a/>"}
+        ),
         "relation to nothing": zipped({**members, "_rels/.rels": relations}),
         "cut": good[:-30],
         "wrong checksum": _wrong_crc(good),
@@ -381,7 +403,12 @@ def _wrong_crc(data: bytes) -> bytes:
 
 def zip_defects() -> dict[str, bytes]:
     good = zipped({"a.txt": b"x" * 500, "b.txt": b"y" * 300})
-    return {"good": good, "cut": good[:-10], "wrong checksum": _wrong_crc(good), "no directory": good[: good.index(b"PK\x01\x02")]}
+    return {
+        "good": good,
+        "cut": good[:-10],
+        "wrong checksum": _wrong_crc(good),
+        "no directory": good[: good.index(b"PK\x01\x02")],
+    }
 
 
 def webp_defects() -> dict[str, bytes]:
@@ -396,7 +423,12 @@ def webp_defects() -> dict[str, bytes]:
 
 def gzip_defects() -> dict[str, bytes]:
     good = gzip.compress(b"hello" * 100)
-    return {"good": good, "cut": good[:-5], "wrong checksum": patched(good, -8, b"\0\0\0\0"), "wrong size": patched(good, -4, b"\7\7\7\7")}
+    return {
+        "good": good,
+        "cut": good[:-5],
+        "wrong checksum": patched(good, -8, b"\0\0\0\0"),
+        "wrong size": patched(good, -4, b"\7\7\7\7"),
+    }
 
 
 def xml_defects() -> dict[str, bytes]:
@@ -420,7 +452,8 @@ def xml_defects() -> dict[str, bytes]:
 def html_defects() -> dict[str, bytes]:
     page = b'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>T</title></head><body><h1>H</h1>%s</body></html>\n'
     return {
-        "good": page % b"<p>Words <b>and</b> <a href='x'>more</a><br><ul><li>a<li>b</ul><table><tr><td>c</table>",
+        "good": page
+        % b"<p>Words <b>and</b> <a href='x'>more</a><br><ul><li>a<li>b</ul><table><tr><td>c</table>",
         "not closed": page % b"<div><p>Words",
         "closes nothing": page % b"<p>Words</p></span>",
         "crossed": page % b"<p><b><i>Words</b></i></p>",
@@ -502,4 +535,6 @@ FAMILIES = {
     "a.css": css_defects,
     "a.svg": svg_defects,
 }
-"""Name of a file of the family, and its samples by what is planted in them; those called good have nothing planted."""
+"""Name of a file of the family, and its samples by what is planted in them; those called good have nothing
+planted.
+"""

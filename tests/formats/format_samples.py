@@ -20,7 +20,9 @@ XHTML = (
 )
 
 
-def image(kind: str, *, size: tuple[int, int] = (32, 24), mode: str = "RGB", frames: int = 1, **options) -> bytes:
+def image(
+    kind: str, *, size: tuple[int, int] = (32, 24), mode: str = "RGB", frames: int = 1, **options
+) -> bytes:
     first, *more = [Image.effect_noise(size, 40 + number).convert(mode) for number in range(frames)]
     buffer = io.BytesIO()
     first.save(buffer, kind, **options, **({"save_all": True, "append_images": more} if more else {}))
@@ -44,7 +46,9 @@ def zipped(members: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def docx(body: bytes = b"<w:document xmlns:w='http://schemas.openxmlformats.org/wordprocessingml/2006/main'/>") -> bytes:
+def docx(
+    body: bytes = b"<w:document xmlns:w='http://schemas.openxmlformats.org/wordprocessingml/2006/main'/>",
+) -> bytes:
     types = (
         b'<?xml version="1.0" encoding="UTF-8" standalone="yes"?><Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
         b'<Override PartName="/word/document.xml" '
@@ -91,9 +95,17 @@ def good_files() -> dict[str, tuple[bytes, str, str]]:
         "a.xml": (b'<?xml version="1.0"?><a><b c="d">e</b></a>', "fmt/101", "well-formed"),
         "bare.xml": (b"<link><a/></link>", "fmt/101", "well-formed"),
         "rss.xml": (b'<?xml version="1.0"?><rss version="2.0"><channel/></rss>', "fmt/101", "well-formed"),
-        "utf16.xml": ('<?xml version="1.0" encoding="utf-16"?><a>ü</a>'.encode("utf-16"), "fmt/101", "well-formed"),
+        "utf16.xml": (
+            '<?xml version="1.0" encoding="utf-16"?><a>ü</a>'.encode("utf-16"),
+            "fmt/101",
+            "well-formed",
+        ),
         "a.svg": (b'<svg xmlns="http://www.w3.org/2000/svg"><g/></svg>', "fmt/92", "well-formed"),
-        "one.svg": (b'<?xml version="1.0"?><!-- x --><svg xmlns="http://www.w3.org/2000/svg" version="1.0"/>', "fmt/91", "well-formed"),
+        "one.svg": (
+            b'<?xml version="1.0"?><!-- x --><svg xmlns="http://www.w3.org/2000/svg" version="1.0"/>',
+            "fmt/91",
+            "well-formed",
+        ),
         "a.css": (b"@charset 'utf-8';\nbody > p { color: #fff }\n", "x-fmt/224", "valid"),
         "variables.css": (b":root{--a:1px}", "x-fmt/224", "valid"),
         "a.js": (b"(function(){ 'use strict'; var a = 1; })();", "x-fmt/423", "valid"),
@@ -107,11 +119,25 @@ def good_files() -> dict[str, tuple[bytes, str, str]]:
 
 
 def record(
-    url: str, block: bytes, *, kind: str = "response", content_type: str = "application/http; msgtype=response", **fields: str
+    url: str,
+    block: bytes,
+    *,
+    kind: str = "response",
+    content_type: str = "application/http; msgtype=response",
+    **fields: str,
 ) -> bytes:
     """One WARC record as a gzip member."""
-    named = {"WARC-Type": kind, "WARC-Target-URI": url, "WARC-Date": "2024-05-17T12:30:00Z", "WARC-Record-ID": uuid.uuid4().urn, **fields}
-    lines = [f"{name}: {value}" for name, value in named.items()] + [f"Content-Type: {content_type}", f"Content-Length: {len(block)}"]
+    named = {
+        "WARC-Type": kind,
+        "WARC-Target-URI": url,
+        "WARC-Date": "2024-05-17T12:30:00Z",
+        "WARC-Record-ID": uuid.uuid4().urn,
+        **fields,
+    }
+    lines = [f"{name}: {value}" for name, value in named.items()] + [
+        f"Content-Type: {content_type}",
+        f"Content-Length: {len(block)}",
+    ]
     return gzip.compress("\r\n".join(["WARC/1.0", *lines, "", ""]).encode() + block + b"\r\n\r\n", 1, mtime=0)
 
 

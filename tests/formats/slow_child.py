@@ -1,5 +1,6 @@
-"""A child of a guard for its tests: looks at several files at a time, if it may, and never ends with some of them, whether it takes time or
-memory."""
+"""A child of a guard for its tests: looks at several files at a time, if it may, and never ends with some of
+them, whether it takes time or memory.
+"""
 
 import sys
 import time

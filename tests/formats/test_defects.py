@@ -1,4 +1,6 @@
-"""Planted defects of every format are found, the files they were made from raise no alarm, and their properties are read."""
+"""Planted defects of every format are found, the files they were made from raise no alarm, and their
+properties are read.
+"""
 
 import pytest
 from format_defects import FAMILIES
@@ -8,7 +10,12 @@ from hypothesis import strategies as st
 from webdepot.model import Severity
 
 SAMPLES = {name: make() for name, make in FAMILIES.items()}
-ONLY_NOTED = {("a.html", "id twice"), ("a.html", "no title"), ("a.html", "no document type"), ("a.svg", "no namespace")}
+ONLY_NOTED = {
+    ("a.html", "id twice"),
+    ("a.html", "no title"),
+    ("a.html", "no document type"),
+    ("a.svg", "no namespace"),
+}
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -28,7 +35,9 @@ def test_every_planted_defect_is_found(examiner, name):
 
 def test_how_many(examiner):
     """The reference finds 60 of 87."""
-    planted = [(name, what) for name, samples in SAMPLES.items() for what in samples if not what.startswith("good")]
+    planted = [
+        (name, what) for name, samples in SAMPLES.items() for what in samples if not what.startswith("good")
+    ]
     assert len(planted) > 160
     assert len(ONLY_NOTED) < 0.05 * len(planted)
 
@@ -72,4 +81,6 @@ def test_mutated_files_end_with_an_answer(examiner, name, draw):
             case _:
                 changed[at : at + 4] = b"\xff\xff\xff\xff"
     found = examiner.examine(bytes(changed), name=name, mime="")
-    assert not {"formats.checker-died", "formats.identify-gave-up"} & {each.code for each in found.findings}, found.findings
+    assert not {"formats.checker-died", "formats.identify-gave-up"} & {
+        each.code for each in found.findings
+    }, found.findings

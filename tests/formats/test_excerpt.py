@@ -1,4 +1,6 @@
-"""Long files are known by their excerpts as they are known whole, wherever the bytes lie that say what they are."""
+"""Long files are known by their excerpts as they are known whole, wherever the bytes lie that say what they
+are.
+"""
 
 import struct
 import zlib
@@ -35,19 +37,28 @@ def png(*chunks: tuple[bytes, bytes]) -> bytes:
     made = [b"\x89PNG\r\n\x1a\n"]
     header = (b"IHDR", struct.pack(">IIBBBBB", 200, 200, 8, 2, 0, 0, 0))
     for name, content in (header, *chunks, (b"IEND", b"")):
-        made.append(struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content)))
+        made.append(
+            struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+        )
     return b"".join(made)
 
 
 def riff(kind: bytes, *chunks: tuple[bytes, bytes]) -> bytes:
-    body = b"".join(name + struct.pack("<I", len(content)) + content + bytes(len(content) % 2) for name, content in chunks)
+    body = b"".join(
+        name + struct.pack("<I", len(content)) + content + bytes(len(content) % 2) for name, content in chunks
+    )
     return b"RIFF" + struct.pack("<I", len(body) + 4) + kind + body
 
 
 INDEX = box(b"moov", box(b"mvhd", bytes(100)) + box(b"trak", NOISE[:50_000]))
 PCM = (b"fmt ", struct.pack("<HHIIHH", 1, 1, 8000, 16000, 2, 16))
 DATA = (b"IDAT", NOISE[:60_000])
-HEADERS = [b"Received: from a.example", b"DKIM-Signature: " + b"a" * 9000, b"From: a@a.example", b"To: b@a.example"]
+HEADERS = [
+    b"Received: from a.example",
+    b"DKIM-Signature: " + b"a" * 9000,
+    b"From: a@a.example",
+    b"To: b@a.example",
+]
 HEADERS += [b"Date: Mon, 1 Jan 2001 00:00:00 +0000", b"MIME-Version: 1.0", b"Content-Type: text/plain", b""]
 LONG = {
     "index-at-end.mp4": (film(b"isom", box(b"free", b""), box(b"mdat", NOISE), INDEX), "fmt/199"),
@@ -56,14 +67,26 @@ LONG = {
     "words-behind.png": (png(DATA, (b"iTXt", b"Comment\0\0\0\0\0" + b"x" * 9000)), "fmt/13"),
     "profile-behind.png": (png((b"tEXt", b"Comment\0" + b"x" * 30_000), (b"sRGB", b"\0"), DATA), "fmt/12"),
     "plain.png": (png((b"tEXt", b"Comment\0" + b"x" * 30_000), DATA), "fmt/11"),
-    "note-behind.wav": (riff(b"WAVE", PCM, (b"data", NOISE[:80_001]), (b"bext", bytes(602)), (b"LIST", bytes(9000))), "fmt/703"),
+    "note-behind.wav": (
+        riff(b"WAVE", PCM, (b"data", NOISE[:80_001]), (b"bext", bytes(602)), (b"LIST", bytes(9000))),
+        "fmt/703",
+    ),
     "padded.avi": (
-        riff(b"AVI ", (b"LIST", b"hdrlavih" + bytes(100)), (b"JUNK", bytes(40_000)), (b"LIST", b"movi" + NOISE[:60_000])),
+        riff(
+            b"AVI ",
+            (b"LIST", b"hdrlavih" + bytes(100)),
+            (b"JUNK", bytes(40_000)),
+            (b"LIST", b"movi" + NOISE[:60_000]),
+        ),
         "fmt/5",
     ),
     "appended.jpg": (image("JPEG", size=(400, 400)) + b"appended" * 4000, "fmt/43"),
     "letter.eml": (b"\r\n".join([*HEADERS, PROSE]), "fmt/950"),
-    "scene.gltf": (b'{"nodes": [%b1], "asset": {"version": "2.0"}, "meshes": [%b1]}' % (b"1, " * 20_000, b"1, " * 20_000), "fmt/1315"),
+    "scene.gltf": (
+        b'{"nodes": [%b1], "asset": {"version": "2.0"}, "meshes": [%b1]}'
+        % (b"1, " * 20_000, b"1, " * 20_000),
+        "fmt/1315",
+    ),
 }
 
 
@@ -91,12 +114,30 @@ def excerpt(data: bytes) -> bytes | None:
 
 
 def test_excerpts_are_short():
-    assert all(len(excerpt(data) or b"") < 40_000 for name, (data, _) in LONG.items() if name.endswith((".mp4", ".mov", ".png", ".wav")))
+    assert all(
+        len(excerpt(data) or b"") < 40_000
+        for name, (data, _) in LONG.items()
+        if name.endswith((".mp4", ".mov", ".png", ".wav"))
+    )
 
 
 @given(
     st.sampled_from([b"\0\0\0\x08ftyp", b"\x89PNG\r\n\x1a\n", b"RIFF\0\0\0\0WAVE", b"\xff\xd8\xff\0"]),
-    st.lists(st.sampled_from([b"\0\0\0\0", b"\0\0\0\1", b"\xff\xff\xff\xff", b"moov", b"IDAT", b"iTXt", b"data", b"bext", bytes(9)])),
+    st.lists(
+        st.sampled_from(
+            [
+                b"\0\0\0\0",
+                b"\0\0\0\1",
+                b"\xff\xff\xff\xff",
+                b"moov",
+                b"IDAT",
+                b"iTXt",
+                b"data",
+                b"bext",
+                bytes(9),
+            ]
+        )
+    ),
     st.integers(0, 30_000),
 )
 def test_lying_lengths_end(start: bytes, words: list[bytes], filling: int):

@@ -26,10 +26,24 @@ def exhibit(number, payload, name):
 
 def test_one_that_does_not_end_costs_only_itself():
     slow = zipped({str(number): bytes(3_000_000) for number in range(80)})
-    files = [(HTML, "a.html"), (PNG, "a.png"), (slow, "a.zip"), (b"a { color: red }", "a.css"), (slow + b"\n", "b.zip"), (PNG, "b.png")]
+    files = [
+        (HTML, "a.html"),
+        (PNG, "a.png"),
+        (slow, "a.zip"),
+        (b"a { color: red }", "a.css"),
+        (slow + b"\n", "b.zip"),
+        (PNG, "b.png"),
+    ]
     with Examiner(limits=Limits(time_s=0.2)) as examiner:
         found = examiner.examine_many([exhibit(number, *file) for number, file in enumerate(files)])
-    assert [each.format.puid for each in found] == ["fmt/471", "fmt/11", "x-fmt/263", "x-fmt/224", "x-fmt/263", "fmt/11"]
+    assert [each.format.puid for each in found] == [
+        "fmt/471",
+        "fmt/11",
+        "x-fmt/263",
+        "x-fmt/224",
+        "x-fmt/263",
+        "fmt/11",
+    ]
     valid, given_up = Validity.VALID, Validity.NOT_CHECKED
     assert [each.validity for each in found] == [valid, valid, given_up, valid, given_up, valid]
     assert [each.code for each in found[2].findings] == ["formats.gave-up-time"]
@@ -38,7 +52,11 @@ def test_one_that_does_not_end_costs_only_itself():
 
 
 def slow_guard():
-    environment = {"PYTHONPATH": os.pathsep.join(filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH"))))}
+    environment = {
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, (str(Path(__file__).parent), os.environ.get("PYTHONPATH")))
+        )
+    }
     return Guard("slow_child", limits=Limits(time_s=0.2), environment=environment, several=True)
 
 
@@ -87,7 +105,10 @@ def test_the_next_questions_wait_with_the_child_and_outlive_it():
 @pytest.mark.parametrize("endless", [(0,), (1, 3), (2,), ()])
 def test_answers_belong_to_their_questions_whoever_dies_between(endless):
     with Batch([b"x"]) as batch, slow_guard() as guard:
-        begun = [guard.begin(numbered(number, number + 100, endless=endless), batch.descriptor) for number in (0, 1)]
+        begun = [
+            guard.begin(numbered(number, number + 100, endless=endless), batch.descriptor)
+            for number in (0, 1)
+        ]
         found = []
         for number in range(2, 7):
             found.append(told(guard.end(begun.pop(0))))
@@ -95,7 +116,9 @@ def test_answers_belong_to_their_questions_whoever_dies_between(endless):
                 os.kill(guard.pid, signal.SIGKILL)
             begun.append(guard.begin(numbered(number, number + 100, endless=endless), batch.descriptor))
         found += [told(guard.end(asked)) for asked in begun]
-    assert found == [["formats.gave-up-time" if number in endless else number, number + 100] for number in range(7)]
+    assert found == [
+        ["formats.gave-up-time" if number in endless else number, number + 100] for number in range(7)
+    ]
 
 
 def test_questions_sent_to_a_dead_child_are_answered_by_the_next():

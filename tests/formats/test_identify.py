@@ -25,7 +25,9 @@ def test_good_files(identifier, name):
 def test_from_a_path(identifier, tmp_path, name):
     path = tmp_path / "without an extension"
     path.write_bytes(GOOD[name][0])
-    assert identifier.identify(path, name=name, mime="") == identifier.identify(GOOD[name][0], name=name, mime="")
+    assert identifier.identify(path, name=name, mime="") == identifier.identify(
+        GOOD[name][0], name=name, mime=""
+    )
 
 
 @pytest.mark.parametrize(
@@ -40,12 +42,23 @@ def test_from_a_path(identifier, tmp_path, name):
         ("/x", "text/plain", b"hello", "x-fmt/111", Basis.TEXT),
         ("/a.js", "text/javascript", b"<!-- old habit\nvar a = 1;\n//-->", "x-fmt/423", Basis.TEXT),
         ("/a.js", "text/javascript", b"var a = '" + b"x" * 2000 + b"\x1e';", "x-fmt/423", Basis.TEXT),
-        ("/page", "text/html", b"<!-- " + b"long comment " * 400 + b"--><html><body>x</body></html>", "fmt/96", Basis.TEXT),
+        (
+            "/page",
+            "text/html",
+            b"<!-- " + b"long comment " * 400 + b"--><html><body>x</body></html>",
+            "fmt/96",
+            Basis.TEXT,
+        ),
     ],
 )
 def test_text_that_pronom_does_not_know(identifier, name, said, data, puid, basis):
     found = identifier.identify(data, name=f"https://www.example.org{name}", mime=said)
-    assert (found.puid, found.basis, found.verdict, found.warning) == (puid, basis, FormatVerdict.RECOGNISED, "")
+    assert (found.puid, found.basis, found.verdict, found.warning) == (
+        puid,
+        basis,
+        FormatVerdict.RECOGNISED,
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,11 +80,17 @@ def test_a_name_that_is_wrong(identifier):
     found = identifier.identify(image("PNG"), name="a.jpg", mime="")
     assert (found.puid, found.verdict) == ("fmt/11", FormatVerdict.RECOGNISED)
     assert found.warning == "its name is that of JPEG"
-    assert identifier.identify(image("PNG"), name="a.jpg", mime="image/png").warning == "", "a server that is right is enough"
-    assert identifier.identify(image("PNG"), name="picture.php", mime="").warning == "", "a program's name says nothing"
+    assert identifier.identify(image("PNG"), name="a.jpg", mime="image/png").warning == "", (
+        "a server that is right is enough"
+    )
+    assert identifier.identify(image("PNG"), name="picture.php", mime="").warning == "", (
+        "a program's name says nothing"
+    )
 
 
-@pytest.mark.parametrize(("kind", "mode", "puid"), [("PNG", "RGB", "fmt/11"), ("JPEG", "RGB", "fmt/43"), ("GIF", "P", "fmt/3")])
+@pytest.mark.parametrize(
+    ("kind", "mode", "puid"), [("PNG", "RGB", "fmt/11"), ("JPEG", "RGB", "fmt/43"), ("GIF", "P", "fmt/3")]
+)
 def test_cut_off_images_are_uncertain_with_a_reason(identifier, kind, mode, puid):
     found = identifier.identify(image(kind, mode=mode)[:-20], name="x", mime="")
     assert (found.puid, found.verdict) == (puid, FormatVerdict.UNCERTAIN)
@@ -160,11 +179,18 @@ def test_html_behind_an_xml_declaration_is_what_its_server_calls_it():
     assert sniff.markup(text, expects_xml=True).mime == "application/xml"
 
 
-@pytest.mark.parametrize("piece", ["<!--", "<a ", "a(", "a = ", "{", "@", "/*", "<!DOCTYPE html [", "a" * 50, '{"a', " ", "<?x"])
+@pytest.mark.parametrize(
+    "piece", ["<!--", "<a ", "a(", "a = ", "{", "@", "/*", "<!DOCTYPE html [", "a" * 50, '{"a', " ", "<?x"]
+)
 def test_hostile_repetition_takes_linear_time(piece):
     """Without bounds in the patterns one of these would take minutes; the suite's time limit is the judge."""
     text = piece * (sniff.HEAD_BYTES // len(piece))
-    for look in (sniff.markup, sniff.is_css, sniff.is_javascript, lambda each: sniff.json_text(each, is_all=False)):
+    for look in (
+        sniff.markup,
+        sniff.is_css,
+        sniff.is_javascript,
+        lambda each: sniff.json_text(each, is_all=False),
+    ):
         look(text)
 
 
@@ -190,7 +216,13 @@ def test_media_types_that_agree(said, found, agree):
 
 @pytest.mark.parametrize(
     ("header", "mime"),
-    [("Text/HTML; charset=x", "text/html"), ("", ""), ("html", ""), ("a/b/c", ""), ("text/html, text/plain", "text/html")],
+    [
+        ("Text/HTML; charset=x", "text/html"),
+        ("", ""),
+        ("html", ""),
+        ("a/b/c", ""),
+        ("text/html, text/plain", "text/html"),
+    ],
 )
 def test_essence(header, mime):
     assert media.essence(header) == mime

@@ -31,7 +31,9 @@ def surveyed(tmp_path):
     def run(*records: bytes, **options):
         path = tmp_path / "x.warc.gz"
         path.write_bytes(b"".join(records))
-        result = survey.of_container(path, "x.warc.gz", rows=tmp_path / "rows.gz", temporary=tmp_path, **options)
+        result = survey.of_container(
+            path, "x.warc.gz", rows=tmp_path / "rows.gz", temporary=tmp_path, **options
+        )
         assert sorted(each.name for each in tmp_path.iterdir()) == ["rows.gz", "x.warc.gz"]
         return result, {row["url"]: row for row in survey.read_rows(result.rows)}
 
@@ -48,23 +50,38 @@ def test_each_payload_once(surveyed):
         record("dns:www.example.org", b"20240517 www.example.org 127.0.0.1", content_type="text/dns"),
         record(f"{A}note", b"outlink: x", kind="metadata", content_type="application/warc-fields"),
         record(f"{A}r.txt", b"a resource", kind="resource", content_type="text/plain"),
-        record(f"{A}q", b"GET / HTTP/1.1\r\n\r\n", kind="request", content_type="application/http; msgtype=request"),
+        record(
+            f"{A}q",
+            b"GET / HTTP/1.1\r\n\r\n",
+            kind="request",
+            content_type="application/http; msgtype=request",
+        ),
     )
     assert list(rows) == [f"{A}a.png", f"{A}c.jpg", A, f"{A}r.txt"]
     assert rows[f"{A}a.png"]["uris"] == 2
     assert rows[f"{A}a.png"]["digest"] == str(digest.sha1(PNG))
-    facts = [rows[A][name] for name in ("puid", "server_mime", "verdict", "validity", "size_bytes", "warning")]
+    facts = [
+        rows[A][name] for name in ("puid", "server_mime", "verdict", "validity", "size_bytes", "warning")
+    ]
     assert facts == ["fmt/471", "text/html", "recognised", "valid", len(HTML), ""]
     assert rows[f"{A}c.jpg"]["warning"] == "the server said image/jpeg"
     counts = result.counts
-    assert (counts.files, counts.checked, counts.distinct, counts.recognised, counts.uncertain) == (5, 5, 4, 5, 0)
+    assert (counts.files, counts.checked, counts.distinct, counts.recognised, counts.uncertain) == (
+        5,
+        5,
+        4,
+        5,
+        0,
+    )
     assert counts.size_bytes == sum(row["size_bytes"] * row["uris"] for row in rows.values())
     assert result.findings == ()
     assert rows[A]["engine"] == result.engine
 
 
 def test_more_payloads_than_stay_in_memory(surveyed, monkeypatch):
-    """The same rows and counts, whether a payload comes again while its row is in memory, or in the database, or not put yet."""
+    """The same rows and counts, whether a payload comes again while its row is in memory, or in the database,
+    or not put yet.
+    """
     texts = {f"{A}{number}.txt": b"text %d" % number for number in range(7)}
     once = [response(url, body, "text/plain") for url, body in texts.items()]
     _, rows = surveyed(*once, *once[:3], once[0])
@@ -98,7 +115,10 @@ def test_when_reading_fails_nothing_goes_on(surveyed, monkeypatch, tmp_path):
     monkeypatch.setattr(survey, "iter_records", broken)
     monkeypatch.setattr(survey, "SMALL_BYTES", 0)
     with pytest.raises(OSError, match="the disk is gone"):
-        surveyed(*(response(f"{A}{number}.html", HTML + b"<p>%d" % number, "text/html") for number in range(60)), workers=2)
+        surveyed(
+            *(response(f"{A}{number}.html", HTML + b"<p>%d" % number, "text/html") for number in range(60)),
+            workers=2,
+        )
     assert [each.name for each in tmp_path.iterdir()] == ["x.warc.gz"]
     assert not [each for each in threading.enumerate() if each.name == "survey"]
 
@@ -135,19 +155,28 @@ def test_large_payloads_go_through_files(surveyed):
         response(A, gzip.compress(HTML * 40), "text/html", "Content-Encoding: gzip"),
         limits=limits,
     )
-    assert (rows[f"{A}n.png"]["puid"], rows[f"{A}n.png"]["validity"], rows[f"{A}n.png"]["size_bytes"]) == ("fmt/11", "valid", len(noise))
+    assert (rows[f"{A}n.png"]["puid"], rows[f"{A}n.png"]["validity"], rows[f"{A}n.png"]["size_bytes"]) == (
+        "fmt/11",
+        "valid",
+        len(noise),
+    )
     assert rows[A]["size_bytes"] == len(HTML) * 40
 
 
 def test_a_bomb_costs_no_more_than_the_limit(surveyed):
     limits = SurveyLimits(memory_bytes=1000, content_bytes=100_000)
-    result, rows = surveyed(response(A, gzip.compress(b"x" * 50_000_000), "text/plain", "Content-Encoding: gzip"), limits=limits)
+    result, rows = surveyed(
+        response(A, gzip.compress(b"x" * 50_000_000), "text/plain", "Content-Encoding: gzip"), limits=limits
+    )
     assert rows[A]["size_bytes"] == 100_000
     assert [each.code for each in result.findings] == ["formats.content-cut"]
 
 
 def test_findings_are_kept_with_their_rows(surveyed):
-    result, rows = surveyed(response(f"{A}x.png", PNG[:-30], "image/png"), response(f"{A}y.xml", b"<?xml version='1.0'?><a>", "text/xml"))
+    result, rows = surveyed(
+        response(f"{A}x.png", PNG[:-30], "image/png"),
+        response(f"{A}y.xml", b"<?xml version='1.0'?><a>", "text/xml"),
+    )
     assert rows[f"{A}x.png"]["validity"] == "not valid"
     assert [each["code"] for each in rows[f"{A}x.png"]["findings"]] == ["formats.image-cut-off"]
     assert result.counts.findings == {"formats.image-cut-off": 1, "formats.xml-not-well-formed": 1}
@@ -155,8 +184,12 @@ def test_findings_are_kept_with_their_rows(surveyed):
 
 
 def test_a_digest_that_does_not_match(surveyed):
-    result, _ = surveyed(response(A, HTML, "text/html", **{"WARC-Payload-Digest": str(digest.sha1(b"other"))}))
-    assert [(each.code, each.place) for each in result.findings] == [("formats.digest-differs", "x.warc.gz byte 0")]
+    result, _ = surveyed(
+        response(A, HTML, "text/html", **{"WARC-Payload-Digest": str(digest.sha1(b"other"))})
+    )
+    assert [(each.code, each.place) for each in result.findings] == [
+        ("formats.digest-differs", "x.warc.gz byte 0")
+    ]
     result, _ = surveyed(response(A, HTML, "text/html", **{"WARC-Payload-Digest": str(digest.sha1(HTML))}))
     assert result.findings == ()
 
@@ -164,7 +197,9 @@ def test_a_digest_that_does_not_match(surveyed):
 def test_damage_is_told_and_passed(surveyed):
     torn = bytearray(response(f"{A}torn", b"x" * 500, "text/plain"))
     torn[len(torn) // 2] ^= 255
-    result, rows = surveyed(response(A, HTML, "text/html"), bytes(torn), response(f"{A}a.png", PNG, "image/png"))
+    result, rows = surveyed(
+        response(A, HTML, "text/html"), bytes(torn), response(f"{A}a.png", PNG, "image/png")
+    )
     assert list(rows) == [A, f"{A}a.png"]
     assert len(result.findings) == 1
 
@@ -189,9 +224,21 @@ def test_into_the_database_and_back(tmp_path, database):
     files = good_files()
     path = tmp_path / "x.warc.gz"
     records = [response(f"{A}{name}", data) for name, (data, _, _) in files.items()]
-    path.write_bytes(b"".join([*records, response(f"{A}unknown", bytes(range(256))), response(f"{A}again.png", files["a.png"][0])]))
+    path.write_bytes(
+        b"".join(
+            [
+                *records,
+                response(f"{A}unknown", bytes(range(256))),
+                response(f"{A}again.png", files["a.png"][0]),
+            ]
+        )
+    )
     task = pickle.loads(
-        pickle.dumps(SurveyTask(path=path, name="x.warc.gz", rows=tmp_path / "rows.gz", already=results.Known(database.url)))
+        pickle.dumps(
+            SurveyTask(
+                path=path, name="x.warc.gz", rows=tmp_path / "rows.gz", already=results.Known(database.url)
+            )
+        )
     )
     first = survey.run(task)
     harvest = HarvestId("h1")
@@ -201,7 +248,11 @@ def test_into_the_database_and_back(tmp_path, database):
     with database.reading() as connection:
         assert results.surveyed(connection, harvest) == {"x.warc.gz"}
         table = report.of_harvest(connection, harvest)
-        assert (table.files, table.checked, table.distinct) == (len(files) + 2, len(files) + 2, len(files) + 1)
+        assert (table.files, table.checked, table.distinct) == (
+            len(files) + 2,
+            len(files) + 2,
+            len(files) + 1,
+        )
         assert (table.recognised, table.uncertain, table.not_recognised) == (len(files) + 1, 0, 1)
         assert table.checked_share == 1
         assert table.share(FormatVerdict.NOT_RECOGNISED) == 1 / (len(files) + 2)

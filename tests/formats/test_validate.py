@@ -1,4 +1,6 @@
-"""Validation: no false alarm on good files, planted defects found, hostile files end in time at the cost of one finding."""
+"""Validation: no false alarm on good files, planted defects found, hostile files end in time at the cost of
+one finding.
+"""
 
 import gzip
 import io
@@ -26,7 +28,9 @@ GOOD = good_files()
 
 
 def of(mime: str) -> Format:
-    return Format(puid="", name="", version="", mime=mime, basis=Basis.SIGNATURE, verdict=FormatVerdict.RECOGNISED)
+    return Format(
+        puid="", name="", version="", mime=mime, basis=Basis.SIGNATURE, verdict=FormatVerdict.RECOGNISED
+    )
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -35,7 +39,10 @@ def test_good_files_raise_no_alarm(identifier, examiner, name):
     format = identifier.identify(data, name=name, mime="")
     found = examiner.examine(data, name=name, mime="", subject=name)
     assert found.format == format
-    assert (found.validity.value, found.findings) == (expected, [each for each in found.findings if each.severity is Severity.NOTE])
+    assert (found.validity.value, found.findings) == (
+        expected,
+        [each for each in found.findings if each.severity is Severity.NOTE],
+    )
     assert validate.check(data, format, subject=name) == Checked(
         validity=found.validity, findings=found.findings, properties=found.properties
     )
@@ -78,7 +85,14 @@ def with_wrong_crc() -> bytes:
     return bytes(data).replace(crc, b"\1\2\3\4")
 
 
-PNG, JPEG, GIF, TIFF, WEBP, WAV = (image("PNG"), image("JPEG"), image("GIF", mode="P"), image("TIFF"), image("WEBP"), wav())
+PNG, JPEG, GIF, TIFF, WEBP, WAV = (
+    image("PNG"),
+    image("JPEG"),
+    image("GIF", mode="P"),
+    image("TIFF"),
+    image("WEBP"),
+    wav(),
+)
 DEFECTS = {
     "png cut": ("image/png", PNG[:-30]),
     "png without end": ("image/png", PNG[:-12]),
@@ -113,9 +127,15 @@ DEFECTS = {
     "utf-16 odd": ("text/plain", "abc".encode("utf-16")[:-1]),
     "zip cut": ("application/zip", zipped({"a": b"x" * 50})[:-10]),
     "zip wrong checksum": ("application/zip", with_wrong_crc()),
-    "docx broken part": ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", docx(b"<w:document>")),
+    "docx broken part": (
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        docx(b"<w:document>"),
+    ),
     "gzip cut": ("application/gzip", gzip.compress(b"hello" * 100)[:-5]),
-    "gzip wrong checksum": ("application/gzip", flipped(gzip.compress(b"hello" * 100), -6 + len(gzip.compress(b"hello" * 100)))),
+    "gzip wrong checksum": (
+        "application/gzip",
+        flipped(gzip.compress(b"hello" * 100), -6 + len(gzip.compress(b"hello" * 100))),
+    ),
     "wave cut": ("audio/x-wav", WAV[:-5]),
     "wave without data": ("audio/x-wav", b"RIFF" + struct.pack("<I", 28) + WAV[8:36]),
     "wave wrong numbers": ("audio/x-wav", WAV[:22] + b"\x07\x00" + WAV[24:]),
@@ -134,7 +154,10 @@ def test_planted_defects_are_found(examiner, name):
 
 
 def laughs() -> bytes:
-    entities = b"".join(b'<!ENTITY l%d "%s">' % (number, b"&l%d;" % (number - 1) * 10 if number else b"lol") for number in range(10))
+    entities = b"".join(
+        b'<!ENTITY l%d "%s">' % (number, b"&l%d;" % (number - 1) * 10 if number else b"lol")
+        for number in range(10)
+    )
     return b'<?xml version="1.0"?><!DOCTYPE l [' + entities + b']><l a="&l9;">&l9;</l>'
 
 

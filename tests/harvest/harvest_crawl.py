@@ -43,7 +43,10 @@ class FileKeeper:
         visit.body.seek(0)
         body = visit.body.read()
         digest = "sha1:" + base64.b32encode(hashlib.sha1(body).digest()).decode()
-        self._file.write(json.dumps({"url": visit.candidate.url, "status": visit.status, "digest": digest}).encode() + b"\n")
+        self._file.write(
+            json.dumps({"url": visit.candidate.url, "status": visit.status, "digest": digest}).encode()
+            + b"\n"
+        )
         return Kept(digest=digest, size_bytes=len(body), duplicate=False)
 
     def attach(self, visit: Visit, attached: Sequence[Attached]) -> None:
@@ -82,7 +85,9 @@ def run(
     log.cut(folder, frontier.marks())
     keeper = keeper_of(folder, frontier.marks())
     crawl_log = CrawlLog(folder)
-    given = CrawlSettings(**{"seeds": tuple(map(Url, seeds)), "user_agent": "Webdepot/1 (test)", "manners": QUICK, **settings})  # type: ignore[arg-type]
+    given = CrawlSettings(
+        **{"seeds": tuple(map(Url, seeds)), "user_agent": "Webdepot/1 (test)", "manners": QUICK, **settings}
+    )  # type: ignore[arg-type]
 
     async def main() -> CrawlResult:
         stop = asyncio.Event()

@@ -15,7 +15,8 @@ Answer = Callable[[asyncio.StreamWriter, "Asked"], Awaitable[None]]
 class Asked:
     """One request as the server saw it; times are `time.monotonic()`.
 
-    It has ended when the last of the answer is about to be sent: measured later, the client might have it already.
+    It has ended when the last of the answer is about to be sent: measured later, the client might have it
+    already.
     """
 
     raw: bytes
@@ -42,7 +43,15 @@ class Site:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def page(self, path: str, body: bytes | str = b"", *, status: str = "200 OK", mime: str = "text/html", **headers: str) -> None:
+    def page(
+        self,
+        path: str,
+        body: bytes | str = b"",
+        *,
+        status: str = "200 OK",
+        mime: str = "text/html",
+        **headers: str,
+    ) -> None:
         """A well-behaved answer; keyword `Retry_After` becomes a header."""
         self.raw(path, whole(body, status=status, mime=mime, **headers), close=False)
 
@@ -75,7 +84,9 @@ async def serve(site: Site, reader: asyncio.StreamReader, writer: asyncio.Stream
             raw = await reader.readuntil(b"\r\n\r\n")
             began_s = time.monotonic()
             lines = raw.decode("latin-1").split("\r\n")
-            host = next((line[5:].strip().partition(":")[0] for line in lines if line.lower().startswith("host:")), "")
+            host = next(
+                (line[5:].strip().partition(":")[0] for line in lines if line.lower().startswith("host:")), ""
+            )
             asked = Asked(raw=raw, host=host, target=lines[0].split(" ")[1], began_s=began_s)
             site.log.append(asked)
             answer = site.answers.get(f"{host}{asked.target}") or site.answers.get(f"{host}{asked.path}")
@@ -84,7 +95,9 @@ async def serve(site: Site, reader: asyncio.StreamReader, writer: asyncio.Stream
                 await answer(writer, asked)
             else:
                 asked.ended_s = time.monotonic()
-                writer.write(site.fallback(asked) or whole("not here", status="404 Not Found", mime="text/plain"))
+                writer.write(
+                    site.fallback(asked) or whole("not here", status="404 Not Found", mime="text/plain")
+                )
                 await writer.drain()
             asked.ended_s = asked.ended_s or time.monotonic()
             if writer.is_closing():
@@ -121,7 +134,10 @@ def running_site() -> Iterator[Site]:
 
         server = await asyncio.start_server(connected, "127.0.0.1", 0, limit=1 << 20)
         running.port = server.sockets[0].getsockname()[1]
-        others = [await asyncio.start_server(connected, address, running.port, limit=1 << 20) for address in OTHER_ADDRESSES]
+        others = [
+            await asyncio.start_server(connected, address, running.port, limit=1 << 20)
+            for address in OTHER_ADDRESSES
+        ]
         ready.set()
         await stop.wait()
         for one in (server, *others):
@@ -148,7 +164,10 @@ def of(site: Site, *paths: str) -> list[str]:
 def fill(site: Site, pages: int, *, links: int = 5) -> list[str]:
     """A site where every page can be reached from the first; the paths of all pages."""
     rng = random.Random(pages)
-    targets = {number: [number * 2 + 1, number * 2 + 2, *(rng.randrange(pages) for _ in range(links))] for number in range(pages)}
+    targets = {
+        number: [number * 2 + 1, number * 2 + 2, *(rng.randrange(pages) for _ in range(links))]
+        for number in range(pages)
+    }
     for number in range(pages):
         anchors = "".join(f'<a href="/{target}">x</a>' for target in targets[number] if target < pages)
         site.page(f"/{number}", f"<img src=/i{number % 7}.png>{anchors}")

@@ -1,7 +1,8 @@
-"""Pages opened in a real Chromium: what scripts ask for is asked by us, kept, judged by the same rules; nothing else leaves the machine.
+"""Pages opened in a real Chromium: what scripts ask for is asked by us, kept, judged by the same rules;
+nothing else leaves the machine.
 
-One crawl over one site of many kinds of pages; each test looks at one of them. Addresses that scripts use are put together there, so that
-nothing but a browser finds them.
+One crawl over one site of many kinds of pages; each test looks at one of them. Addresses that scripts use are
+put together there, so that nothing but a browser finds them.
 """
 
 import asyncio
@@ -62,7 +63,17 @@ PAGES = {
     "/moves": "<script>location = '/mo' + 'ved'</script>",
     "/opens": "<b id=b></b><script>window.open('/op' + 'ened'); b.onclick = () => location = ['', 'cli', 'cked'].join('/')</script>",
 }
-FOUND = ("/from-script", "/from-data", "/from-elsewhere", "/moved", "/opened", "/in-frame", "/cli/cked", "/in-shadow", "/after-alert")
+FOUND = (
+    "/from-script",
+    "/from-data",
+    "/from-elsewhere",
+    "/moved",
+    "/opened",
+    "/in-frame",
+    "/cli/cked",
+    "/in-shadow",
+    "/after-alert",
+)
 OTHER_PAGES = {
     "/endless": "<script>let n = 0; setInterval(() => fetch('/ti' + 'ck?' + n++), 30)</script>",
 }
@@ -86,7 +97,9 @@ class Harvested:
 
 
 def _fill(site: Site) -> None:
-    links = "".join(f"<a href={path}>x</a>" for path in PAGES) + "".join(f"<a href={OTHER}{path}>x</a>" for path in OTHER_PAGES)
+    links = "".join(f"<a href={path}>x</a>" for path in PAGES) + "".join(
+        f"<a href={OTHER}{path}>x</a>" for path in OTHER_PAGES
+    )
     for path, body in {**PAGES, **OTHER_PAGES}.items():
         html = f"<link rel=stylesheet href=/all.css>{body.replace('{port}', str(site.port))}"
         site.page(path, html + links if path == "/" else html)
@@ -94,7 +107,9 @@ def _fill(site: Site) -> None:
     site.page("/all.css", "h1 {color: green}", mime="text/css")
     site.page("/data.json", '{"a": "data"}', mime="application/json")
     site.page("/worker.js", "fetch('/of-wor' + 'ker.json')", mime="text/javascript")
-    site.page("/frame.html", "<body><script>document.body.innerHTML = `<a href=/in-fr${'ame'}>a</a>`</script>")
+    site.page(
+        "/frame.html", "<body><script>document.body.innerHTML = `<a href=/in-fr${'ame'}>a</a>`</script>"
+    )
     site.page("/redirect.png", "", status="302 Found", Location="/arrived.png")
     for path in ("/pic.png", "/lazy.png", "/arrived.png"):
         site.page(path, PNG, mime="image/png")
@@ -104,12 +119,17 @@ def _fill(site: Site) -> None:
         site.page(path, "{}", mime="application/json")
     site.page("api.example/data", "elsewhere", mime="text/plain", Access_Control_Allow_Origin="*")
     site.page("api.example/robots.txt", "", mime="text/plain")
-    site.page("app.example/", "<div id=root></div><script>document.body.append('Full of words'); fetch('/of-a' + 'pp')</script>")
+    site.page(
+        "app.example/",
+        "<div id=root></div><script>document.body.append('Full of words'); fetch('/of-a' + 'pp')</script>",
+    )
     site.page("app.example/of-app", "{}", mime="application/json")
     site.page("plain.example/", "<p>Plain</p><script>fetch('/of-pl' + 'ain')</script>")
     site.page("full.example/", f"<p>{'Many words. ' * 60}</p><script>fetch('/of-fu' + 'll')</script>")
 
-    site.fallback = lambda asked: b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" if asked.path == "/tick" else None
+    site.fallback = lambda asked: (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" if asked.path == "/tick" else None
+    )
 
 
 def _renderers() -> list[int]:
@@ -138,7 +158,11 @@ def harvested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harvested]:
         keepers.append(FileKeeper(where, marks))
         return keepers[0]
 
-    ways = {"plain.example": Fetching.PLAIN, "app.example": Fetching.WHEN_EMPTY, "full.example": Fetching.WHEN_EMPTY}
+    ways = {
+        "plain.example": Fetching.PLAIN,
+        "app.example": Fetching.WHEN_EMPTY,
+        "full.example": Fetching.WHEN_EMPTY,
+    }
     with running_site() as site:
         _fill(site)
         hosts = ["www.site.example", "other.site.example", "api.example", *ways]
@@ -187,13 +211,25 @@ def test_what_servers_saw_is_what_was_kept(harvested: Harvested):
 
 def test_a_part_of_all_pages_is_asked_once(harvested: Harvested):
     assert harvested.asked("/all.css") == 2, "once at each host"
-    assert len([asked for asked in harvested.site.log if asked.target == "/robots.txt" and asked.host == "www.site.example"]) == 1
+    assert (
+        len(
+            [
+                asked
+                for asked in harvested.site.log
+                if asked.target == "/robots.txt" and asked.host == "www.site.example"
+            ]
+        )
+        == 1
+    )
 
 
 def test_parts_are_parts_of_their_page(harvested: Harvested):
     data = harvested.line("/data.json")
     assert (data["via"], data["path"], data["note"]) == (f"{HOST}/many", "LE", "browser")
-    assert harvested.line("/arrived.png")["path"] == "LER" and harvested.line("/arrived.png")["via"] == f"{HOST}/redirect.png"
+    assert (
+        harvested.line("/arrived.png")["path"] == "LER"
+        and harvested.line("/arrived.png")["via"] == f"{HOST}/redirect.png"
+    )
     assert harvested.line("/moved")["path"] == "LR"
     assert (f"{HOST}/data.json", "E") in harvested.outlinks[f"{HOST}/many"]
 
@@ -202,7 +238,9 @@ def test_nothing_is_sent(harvested: Harvested):
     assert harvested.asked("/posted") == harvested.asked("/beacon") == 0
     for address, method in ((f"{HOST}/posted", "POST"), ("http://api.example/posted", "PUT")):
         line = harvested.line(address)
-        assert (line["status"], line["rule"]) == (-5000, "browser") and str(line["reason"]).startswith(f"{method} is not sent")
+        assert (line["status"], line["rule"]) == (-5000, "browser") and str(line["reason"]).startswith(
+            f"{method} is not sent"
+        )
 
 
 def test_robots_txt_is_obeyed(harvested: Harvested):
@@ -231,7 +269,9 @@ def test_a_tab_that_crashes_or_hangs_costs_only_its_sight_and_limits_hold(site: 
     site.page("/hangs", "<img src=/part-of-hangs.png><script>fetch('/ha' + 'ng')</script>")
     site.page("/after", "<script>for (let n = 0; n < 9; n++) fetch('/da' + 'ta?' + n)</script>")
     site.page("/part-of-hangs.png", PNG, mime="image/png")
-    site.fallback = lambda asked: b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" if asked.path == "/data" else None
+    site.fallback = lambda asked: (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" if asked.path == "/data" else None
+    )
 
     def signals(number: signal.Signals) -> Answer:
         async def answer(writer: asyncio.StreamWriter, asked: Asked) -> None:
@@ -257,13 +297,24 @@ def test_a_tab_that_crashes_or_hangs_costs_only_its_sight_and_limits_hold(site: 
     assert notes["/"] == "browserFailed:its tab crashed"
     assert notes["/hangs"].startswith("browserFailed:it does not answer any more")
     assert notes["/after"] == "browser" and f"{site.url}/part-of-hangs.png" in kept(tmp_path)
-    assert (result.end, result.counts["fetched"], result.counts["unopened"], result.counts["opened"]) == ("limit of pages", 7, 2, 1)
+    assert (result.end, result.counts["fetched"], result.counts["unopened"], result.counts["opened"]) == (
+        "limit of pages",
+        7,
+        2,
+        1,
+    )
 
 
 def test_scripts_send_their_own_headers_and_our_name(harvested: Harvested):
-    (asked,) = [asked for asked in harvested.site.log if asked.host == "api.example" and asked.path == "/data"]
+    (asked,) = [
+        asked for asked in harvested.site.log if asked.host == "api.example" and asked.path == "/data"
+    ]
     head = asked.raw.decode().lower()
-    assert "x-asked-by: a script" in head and f"origin: {HOST}" in head and "user-agent: webdepot/1 (test)" in head
+    assert (
+        "x-asked-by: a script" in head
+        and f"origin: {HOST}" in head
+        and "user-agent: webdepot/1 (test)" in head
+    )
     assert "cookie:" not in head and "range:" not in head
 
 
@@ -295,7 +346,9 @@ PEERS = """(async () => {
 
 
 def test_the_browser_itself_has_no_way_out(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Without our answers it reaches nothing, not even this machine; nor where the system does not let it leave the network."""
+    """Without our answers it reaches nothing, not even this machine; nor where the system does not let it
+    leave the network.
+    """
     script = Path(browser_minder.__file__).read_text()
     (tmp_path / "minder.py").write_text(script.replace("    _leave_network(library)\n", ""))
     monkeypatch.setattr(browser_minder, "__file__", str(tmp_path / "minder.py"))
@@ -306,9 +359,13 @@ def test_the_browser_itself_has_no_way_out(site: Site, tmp_path: Path, monkeypat
         wire = await Wire.open(process.commands, process.answers)
         try:
             made = await wire.call("Target.createTarget", {"url": "about:blank"}, time_s=60)
-            session = (await wire.call("Target.attachToTarget", {"targetId": made["targetId"], "flatten": True}))["sessionId"]
+            session = (
+                await wire.call("Target.attachToTarget", {"targetId": made["targetId"], "flatten": True})
+            )["sessionId"]
             went = await wire.call("Page.navigate", {"url": f"{site.url}/"}, session=session, time_s=60)
-            peers = await wire.call("Runtime.evaluate", {"expression": PEERS, "awaitPromise": True}, session=session, time_s=60)
+            peers = await wire.call(
+                "Runtime.evaluate", {"expression": PEERS, "awaitPromise": True}, session=session, time_s=60
+            )
             return went.get("errorText", ""), peers["result"]["value"]
         finally:
             wire.close()
@@ -337,7 +394,9 @@ asyncio.run(main())
 
 
 def test_a_killed_harvester_leaves_no_browser():
-    harvester = subprocess.Popen([sys.executable, "-c", KILLED, str(CHROMIUM)], stdout=subprocess.PIPE, text=True)
+    harvester = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(CHROMIUM)], stdout=subprocess.PIPE, text=True
+    )
     assert harvester.stdout is not None
     folder = harvester.stdout.readline().strip()
     harvester.kill()

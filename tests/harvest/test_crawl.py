@@ -1,4 +1,6 @@
-"""Whole crawls against real servers: complete, once, polite, recoverable, and with a reason in words at the end."""
+"""Whole crawls against real servers: complete, once, polite, recoverable, and with a reason in words at the
+end.
+"""
 
 import asyncio
 import time
@@ -18,12 +20,15 @@ from webdepot.harvest.links import LinkLimits
 from webdepot.harvest.politeness import Manners
 from webdepot.harvest.scope import Kind, ScopeLimits
 
-# --- complete and once -------------------------------------------------------------------------------------------------
+# --- complete and once ---
 
 
 def test_everything_in_scope_is_fetched_once_and_nothing_else(site: Site, tmp_path: Path) -> None:
     paths = fill(site, 120)
-    site.page("/0", "<a href=/1><a href=/2><a href=http://other.example/><a href=/robots.txt><a href=/gone><img src=/i0.png>")
+    site.page(
+        "/0",
+        "<a href=/1><a href=/2><a href=http://other.example/><a href=/robots.txt><a href=/gone><img src=/i0.png>",
+    )
     result = run(tmp_path, [f"{site.url}/0"])
     expected = sorted(of(site, *paths, "/gone", "/robots.txt"))
     assert sorted(kept(tmp_path)) == expected
@@ -45,10 +50,18 @@ def test_robots_txt_comes_first_and_is_kept_and_logged(site: Site, tmp_path: Pat
 
 def test_embedded_parts_come_from_other_hosts_after_their_robots_txt(site: Site, tmp_path: Path) -> None:
     hosts = ("www.example.org", "cdn.example", "shut.example")
-    site.page("www.example.org/", "<img src=http://cdn.example/x.png><img src=http://shut.example/y.png><a href=http://cdn.example/page>")
+    site.page(
+        "www.example.org/",
+        "<img src=http://cdn.example/x.png><img src=http://shut.example/y.png><a href=http://cdn.example/page>",
+    )
     site.page("cdn.example/x.png", b"png", mime="image/png")
     site.page("shut.example/robots.txt", "User-agent: *\nDisallow: /", mime="text/plain")
-    result = run(tmp_path, ["http://www.example.org/"], connect_to=dict.fromkeys(hosts, f"127.0.0.1:{site.port}"), allow_private=False)
+    result = run(
+        tmp_path,
+        ["http://www.example.org/"],
+        connect_to=dict.fromkeys(hosts, f"127.0.0.1:{site.port}"),
+        allow_private=False,
+    )
     assert site.paths("cdn.example") == ["/robots.txt", "/x.png"]
     assert site.paths("shut.example") == ["/robots.txt"]
     assert result.counts["robots_refused"] == 1
@@ -107,7 +120,7 @@ def test_a_wrong_expression_is_told_before_anything_is_asked(site: Site, tmp_pat
     assert site.log == []
 
 
-# --- robots.txt --------------------------------------------------------------------------------------------------------
+# --- robots.txt ---
 
 
 def test_a_site_that_shuts_everybody_out_ends_at_once_and_says_so(site: Site, tmp_path: Path) -> None:
@@ -146,21 +159,35 @@ def test_redirects_of_robots_txt_are_followed_and_count_for_both_hosts(site: Sit
     site.page("www.a.example/", "<a href=/no><a href=http://a.example/no><a href=/yes>")
     run(tmp_path, ["http://a.example/"], connect_to=places)
     assert sorted(f"{asked.host}{asked.target}" for asked in site.log) == [
-        *("a.example/", "a.example/robots.txt", "www.a.example/", "www.a.example/robots.txt", "www.a.example/yes")
+        *(
+            "a.example/",
+            "a.example/robots.txt",
+            "www.a.example/",
+            "www.a.example/robots.txt",
+            "www.a.example/yes",
+        )
     ]
 
 
 def test_robots_txt_that_redirects_for_ever_means_no_rules(site: Site, tmp_path: Path) -> None:
     site.fallback = lambda asked: (
-        whole("", status="302 Found", Location=f"{asked.path}x") if asked.path.startswith("/robots.txt") else whole("page")
+        whole("", status="302 Found", Location=f"{asked.path}x")
+        if asked.path.startswith("/robots.txt")
+        else whole("page")
     )
     result = run(tmp_path, of(site, "/"))
-    assert [path for path in site.paths() if "robots" in path] == [f"/robots.txt{'x' * number}" for number in range(6)]
+    assert [path for path in site.paths() if "robots" in path] == [
+        f"/robots.txt{'x' * number}" for number in range(6)
+    ]
     assert result.trouble is None
 
 
 def test_a_hundred_robots_rules_hold_for_each_page(site: Site, tmp_path: Path) -> None:
-    site.page("/robots.txt", "User-agent: *\n" + "".join(f"Disallow: /d{number}/\n" for number in range(100)), mime="text/plain")
+    site.page(
+        "/robots.txt",
+        "User-agent: *\n" + "".join(f"Disallow: /d{number}/\n" for number in range(100)),
+        mime="text/plain",
+    )
     site.page("/", "".join(f"<a href=/d{number}/x><a href=/ok{number}>" for number in range(100)))
     result = run(tmp_path, of(site, "/"))
     assert result.counts["robots_refused"] == 100
@@ -168,11 +195,14 @@ def test_a_hundred_robots_rules_hold_for_each_page(site: Site, tmp_path: Path) -
     assert sum(path.startswith("/ok") for path in site.paths()) == 100
 
 
-# --- politeness, from the server's log ---------------------------------------------------------------------------------
+# --- politeness, from the server's log ---
 
 
 def overlaps(log: list[Asked]) -> bool:
-    return any(later.began_s < earlier.ended_s for earlier, later in pairwise(sorted(log, key=lambda asked: asked.began_s)))
+    return any(
+        later.began_s < earlier.ended_s
+        for earlier, later in pairwise(sorted(log, key=lambda asked: asked.began_s))
+    )
 
 
 def test_one_request_at_a_time_and_the_pause_kept_for_each_server(site: Site, tmp_path: Path) -> None:
@@ -181,7 +211,9 @@ def test_one_request_at_a_time_and_the_pause_kept_for_each_server(site: Site, tm
     async def slow(writer: asyncio.StreamWriter, asked: Asked) -> None:
         await asyncio.sleep(0.02)
         asked.ended_s = time.monotonic()
-        writer.write(whole("".join(f"<a href=http://{host}/{number}>" for host in hosts for number in range(5))))
+        writer.write(
+            whole("".join(f"<a href=http://{host}/{number}>" for host in hosts for number in range(5)))
+        )
         await writer.drain()
 
     for host in hosts:
@@ -189,8 +221,17 @@ def test_one_request_at_a_time_and_the_pause_kept_for_each_server(site: Site, tm
             site.answers[f"{host}/{number}"] = slow
     # Two hosts at each of three addresses.
     places = {host: f"127.0.0.{1 + number % 3}:{site.port}" for number, host in enumerate(hosts)}
-    run(tmp_path, ["http://h0.example/0"], connect_to=places, scope=Kind.ANY, workers=10, manners=Manners(delay_s=0.05, delay_factor=0.0))
-    by_server = [[asked for asked in site.log if places[asked.host] == place] for place in set(places.values())]
+    run(
+        tmp_path,
+        ["http://h0.example/0"],
+        connect_to=places,
+        scope=Kind.ANY,
+        workers=10,
+        manners=Manners(delay_s=0.05, delay_factor=0.0),
+    )
+    by_server = [
+        [asked for asked in site.log if places[asked.host] == place] for place in set(places.values())
+    ]
     assert [len(log) for log in by_server] == [12] * 3
     for log in by_server:
         assert not overlaps(log)
@@ -236,7 +277,11 @@ def test_too_many_requests_is_heeded_for_the_whole_host(site: Site, tmp_path: Pa
 def test_at_most_five_tries_with_growing_distance_and_the_others_go_on(site: Site, tmp_path: Path) -> None:
     site.page("/broken", "oops", status="500 Internal Server Error")
     site.page("/", "<img src=/broken>" + "".join(f"<a href=/{number}>" for number in range(5)))
-    run(tmp_path, of(site, "/"), manners=Manners(delay_s=0.0, delay_factor=0.0, retry_delay_s=0.05, retry_factor=2.0))
+    run(
+        tmp_path,
+        of(site, "/"),
+        manners=Manners(delay_s=0.0, delay_factor=0.0, retry_delay_s=0.05, retry_factor=2.0),
+    )
     tries = [asked.began_s for asked in site.log if asked.target == "/broken"]
     assert len(tries) == 5
     gaps = [later - earlier for earlier, later in pairwise(tries)]
@@ -261,7 +306,7 @@ def test_a_lost_connection_is_tried_again(site: Site, tmp_path: Path) -> None:
     assert result.counts == {**result.counts, "fetched": 1, "errors": 0}
 
 
-# --- hostile sites -----------------------------------------------------------------------------------------------------
+# --- hostile sites ---
 
 
 def test_redirect_loops_and_endless_redirects_end(site: Site, tmp_path: Path) -> None:
@@ -269,7 +314,9 @@ def test_redirect_loops_and_endless_redirects_end(site: Site, tmp_path: Path) ->
     site.page("/loop1", status="302 Found", Location="/loop2")
     site.page("/loop2", status="302 Found", Location="/loop1")
     site.fallback = lambda asked: (
-        whole("", status="302 Found", Location=f"/far/{int(asked.path[5:]) + 1}") if asked.path.startswith("/far/") else None
+        whole("", status="302 Found", Location=f"/far/{int(asked.path[5:]) + 1}")
+        if asked.path.startswith("/far/")
+        else None
     )
     run(tmp_path, of(site, "/"))
     assert Counter(site.paths())["/loop1"] == Counter(site.paths())["/loop2"] == 1
@@ -277,7 +324,9 @@ def test_redirect_loops_and_endless_redirects_end(site: Site, tmp_path: Path) ->
 
 
 def test_an_endless_calendar_ends_with_the_hops(site: Site, tmp_path: Path) -> None:
-    site.fallback = lambda asked: whole(f"<a href=/day?n={int(asked.target.partition('=')[2] or 0) + 1}>next</a>")
+    site.fallback = lambda asked: whole(
+        f"<a href=/day?n={int(asked.target.partition('=')[2] or 0) + 1}>next</a>"
+    )
     result = run(tmp_path, of(site, "/day"), scope_limits=ScopeLimits(hops=30))
     assert result.end is End.FINISHED
     assert result.counts["fetched"] == 31
@@ -311,7 +360,16 @@ def test_a_site_of_every_nastiness_does_not_end_the_crawl(site: Site, tmp_path: 
         site.raw(path, data)
     site.answers["/drip"] = drip
     site.page("/huge", "<p>" + "x" * 300_000)
-    links = [*nasty, "/drip", "/huge", "/ok", "http://127.0.0.2:1/private", "javascript:x", "data:,x", "http://user:secret@[bad/"]
+    links = [
+        *nasty,
+        "/drip",
+        "/huge",
+        "/ok",
+        "http://127.0.0.2:1/private",
+        "javascript:x",
+        "data:,x",
+        "http://user:secret@[bad/",
+    ]
     site.page("www.example.org/", "".join(f"<a href='{link}'>" for link in links))
     result = run(
         tmp_path,

@@ -24,7 +24,7 @@ from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.politeness import Manners
 from webdepot.model import Visit
 
-# --- limits, stops, crashes --------------------------------------------------------------------------------------------
+# --- limits, stops, crashes ---
 
 
 def test_the_limit_of_pages_is_exact_and_the_rest_waits(site: Site, tmp_path: Path) -> None:
@@ -32,7 +32,9 @@ def test_the_limit_of_pages_is_exact_and_the_rest_waits(site: Site, tmp_path: Pa
     result = run(tmp_path, [f"{site.url}/0"], limit_pages=20, workers=8)
     assert result.end is End.LIMIT_PAGES
     assert (result.counts["fetched"], len(kept(tmp_path))) == (20, 21)
-    assert result.reason == f"The limit of 20 pages was reached. {result.waiting} addresses were left waiting."
+    assert (
+        result.reason == f"The limit of 20 pages was reached. {result.waiting} addresses were left waiting."
+    )
     assert result.waiting > 0
     again = run(tmp_path, [f"{site.url}/0"])
     assert again.end is End.FINISHED
@@ -48,7 +50,9 @@ def test_the_limit_of_bytes(site: Site, tmp_path: Path) -> None:
 
 
 def test_the_limit_of_time_counts_over_all_runs(site: Site, tmp_path: Path) -> None:
-    site.fallback = lambda asked: whole(f"<a href=/{int(asked.path[1:] or 0) + 1}>") if asked.path[1:].isdigit() else None
+    site.fallback = lambda asked: (
+        whole(f"<a href=/{int(asked.path[1:] or 0) + 1}>") if asked.path[1:].isdigit() else None
+    )
     result = run(tmp_path, of(site, "/0"), limit_time_s=0.4, manners=Manners(delay_s=0.05, delay_factor=0.0))
     assert result.end is End.LIMIT_TIME
     asked = len(site.log)
@@ -85,7 +89,13 @@ def test_a_stop_does_not_wait_for_a_server_that_is_silent(site: Site, tmp_path: 
         if "/" in site.paths():
             stop.set()
 
-    result = run(tmp_path, of(site, "/"), on_progress=stop_when_asked, progress_s=0.01, limits=FetchLimits(timeout_s=60))
+    result = run(
+        tmp_path,
+        of(site, "/"),
+        on_progress=stop_when_asked,
+        progress_s=0.01,
+        limits=FetchLimits(timeout_s=60),
+    )
     assert (result.end, result.waiting) == (End.STOPPED, 1)
 
 
@@ -157,7 +167,7 @@ def test_a_server_that_dies_leaves_its_rest_waiting_and_is_finished_later(site: 
     assert max(Counter(kept(tmp_path)).values()) == 1
 
 
-# --- why nothing came --------------------------------------------------------------------------------------------------
+# --- why nothing came ---
 
 
 def closed_port() -> int:
@@ -249,7 +259,9 @@ def test_progress_tells_what_goes_on(site: Site, tmp_path: Path) -> None:
     assert told[-1].fetched == 47
     assert told[-1].waiting == 0
     assert told[-1].host == f"127.0.0.1:{site.port}"
-    assert told[-1].size_bytes == sum(int(str(line["size"])) for line in lines(tmp_path) if line["path"] != "P")
+    assert told[-1].size_bytes == sum(
+        int(str(line["size"])) for line in lines(tmp_path) if line["path"] != "P"
+    )
     assert [progress.fetched for progress in told] == sorted(progress.fetched for progress in told)
     assert max(progress.rate for progress in told) > 0
 

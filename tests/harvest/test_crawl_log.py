@@ -38,18 +38,33 @@ def test_heritrix_columns() -> None:
 
 
 def test_heritrix_empty_columns() -> None:
-    refused = replace(LINE, status=-9998, size=0, path="", via="", mime="unknown", digest="", duration_s=0.0, tries=0, note="")
+    refused = replace(
+        LINE,
+        status=-9998,
+        size=0,
+        path="",
+        via="",
+        mime="unknown",
+        digest="",
+        duration_s=0.0,
+        tries=0,
+        note="",
+    )
     expected = "2026-11-15T09:02:51.075Z -9998          - https://a.example/x - - unknown #001 - - - -\n"
     assert as_heritrix(refused) == expected
 
 
 # What existing tools take a line for: https://github.com/internetarchive/crawllog_loader reads by blanks.
-COLUMNS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z +-?\d+ +(-|\d+) \S+ \S+ \S+ \S+ #\d{3} (-|\d{17}\+\d+) \S+ \S+ \S+\n\Z")
+COLUMNS = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z +-?\d+ +(-|\d+) \S+ \S+ \S+ \S+ #\d{3} (-|\d{17}\+\d+) \S+ \S+ \S+\n\Z"
+)
 
 
 @given(
     st.builds(
-        lambda text, number: replace(LINE, mime=text, note=text, path=text, size=number), st.text(max_size=20), st.integers(0, 10**13)
+        lambda text, number: replace(LINE, mime=text, note=text, path=text, size=number),
+        st.text(max_size=20),
+        st.integers(0, 10**13),
     )
 )
 def test_no_value_can_break_a_line(line: LogLine) -> None:
@@ -61,7 +76,22 @@ def test_no_value_can_break_a_line(line: LogLine) -> None:
 def test_json_names() -> None:
     values = json.loads(as_json(LINE))
     assert set(values) == {
-        *("at", "status", "size", "url", "path", "via", "mime", "digest", "duration_s", "server", "tries", "rule", "reason", "note")
+        *(
+            "at",
+            "status",
+            "size",
+            "url",
+            "path",
+            "via",
+            "mime",
+            "digest",
+            "duration_s",
+            "server",
+            "tries",
+            "rule",
+            "reason",
+            "note",
+        )
     }
     assert (values["at"], values["duration_s"]) == ("2026-11-15T09:02:51.075Z", 0.045)
 
@@ -82,7 +112,10 @@ def test_cutting_back_to_a_checkpoint(tmp_path: Path) -> None:
     log.write(replace(LINE, status=404))
     assert log.sync()[JSON_NAME] > marks[JSON_NAME]
     log.close()
-    assert [json.loads(line)["status"] for line in (tmp_path / JSON_NAME).read_text().splitlines()] == [200, 404]
+    assert [json.loads(line)["status"] for line in (tmp_path / JSON_NAME).read_text().splitlines()] == [
+        200,
+        404,
+    ]
     cut(tmp_path, {})
     assert (tmp_path / LOG_NAME).stat().st_size == 0
 

@@ -1,4 +1,6 @@
-"""Sockets that libcurl takes back and gives again: none is forgotten, whoever closes it, and whatever number the next one has."""
+"""Sockets that libcurl takes back and gives again: none is forgotten, whoever closes it, and whatever number
+the next one has.
+"""
 
 import asyncio
 
@@ -21,7 +23,9 @@ async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ans
     writer.close()
 
 
-def asked(answers: list[bytes], times: int, *, at_once: int = 1, pause_s: float = 0.0) -> tuple[list[bytes], int]:
+def asked(
+    answers: list[bytes], times: int, *, at_once: int = 1, pause_s: float = 0.0
+) -> tuple[list[bytes], int]:
     """What came of asking so many times at such a server, and how many connections it took."""
     connections = 0
 
@@ -33,7 +37,9 @@ def asked(answers: list[bytes], times: int, *, at_once: int = 1, pause_s: float 
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         url = Url(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
-        fetcher = CurlFetcher(user_agent="Test/1", limits=FetchLimits(timeout_s=5.0), router=Router(allow_private=True))
+        fetcher = CurlFetcher(
+            user_agent="Test/1", limits=FetchLimits(timeout_s=5.0), router=Router(allow_private=True)
+        )
 
         async def ask() -> bytes:
             visit = await fetcher.fetch(Candidate(url=url))

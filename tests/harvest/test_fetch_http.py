@@ -31,10 +31,14 @@ from webdepot.url import Url
 Work = Callable[[CurlFetcher], Awaitable[None]]
 
 
-def fetching(work: Work, *, limits: FetchLimits | None = None, router: Router | None = None, **more: object) -> None:
+def fetching(
+    work: Work, *, limits: FetchLimits | None = None, router: Router | None = None, **more: object
+) -> None:
     async def main() -> None:
         given = limits or FetchLimits(timeout_s=10.0)
-        fetcher = CurlFetcher(user_agent="Test/1", limits=given, router=router or Router(allow_private=True), **more)  # type: ignore[arg-type]
+        fetcher = CurlFetcher(
+            user_agent="Test/1", limits=given, router=router or Router(allow_private=True), **more
+        )  # type: ignore[arg-type]
         try:
             await work(fetcher)
         finally:
@@ -55,14 +59,18 @@ def fetch(url: str, *, via: str | None = None, **more: object) -> tuple[Visit, b
     return seen[0]
 
 
-# --- exact bytes -------------------------------------------------------------------------------------------------------
+# --- exact bytes ---
 
 
-@pytest.mark.parametrize("target", ["/", "/a%2fb/%7Ex?q=a%20b|c&%C3%A9=1", "/x;y=1?", "/a//b/../c?d=[]{}", "/" + "l" * 3000])
+@pytest.mark.parametrize(
+    "target", ["/", "/a%2fb/%7Ex?q=a%20b|c&%C3%A9=1", "/x;y=1?", "/a//b/../c?d=[]{}", "/" + "l" * 3000]
+)
 def test_the_request_is_kept_as_it_was_sent(site: Site, target: str) -> None:
     visit, _ = fetch(site.url + target, via="http://b.example/from")
     assert visit.request == site.log[0].raw
-    assert visit.request.startswith(f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\nUser-Agent: Test/1\r\n".encode())
+    assert visit.request.startswith(
+        f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\nUser-Agent: Test/1\r\n".encode()
+    )
     assert b"\r\nReferer: http://b.example/from\r\n" in visit.request
     assert b"gzip, deflate, br" in visit.request
 
@@ -77,7 +85,9 @@ def test_no_referrer_from_https_to_http_and_no_password(site: Site) -> None:
 
 def test_a_user_agent_may_have_any_letters_but_no_line_of_its_own(site: Site) -> None:
     async def main() -> None:
-        fetcher = CurlFetcher(user_agent="Webdepot/1 (Bücherei 図書館)\r\nX-Evil: 1", router=Router(allow_private=True))
+        fetcher = CurlFetcher(
+            user_agent="Webdepot/1 (Bücherei 図書館)\r\nX-Evil: 1", router=Router(allow_private=True)
+        )
         visit = await fetcher.fetch(Candidate(url=Url(site.url + "/")))
         visit.body.close()
         assert visit.request == site.log[0].raw
@@ -115,7 +125,11 @@ def test_content_coding_is_left_on(site: Site) -> None:
             b"ok",
         ),
         (b"HTTP/1.1 204 No Content\r\nA: b\r\n\r\n", b"HTTP/1.1 204 No Content\r\nA: b\r\n\r\n", b""),
-        (b"HTTP/1.1 999 Denied\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 999 Denied\r\nContent-Length: 0\r\n\r\n", b""),
+        (
+            b"HTTP/1.1 999 Denied\r\nContent-Length: 0\r\n\r\n",
+            b"HTTP/1.1 999 Denied\r\nContent-Length: 0\r\n\r\n",
+            b"",
+        ),
     ],
 )
 def test_odd_but_whole_answers(site: Site, raw: bytes, head: bytes, body: bytes) -> None:
@@ -160,7 +174,7 @@ def test_connections_are_used_again(site: Site) -> None:
     assert len(set(ports)) == 1
 
 
-# --- failures and limits -----------------------------------------------------------------------------------------------
+# --- failures and limits ---
 
 BROKEN = {
     "no HTTP": (b"hello\r\n\r\n", Failure.PROTOCOL),
@@ -199,7 +213,9 @@ def test_what_came_before_the_break_is_kept_and_marked(site: Site, case: str) ->
 
 def test_a_long_body_is_cut_at_the_limit(site: Site, tmp_path: Path) -> None:
     site.page("/", b"x" * 3_000_000)
-    visit, body = fetch(site.url + "/", limits=FetchLimits(body_bytes=2_000_001, spool_bytes=1000), spool_folder=tmp_path)
+    visit, body = fetch(
+        site.url + "/", limits=FetchLimits(body_bytes=2_000_001, spool_bytes=1000), spool_folder=tmp_path
+    )
     assert (visit.truncated, visit.body_bytes, len(body)) == ("length", 2_000_001, 2_000_001)
 
 
@@ -266,7 +282,9 @@ def test_many_at_once(site: Site) -> None:
     site.page("/", b"x" * 20_000)
 
     async def work(fetcher: CurlFetcher) -> None:
-        visits = await asyncio.gather(*(fetcher.fetch(Candidate(url=Url(f"{site.url}/?{number}"))) for number in range(100)))
+        visits = await asyncio.gather(
+            *(fetcher.fetch(Candidate(url=Url(f"{site.url}/?{number}"))) for number in range(100))
+        )
         for visit in visits:
             with visit.body:
                 assert visit.status == 200
@@ -293,15 +311,43 @@ def test_closing_gives_up_what_is_out(site: Site) -> None:
     fetching(work)
 
 
-# --- addresses ---------------------------------------------------------------------------------------------------------
+# --- addresses ---
 
 
 @pytest.mark.parametrize(
     "address",
     [
-        *("127.0.0.1", "10.0.0.1", "172.16.9.9", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1", "239.1.1.1"),
-        *("240.0.0.1", "255.255.255.255", "198.18.0.1", "::1", "::", "fe80::1", "fe80::1%eth0", "fc00::1", "ff02::1", "nonsense"),
-        *("::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "2001:db8::1", "::7f00:1"),
+        *(
+            "127.0.0.1",
+            "10.0.0.1",
+            "172.16.9.9",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "224.0.0.1",
+            "239.1.1.1",
+        ),
+        *(
+            "240.0.0.1",
+            "255.255.255.255",
+            "198.18.0.1",
+            "::1",
+            "::",
+            "fe80::1",
+            "fe80::1%eth0",
+            "fc00::1",
+            "ff02::1",
+            "nonsense",
+        ),
+        *(
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "2001:db8::1",
+            "::7f00:1",
+        ),
     ],
 )
 def test_addresses_that_are_not_public(address: str) -> None:
@@ -309,13 +355,16 @@ def test_addresses_that_are_not_public(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["93.184.216.34", "8.8.8.8", "2606:2800:220:1:248:1893:25c8:1946", "::ffff:8.8.8.8", "64:ff9b::808:808"]
+    "address",
+    ["93.184.216.34", "8.8.8.8", "2606:2800:220:1:248:1893:25c8:1946", "::ffff:8.8.8.8", "64:ff9b::808:808"],
 )
 def test_addresses_that_are_public(address: str) -> None:
     assert is_public(address)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "0x7f.1", "2130706433", "[::ffff:127.0.0.1]"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "localhost", "[::1]", "0x7f.1", "2130706433", "[::ffff:127.0.0.1]"]
+)
 def test_private_addresses_are_refused_before_connecting(site: Site, host: str) -> None:
     from webdepot.url import canonicalise
 
@@ -337,7 +386,9 @@ def test_a_name_that_turns_private_is_refused(site: Site) -> None:
 
 
 def test_only_the_checked_addresses_are_asked(site: Site) -> None:
-    """A name with a private and a public address is asked at the public one alone, and libcurl looks nothing up."""
+    """A name with a private and a public address is asked at the public one alone, and libcurl looks nothing
+    up.
+    """
 
     async def look_up(host: str) -> list[str]:
         return ["127.0.0.1", "192.0.2.1"]
@@ -369,7 +420,10 @@ def test_the_socket_itself_is_checked(site: Site) -> None:
 
 def test_a_mapped_host_is_asked_where_the_operator_said(site: Site) -> None:
     site.page("/", "mapped")
-    for host, mapping in (("www.example.org", "www.example.org"), ("www.example.org:8080", "www.example.org:8080")):
+    for host, mapping in (
+        ("www.example.org", "www.example.org"),
+        ("www.example.org:8080", "www.example.org:8080"),
+    ):
         visit, body = fetch(f"http://{host}/", router=Router(connect_to={mapping: f"127.0.0.1:{site.port}"}))
         assert (body, visit.server_address) == (b"mapped", "127.0.0.1")
         assert f"Host: {host}\r\n".encode() in site.log[-1].raw
@@ -393,7 +447,11 @@ def test_names_that_do_not_exist_are_told_from_a_failing_look_up() -> None:
         return []
 
     visit, _ = fetch("http://gone.example/", router=Router(look_up=gone))
-    assert (visit.failure, visit.permanent, visit.failure_detail) == (Failure.DNS, True, "there is no host gone.example")
+    assert (visit.failure, visit.permanent, visit.failure_detail) == (
+        Failure.DNS,
+        True,
+        "there is no host gone.example",
+    )
     visit, _ = fetch("http://failing.example/", router=Router(look_up=failing))
     assert (visit.failure, visit.permanent) == (Failure.DNS, False)
     visit, _ = fetch("http://slow.example/", router=Router(look_up=slow, timeout_s=0.05))
@@ -419,7 +477,7 @@ def test_a_name_is_looked_up_once_for_a_while(site: Site) -> None:
     assert asked == ["a.example"]
 
 
-# --- TLS ---------------------------------------------------------------------------------------------------------------
+# --- TLS ---
 
 
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
@@ -427,12 +485,18 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
     built = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
-    built = built.serial_number(1).not_valid_before(now - datetime.timedelta(days=1)).not_valid_after(now + datetime.timedelta(days=1))
+    built = (
+        built.serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+    )
     built = built.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
     built = built.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
     signed = built.sign(key, hashes.SHA256())
     (folder / "cert.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     (folder / "key.pem").write_bytes(private)
     return folder / "cert.pem", folder / "key.pem"
 
@@ -487,7 +551,9 @@ def test_http2_is_written_in_the_form_of_http1(tmp_path: Path) -> None:
             for event in connection.receive_data(data):
                 if isinstance(event, RequestReceived):
                     asked.append(dict(event.headers))
-                    connection.send_headers(event.stream_id, [(":status", "404"), ("content-type", "text/html"), ("x-a", "b")])
+                    connection.send_headers(
+                        event.stream_id, [(":status", "404"), ("content-type", "text/html"), ("x-a", "b")]
+                    )
                     connection.send_data(event.stream_id, b"not here", end_stream=True)
             writer.write(connection.data_to_send())
             await writer.drain()

@@ -73,7 +73,9 @@ def test_a_map_that_cannot_grow_in_time_is_told(tmp_path: Path) -> None:
 def test_memory_holds_only_the_front_of_each_host(tmp_path: Path) -> None:
     frontier = LmdbFrontier(tmp_path / "f", per_host=5)
     for path in ("L", "LE"):
-        frontier.add(Candidate(url=Url(f"http://h.example/{path}/{number}"), path=path) for number in range(500))
+        frontier.add(
+            Candidate(url=Url(f"http://h.example/{path}/{number}"), path=path) for number in range(500)
+        )
     assert sum(len(host.front) for host in frontier._hosts.values()) <= 10
     frontier.close()
 
@@ -92,5 +94,9 @@ def test_origins(url: str, origin: str) -> None:
 
 
 def test_identity_leaves_ordinary_addresses_alone() -> None:
-    for url in ("http://a.example/?sid=7", "http://a.example/?insid=0123456789abcdef0123456789abcdef", "http://a.example/sessionid"):
+    for url in (
+        "http://a.example/?sid=7",
+        "http://a.example/?insid=0123456789abcdef0123456789abcdef",
+        "http://a.example/sessionid",
+    ):
         assert identity(url) == url

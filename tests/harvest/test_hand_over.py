@@ -1,4 +1,6 @@
-"""Links that lead to hosts of another process of the same harvest: who judges them, who asks for them, and when it is over."""
+"""Links that lead to hosts of another process of the same harvest: who judges them, who asks for them, and
+when it is over.
+"""
 
 import json
 from collections.abc import Iterator
@@ -41,7 +43,9 @@ class Wire:
 class Process:
     """All of a process that has to do with links."""
 
-    def __init__(self, folder: Path, number: int, opened: ExitStack, settings: CrawlSettings = SETTINGS) -> None:
+    def __init__(
+        self, folder: Path, number: int, opened: ExitStack, settings: CrawlSettings = SETTINGS
+    ) -> None:
         self.folder = folder / str(number)
         self.frontier = opened.enter_context(closing(LmdbFrontier(self.folder / "frontier")))
         self.log = opened.enter_context(closing(CrawlLog(self.folder)))
@@ -50,7 +54,15 @@ class Process:
         self.judge = Judge(settings, None, lambda: (0, 0))
         seeds = SeedBook(settings.seeds, None)
         clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)  # noqa: E731
-        self.intake = Intake(settings, frontier=self.frontier, judge=self.judge, seeds=seeds, log=self.log, clock=clock, peers=self.peers)
+        self.intake = Intake(
+            settings,
+            frontier=self.frontier,
+            judge=self.judge,
+            seeds=seeds,
+            log=self.log,
+            clock=clock,
+            peers=self.peers,
+        )
 
     def reads(self, *links: str, path: str = "L", **found: object) -> None:
         """A page with these links."""
@@ -97,7 +109,11 @@ def test_what_was_handed_over_lately_is_not_handed_over_again(pair: tuple[Proces
     assert handed_over(one.folder) == [f"{THEIRS}y", f"{THEIRS}z"]
     one.intake.lately_added.clear()  # as after many other links
     one.reads(f"{THEIRS}y")
-    assert two.intake.hear_peers() and two.waiting() == {f"{THEIRS}y", f"{THEIRS}z"} and two.frontier.counts().seen == 2
+    assert (
+        two.intake.hear_peers()
+        and two.waiting() == {f"{THEIRS}y", f"{THEIRS}z"}
+        and two.frontier.counts().seen == 2
+    )
 
 
 def test_what_only_its_page_knows_is_decided_at_its_page(pair: tuple[Process, Process]) -> None:
@@ -109,14 +125,18 @@ def test_what_only_its_page_knows_is_decided_at_its_page(pair: tuple[Process, Pr
 
 
 def test_links_beyond_the_seeds_hosts_are_judged_where_they_are_found(tmp_path: Path) -> None:
-    wide = CrawlSettings(seeds=SETTINGS.seeds, user_agent="Webdepot/1 (test)", scope=SETTINGS.scope.ANY, rejects=("private",))
+    wide = CrawlSettings(
+        seeds=SETTINGS.seeds, user_agent="Webdepot/1 (test)", scope=SETTINGS.scope.ANY, rejects=("private",)
+    )
     peers.deal_out(tmp_path, wide.seeds, 2)
     known = peers.owners(tmp_path, 2)
     other = next(url for number in range(99) if known.of(url := f"http://h{number}.example/") == 1)
     with ExitStack() as opened:
         one, two = Process(tmp_path, 0, opened, wide), Process(tmp_path, 1, opened, wide)
         one.reads(f"{other}x", f"{other}private/y")
-        assert handed_over(one.folder) == [f"{other}x"] and [url for url, _ in one.logged()] == [f"{other}private/y"]
+        assert handed_over(one.folder) == [f"{other}x"] and [url for url, _ in one.logged()] == [
+            f"{other}private/y"
+        ]
         assert two.intake.hear_peers() and two.waiting() == {f"{other}x"}
 
 
@@ -129,12 +149,16 @@ def test_where_a_rule_looks_hosts_up_the_finder_judges(tmp_path: Path) -> None:
     with ExitStack() as opened:
         one, two = Process(tmp_path, 0, opened, settings), Process(tmp_path, 1, opened, settings)
         one.reads(f"{THEIRS}y", f"{THEIRS}private/z")
-        assert handed_over(one.folder) == [f"{THEIRS}y"] and [url for url, _ in one.logged()] == [f"{THEIRS}private/z"]
+        assert handed_over(one.folder) == [f"{THEIRS}y"] and [url for url, _ in one.logged()] == [
+            f"{THEIRS}private/z"
+        ]
         two.judge.rules = ()  # would reject everything, if it were asked
         assert two.intake.hear_peers() and two.waiting() == {f"{THEIRS}y"}
 
 
-def test_what_is_remembered_of_links_is_bounded(pair: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_remembered_of_links_is_bounded(
+    pair: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, two = pair
     monkeypatch.setattr(intake, "MOST_REMEMBERED", 10)
     for number in range(100):

@@ -32,7 +32,9 @@ from webdepot.url import Url
 
 def harvested(home: Path, *urls: str) -> Harvest:
     with Archive.open(home) as archive:
-        return harvesting.run(archive, harvesting.start_or_resume(archive, urls, HarvestOptions.from_config(archive.config)))
+        return harvesting.run(
+            archive, harvesting.start_or_resume(archive, urls, HarvestOptions.from_config(archive.config))
+        )
 
 
 def everything_written(home: Path) -> bytes:
@@ -43,7 +45,9 @@ def everything_written(home: Path) -> bytes:
             written.write(path.read_bytes())
     for path in home.glob("harvests/*/warc/*.warc.gz"):
         with path.open("rb") as stream:
-            for record in iter_records(stream, path.name, on_finding=lambda finding: pytest.fail(str(finding))):
+            for record in iter_records(
+                stream, path.name, on_finding=lambda finding: pytest.fail(str(finding))
+            ):
                 written.write(f"{record.fields}{record.head}".encode() + record.payload().read())
     return written.getvalue()
 
@@ -52,13 +56,15 @@ def answers(home: Path) -> dict[str, int]:
     statuses = {}
     for path in home.glob("harvests/*/warc/*.warc.gz"):
         with path.open("rb") as stream:
-            for record in iter_records(stream, path.name, on_finding=lambda finding: pytest.fail(str(finding))):
+            for record in iter_records(
+                stream, path.name, on_finding=lambda finding: pytest.fail(str(finding))
+            ):
                 if record.kind is RecordKind.RESPONSE and record.head is not None:
                     statuses[record.url] = record.head.status
     return statuses
 
 
-# --- accounts ----------------------------------------------------------------------------------------------------------
+# --- accounts ---
 
 
 def test_http_authentication_is_answered_and_never_written_down(site: Site, tmp_path: Path) -> None:
@@ -67,9 +73,15 @@ def test_http_authentication_is_answered_and_never_written_down(site: Site, tmp_
 
     async def members(writer: asyncio.StreamWriter, asked) -> None:
         if sent in asked.raw:
-            writer.write(whole("<title>Inside</title><a href=/more>more</a>" if asked.path == "/" else "more"))
+            writer.write(
+                whole("<title>Inside</title><a href=/more>more</a>" if asked.path == "/" else "more")
+            )
         else:
-            writer.write(whole("<p>who are you?</p>", status="401 Unauthorized", WWW_Authenticate='Basic realm="members"'))
+            writer.write(
+                whole(
+                    "<p>who are you?</p>", status="401 Unauthorized", WWW_Authenticate='Basic realm="members"'
+                )
+            )
         await writer.drain()
 
     site.answers["/"] = site.answers["/more"] = members
@@ -98,7 +110,7 @@ def test_an_account_goes_to_its_own_host_alone(site: Site, tmp_path: Path) -> No
     assert not any(b"authorization" in asked.raw.lower() for asked in site.log if asked.host != "127.0.0.1")
 
 
-# --- bandwidth ---------------------------------------------------------------------------------------------------------
+# --- bandwidth ---
 
 
 def duration_of(home: Path, *urls: str) -> float:
@@ -121,13 +133,15 @@ def test_bandwidth_of_all_servers_together_is_capped(site: Site, tmp_path: Path)
         for letter in "abcd":
             site.page(f"127.0.0.{number}/{letter}", bytes(20_000), mime="application/octet-stream")
     found(tmp_path / "home", "bytes_per_s = 200000\n")
-    took_s = duration_of(tmp_path / "home", *(f"http://127.0.0.{number}:{site.port}/" for number in (1, 2, 3)))
+    took_s = duration_of(
+        tmp_path / "home", *(f"http://127.0.0.{number}:{site.port}/" for number in (1, 2, 3))
+    )
     assert took_s >= 12 * 20_000 / 200_000 * 0.7
     per_server = [asked for asked in site.log if asked.host == "127.0.0.2"]
     assert all(earlier.ended_s <= later.began_s for earlier, later in pairwise(per_server))
 
 
-# --- certificates ------------------------------------------------------------------------------------------------------
+# --- certificates ---
 
 
 @contextmanager
@@ -140,7 +154,9 @@ def secure_server(folder: Path) -> Iterator[int]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while asked := await reader.readuntil(b"\r\n\r\n"):
-                writer.write(whole(f"<title>{asked.split()[1].decode()} behind a strange certificate</title>"))
+                writer.write(
+                    whole(f"<title>{asked.split()[1].decode()} behind a strange certificate</title>")
+                )
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
@@ -165,7 +181,9 @@ def secure_server(folder: Path) -> Iterator[int]:
         loop.close()
 
 
-def test_a_certificate_that_cannot_be_checked_is_refused_or_by_policy_accepted_and_said(tmp_path: Path) -> None:
+def test_a_certificate_that_cannot_be_checked_is_refused_or_by_policy_accepted_and_said(
+    tmp_path: Path,
+) -> None:
     with secure_server(tmp_path) as port:
         url = f"https://127.0.0.1:{port}/"
         found(tmp_path / "strict", "tries = 1\n")
@@ -177,7 +195,7 @@ def test_a_certificate_that_cannot_be_checked_is_refused_or_by_policy_accepted_a
         assert b"certificates were not verified" in everything_written(tmp_path / "mild")
 
 
-# --- clocks ------------------------------------------------------------------------------------------------------------
+# --- clocks ---
 
 
 @pytest.mark.parametrize("processes", [1])
@@ -197,7 +215,7 @@ def test_a_clock_that_jumps_loses_and_repeats_nothing(site: Site, tmp_path: Path
     assert_complete(tmp_path / "home", plan, but_robots=True)
 
 
-# --- pages that take long to read --------------------------------------------------------------------------------------
+# --- pages that take long to read ---
 
 
 def test_a_page_is_read_for_links_no_longer_than_the_limit() -> None:

@@ -25,9 +25,13 @@ def _verdict(belongs: bool) -> Verdict:
     return Verdict(answer=Answer.ACCEPT if belongs else Answer.REJECT, rule="BelongsTo", reason="because")
 
 
-def decide(hosts: Known, url: str, *, path: str = "L", outside: int = 0, hops_outside: int = 0, rules: object = None) -> Verdict:
+def decide(
+    hosts: Known, url: str, *, path: str = "L", outside: int = 0, hops_outside: int = 0, rules: object = None
+) -> Verdict:
     chain = rules or chain_of(hosts, hops_outside)
-    return scope.decide(Candidate(url=Url(url), via=Url("http://seed.example/"), path=path, outside=outside), chain)  # type: ignore[arg-type]
+    return scope.decide(
+        Candidate(url=Url(url), via=Url("http://seed.example/"), path=path, outside=outside), chain
+    )  # type: ignore[arg-type]
 
 
 def chain_of(hosts: Known, hops_outside: int = 0) -> tuple[scope.Rule, ...]:
@@ -60,7 +64,11 @@ def test_what_belongs_is_taken_by_its_rule_also_beyond_the_scope() -> None:
 def test_a_stranger_is_told_once_and_may_still_be_a_link_beyond() -> None:
     hosts = Known(**{"stranger.example": False})
     rules = chain_of(hosts)
-    assert [decide(hosts, f"http://stranger.example/{page}", rules=rules).rule for page in "abc"] == ["BelongsTo", "outside", "outside"]
+    assert [decide(hosts, f"http://stranger.example/{page}", rules=rules).rule for page in "abc"] == [
+        "BelongsTo",
+        "outside",
+        "outside",
+    ]
     assert decide(hosts, "http://stranger.example/", outside=1, hops_outside=1).rule == "hops outside"
 
 

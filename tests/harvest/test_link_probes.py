@@ -1,7 +1,8 @@
-"""The probe site: every way we know to write a link, each on a page of its own, crawled for real. What is not found is listed, with why.
+"""The probe site: every way we know to write a link, each on a page of its own, crawled for real. What is not
+found is listed, with why.
 
-Of 86 static ways the best crawler of the field finds 68. Nine more are no static links: five need a browser, three are asked not to be
-followed, one stands in a comment.
+Of 86 static ways the best crawler of the field finds 68. Nine more are no static links: five need a browser,
+three are asked not to be followed, one stands in a comment.
 """
 
 import gzip
@@ -116,10 +117,19 @@ FILES = {
     "M3U8 segment": ("application/vnd.apple.mpegurl", "#EXTM3U\n{t}\n"),
     "M3U8 key": ("application/vnd.apple.mpegurl", '#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI="{t}"\n'),
     "MPD": ("application/dash+xml", "<MPD><BaseURL>{t}</BaseURL></MPD>"),
-    "Atom link": ("application/atom+xml", "<feed xmlns='http://www.w3.org/2005/Atom'><link href='{t}'/></feed>"),
+    "Atom link": (
+        "application/atom+xml",
+        "<feed xmlns='http://www.w3.org/2005/Atom'><link href='{t}'/></feed>",
+    ),
     "RSS link": ("application/rss+xml", "<rss><channel><link>{u}</link></channel></rss>"),
-    "RSS enclosure": ("application/rss+xml", "<rss><channel><item><enclosure url='{u}'/></item></channel></rss>"),
-    "RSS description": ("application/rss+xml", "<rss><item><description>&lt;a href='{u}'&gt;</description></item></rss>"),
+    "RSS enclosure": (
+        "application/rss+xml",
+        "<rss><channel><item><enclosure url='{u}'/></item></channel></rss>",
+    ),
+    "RSS description": (
+        "application/rss+xml",
+        "<rss><item><description>&lt;a href='{u}'&gt;</description></item></rss>",
+    ),
     "sitemap": ("application/xml", "<urlset><url><loc>{u}</loc></url></urlset>"),
     "SVG file": ("image/svg+xml", f"<svg {XLINK}><image xlink:href='{{t}}'/></svg>"),
     "xml-stylesheet": ("application/xml", "<?xml version='1.0'?><?xml-stylesheet href='{t}'?><a/>"),
@@ -152,7 +162,12 @@ def test_at_least_80_of_86_static_ways_are_found(site: Site, tmp_path: Path) -> 
     def put(way: str, body: str | bytes, mime: str = "text/html", **headers: str) -> None:
         number = f"{len(names):03d}"
         names[way] = number
-        values = {"{t}": f"/probe/{number}.html", "{u}": f"{site.url}/probe/{number}.html", "{n}": f"{number}.html", "{h}": host}
+        values = {
+            "{t}": f"/probe/{number}.html",
+            "{u}": f"{site.url}/probe/{number}.html",
+            "{n}": f"{number}.html",
+            "{h}": host,
+        }
         values["{n!r}"] = repr(f"{number}.html")
 
         def filled(text: str) -> str:
@@ -161,7 +176,9 @@ def test_at_least_80_of_86_static_ways_are_found(site: Site, tmp_path: Path) -> 
             return text
 
         made = filled(body) if isinstance(body, str) else body
-        site.page(f"/ways/on/{number}", made, mime=mime, **{name: filled(value) for name, value in headers.items()})
+        site.page(
+            f"/ways/on/{number}", made, mime=mime, **{name: filled(value) for name, value in headers.items()}
+        )
         site.page(f"/probe/{number}.html", "found", mime="text/plain")
 
     for way, body in HTML.items():
@@ -187,7 +204,10 @@ def test_at_least_80_of_86_static_ways_are_found(site: Site, tmp_path: Path) -> 
 
     asked = {path.partition("?")[0] for path in site.paths()}
     found = {way for way, number in names.items() if f"/probe/{number}.html" in asked}
-    more = {"compressed sitemap by robots.txt": "/probe/packed.html" in asked, "redirect": "/probe/moved.html" in asked}
+    more = {
+        "compressed sitemap by robots.txt": "/probe/packed.html" in asked,
+        "redirect": "/probe/moved.html" in asked,
+    }
     found |= {way for way, is_found in more.items() if is_found}
     static |= set(more)
     assert len(static) >= 86

@@ -28,7 +28,9 @@ def head(mime: str = "text/html; charset=utf-8", status: int = 200, **headers: s
     return parse_head("\r\n".join([*lines, "", ""]).encode("utf-8"))
 
 
-def found(body: str | bytes, given_head: HttpHead | None = None, url: Url = PAGE, limits: LinkLimits | None = None) -> dict[str, Hop]:
+def found(
+    body: str | bytes, given_head: HttpHead | None = None, url: Url = PAGE, limits: LinkLimits | None = None
+) -> dict[str, Hop]:
     data = body.encode() if isinstance(body, str) else body
     return dict(extract(url, given_head or head(), BytesIO(data), limits or LinkLimits()).links)
 
@@ -73,7 +75,11 @@ HTML = {
     "img data-lazy-src": ("<img data-lazy-src=/x.png>", "x.png", E),
     "img data-srcset": ("<img data-srcset='/a.png 1x, /x.png 2x'>", "x.png", E),
     "div data-bg": ("<div data-bg=/x.png></div>", "x.png", E),
-    "div data-background-image with url()": ("<div data-background-image=\"url('/x.png')\"></div>", "x.png", E),
+    "div data-background-image with url()": (
+        "<div data-background-image=\"url('/x.png')\"></div>",
+        "x.png",
+        E,
+    ),
     "div data-href": ("<tr data-href=/x.html></tr><div data-href=/x.html>", "x.html", L),
     "img in noscript": ("<noscript><img src=/x.png></noscript>", "x.png", E),
     "picture source": ("<picture><source srcset='/x.webp 1x'></picture>", "x.webp", E),
@@ -166,8 +172,16 @@ def test_css_takes_no_names_for_links() -> None:
 
 
 XML = {
-    "sitemap": ("<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>http://a.example/x</loc></url></urlset>", "x", M),
-    "sitemap index": ("<sitemapindex><sitemap><loc>http://a.example/x.xml</loc></sitemap></sitemapindex>", "x.xml", M),
+    "sitemap": (
+        "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>http://a.example/x</loc></url></urlset>",
+        "x",
+        M,
+    ),
+    "sitemap index": (
+        "<sitemapindex><sitemap><loc>http://a.example/x.xml</loc></sitemap></sitemapindex>",
+        "x.xml",
+        M,
+    ),
     "sitemap image": (
         "<urlset xmlns:image='http://www.google.com/schemas/sitemap-image/1.1'><url><image:image><image:loc>/x.png</image:loc></image:image></url></urlset>",
         "x.png",
@@ -176,20 +190,40 @@ XML = {
     "RSS link": ("<rss><channel><item><link>http://a.example/x</link></item></channel></rss>", "x", L),
     "RSS enclosure": ("<rss><channel><item><enclosure url='/x.mp3'/></item></channel></rss>", "x.mp3", E),
     "RSS guid": ("<rss><channel><item><guid>http://a.example/x</guid></item></channel></rss>", "x", L),
-    "RSS description": ("<rss><channel><item><description>&lt;img src=/x.png&gt;</description></item></channel></rss>", "x.png", E),
+    "RSS description": (
+        "<rss><channel><item><description>&lt;img src=/x.png&gt;</description></item></channel></rss>",
+        "x.png",
+        E,
+    ),
     "RSS image": ("<rss><channel><image><url>/x.png</url></image></channel></rss>", "x.png", E),
-    "Atom link": ("<feed xmlns='http://www.w3.org/2005/Atom'><entry><link href='/x'/></entry></feed>", "x", L),
+    "Atom link": (
+        "<feed xmlns='http://www.w3.org/2005/Atom'><entry><link href='/x'/></entry></feed>",
+        "x",
+        L,
+    ),
     "Atom enclosure": ("<feed><entry><link rel='enclosure' href='/x.mp3'/></entry></feed>", "x.mp3", E),
     "Atom content src": ("<feed><entry><content src='/x.html'/></entry></feed>", "x.html", E),
-    "media thumbnail": ("<rss xmlns:m='http://search.yahoo.com/mrss/'><m:thumbnail url='/x.jpg'/></rss>", "x.jpg", E),
-    "xml-stylesheet": ("<?xml version='1.0'?><?xml-stylesheet type='text/xsl' href='/x.xsl'?><a/>", "x.xsl", E),
+    "media thumbnail": (
+        "<rss xmlns:m='http://search.yahoo.com/mrss/'><m:thumbnail url='/x.jpg'/></rss>",
+        "x.jpg",
+        E,
+    ),
+    "xml-stylesheet": (
+        "<?xml version='1.0'?><?xml-stylesheet type='text/xsl' href='/x.xsl'?><a/>",
+        "x.xsl",
+        E,
+    ),
     "SVG image": (
         "<svg xmlns='http://www.w3.org/2000/svg' xmlns:xlink='http://www.w3.org/1999/xlink'><image xlink:href='/x.png'/></svg>",
         "x.png",
         E,
     ),
     "SVG link": ("<svg xmlns='http://www.w3.org/2000/svg'><a href='/x.html'/></svg>", "x.html", L),
-    "SVG style": ("<svg xmlns='http://www.w3.org/2000/svg'><style>a{b:url(/x.png)}</style></svg>", "x.png", E),
+    "SVG style": (
+        "<svg xmlns='http://www.w3.org/2000/svg'><style>a{b:url(/x.png)}</style></svg>",
+        "x.png",
+        E,
+    ),
     "DASH": ("<MPD><Period><BaseURL>/x.mp4</BaseURL></Period></MPD>", "x.mp4", E),
     "broken XML": ("<rss><channel><item><link>http://a.example/x</link><title>a & b</title></item>", "x", L),
 }
@@ -224,7 +258,11 @@ def test_compressed_sitemap_file() -> None:
 
 
 def test_large_sitemap_within_the_limit() -> None:
-    text = "<urlset>" + "".join(f"<url><loc>http://a.example/{n}</loc></url>" for n in range(30_000)) + "</urlset>"
+    text = (
+        "<urlset>"
+        + "".join(f"<url><loc>http://a.example/{n}</loc></url>" for n in range(30_000))
+        + "</urlset>"
+    )
     assert len(found(text, head("text/xml"))) == 30_000
 
 
@@ -234,7 +272,12 @@ DATA = {
     "web manifest icon": ('{"icons": [{"src": "x.png"}]}', "application/manifest+json", "dir/x.png", E),
     "web manifest start": ('{"start_url": "/x"}', "application/manifest+json", "x", L),
     "playlist line": ("#EXTM3U\n#EXTINF:10,\nx.ts\n", "application/vnd.apple.mpegurl", "dir/x.ts", E),
-    "playlist key": ('#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI="/x.key"\n', "application/x-mpegURL", "x.key", E),
+    "playlist key": (
+        '#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI="/x.key"\n',
+        "application/x-mpegURL",
+        "x.key",
+        E,
+    ),
     "text list": ("http://a.example/x\nhttp://a.example/y\n", "text/plain", "x", M),
     "robots sitemap": ("User-agent: *\nSitemap: /x.xml\n", "text/plain", "x.xml", M),
     "address in prose": ("See http://a.example/x, please.", "text/plain", "x", X),
@@ -252,7 +295,13 @@ def test_pdf_links() -> None:
     page = document.add_blank_page()
     action = pikepdf.Dictionary(S=pikepdf.Name.URI, URI=pikepdf.String("http://a.example/x"))
     page.obj.Annots = document.make_indirect(
-        pikepdf.Array([pikepdf.Dictionary(Type=pikepdf.Name.Annot, Subtype=pikepdf.Name.Link, Rect=[0, 0, 1, 1], A=action)])
+        pikepdf.Array(
+            [
+                pikepdf.Dictionary(
+                    Type=pikepdf.Name.Annot, Subtype=pikepdf.Name.Link, Rect=[0, 0, 1, 1], A=action
+                )
+            ]
+        )
     )
     file = BytesIO()
     document.save(file)
@@ -322,7 +371,9 @@ def test_an_address_found_twice_keeps_its_best_hop() -> None:
 
 
 def test_guessing_from_scripts_is_asked_for() -> None:
-    page = "<script>var next = '/x.html', cdn = \"https://b.example/y\", t = 'text/html', v = '1.2.3';</script>"
+    page = (
+        "<script>var next = '/x.html', cdn = \"https://b.example/y\", t = 'text/html', v = '1.2.3';</script>"
+    )
     assert found(page) == {}
     assert found(page, limits=LinkLimits(guess=True)) == {of("x.html"): X, "https://b.example/y": X}
     assert found("load('/x.js')", head("text/javascript"), limits=LinkLimits(guess=True)) == {of("x.js"): X}
@@ -362,7 +413,10 @@ def test_a_page_of_too_many_links_is_cut_and_says_so() -> None:
     assert result.note == "linksCutAt:100"
 
 
-@pytest.mark.parametrize(("mime", "body"), [("application/json", b"{nope"), ("application/pdf", b"%PDF-1.4 nope"), ("text/xml", b"")])
+@pytest.mark.parametrize(
+    ("mime", "body"),
+    [("application/json", b"{nope"), ("application/pdf", b"%PDF-1.4 nope"), ("text/xml", b"")],
+)
 def test_what_cannot_be_read_is_noted(mime: str, body: bytes) -> None:
     result = extract(PAGE, head(mime), BytesIO(body), LinkLimits())
     assert result.links == []
@@ -387,14 +441,24 @@ def test_data_in_a_page_that_cannot_be_read_costs_nothing_else(data: str, note: 
 
 ENCODINGS = {
     "header": ("text/html; charset=iso-8859-1", "<a href='/?q=ü'>".encode("latin-1"), "?q=%FC"),
-    "header, path is UTF-8 always": ("text/html; charset=iso-8859-1", "<a href='/ü'>".encode("latin-1"), "%C3%BC"),
+    "header, path is UTF-8 always": (
+        "text/html; charset=iso-8859-1",
+        "<a href='/ü'>".encode("latin-1"),
+        "%C3%BC",
+    ),
     "meta charset": ("text/html", "<meta charset=windows-1251><a href='/ж'>".encode("cp1251"), "%D0%B6"),
     "meta http-equiv": (
         "text/html",
-        "<meta http-equiv=content-type content='text/html; charset=shift_jis'><a href='/あ'>".encode("shift_jis"),
+        "<meta http-equiv=content-type content='text/html; charset=shift_jis'><a href='/あ'>".encode(
+            "shift_jis"
+        ),
         "%E3%81%82",
     ),
-    "byte-order mark beats header": ("text/html; charset=iso-8859-1", "\ufeff<a href='/ü'>".encode(), "%C3%BC"),
+    "byte-order mark beats header": (
+        "text/html; charset=iso-8859-1",
+        "\ufeff<a href='/ü'>".encode(),
+        "%C3%BC",
+    ),
     "UTF-16": ("text/html", "\ufeff<a href='/ü'>".encode("utf-16-le"), "%C3%BC"),
     "nothing said, UTF-8": ("text/html", "<a href='/ü'>".encode(), "%C3%BC"),
     "nothing said, not UTF-8": ("text/html", b"<a href='/\x80'>", "%E2%82%AC"),
@@ -456,7 +520,13 @@ def test_no_bytes_make_it_raise(body: bytes, mime: str) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.lists(st.tuples(st.from_regex(r"[a-z0-9/._-]{1,20}", fullmatch=True), st.sampled_from(["", " 1x", " 100w", " 2.5x"])), max_size=8)
+    st.lists(
+        st.tuples(
+            st.from_regex(r"[a-z0-9/._-]{1,20}", fullmatch=True),
+            st.sampled_from(["", " 1x", " 100w", " 2.5x"]),
+        ),
+        max_size=8,
+    )
 )
 def test_srcset_gives_back_what_went_in(entries: list[tuple[str, str]]) -> None:
     assert srcset(", ".join(url + size for url, size in entries)) == [url for url, _ in entries]
@@ -464,7 +534,10 @@ def test_srcset_gives_back_what_went_in(entries: list[tuple[str, str]]) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.recursive(st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3))
+    st.recursive(
+        st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    )
 )
 def test_json_addresses_are_found_at_any_depth(value: object) -> None:
     body = json.dumps([value, {"deep": [value, "http://a.example/x"]}])

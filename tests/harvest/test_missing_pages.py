@@ -1,4 +1,6 @@
-"""Hosts that answer 200 to everything: found out by asking for what cannot exist, and not followed any further."""
+"""Hosts that answer 200 to everything: found out by asking for what cannot exist, and not followed any
+further.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,9 +14,7 @@ from webdepot.harvest.links import LinkLimits
 from webdepot.harvest.missing_pages import SUSPICIOUS
 from webdepot.model import Visit
 
-SORRY = (
-    '<!doctype html><title>Sorry</title><p>There is no {path} here (request {number}).<a href="more/">more</a> <a href="other/">other</a>'
-)
+SORRY = '<!doctype html><title>Sorry</title><p>There is no {path} here (request {number}).<a href="more/">more</a> <a href="other/">other</a>'
 
 
 class _Repeats(FileKeeper):
@@ -33,14 +33,18 @@ class _Repeats(FileKeeper):
 
 def _says_yes_to_all(site: Site, text: str) -> None:
     def answer(asked: Asked) -> bytes:
-        return whole(text.format(path=asked.target, number=hashlib.sha1(asked.target.encode()).hexdigest()[:6] + "7"))
+        return whole(
+            text.format(path=asked.target, number=hashlib.sha1(asked.target.encode()).hexdigest()[:6] + "7")
+        )
 
     site.fallback = answer
 
 
 def test_a_host_that_says_yes_to_all_is_found_out(site: Site, tmp_path: Path) -> None:
     site.page("/robots.txt", status="404 Not Found")
-    site.page("/", "".join(f'<a href="/s{number}/">section</a>' for number in range(3)) + '<a href="/real.html">')
+    site.page(
+        "/", "".join(f'<a href="/s{number}/">section</a>' for number in range(3)) + '<a href="/real.html">'
+    )
     site.page("/real.html", '<title>Real</title><a href="/real2.html">')
     site.page("/real2.html", "<title>Real, too</title>")
     _says_yes_to_all(site, SORRY.replace("{path}", "page").replace("{number}", ""))
@@ -53,7 +57,8 @@ def test_a_host_that_says_yes_to_all_is_found_out(site: Site, tmp_path: Path) ->
     assert probes[0]["url"] not in kept(tmp_path)
     assert any(line["note"] == "warcRevisit:digest,soft404" for line in logged)
     assert {f"{site.url}/real.html", f"{site.url}/real2.html"} <= set(kept(tmp_path))
-    # Without the question each answer leads to two more, for ever; here those that were queued before it are still asked.
+    # Without the question each answer leads to two more, for ever; here those that were queued before it are
+    # still asked.
     assert SUSPICIOUS < len(kept(tmp_path)) < 100
 
 

@@ -38,16 +38,21 @@ class _Names:
 
 
 @pytest.mark.parametrize("patience_s", [2 * HOUR_S, 0.0])
-def test_an_hour_without_names_loses_nothing(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience_s: float) -> None:
+def test_an_hour_without_names_loses_nothing(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience_s: float
+) -> None:
     paths = fill(site, 60)
     real, begun_s = time.monotonic, time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: begun_s + (real() - begun_s) * FASTER)
     names = _Names(site)
     seeds = [f"http://{host}:{site.port}/0" for host in HOSTS]
-    manners = Manners(delay_s=0.0, delay_factor=0.0, retry_delay_s=0.02, longest_retry_s=0.05, dns_patience_s=patience_s)
+    manners = Manners(
+        delay_s=0.0, delay_factor=0.0, retry_delay_s=0.02, longest_retry_s=0.05, dns_patience_s=patience_s
+    )
 
     def harvest() -> int:
-        # What is known of a name holds for ten seconds by that clock, so it must be looked up again and again.
+        # What is known of a name holds for ten seconds by that clock, so it must be looked up again and
+        # again.
         router = Router(allow_private=True, look_up=names.look_up, keep_s=10.0)
         return run(tmp_path, seeds, router=router, manners=manners, checkpoint_s=200.0).waiting
 

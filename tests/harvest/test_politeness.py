@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from webdepot.harvest.politeness import Manners, after_failure, pause_after, retry_after
 from webdepot.times import to_http
 
-MANNERS = Manners(delay_s=1.0, delay_factor=2.0, longest_delay_s=30.0, retry_delay_s=2.0, retry_factor=2.0, longest_retry_s=600.0)
+MANNERS = Manners(
+    delay_s=1.0,
+    delay_factor=2.0,
+    longest_delay_s=30.0,
+    retry_delay_s=2.0,
+    retry_factor=2.0,
+    longest_retry_s=600.0,
+)
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
@@ -32,7 +39,11 @@ def test_pauses(duration_s: float, crawl_delay_s: float | None, pause_s: float) 
 
 @given(st.floats(-10, 1e6), st.none() | st.floats(0, 1e6))
 def test_a_pause_keeps_its_bounds(duration_s: float, crawl_delay_s: float | None) -> None:
-    assert MANNERS.delay_s <= pause_after(duration_s, MANNERS, crawl_delay_s=crawl_delay_s) <= MANNERS.longest_delay_s
+    assert (
+        MANNERS.delay_s
+        <= pause_after(duration_s, MANNERS, crawl_delay_s=crawl_delay_s)
+        <= MANNERS.longest_delay_s
+    )
 
 
 def test_an_operators_pause_above_the_longest_stands() -> None:

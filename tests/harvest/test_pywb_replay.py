@@ -67,11 +67,19 @@ def test_every_answer_is_replayed_by_pywb(site: Site, tmp_path: Path) -> None:
     )
     try:
         wait_for(port, process)
-        bodies = {host + answer.path: answer for number, host in enumerate(plan.hosts) for answer in generated.iter_answers(plan, number)}
+        bodies = {
+            host + answer.path: answer
+            for number, host in enumerate(plan.hosts)
+            for answer in generated.iter_answers(plan, number)
+        }
         for url in held(tmp_path / "home"):
             status, body, location = asked(f"http://127.0.0.1:{port}/ours/2020id_/{url}")
-            if location and status in (302, 307) and "/ours/" in location and url in location:  # to the capture's own date
-                status, body, location = asked(location if location.startswith("http") else f"http://127.0.0.1:{port}{location}")
+            if (
+                location and status in (302, 307) and "/ours/" in location and url in location
+            ):  # to the capture's own date
+                status, body, location = asked(
+                    location if location.startswith("http") else f"http://127.0.0.1:{port}{location}"
+                )
             assert status == generated.expected(plan)[url], url
             if status == 200 and url in bodies:
                 assert body == bodies[url].body, url

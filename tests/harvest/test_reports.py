@@ -52,13 +52,32 @@ def made(folder: Path, kind: Kind) -> list[dict[str, object]]:
 def test_every_report(tmp_path: Path) -> None:
     (tmp_path / "crawl.jsonl").write_text("".join(LOG))
     hosts = {row["name"]: row for row in made(tmp_path, Kind.HOSTS)}
-    assert hosts["a.example"] == {"name": "a.example", "documents": 4, "bytes": 400, "errors": 2, "refused": 3, "duplicates": 1}
+    assert hosts["a.example"] == {
+        "name": "a.example",
+        "documents": 4,
+        "bytes": 400,
+        "errors": 2,
+        "refused": 3,
+        "duplicates": 1,
+    }
     assert hosts["b.example"]["errors"] == 1
-    assert {row["name"]: row["documents"] for row in made(tmp_path, Kind.MIME)} == {"text/html": 3, "text/plain": 1, "image/png": 1}
+    assert {row["name"]: row["documents"] for row in made(tmp_path, Kind.MIME)} == {
+        "text/html": 3,
+        "text/plain": 1,
+        "image/png": 1,
+    }
     status = {row["name"]: row for row in made(tmp_path, Kind.STATUS)}
-    assert {name: row["documents"] for name, row in status.items()} == {"200": 3, "404": 2, "-2": 1, "-9998": 1, "-5000": 2}
+    assert {name: row["documents"] for name, row in status.items()} == {
+        "200": 3,
+        "404": 2,
+        "-2": 1,
+        "-9998": 1,
+        "-5000": 2,
+    }
     assert status["-9998"]["reason"] == "robots"
-    assert made(tmp_path, Kind.SEEDS) == [{"name": "http://a.example/", "status": 200, "documents": 1, "reason": ""}]
+    assert made(tmp_path, Kind.SEEDS) == [
+        {"name": "http://a.example/", "status": 200, "documents": 1, "reason": ""}
+    ]
     rejected = made(tmp_path, Kind.REJECTED)
     assert [(row["name"], row["refused"], row["example"]) for row in rejected] == [
         ("calendar", 2, "http://a.example/2044/01/"),
@@ -91,7 +110,9 @@ def test_a_log_cut_back_and_written_anew_is_counted_anew(tmp_path: Path) -> None
 
 
 def test_more_hosts_than_are_held_in_memory(tmp_path: Path) -> None:
-    (tmp_path / "crawl.jsonl").write_text("".join(line(f"http://h{n % 25_000}.example/{n}") for n in range(50_000)))
+    (tmp_path / "crawl.jsonl").write_text(
+        "".join(line(f"http://h{n % 25_000}.example/{n}") for n in range(50_000))
+    )
     reports.refresh(tmp_path / "crawl.jsonl", tmp_path / reports.FILE_NAME)
     found = reports.read(tmp_path / reports.FILE_NAME, Kind.HOSTS, limit=10)
     assert found.total == 25_000

@@ -15,7 +15,9 @@ SITE = "http://a.example"
 
 
 def read(text: str | bytes, status: int = 200, agent: str = "Webdepot") -> Robots:
-    return robots.of_answer(status=status, body=text if isinstance(text, bytes) else text.encode(), at=NOW, agent=agent)
+    return robots.of_answer(
+        status=status, body=text if isinstance(text, bytes) else text.encode(), at=NOW, agent=agent
+    )
 
 
 RULES = {
@@ -145,11 +147,17 @@ def test_any_bytes_give_a_verdict(body: bytes, path: str) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.lists(st.tuples(st.sampled_from(["Disallow", "Allow"]), st.text("/ab*$.", min_size=1, max_size=6)), max_size=6),
+    st.lists(
+        st.tuples(st.sampled_from(["Disallow", "Allow"]), st.text("/ab*$.", min_size=1, max_size=6)),
+        max_size=6,
+    ),
     st.text("/ab.", max_size=6),
 )
 def test_a_refusal_names_a_line_of_the_file(lines: list[tuple[str, str]], path: str) -> None:
     text = "User-agent: *\n" + "\n".join(f"{kind}: /{value}" for kind, value in lines)
     verdict = read(text).decide(f"{SITE}/{path}")
     if not verdict:
-        assert verdict.reason.removeprefix("robots.txt: ") in text or verdict.reason == "disallowed by robots.txt"
+        assert (
+            verdict.reason.removeprefix("robots.txt: ") in text
+            or verdict.reason == "disallowed by robots.txt"
+        )

@@ -33,7 +33,11 @@ CASES: dict[str, tuple[object, tuple[str, str], tuple[str, str]]] = {
     "host": (["a.example"], ("http://a.example/", "L"), ("http://b.a.example/", "L")),
     "domain": (["a.example"], ("http://b.a.example/", "L"), ("http://ba.example/", "L")),
     "same_domain": (None, ("http://x.via.example/", "L"), ("http://a.example/", "L")),
-    "prefix": (["example,a)/news/"], ("http://www.a.example/news/1", "L"), ("http://a.example/newspaper", "L")),
+    "prefix": (
+        ["example,a)/news/"],
+        ("http://www.a.example/news/1", "L"),
+        ("http://a.example/newspaper", "L"),
+    ),
     "path": (["/cgi-bin/"], ("http://a.example/cgi-bin/x", "L"), ("http://a.example/x/cgi-bin/", "L")),
     "regex": (["[?&]print=1"], ("http://a.example/?print=1", "L"), ("http://a.example/print=1", "L")),
     "extension": (["avi", ".MP4"], ("http://a.example/x.mp4?y", "L"), ("http://a.example/avi", "L")),
@@ -48,7 +52,11 @@ CASES: dict[str, tuple[object, tuple[str, str], tuple[str, str]]] = {
     "address_length": (30, ("http://a.example/" + "x" * 20, "L"), ("http://a.example/", "L")),
     "query_length": (5, ("http://a.example/?123456", "L"), ("http://a.example/?12345", "L")),
     "query_arguments": (1, ("http://a.example/?a&b", "L"), ("http://a.example/?a", "L")),
-    "ip_range": (["192.0.2.0/24", "2001:db8::/32"], ("http://in.example:8080/", "L"), ("http://out.example/", "L")),
+    "ip_range": (
+        ["192.0.2.0/24", "2001:db8::/32"],
+        ("http://in.example:8080/", "L"),
+        ("http://out.example/", "L"),
+    ),
     "host_pages": (100, ("http://a.example/", "L"), ("", "")),
     "host_bytes": (5_000, ("http://a.example/", "L"), ("", "")),
     "pages": (1000, ("http://a.example/", "L"), ("", "")),
@@ -62,7 +70,9 @@ def candidate(url: str, path: str) -> Candidate:
     return Candidate(url=Url(url), via=Url("http://via.example/"), path=path, outside=int("out." in url))
 
 
-def spec_of(condition: str, compared: object, answer: Answer = Answer.REJECT, *, unless: bool = False) -> RuleSpec:
+def spec_of(
+    condition: str, compared: object, answer: Answer = Answer.REJECT, *, unless: bool = False
+) -> RuleSpec:
     table: dict[str, object] = {answer.value: condition, "unless": unless}
     if compared is not None:
         table["over" if isinstance(compared, int) else "of"] = compared
@@ -164,7 +174,10 @@ def test_a_profile_is_read_saved_and_found_again(tmp_path: Path) -> None:
     assert [str(rule) for rule in saved.rules] == ["reject extension avi", "accept path /films/"]
     assert saved.hosts["slow.museum.example"]["credentials"] == "reading-room"
     both = profile.read_all(tmp_path, {"museum": {"scope": "host"}, "news": {"scope": "host"}})
-    assert [(name, found.origin) for name, found in both.items()] == [("museum", "profiles/museum.toml"), ("news", "webdepot.toml")]
+    assert [(name, found.origin) for name, found in both.items()] == [
+        ("museum", "profiles/museum.toml"),
+        ("news", "webdepot.toml"),
+    ]
     with pytest.raises(NotFound, match="museum, news"):
         profile.get(tmp_path, {"news": {}}, "nwes")
 
@@ -208,7 +221,10 @@ def judge_of(**given: object) -> Judge:
 
 
 def test_the_last_real_answer_wins() -> None:
-    specs = tuple(rules.from_table(table, "t") for table in ({"reject": "extension", "of": "avi"}, {"accept": "path", "of": "/films/"}))
+    specs = tuple(
+        rules.from_table(table, "t")
+        for table in ({"reject": "extension", "of": "avi"}, {"accept": "path", "of": "/films/"})
+    )
     made = judge_of(rules=specs)
     assert made.of_link(candidate("http://a.example/x.avi", "L")).rule == "extension"
     assert made.of_link(candidate("http://a.example/films/x.avi", "L"))
@@ -229,7 +245,9 @@ def test_types_decide_about_keeping_but_not_of_seeds() -> None:
     assert made.of_answer(Candidate(url=Url("http://a.example/")), "video/mp4")
 
 
-@pytest.mark.parametrize(("nofollow", "page", "link"), [("all", False, False), ("page", False, True), ("none", True, True)])
+@pytest.mark.parametrize(
+    ("nofollow", "page", "link"), [("all", False, False), ("page", False, True), ("none", True, True)]
+)
 def test_words_against_following(nofollow: str, page: bool, link: bool) -> None:
     made = judge_of(nofollow=nofollow)
     assert bool(made.of_link(candidate("http://a.example/x", "L"), page_says_no=True)) is page
@@ -239,13 +257,19 @@ def test_words_against_following(nofollow: str, page: bool, link: bool) -> None:
 
 def test_a_later_rule_about_an_address_wins_over_one_about_types() -> None:
     no_video = {"reject": "mime", "of": "video/*"}
-    made = judge_of(rules=tuple(rules.from_table(table, "t") for table in (no_video, {"accept": "path", "of": "/films/"})))
+    made = judge_of(
+        rules=tuple(rules.from_table(table, "t") for table in (no_video, {"accept": "path", "of": "/films/"}))
+    )
     assert made.of_answer(candidate("http://a.example/films/x", "L"), "video/mp4")
     assert made.of_answer(candidate("http://a.example/x", "L"), "video/mp4").rule == "mime"
-    turned = judge_of(rules=tuple(rules.from_table(table, "t") for table in ({"accept": "path", "of": "/films/"}, no_video)))
+    turned = judge_of(
+        rules=tuple(rules.from_table(table, "t") for table in ({"accept": "path", "of": "/films/"}, no_video))
+    )
     assert turned.of_answer(candidate("http://a.example/films/x", "L"), "video/mp4").rule == "mime"
     # What is against its address was asked before: a limit reached meanwhile throws no answer away.
-    late = judge_of(rules=tuple(rules.from_table(table, "t") for table in (no_video, {"reject": "path", "of": "/x"})))
+    late = judge_of(
+        rules=tuple(rules.from_table(table, "t") for table in (no_video, {"reject": "path", "of": "/x"}))
+    )
     assert late.of_answer(candidate("http://a.example/x", "L"), "text/html")
 
 
@@ -306,7 +330,9 @@ def test_one_page_under_ever_new_addresses_is_a_trap() -> None:
     for number in range(5):
         assert traps.of(f"http://a.example/s/{number:04x}9f8e7d6c5b4a/page") is None
         token = f"{number:04x}9f8e7d6c5b4a"
-        traps.note(f"http://a.example/s/{token}/page", lambda token=token: f"<a href=/s/{token}/next>".encode())
+        traps.note(
+            f"http://a.example/s/{token}/page", lambda token=token: f"<a href=/s/{token}/next>".encode()
+        )
     verdict = traps.of("http://a.example/s/ffff9f8e7d6c5b4a/page")
     assert isinstance(verdict, Verdict)
     assert verdict.rule == "same answers"

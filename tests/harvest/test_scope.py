@@ -18,7 +18,13 @@ def candidate(url: str, path: str = "L", outside: int = 0) -> Candidate:
 
 
 def verdict(
-    url: str, path: str = "L", *, kind: Kind = Kind.HOST, outside: int = 0, rejects: tuple[str, ...] = (), **limits: int
+    url: str,
+    path: str = "L",
+    *,
+    kind: Kind = Kind.HOST,
+    outside: int = 0,
+    rejects: tuple[str, ...] = (),
+    **limits: int,
 ) -> Verdict:
     rules = chain(kind, SEEDS, limits=ScopeLimits(**limits), rejects=rejects)
     return decide(candidate(url, path, outside), rules)
@@ -74,7 +80,9 @@ def test_embedded_parts_come_from_anywhere(path: str, inside: bool) -> None:
     assert bool(verdict("https://cdn.example/x", path)) is inside
 
 
-@pytest.mark.parametrize(("outside", "most", "inside"), [(1, 0, False), (1, 1, True), (2, 1, False), (2, 2, True), (0, 2, False)])
+@pytest.mark.parametrize(
+    ("outside", "most", "inside"), [(1, 0, False), (1, 1, True), (2, 1, False), (2, 2, True), (0, 2, False)]
+)
 def test_hops_outside(outside: int, most: int, inside: bool) -> None:
     assert bool(verdict("https://far.example/x", outside=outside, hops_outside=most)) is inside
 
@@ -140,7 +148,10 @@ def test_not_turns_a_rule_round() -> None:
     assert scope.not_(rule)(candidate("http://a.example/x")).answer is Answer.ACCEPT
 
 
-@given(st.from_regex(r"https?://[a-z]{1,8}\.example/[a-z0-9/?=&%._-]{0,60}", fullmatch=True), st.text("LERXMP", max_size=8))
+@given(
+    st.from_regex(r"https?://[a-z]{1,8}\.example/[a-z0-9/?=&%._-]{0,60}", fullmatch=True),
+    st.text("LERXMP", max_size=8),
+)
 def test_every_address_gets_a_verdict_with_a_reason(url: str, path: str) -> None:
     for kind in Kind:
         decided = verdict(url, path, kind=kind)
@@ -150,7 +161,8 @@ def test_every_address_gets_a_verdict_with_a_reason(url: str, path: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("target", "moves"), [("https://example.org/", True), ("https://shop.example.org/", True), ("https://example.com/", False)]
+    ("target", "moves"),
+    [("https://example.org/", True), ("https://shop.example.org/", True), ("https://example.com/", False)],
 )
 def test_where_a_seed_may_move(target: str, moves: bool) -> None:
     assert scope.may_move(SEEDS[0], target) is moves

@@ -91,7 +91,7 @@ def test_two_harvests_at_once_are_as_polite_as_one(site: Site, tmp_path: Path) -
         assert later.began_s - earlier.ended_s >= 0.03
 
 
-# --- cookies -----------------------------------------------------------------------------------------------------------
+# --- cookies ---
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,10 @@ def test_cookies_are_sent_back_in_a_crawl(site: Site, tmp_path: Path) -> None:
     site.page("/", "<a href=/next>", Set_Cookie="seen=yes")
     site.page("/next", "next")
     run(tmp_path, [f"{site.url}/"], cookies=CookieJar())
-    assert [b"Cookie: seen=yes" in asked.raw for asked in site.log if asked.target in ("/", "/next")] == [False, True]
+    assert [b"Cookie: seen=yes" in asked.raw for asked in site.log if asked.target in ("/", "/next")] == [
+        False,
+        True,
+    ]
 
 
 def test_accounts_are_read_only_from_a_file_that_is_private(tmp_path: Path) -> None:
@@ -165,7 +168,7 @@ def test_accounts_are_read_only_from_a_file_that_is_private(tmp_path: Path) -> N
         login.read(path)
 
 
-# --- orders and peers ----------------------------------------------------------------------------------------------------
+# --- orders and peers ---
 
 
 def test_orders_survive_whoever_died_while_giving_one(tmp_path: Path) -> None:
@@ -197,11 +200,14 @@ def test_each_process_gets_as_many_hosts_of_the_seeds_and_a_host_has_one_owner(t
     peers.deal_out(tmp_path, seeds, 3)
     owners = peers.owners(tmp_path, 3)
     assert Counter(owners.of(seed) for seed in seeds) == {0: 34, 1: 34, 2: 32}
-    assert all(owners.of(f"http://h{number}.example/") == owners.of(f"https://www.h{number}.example:8443/x") for number in range(50))
+    assert all(
+        owners.of(f"http://h{number}.example/") == owners.of(f"https://www.h{number}.example:8443/x")
+        for number in range(50)
+    )
     assert {owners.of(f"http://other{number}.example/") for number in range(50)} == {0, 1, 2}
 
 
-# --- names -------------------------------------------------------------------------------------------------------------
+# --- names ---
 
 
 def test_names_that_fail_for_an_hour_are_asked_again_by_the_next_run(site: Site, tmp_path: Path) -> None:
@@ -221,7 +227,9 @@ def test_names_that_fail_for_an_hour_are_asked_again_by_the_next_run(site: Site,
     is_down = False
     second = run(tmp_path, [seed], router=Router(allow_private=True, look_up=look_up))
     assert second.waiting == 0
-    assert sorted(set(kept(tmp_path))) == sorted([f"http://host.example:{site.port}{path}" for path in ("/", "/next", "/robots.txt")])
+    assert sorted(set(kept(tmp_path))) == sorted(
+        [f"http://host.example:{site.port}{path}" for path in ("/", "/next", "/robots.txt")]
+    )
 
 
 def test_a_harvest_waits_while_names_cannot_be_looked_up(site: Site, tmp_path: Path) -> None:
@@ -236,7 +244,12 @@ def test_a_harvest_waits_while_names_cannot_be_looked_up(site: Site, tmp_path: P
         return ["127.0.0.1"]
 
     manners = Manners(delay_s=0.0, delay_factor=0.0, retry_delay_s=0.001, dns_patience_s=60.0)
-    result = run(tmp_path, [f"http://host.example:{site.port}/"], router=Router(allow_private=True, look_up=look_up), manners=manners)
+    result = run(
+        tmp_path,
+        [f"http://host.example:{site.port}/"],
+        router=Router(allow_private=True, look_up=look_up),
+        manners=manners,
+    )
     assert result.waiting == 0 and result.trouble is None
     assert f"http://host.example:{site.port}/" in kept(tmp_path)
 

@@ -109,9 +109,15 @@ def test_one_page_for_every_session_ends(site: Site, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("policy", "asked"),
-    [(Policy.OBEY, set()), (Policy.OBEY_BUT_EMBEDS, {"/private/a.css"}), (Policy.IGNORE, {"/private/a.css", "/private/page"})],
+    [
+        (Policy.OBEY, set()),
+        (Policy.OBEY_BUT_EMBEDS, {"/private/a.css"}),
+        (Policy.IGNORE, {"/private/a.css", "/private/page"}),
+    ],
 )
-def test_policies_of_robots_and_what_the_log_says(site: Site, tmp_path: Path, policy: Policy, asked: set[str]) -> None:
+def test_policies_of_robots_and_what_the_log_says(
+    site: Site, tmp_path: Path, policy: Policy, asked: set[str]
+) -> None:
     site.page("/robots.txt", "User-agent: *\nDisallow: /private/", mime="text/plain")
     site.page("/", "<link rel=stylesheet href=/private/a.css><a href=/private/page>")
     site.page("/private/a.css", "p{}", mime="text/css")
@@ -122,13 +128,20 @@ def test_policies_of_robots_and_what_the_log_says(site: Site, tmp_path: Path, po
     for path in ("/private/a.css", "/private/page"):
         line = by_url[path]
         assert "Disallow: /private/" in str(line["reason"])
-        expected = {Policy.OBEY: "robots", Policy.OBEY_BUT_EMBEDS: "robots but embeds", Policy.IGNORE: "robots ignored"}[policy]
+        expected = {
+            Policy.OBEY: "robots",
+            Policy.OBEY_BUT_EMBEDS: "robots but embeds",
+            Policy.IGNORE: "robots ignored",
+        }[policy]
         assert line["rule"] == (expected if path in asked else "robots")
     assert by_url["/"]["rule"] == "seed"
 
 
 def test_nofollow_by_page_header_and_link(site: Site, tmp_path: Path) -> None:
-    site.page("/", "<a href=/meta><a href=/header><a rel='x NoFollow' href=/link><a href=/both><a rel=nofollow href=/both>")
+    site.page(
+        "/",
+        "<a href=/meta><a href=/header><a rel='x NoFollow' href=/link><a href=/both><a rel=nofollow href=/both>",
+    )
     site.page("/meta", "<meta name=Robots content='noindex, NOFOLLOW'><a href=/m><img src=/m.png>")
     site.page("/header", "<a href=/h>", X_Robots_Tag="webdepot: nofollow")
     for path in ("/link", "/both", "/m", "/h", "/m.png"):
@@ -173,7 +186,9 @@ def test_limits_of_a_host_leave_the_others_alone(site: Site, tmp_path: Path) -> 
         of_host=lambda host: of_host.get(host, HostSettings()),
     )
     assert len([path for path in site.paths("a.example") if path not in ("/robots.txt", "/sitemap.xml")]) == 3
-    assert len([path for path in site.paths("b.example") if path not in ("/robots.txt", "/sitemap.xml")]) == 10
+    assert (
+        len([path for path in site.paths("b.example") if path not in ("/robots.txt", "/sitemap.xml")]) == 10
+    )
     assert len(rule_lines(tmp_path)["host limit"]) == 7
 
 

@@ -1,6 +1,8 @@
-"""Whole harvests of a small version of the benchmark's site, through the service: complete, each address once, whatever happens.
+"""Whole harvests of a small version of the benchmark's site, through the service: complete, each address
+once, whatever happens.
 
-The generator's list (`bench.site.expected`) says what must be in the containers; other people's readers say whether they are sound.
+The generator's list (`bench.site.expected`) says what must be in the containers; other people's readers say
+whether they are sound.
 """
 
 import collections
@@ -69,7 +71,9 @@ def held(home: Path) -> collections.Counter[str]:
     urls: collections.Counter[str] = collections.Counter()
     for path in sorted(home.glob("harvests/*/warc/*.warc.gz")):
         with path.open("rb") as stream:
-            for record in iter_records(stream, path.name, on_finding=lambda finding: pytest.fail(str(finding))):
+            for record in iter_records(
+                stream, path.name, on_finding=lambda finding: pytest.fail(str(finding))
+            ):
                 if record.kind in (RecordKind.RESPONSE, RecordKind.REVISIT):
                     urls[record.url] += 1
     return urls
@@ -80,7 +84,11 @@ def assert_complete(home: Path, plan: Plan, *, but_robots: bool = False) -> None
     urls = held(home)
     wanted = generated.expected(plan)
     assert urls.keys() == wanted.keys()
-    assert {url: count for url, count in urls.items() if count > 1 and not (but_robots and url.endswith("/robots.txt"))} == {}
+    assert {
+        url: count
+        for url, count in urls.items()
+        if count > 1 and not (but_robots and url.endswith("/robots.txt"))
+    } == {}
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -101,7 +109,9 @@ def test_every_reachable_address_once_and_no_other(site: Site, tmp_path: Path, p
     assert len(list((tmp_path / "home").glob("harvests/*/warc/*.gz"))) >= processes
 
 
-def test_containers_are_sound_to_other_readers_and_hold_identical_content_once(site: Site, tmp_path: Path) -> None:
+def test_containers_are_sound_to_other_readers_and_hold_identical_content_once(
+    site: Site, tmp_path: Path
+) -> None:
     from warcio.checker import Checker
 
     plan = build(site)
@@ -139,11 +149,14 @@ def _assert_revisits_refer(path: Path) -> None:
             if record.kind is RecordKind.RESPONSE:
                 responses[record.url, record.fields.get("WARC-Date") or ""] = record.payload_digest
             elif record.kind is RecordKind.REVISIT:
-                place = (record.fields.get("WARC-Refers-To-Target-URI") or "", record.fields.get("WARC-Refers-To-Date") or "")
+                place = (
+                    record.fields.get("WARC-Refers-To-Target-URI") or "",
+                    record.fields.get("WARC-Refers-To-Date") or "",
+                )
                 assert responses[place] == record.payload_digest
 
 
-# --- faults ------------------------------------------------------------------------------------------------------------
+# --- faults ---
 
 
 def run_in_child(home: Path, harvest: str) -> int:
@@ -164,7 +177,9 @@ def run_in_child(home: Path, harvest: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("processes", "kills"), [(1, 20), (2, 3)])
-def test_killed_at_random_moments_it_is_complete_in_the_end(site: Site, tmp_path: Path, processes: int, kills: int) -> None:
+def test_killed_at_random_moments_it_is_complete_in_the_end(
+    site: Site, tmp_path: Path, processes: int, kills: int
+) -> None:
     plan = build(site, pages=40)
     home = tmp_path / "home"
     found(home, f"processes = {processes}\n")
@@ -263,15 +278,23 @@ def test_log_in_secrets_are_in_no_file(site: Site, tmp_path: Path) -> None:
         writer.write(whole("inside" if ok else "outside", status="200 OK" if ok else "403 Forbidden"))
         await writer.drain()
 
-    site.page("/login", "<form action=/enter method=post><input name=user><input name=pass><input type=hidden name=token value=t1></form>")
+    site.page(
+        "/login",
+        "<form action=/enter method=post><input name=user><input name=pass><input type=hidden name=token value=t1></form>",
+    )
     site.answers["/enter"] = login
     site.answers["/"] = members
     home = tmp_path / "home"
     found(home)
-    (home / "logins.toml").write_text(f'["127.0.0.1"]\nform = "{site.url}/login"\nfields = {{ user = "me", pass = "{secret}" }}\n')
+    (home / "logins.toml").write_text(
+        f'["127.0.0.1"]\nform = "{site.url}/login"\nfields = {{ user = "me", pass = "{secret}" }}\n'
+    )
     (home / "logins.toml").chmod(0o600)
     with Archive.open(home) as archive:
-        harvest = harvesting.run(archive, harvesting.start_or_resume(archive, [f"{site.url}/"], HarvestOptions.from_config(archive.config)))
+        harvest = harvesting.run(
+            archive,
+            harvesting.start_or_resume(archive, [f"{site.url}/"], HarvestOptions.from_config(archive.config)),
+        )
         assert harvest.state is HarvestState.FINISHED
     kept = io.BytesIO()
     for path in home.rglob("*"):
@@ -279,7 +302,9 @@ def test_log_in_secrets_are_in_no_file(site: Site, tmp_path: Path) -> None:
             kept.write(path.read_bytes())
     for path in home.glob("harvests/*/warc/*.warc.gz"):
         with path.open("rb") as stream:
-            for record in iter_records(stream, path.name, on_finding=lambda finding: pytest.fail(str(finding))):
+            for record in iter_records(
+                stream, path.name, on_finding=lambda finding: pytest.fail(str(finding))
+            ):
                 kept.write(record.payload().read() + str(record.head).encode())
                 if record.kind is RecordKind.RESPONSE and record.url == f"{site.url}/":
                     assert record.head is not None and record.head.status == 200

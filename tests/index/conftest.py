@@ -1,4 +1,6 @@
-"""Containers made with warcio, the field's own writer, so that our reader and our writer do not agree by accident."""
+"""Containers made with warcio, the field's own writer, so that our reader and our writer do not agree by
+accident.
+"""
 
 import gzip
 import io
@@ -25,10 +27,27 @@ class Made:
         self._stream = path.open("wb")
         self._writer = WARCWriter(self._stream, gzip=True)
 
-    def response(self, url, body, *, mime="text/html", status="200 OK", date="2020-01-01T00:00:00Z", headers=(), digest=True):
-        http = StatusAndHeaders(status, [*([("Content-Type", mime)] if mime else []), *headers], protocol="HTTP/1.1")
+    def response(
+        self,
+        url,
+        body,
+        *,
+        mime="text/html",
+        status="200 OK",
+        date="2020-01-01T00:00:00Z",
+        headers=(),
+        digest=True,
+    ):
+        http = StatusAndHeaders(
+            status, [*([("Content-Type", mime)] if mime else []), *headers], protocol="HTTP/1.1"
+        )
         record = self._writer.create_warc_record(
-            url, "response", payload=io.BytesIO(body), length=len(body), http_headers=http, warc_headers_dict={"WARC-Date": date}
+            url,
+            "response",
+            payload=io.BytesIO(body),
+            length=len(body),
+            http_headers=http,
+            warc_headers_dict={"WARC-Date": date},
         )
         if digest:
             self._writer.write_record(record)
@@ -37,19 +56,38 @@ class Made:
         return self
 
     def revisit(
-        self, url, digest, *, refers_to="", refers_to_date="", date="2020-01-01T00:00:00Z", mime="text/html", status="200 OK", head=True
+        self,
+        url,
+        digest,
+        *,
+        refers_to="",
+        refers_to_date="",
+        date="2020-01-01T00:00:00Z",
+        mime="text/html",
+        status="200 OK",
+        head=True,
     ):
         http = StatusAndHeaders(status, [("Content-Type", mime)], protocol="HTTP/1.1") if head else None
         self._writer.write_record(
             self._writer.create_revisit_record(
-                url, digest, refers_to or url, refers_to_date or date, http_headers=http, warc_headers_dict={"WARC-Date": date}
+                url,
+                digest,
+                refers_to or url,
+                refers_to_date or date,
+                http_headers=http,
+                warc_headers_dict={"WARC-Date": date},
             )
         )
         return self
 
     def record(self, kind, url, body, *, mime="text/plain", date="2020-01-01T00:00:00Z"):
         record = self._writer.create_warc_record(
-            url, kind, payload=io.BytesIO(body), length=len(body), warc_content_type=mime, warc_headers_dict={"WARC-Date": date}
+            url,
+            kind,
+            payload=io.BytesIO(body),
+            length=len(body),
+            warc_content_type=mime,
+            warc_headers_dict={"WARC-Date": date},
         )
         self._writer.write_record(record)
         return self

@@ -46,7 +46,11 @@ def steps_of(index, question):
 def test_one_capture_of_twenty_thousand_costs_what_one_of_ten_costs(tmp_path, collection):
     index = SqliteCaptureIndex(tmp_path / "captures.db")
     index.add("few.warc.gz", [capture(at, container="few.warc.gz") for at in (1, 25_000)], collection="few")
-    index.add("many.warc.gz", (capture(at, container="many.warc.gz") for at in range(10_000, 30_000)), collection="many")
+    index.add(
+        "many.warc.gz",
+        (capture(at, container="many.warc.gz") for at in range(10_000, 30_000)),
+        collection="many",
+    )
     questions = [
         lambda: index.closest("org,example)/", "20000101005000", collection=collection),
         lambda: index.first("org,example)/", collection=collection),
@@ -102,7 +106,9 @@ def test_a_killed_writer_leaves_whole_containers(tmp_path):
     from pathlib import Path
 
     path = tmp_path / "captures.db"
-    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program), str(path), str(Path(__file__).parent)], check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(path), str(Path(__file__).parent)], check=False
+    )
     assert ended.returncode == -9
     index = SqliteCaptureIndex(path)
     assert list(index.containers()) == [("whole.warc.gz", 100)]

@@ -34,21 +34,33 @@ def capture(url: str, stamp: str, at: int, **changed) -> Capture:
 
 def some(count: int = 50) -> list[Capture]:
     made = [capture(f"http://www.example.org/{at % 7}", f"2019010100{at:04d}", at) for at in range(count)]
-    made.append(capture("http://example.org/moved", "20200101000000", 900, status=301, redirect="http://example.org/0"))
-    made.append(capture("http://example.org/0", "20210101000000", 901, kind=RecordKind.REVISIT, mime="warc/revisit"))
+    made.append(
+        capture(
+            "http://example.org/moved", "20200101000000", 900, status=301, redirect="http://example.org/0"
+        )
+    )
+    made.append(
+        capture("http://example.org/0", "20210101000000", 901, kind=RecordKind.REVISIT, mime="warc/revisit")
+    )
     return sorted(made, key=lambda one: (one.key, one.timestamp))
 
 
 @pytest.mark.parametrize("form", list(Form))
 def test_an_index_goes_out_and_comes_in_again(archive: Archive, tmp_path: Path, form: Form):
     for container in sorted({one.location.container for one in some()}):
-        archive.captures.add(container, [one for one in some() if one.location.container == container], collection="c")
+        archive.captures.add(
+            container, [one for one in some() if one.location.container == container], collection="c"
+        )
     path = tmp_path / ("out.cdxj.gz" if form is Form.ZIPNUM else f"out.{form}")
     assert listing.export(archive, path, form) == len(some())
     for container, _ in list(archive.captures.containers()):
         archive.captures.remove(container)
     done = listing.import_(archive, path, collection="d")
-    assert (done.captures, done.containers, done.unknown) == (len(some()), 3, ("0.warc.gz", "1.warc.gz", "2.warc.gz"))
+    assert (done.captures, done.containers, done.unknown) == (
+        len(some()),
+        3,
+        ("0.warc.gz", "1.warc.gz", "2.warc.gz"),
+    )
     back = list(archive.captures.scan("", "\x7f"))
     if form is Form.CDX9:
         assert [(one.key, one.timestamp, one.location.offset) for one in back] == [
@@ -73,7 +85,9 @@ def test_zipnum_members_begin_where_the_list_says(tmp_path: Path, monkeypatch: p
     assert (tmp_path / "all.loc").read_text() == f"{zipnum.PART}\tall.cdxj.gz\n"
 
 
-@pytest.mark.parametrize("text", ["a b c\n", " CDX N b a\n", " CDX N b a m s k r V g\norg,x)/ 2019 http://x.org/ - - - - 1 f\n"])
+@pytest.mark.parametrize(
+    "text", ["a b c\n", " CDX N b a\n", " CDX N b a m s k r V g\norg,x)/ 2019 http://x.org/ - - - - 1 f\n"]
+)
 def test_what_is_no_cdx_is_told_with_its_line(text: str):
     with pytest.raises(InputError, match=r"index\.cdx, line \d"):
         list(cdx.read(text.splitlines(keepends=True), name="index.cdx"))

@@ -28,14 +28,23 @@ def captures(path):
 
 
 def test_lines_are_those_of_cdxj_indexer(made):
-    made.response("http://www.example.org/", b"<p>hello").response("http://example.org/B?b=1&a=2", b"x", mime="text/plain; charset=utf-8")
+    made.response("http://www.example.org/", b"<p>hello").response(
+        "http://example.org/B?b=1&a=2", b"x", mime="text/plain; charset=utf-8"
+    )
     made.response("http://example.org/gone", b"no", status="404 Not Found").response(
         "https://example.org/data", b"{}", mime="application/json"
     )
-    made.revisit("http://example.org/", str(sha1(b"<p>hello")), refers_to_date="2019-01-01T00:00:00Z", date="2020-02-02T00:00:00Z")
+    made.revisit(
+        "http://example.org/",
+        str(sha1(b"<p>hello")),
+        refers_to_date="2019-01-01T00:00:00Z",
+        date="2020-02-02T00:00:00Z",
+    )
     made.record("resource", "urn:example:1", b"text").record("request", "http://example.org/", b"GET /")
     path = made.done()
-    reference = subprocess.run([CDXJ_INDEXER, "-s", path], check=True, capture_output=True, text=True).stdout.splitlines()
+    reference = subprocess.run(
+        [CDXJ_INDEXER, "-s", path], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
     ours = sorted(cdxj.line(capture) for capture in captures(path))
     known = {"url", "mime", "status", "digest", "length", "offset", "filename"}
     assert [stripped(line, known) for line in ours] == [stripped(line, known) for line in reference]
@@ -67,7 +76,9 @@ def test_every_capture_can_be_opened_again(made):
     ],
 )
 def test_redirects_are_absolute(made, status, location, expected):
-    (capture,) = captures(made.response("http://example.org/old", b"", status=status, headers=[("Location", location)]).done())
+    (capture,) = captures(
+        made.response("http://example.org/old", b"", status=status, headers=[("Location", location)]).done()
+    )
     assert (capture.redirect, capture.status) == (expected, int(status[:3]))
 
 
@@ -84,16 +95,22 @@ def test_redirects_are_absolute(made, status, location, expected):
     ],
 )
 def test_media_types(made, mime, expected):
-    assert [one.mime for one in captures(made.response("http://example.org/", b"x", mime=mime).done())] == [expected]
+    assert [one.mime for one in captures(made.response("http://example.org/", b"x", mime=mime).done())] == [
+        expected
+    ]
 
 
 def test_a_missing_digest_is_computed_over_the_payload_without_chunks(made):
-    made.response("http://a.org/", b"5\r\nhello\r\n0\r\n\r\n", headers=[("Transfer-Encoding", "chunked")], digest=False)
+    made.response(
+        "http://a.org/", b"5\r\nhello\r\n0\r\n\r\n", headers=[("Transfer-Encoding", "chunked")], digest=False
+    )
     assert [one.digest for one in captures(made.done())] == [str(sha1(b"hello"))]
 
 
 def test_revisits_say_what_they_refer_to(made):
-    made.revisit("http://a.org/", "sha1:" + "a" * 32, refers_to="http://b.org/", refers_to_date="2019-05-06T07:08:09Z")
+    made.revisit(
+        "http://a.org/", "sha1:" + "a" * 32, refers_to="http://b.org/", refers_to_date="2019-05-06T07:08:09Z"
+    )
     made.revisit("http://c.org/", "sha1:" + "B" * 32, head=False)
     first, second = captures(made.done())
     assert (first.kind, first.digest, first.mime) == (RecordKind.REVISIT, "sha1:" + "A" * 32, "text/html")
@@ -108,20 +125,30 @@ def test_only_versions_of_addresses_are_indexed(made):
     made.record("metadata", "http://a.org/", b"x").record(
         "request", "http://a.org/", b"GET / HTTP/1.0\r\n\r\n", mime="application/http; msgtype=request"
     )
-    assert [(one.kind, one.url) for one in captures(made.done())] == [(RecordKind.CONVERSION, "http://a.org/")]
+    assert [(one.kind, one.url) for one in captures(made.done())] == [
+        (RecordKind.CONVERSION, "http://a.org/")
+    ]
 
 
 def test_damage_is_told_and_passed_over(made):
-    path = made.response("http://a.org/", b"one").response("http://b.org/", b"two").response("http://c.org/", b"three").done()
+    path = (
+        made.response("http://a.org/", b"one")
+        .response("http://b.org/", b"two")
+        .response("http://c.org/", b"three")
+        .done()
+    )
     data = bytearray(path.read_bytes())
     data[captures(path)[1].location.offset + 60] ^= 0xFF
     path.write_bytes(data)
     findings: list = []
-    assert [one.url for one in entry.of_container(path, path.name, on_finding=findings.append)] == ["http://a.org/", "http://c.org/"]
+    assert [one.url for one in entry.of_container(path, path.name, on_finding=findings.append)] == [
+        "http://a.org/",
+        "http://c.org/",
+    ]
     assert len(findings) == 1
 
 
-# --- plain answers: read by one pattern, and at length ------------------------------------------------------------------
+# --- plain answers: read by one pattern, and at length ---
 
 DIGEST = b"WARC-Payload-Digest: sha1:" + b"A" * 32
 FIELDS = [
@@ -187,7 +214,13 @@ def member(fields: list[bytes], block: bytes, *, more: int = 0, end: bytes = b"\
 
 def both_ways(data: bytes):
     briefly, at_length = [], []
-    quick = list(entry.paired(iter_briefly(io.BytesIO(data), "a.warc.gz", on_finding=briefly.append), entry.read_briefly, on_finding=print))
+    quick = list(
+        entry.paired(
+            iter_briefly(io.BytesIO(data), "a.warc.gz", on_finding=briefly.append),
+            entry.read_briefly,
+            on_finding=print,
+        )
+    )
     slow = list(
         entry.paired(
             iter_records(io.BytesIO(data), "a.warc.gz", on_finding=at_length.append),
@@ -219,7 +252,9 @@ def test_a_plain_answer_is_the_capture_that_the_whole_record_is(odd, doubled, he
     answer = member(fields, head + b"<p>", more=more, end=end)
     asked = member([b"WARC-Type: request", b"WARC-Concurrent-To: <urn:uuid:1>", *FIELDS[2:4]], POST)
     last = member([*FIELDS[:3], b"WARC-Target-URI: http://example.org/last", *FIELDS[4:]], HEADS[0])
-    quick, slow = both_ways((asked if request == "before" else b"") + answer + (asked if request == "behind" else b"") + last)
+    quick, slow = both_ways(
+        (asked if request == "before" else b"") + answer + (asked if request == "behind" else b"") + last
+    )
     assert quick == slow
 
 

@@ -44,7 +44,9 @@ def test_phrases_and_exclusions_are_never_stemmed(index):
     index.add("a", [page("http://a.org/", text="huis en tuin"), page("http://b.org/", text="huizen en tuin")])
     assert [hit.url for hit in index.find(TextQuery(phrases=("huis",))).hits] == ["http://a.org/"]
     assert [hit.url for hit in index.find(TextQuery(phrases=("huis en tuin",))).hits] == ["http://a.org/"]
-    assert [hit.url for hit in index.find(TextQuery(words=("tuin",), excluded=("huis",))).hits] == ["http://b.org/"]
+    assert [hit.url for hit in index.find(TextQuery(words=("tuin",), excluded=("huis",))).hits] == [
+        "http://b.org/"
+    ]
 
 
 def test_words_in_a_row_and_home_pages_come_first(index):
@@ -95,30 +97,44 @@ def test_a_killed_writer_leaves_a_usable_index_that_catches_up(tmp_path):
         index.add("torn", [page(f"http://a.org/{at}", "20210101000000", "other " * 2000) for at in range(1000)])
     """
     folder = tmp_path / "text"
-    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program), str(folder), str(Path(__file__).parent.parent)], check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(folder), str(Path(__file__).parent.parent)],
+        check=False,
+    )
     assert ended.returncode == -9
     assert list(folder.glob("sorting-*"))
     index = TantivyTextIndex(folder, memory_bytes=16 << 20)
     assert index.containers() == {"whole"}
     assert index.find(TextQuery(words=("words",))).pages == 100
-    assert index.add("torn", [page(f"http://a.org/{at}", "20210101000000", "other") for at in range(1000)]) == 1000
+    assert (
+        index.add("torn", [page(f"http://a.org/{at}", "20210101000000", "other") for at in range(1000)])
+        == 1000
+    )
     assert index.find(TextQuery(words=("other",))).pages == 1000
     assert index.find(TextQuery(words=("words",), as_of=from_timestamp("2022"))).pages == 0
     assert not list(folder.glob("sorting-*"))
 
 
 def test_pages_that_do_not_fit_into_memory_are_sorted_on_disk(tmp_path):
-    unsorted = [page(f"http://{number % 7}.org/{number}", f"2020{number % 12 + 1:02d}01000000", "x" * 1000) for number in range(200)]
+    unsorted = [
+        page(f"http://{number % 7}.org/{number}", f"2020{number % 12 + 1:02d}01000000", "x" * 1000)
+        for number in range(200)
+    ]
     ordered = list(fulltext_adding.in_order(iter(unsorted), tmp_path, 50_000))
     assert len(list(tmp_path.iterdir())) > 3
     assert ordered == sorted(unsorted, key=lambda one: (one.key, one.timestamp))
 
 
 def test_a_new_capture_touches_only_the_state_it_follows(index, monkeypatch):
-    index.add("history", [page(timestamp=f"{year}0101000000", text=f"words of {year}") for year in range(1996, 2020)])
+    index.add(
+        "history",
+        [page(timestamp=f"{year}0101000000", text=f"words of {year}") for year in range(1996, 2020)],
+    )
     written = []
     real = fulltext_adding.Adding.document
-    monkeypatch.setattr(fulltext_adding.Adding, "document", lambda self, fields: (written.append(fields), real(self, fields)))
+    monkeypatch.setattr(
+        fulltext_adding.Adding, "document", lambda self, fields: (written.append(fields), real(self, fields))
+    )
     index.add("new", [page(timestamp="20200101000000", text="words of 2020")])
     assert [fields.get("valid_from") for fields in written] == [20190101000000, 20200101000000, None]
     assert index.total() == 25
@@ -138,7 +154,9 @@ def test_areas_with_few_and_with_many_addresses_close_the_same(index, monkeypatc
     monkeypatch.setattr(fulltext_query, "_MOST_KEYS", most_keys)
     names = ["a.b", "a+b", "a(b)", "a[b]", "a*", "axb", "a?b=1", "a~"]
     index.add(
-        "a", [page(f"http://example.org/{name}") for name in names] + [page("http://example.org/x/1"), page("http://example.org/x/2")]
+        "a",
+        [page(f"http://example.org/{name}") for name in names]
+        + [page("http://example.org/x/1"), page("http://example.org/x/2")],
     )
     for prefix, but in (
         ("org,example)/a", ("org,example)/a.", "org,example)/a(")),
@@ -147,8 +165,14 @@ def test_areas_with_few_and_with_many_addresses_close_the_same(index, monkeypatc
     ):
         for first in ("0" * 14, "2019" + "0" * 10):
             closed = Closed(prefix=prefix, but=but, first=first)
-            shown = {hit.key for hit in index.find(TextQuery(words=("words",), limit=100, closed=(closed,))).hits}
-            assert shown == {key_of(hit_url) for hit_url in all_urls(names) if (key_of(hit_url), "20200101000000") not in closed}
+            shown = {
+                hit.key for hit in index.find(TextQuery(words=("words",), limit=100, closed=(closed,))).hits
+            }
+            assert shown == {
+                key_of(hit_url)
+                for hit_url in all_urls(names)
+                if (key_of(hit_url), "20200101000000") not in closed
+            }
 
 
 def all_urls(names):

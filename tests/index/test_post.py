@@ -28,7 +28,10 @@ JSON = "application/json"
         ("text/plain", b'{"q": "clock"}'),
         ("text/plain;charset=UTF-8", b"not json"),
         ("application/octet-stream", b"\x00\x01\xff"),
-        ("multipart/form-data; boundary=XX", b'--XX\r\nContent-Disposition: form-data; name="q"\r\n\r\nclock\r\n--XX--\r\n'),
+        (
+            "multipart/form-data; boundary=XX",
+            b'--XX\r\nContent-Disposition: form-data; name="q"\r\n\r\nclock\r\n--XX--\r\n',
+        ),
         ("", b"bytes"),
         (JSON, b""),
     ],
@@ -44,7 +47,10 @@ def test_get_is_left_as_it_is_and_other_methods_are_named():
     assert post.folded(URL + "?a=1", "DELETE", "", b"") == URL + "?a=1&__wb_method=DELETE"
 
 
-@given(st.sampled_from([FORM, JSON, "text/plain", "multipart/form-data; boundary=a", "x"]), st.binary(max_size=300))
+@given(
+    st.sampled_from([FORM, JSON, "text/plain", "multipart/form-data; boundary=a", "x"]),
+    st.binary(max_size=300),
+)
 def test_any_body_gives_a_bounded_address(content_type: str, body: bytes):
     assert len(post.folded(URL, "POST", content_type, body)) <= len(URL) + 30 + post.LONGEST_QUERY
 
@@ -55,7 +61,10 @@ def test_two_answers_of_one_address_get_two_keys(tmp_path: Path, request_first: 
     with path.open("wb") as file:
         for number, body in enumerate((b'{"q": 1}', b'{"q": 2}', b"")):
             answer = _record("response", f"<urn:a:{number}>", b"HTTP/1.1 200 OK\r\n\r\nanswer", "")
-            line = b"%s /api HTTP/1.1\r\nContent-Type: application/json\r\n\r\n%s" % (b"POST" if body else b"GET", body)
+            line = b"%s /api HTTP/1.1\r\nContent-Type: application/json\r\n\r\n%s" % (
+                b"POST" if body else b"GET",
+                body,
+            )
             question = _record("request", f"<urn:q:{number}>", line, f"<urn:a:{number}>")
             for record in (question, answer) if request_first else (answer, question):
                 file.write(record)

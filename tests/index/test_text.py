@@ -26,7 +26,12 @@ def pages(path, **changed):
     values = {"collection": "c", "languages": LANGUAGES, "limit_bytes": 1 << 20, **changed}
     found = list(
         text.pages_of_container(
-            path, path.name, values["collection"], values["languages"], values["limit_bytes"], on_finding=findings.append
+            path,
+            path.name,
+            values["collection"],
+            values["languages"],
+            values["limit_bytes"],
+            on_finding=findings.append,
         )
     )
     return found, findings
@@ -58,7 +63,9 @@ def test_a_page_has_title_headings_main_text_and_language(made):
 def test_words_that_scripts_have_shown_are_found_beside_those_of_the_page(made):
     """In a few words among many, and without what the page has in its menu, which is left out on purpose."""
     shown = "Menu start\nMenu contact\nGrote kop\nDe gemeente heeft vandaag besloten dat het archief open blijft.\nGeheim: jacquard\n"
-    made.record("resource", "urn:text:http://example.org/", shown.encode()).response("http://example.org/", PAGE.encode())
+    made.record("resource", "urn:text:http://example.org/", shown.encode()).response(
+        "http://example.org/", PAGE.encode()
+    )
     made.response("http://example.org/other", PAGE.encode() + b" ")
     (page, other), _ = pages(made.done())
     assert page.text.endswith("\nGeheim: jacquard")
@@ -77,7 +84,11 @@ def test_words_that_scripts_have_shown_are_found_beside_those_of_the_page(made):
         ("Müller café".encode("utf-16"), "text/html; charset=latin1", "Müller café"),
         (b"\xef\xbb\xbf" + "Müller".encode(), "text/html; charset=latin1", "Müller"),
         ('<meta charset="windows-1251">Привет мир'.encode("cp1251"), "text/html", "Привет мир"),
-        ("<meta http-equiv=content-type content='text/html; charset=shift_jis'>日本語".encode("shift_jis"), "text/html", "日本語"),
+        (
+            "<meta http-equiv=content-type content='text/html; charset=shift_jis'>日本語".encode("shift_jis"),
+            "text/html",
+            "日本語",
+        ),
         ("Müller café".encode("latin-1"), "text/html; charset=utf-8", "Müller café"),
         ("Müller café".encode(), "text/html; charset=bogus", "Müller café"),
         ("Müller café".encode("latin-1"), "text/plain", "Müller café"),
@@ -88,7 +99,10 @@ def test_encodings(made, body, mime, expected):
 
 
 def test_a_character_cut_at_the_limit_does_not_spoil_the_encoding(made):
-    found, _ = pages(made.response("http://example.org/", "é".encode() * 600_000, mime="text/plain").done(), limit_bytes=1023)
+    found, _ = pages(
+        made.response("http://example.org/", "é".encode() * 600_000, mime="text/plain").done(),
+        limit_bytes=1023,
+    )
     assert found[0].text == "é" * 511
 
 
@@ -122,9 +136,14 @@ def test_only_answers_that_are_pages_have_words(made):
 
 
 def test_content_coding_is_undone_up_to_the_limit(made):
-    made.response("http://a.org/", gzip.compress(b"<p>" + b"word " * 1000), headers=[("Content-Encoding", "gzip")])
     made.response(
-        "http://bomb.org/", gzip.compress(b"<p>" + b"word " * 2_000_000, mtime=0), headers=[("Content-Encoding", "gzip")], digest=False
+        "http://a.org/", gzip.compress(b"<p>" + b"word " * 1000), headers=[("Content-Encoding", "gzip")]
+    )
+    made.response(
+        "http://bomb.org/",
+        gzip.compress(b"<p>" + b"word " * 2_000_000, mtime=0),
+        headers=[("Content-Encoding", "gzip")],
+        digest=False,
     )
     found, _ = pages(made.done(), limit_bytes=100_000)
     assert found[0].text.split() == ["word"] * 1000
@@ -165,10 +184,15 @@ def test_real_pages_with_many_tags_get_a_tree():
 
 
 @settings(max_examples=200)
-@given(st.binary(max_size=300), st.sampled_from(["", "utf-8", "latin1", "utf-16", "x-nonsense", "shift_jis", "\u0130"]))
+@given(
+    st.binary(max_size=300),
+    st.sampled_from(["", "utf-8", "latin1", "utf-16", "x-nonsense", "shift_jis", "\u0130"]),
+)
 def test_any_bytes_become_text(data, charset):
     assert isinstance(text.decoded(data, charset, is_html=True), str)
-    found = html.words_of_html(text.decoded(b"<html><title>x</title><p>" + data, charset, is_html=True), "http://example.org/")
+    found = html.words_of_html(
+        text.decoded(b"<html><title>x</title><p>" + data, charset, is_html=True), "http://example.org/"
+    )
     for words in (found.title, found.headings, found.text, found.images):
         assert "\0" not in text.tidy(words)
 
@@ -189,7 +213,7 @@ def test_languages_are_told_apart_among_those_given():
     assert language_of(sentences["nl"], ("no-such-language",)) == ""
 
 
-# --- revisits -----------------------------------------------------------------------------------------------------------------
+# --- revisits ---
 
 
 def test_a_revisit_of_this_container_has_the_words_of_its_original(made):
@@ -207,8 +231,12 @@ def test_a_revisit_of_this_container_has_the_words_of_its_original(made):
 
 
 def test_a_revisit_of_another_container_repeats(made):
-    made.revisit("http://a.org/", "sha1:" + "A" * 32).revisit("http://b.org/i.png", "sha1:" + "B" * 32, mime="image/png")
-    made.revisit("http://c.org/", "sha1:" + "C" * 32, head=False).revisit("http://d.org/", "sha1:" + "D" * 32, status="404 Not Found")
+    made.revisit("http://a.org/", "sha1:" + "A" * 32).revisit(
+        "http://b.org/i.png", "sha1:" + "B" * 32, mime="image/png"
+    )
+    made.revisit("http://c.org/", "sha1:" + "C" * 32, head=False).revisit(
+        "http://d.org/", "sha1:" + "D" * 32, status="404 Not Found"
+    )
     found, _ = pages(made.done())
     assert [(page.url, page.digest[-1], page.text, page.repeats) for page in found] == [
         ("http://a.org/", "A", "", True),
@@ -216,12 +244,16 @@ def test_a_revisit_of_another_container_repeats(made):
     ]
 
 
-# --- PDF ------------------------------------------------------------------------------------------------------------------------
+# --- PDF ---
 
 
 def pdf_of(*pages_of_text, title=""):
     document = pikepdf.new()
-    font = document.make_indirect(pikepdf.Dictionary(Type=pikepdf.Name.Font, Subtype=pikepdf.Name.Type1, BaseFont=pikepdf.Name.Helvetica))
+    font = document.make_indirect(
+        pikepdf.Dictionary(
+            Type=pikepdf.Name.Font, Subtype=pikepdf.Name.Type1, BaseFont=pikepdf.Name.Helvetica
+        )
+    )
     for words in pages_of_text:
         page = document.add_blank_page(page_size=(600, 800))
         page.Contents = document.make_stream(b"BT /F1 10 Tf 50 700 Td " + words + b" ET")
@@ -235,7 +267,9 @@ def pdf_of(*pages_of_text, title=""):
 
 def test_words_of_a_pdf(made):
     data = pdf_of(b"(De gemeente besluit) Tj", b"(over het archief) Tj", title="Besluit 12")
-    made.response("http://a.org/x.pdf", data, mime="application/pdf").response("http://a.org/y", data, mime="application/octet-stream")
+    made.response("http://a.org/x.pdf", data, mime="application/pdf").response(
+        "http://a.org/y", data, mime="application/octet-stream"
+    )
     found, findings = pages(made.done())
     assert [(page.title, page.text.split(), page.mime, page.language) for page in found] == [
         ("Besluit 12", ["De", "gemeente", "besluit", "over", "het", "archief"], "application/pdf", "nl")
@@ -244,10 +278,14 @@ def test_words_of_a_pdf(made):
 
 
 def test_a_broken_pdf_is_told_and_stops_nothing(made):
-    made.response("http://a.org/x.pdf", b"%PDF-1.4 nonsense", mime="application/pdf").response("http://a.org/", b"<p>fine")
+    made.response("http://a.org/x.pdf", b"%PDF-1.4 nonsense", mime="application/pdf").response(
+        "http://a.org/", b"<p>fine"
+    )
     found, findings = pages(made.done())
     assert [page.text for page in found] == ["fine"]
-    assert [(finding.code, finding.subject) for finding in findings] == [("text-unread", "http://a.org/x.pdf")]
+    assert [(finding.code, finding.subject) for finding in findings] == [
+        ("text-unread", "http://a.org/x.pdf")
+    ]
 
 
 def test_a_pdf_bomb_costs_its_own_process_alone():
@@ -268,10 +306,13 @@ def test_a_process_that_was_killed_is_made_anew():
 
 def test_the_text_of_a_pdf_is_limited():
     with PdfReader() as reader:
-        assert len(reader.read(pdf_of(b"(" + b"word " * 1000 + b") Tj", b"(more) Tj"), limit_chars=100).text) <= 101
+        assert (
+            len(reader.read(pdf_of(b"(" + b"word " * 1000 + b") Tj", b"(more) Tj"), limit_chars=100).text)
+            <= 101
+        )
 
 
-# --- office documents, pictures, links -----------------------------------------------------------------------------------------
+# --- office documents, pictures, links ---
 
 
 def zipped(**parts):
@@ -312,9 +353,21 @@ def test_words_of_office_documents(made, mime):
 
 def test_office_documents_that_are_bombs_or_broken_are_bounded_and_told(made):
     bomb = zipped(word__document_xml="<w:p xmlns:w='w'><w:t>" + "x" * 50_000_000 + "</w:t></w:p>")
-    entities = "<!DOCTYPE d [<!ENTITY a '" + "y" * 1000 + "'><!ENTITY b '" + "&a;" * 1000 + "'>]><d><t>" + "&b;" * 1000 + "</t></d>"
-    made.response("http://a.org/1", bomb, mime=WORD).response("http://a.org/2", b"PK\x03\x04 broken", mime=WORD)
-    made.response("http://a.org/3", zipped(word__document_xml=entities), mime=WORD).response("http://a.org/4", zipped(other="x"), mime=WORD)
+    entities = (
+        "<!DOCTYPE d [<!ENTITY a '"
+        + "y" * 1000
+        + "'><!ENTITY b '"
+        + "&a;" * 1000
+        + "'>]><d><t>"
+        + "&b;" * 1000
+        + "</t></d>"
+    )
+    made.response("http://a.org/1", bomb, mime=WORD).response(
+        "http://a.org/2", b"PK\x03\x04 broken", mime=WORD
+    )
+    made.response("http://a.org/3", zipped(word__document_xml=entities), mime=WORD).response(
+        "http://a.org/4", zipped(other="x"), mime=WORD
+    )
     found, findings = pages(made.done(), limit_bytes=100_000)
     assert all(len(page.text) <= 100_000 for page in found)
     assert {finding.code for finding in findings} == {"text-unread"}
@@ -337,5 +390,7 @@ def test_likeness_tells_nearly_equal_texts():
     words = [f"word{number}" for number in range(400)]
     one, other = " ".join(words), " ".join([*words[:399], "changed"])
     assert (folding.likeness(one) ^ folding.likeness(other)).bit_count() <= folding.FARTHEST_BITS
-    assert (folding.likeness(one) ^ folding.likeness(" ".join(f"else{number}" for number in range(400)))).bit_count() > 10
+    assert (
+        folding.likeness(one) ^ folding.likeness(" ".join(f"else{number}" for number in range(400)))
+    ).bit_count() > 10
     assert folding.likeness("too short") == 0

@@ -27,7 +27,13 @@ def test_the_invisible_mark_comes_out_again(text):
     assert words.shown(words.prepared(plain)) == plain
 
 
-@given(st.text(), st.lists(st.lists(st.text("abcé", min_size=1, max_size=3).map(words.folded), min_size=1, max_size=2), max_size=3))
+@given(
+    st.text(),
+    st.lists(
+        st.lists(st.text("abcé", min_size=1, max_size=3).map(words.folded), min_size=1, max_size=2),
+        max_size=3,
+    ),
+)
 def test_marks_lie_in_the_snippet_in_order_and_cover_what_was_wanted(text, phrases):
     snippet, marks = words.snippet(words.prepared(text), phrases)
     last = 0

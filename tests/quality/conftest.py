@@ -11,8 +11,17 @@ from webdepot.quality.checks import HarvestTraces
 
 def record(kind: str, url: str, block: bytes, content_type: str, **fields: str) -> bytes:
     """One WARC record as a gzip member."""
-    named = {"WARC-Type": kind, "WARC-Target-URI": url, "WARC-Date": "2024-05-17T12:30:00Z", "WARC-Record-ID": uuid.uuid4().urn, **fields}
-    lines = [f"{name}: {value}" for name, value in named.items()] + [f"Content-Type: {content_type}", f"Content-Length: {len(block)}"]
+    named = {
+        "WARC-Type": kind,
+        "WARC-Target-URI": url,
+        "WARC-Date": "2024-05-17T12:30:00Z",
+        "WARC-Record-ID": uuid.uuid4().urn,
+        **fields,
+    }
+    lines = [f"{name}: {value}" for name, value in named.items()] + [
+        f"Content-Type: {content_type}",
+        f"Content-Length: {len(block)}",
+    ]
     return gzip.compress("\r\n".join(["WARC/1.0", *lines, "", ""]).encode() + block + b"\r\n\r\n", mtime=0)
 
 
@@ -28,7 +37,11 @@ class Site:
         fields = {"WARC-Truncated": truncated} if truncated else {}
         answer = f"HTTP/1.1 {status} X\r\nContent-Type: text/html\r\n\r\n<p>x</p>".encode()
         self.records.append(record("response", url, answer, "application/http; msgtype=response", **fields))
-        found = [(link, "L") for link in links] + [(embed, "E") for embed in embeds] + ([(redirect, "R")] if redirect else [])
+        found = (
+            [(link, "L") for link in links]
+            + [(embed, "E") for embed in embeds]
+            + ([(redirect, "R")] if redirect else [])
+        )
         lines = "".join(f"outlink: {link} {hop}\r\n" for link, hop in found)
         self.records.append(record("metadata", url, lines.encode(), "application/warc-fields"))
 
@@ -37,7 +50,13 @@ class Site:
         container.write_bytes(b"".join(self.records))
         log.write_text("".join(json.dumps(line) + "\n" for line in self.lines))
         containers = [("x.warc.gz", container)] if self.records else []
-        return HarvestTraces(harvest="h1", seeds=seeds, containers=containers, log=log if with_log else None, waiting=self.waiting)
+        return HarvestTraces(
+            harvest="h1",
+            seeds=seeds,
+            containers=containers,
+            log=log if with_log else None,
+            waiting=self.waiting,
+        )
 
 
 @pytest.fixture

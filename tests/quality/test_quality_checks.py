@@ -120,7 +120,10 @@ def test_a_harvest_that_got_nothing(site):
 def test_seeds_and_queue(site):
     site.visit(A, path="")
     site.waiting = 12
-    assert found(site.traces(seeds=(A, "http://b.example/"))) == [("queue-left", "h1"), ("seed-never-tried", "http://b.example/")]
+    assert found(site.traces(seeds=(A, "http://b.example/"))) == [
+        ("queue-left", "h1"),
+        ("seed-never-tried", "http://b.example/"),
+    ]
 
 
 def test_an_import_without_a_log_is_judged_by_its_containers(site):

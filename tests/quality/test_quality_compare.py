@@ -1,4 +1,6 @@
-"""A harvest beside the last ones: numbers, sizes, types and times that differ; files that are new, gone or changed; wrong digests."""
+"""A harvest beside the last ones: numbers, sizes, types and times that differ; files that are new, gone or
+changed; wrong digests.
+"""
 
 import gzip
 import uuid
@@ -12,11 +14,16 @@ from webdepot.quality.checks import HarvestTraces
 from webdepot.quality.compare import Profile
 from webdepot.url import key
 
-USUAL = Profile(documents=100, size_bytes=1_000_000, duration_s=600.0, types={"text/html": 60, "image/png": 40})
+USUAL = Profile(
+    documents=100, size_bytes=1_000_000, duration_s=600.0, types={"text/html": 60, "image/png": 40}
+)
 
 
 def told(now, earlier=(USUAL, USUAL, USUAL)):
-    return {each.code.removeprefix("quality."): each.message for each in compare.against(now, earlier, subject="h")}
+    return {
+        each.code.removeprefix("quality."): each.message
+        for each in compare.against(now, earlier, subject="h")
+    }
 
 
 def like(**changed):
@@ -40,7 +47,10 @@ def test_what_is_far_from_usual_is_told(changed, code):
     assert list(told(like(**changed))) == [code]
 
 
-@pytest.mark.parametrize("changed", [{}, {"documents": 60}, {"size_bytes": 1_900_000}, {"types": {"text/html": 75, "image/png": 25}}])
+@pytest.mark.parametrize(
+    "changed",
+    [{}, {"documents": 60}, {"size_bytes": 1_900_000}, {"types": {"text/html": 75, "image/png": 25}}],
+)
 def test_what_is_near_is_not(changed):
     assert told(like(**changed)) == {}
 
@@ -80,19 +90,30 @@ def capture(url, body):
 def traces(tmp_path, *records, **more):
     path = tmp_path / "x.warc.gz"
     path.write_bytes(b"".join(records))
-    return HarvestTraces(harvest="h2", seeds=("http://a.example/",), containers=[("x.warc.gz", path)], log=None, **more)
+    return HarvestTraces(
+        harvest="h2", seeds=("http://a.example/",), containers=[("x.warc.gz", path)], log=None, **more
+    )
 
 
 def test_new_gone_and_changed(tmp_path):
     now = [
-        response(f"http://a.example/{name}", body) for name, body in (("", b"start"), ("same", b"same"), ("other", b"now"), ("new", b"new"))
+        response(f"http://a.example/{name}", body)
+        for name, body in (("", b"start"), ("same", b"same"), ("other", b"now"), ("new", b"new"))
     ]
     before = [
-        capture(f"http://a.example/{name}", body) for name, body in (("", b"start"), ("same", b"same"), ("other", b"then"), ("gone", b"g"))
+        capture(f"http://a.example/{name}", body)
+        for name, body in (("", b"start"), ("same", b"same"), ("other", b"then"), ("gone", b"g"))
     ]
     found = list(checks.check(traces(tmp_path, *now, before=before, before_name="h1")))
-    of = {code: [each.subject for each in found if each.code == f"quality.file-{code}"] for code in ("new", "gone", "changed")}
-    assert of == {"new": ["http://a.example/new"], "gone": ["http://a.example/gone"], "changed": ["http://a.example/other"]}
+    of = {
+        code: [each.subject for each in found if each.code == f"quality.file-{code}"]
+        for code in ("new", "gone", "changed")
+    }
+    assert of == {
+        "new": ["http://a.example/new"],
+        "gone": ["http://a.example/gone"],
+        "changed": ["http://a.example/other"],
+    }
     summary = next(each for each in found if each.code == "quality.since-before")
     assert summary.message == "Since h1: 1 new, 1 gone, 1 changed, 2 the same."
 
@@ -100,6 +121,8 @@ def test_new_gone_and_changed(tmp_path):
 def test_a_digest_that_does_not_match(tmp_path):
     good = response("http://a.example/", b"right", **{"WARC-Payload-Digest": str(sha1(b"right"))})
     bad = response("http://a.example/bad", b"wrong", **{"WARC-Payload-Digest": str(sha1(b"right"))})
-    found = [each for each in checks.check(traces(tmp_path, good, bad)) if each.code == "quality.digest-differs"]
+    found = [
+        each for each in checks.check(traces(tmp_path, good, bad)) if each.code == "quality.digest-differs"
+    ]
     assert [(each.subject, each.action) for each in found] == [("http://a.example/bad", "patch")]
     assert str(sha1(b"wrong")) in found[0].message

@@ -37,7 +37,12 @@ def test_rules(codes, counts, answer, rule):
 
 def test_limits_are_arguments_and_all_reasons_are_told():
     codes = {"quality.part-error": 50, "quality.queue-left": 1}
-    assert verdict.of(codes, {"fetched": 100}, limits=VerdictLimits(missing_parts=0.5, queue_may_be_left=True)).answer is Answer.ACCEPT
+    assert (
+        verdict.of(
+            codes, {"fetched": 100}, limits=VerdictLimits(missing_parts=0.5, queue_may_be_left=True)
+        ).answer
+        is Answer.ACCEPT
+    )
     reason = verdict.of(codes, {"fetched": 100}).reason
     assert "queue" in reason
     assert "50 parts" in reason
@@ -48,11 +53,26 @@ def test_findings_in_the_database(tmp_path):
     metadata.create_all(engine)
     harvest = HarvestId("h1")
     found = [
-        Finding(code=f"c{number % 3}", severity=list(Severity)[number % 3], subject=f"s{number}", message="m", place="p", action="a")
+        Finding(
+            code=f"c{number % 3}",
+            severity=list(Severity)[number % 3],
+            subject=f"s{number}",
+            message="m",
+            place="p",
+            action="a",
+        )
         for number in range(2500)
     ]
     with engine.begin() as connection:
-        values = {"kind": "harvest", "state": "x", "seeds": [], "collection": "", "settings": {}, "reason": "", "counts": {}}
+        values = {
+            "kind": "harvest",
+            "state": "x",
+            "seeds": [],
+            "collection": "",
+            "settings": {},
+            "reason": "",
+            "counts": {},
+        }
         connection.execute(insert(harvests).values(id="h1", target=1, started_at=WHEN, **values))
         assert records.replace(connection, harvest, found) == {"c0": 834, "c1": 833, "c2": 833}
         assert list(records.iter_of(connection, harvest)) == found

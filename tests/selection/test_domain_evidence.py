@@ -7,7 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webdepot.selection.domains.evidence import REPEATED, Group, Origin, Sharing, Sign, log_odds, score_of, signs_of
+from webdepot.selection.domains.evidence import (
+    REPEATED,
+    Group,
+    Origin,
+    Sharing,
+    Sign,
+    log_odds,
+    score_of,
+    signs_of,
+)
 from webdepot.selection.domains.facts import (
     Certificate,
     Facts,
@@ -44,7 +53,11 @@ PROFILE = Profile(
 
 
 def site(host: str, **parts: object) -> Facts:
-    facts = Facts(host=host, domain=registrable(host), records=HostRecords(status=Status.FOUND, addresses=("198.51.100.7",)))
+    facts = Facts(
+        host=host,
+        domain=registrable(host),
+        records=HostRecords(status=Status.FOUND, addresses=("198.51.100.7",)),
+    )
     return replace(facts, **parts)  # type: ignore[arg-type]
 
 
@@ -56,7 +69,9 @@ def registered(**parts: object) -> Registration:
     return Registration(status=Status.FOUND, registrant=Registrant(**parts))  # type: ignore[arg-type]
 
 
-def judged(facts: Facts, sharing: Sharing | None = None, profile: Profile = PROFILE) -> tuple[float, list[str]]:
+def judged(
+    facts: Facts, sharing: Sharing | None = None, profile: Profile = PROFILE
+) -> tuple[float, list[str]]:
     signs = signs_of(facts, Measure(profile), Origin.MEMBER, sharing or Sharing(), Rarity())
     return score_of(signs, Origin.MEMBER), [sign.code for sign in signs]
 
@@ -77,7 +92,9 @@ def test_only_hosts_of_a_member_domain_lie_below_it(host: str, is_below: bool) -
 
 
 def test_the_range_alone_asks_and_does_not_decide() -> None:
-    score, codes = judged(site("guest.example", records=HostRecords(status=Status.FOUND, addresses=("192.0.2.9",))))
+    score, codes = judged(
+        site("guest.example", records=HostRecords(status=Status.FOUND, addresses=("192.0.2.9",)))
+    )
     assert codes == ["in-range"]
     assert 0.25 < score < 0.75
     other_spelling = HostRecords(status=Status.FOUND, addresses=("2001:0DB8:0:0::9",))
@@ -112,9 +129,17 @@ def test_strong_signs_are_enough_alone(parts: dict[str, object], code: str) -> N
         {"imprint": page(persons=True)},
         {"imprint": page(operators=("Freunde der Universität Konstanz e.V.",))},
         {"imprint": page(operators=("Stadtwerke Konstanz GmbH",), others=("Universität Konstanz",))},
-        {"certificate": Certificate(fingerprint="1", organisation="Universität Konstanz", names=("a.example",), is_trusted=False)},
+        {
+            "certificate": Certificate(
+                fingerprint="1", organisation="Universität Konstanz", names=("a.example",), is_trusted=False
+            )
+        },
         {"front": page(redirect="https://www.uni-konstanz.example/")},
-        {"zone": ZoneRecords(status=Status.FOUND, name_servers=("dns.research.example", "dns2.research.example"))},
+        {
+            "zone": ZoneRecords(
+                status=Status.FOUND, name_servers=("dns.research.example", "dns2.research.example")
+            )
+        },
     ],
 )
 def test_these_do_not_make_a_member(parts: dict[str, object]) -> None:
@@ -124,7 +149,9 @@ def test_these_do_not_make_a_member(parts: dict[str, object]) -> None:
 def test_a_guest_in_the_range_with_an_imprint_of_its_own_is_ignored() -> None:
     records = HostRecords(status=Status.FOUND, addresses=("192.0.2.9",))
     zone = ZoneRecords(status=Status.FOUND, name_servers=("ns1.uni-konstanz.example",))
-    score, _ = judged(site("guest.example", records=records, zone=zone, imprint=page(operators=("Verein Seeblick e.V.",))))
+    score, _ = judged(
+        site("guest.example", records=records, zone=zone, imprint=page(operators=("Verein Seeblick e.V.",)))
+    )
     assert score < 0.35
 
 
@@ -140,14 +167,20 @@ def test_a_sign_that_many_others_share_loses_its_weight() -> None:
 def test_a_crowded_certificate_is_no_evidence() -> None:
     crowd = ("www.uni-konstanz.example", *(f"shop{number}.example" for number in range(40)))
     crowded = Certificate(fingerprint="1", organisation="CDN Inc.", names=crowd, is_trusted=True)
-    short = Certificate(fingerprint="2", organisation="", names=("www.uni-konstanz.example", "b.example"), is_trusted=True)
+    short = Certificate(
+        fingerprint="2", organisation="", names=("www.uni-konstanz.example", "b.example"), is_trusted=True
+    )
     assert judged(site("b.example", certificate=crowded))[1] == []
     assert judged(site("b.example", certificate=short))[1] == ["certificate-names"]
 
 
 def test_the_registry_says_less_about_deep_hosts() -> None:
     city = registered(name="Stadt Ulm")
-    mail_policy = ZoneRecords(status=Status.FOUND, mail_hosts=("mx.uni-konstanz.example",), name_servers=("ns1.uni-konstanz.example",))
+    mail_policy = ZoneRecords(
+        status=Status.FOUND,
+        mail_hosts=("mx.uni-konstanz.example",),
+        name_servers=("ns1.uni-konstanz.example",),
+    )
     records = HostRecords(status=Status.FOUND, addresses=("192.0.2.9",))
     deep = judged(site("konstanz.city.example", registration=city, zone=mail_policy, records=records))[0]
     assert judged(site("city.example", registration=city, records=records))[0] < 0.05
@@ -156,7 +189,10 @@ def test_the_registry_says_less_about_deep_hosts() -> None:
 
 def test_an_agency_may_register_for_the_organisation() -> None:
     agency = registered(name="Agentur Blau GmbH")
-    assert judged(site("a.example", registration=agency, imprint=page(operators=("Universität Konstanz",))))[0] > 0.75
+    assert (
+        judged(site("a.example", registration=agency, imprint=page(operators=("Universität Konstanz",))))[0]
+        > 0.75
+    )
     assert judged(site("a.example", registration=agency))[0] < 0.05
 
 
@@ -166,7 +202,10 @@ def test_a_persons_no_beats_the_domain() -> None:
 
 
 def test_every_sign_has_words_and_a_weight() -> None:
-    facts = site("www.institute.example", registration=registered(name="Universität Konstanz", mail_domains=("uni-konstanz.example",)))
+    facts = site(
+        "www.institute.example",
+        registration=registered(name="Universität Konstanz", mail_domains=("uni-konstanz.example",)),
+    )
     for sign in signs_of(facts, Measure(PROFILE), Origin.MEMBER, Sharing(), Rarity()):
         assert sign.words
         assert sign.weight
@@ -186,7 +225,18 @@ def test_signs_of_one_source_repeat_each_other() -> None:
 
 
 def test_idn_hosts_are_compared_as_a_labels_and_shown_in_their_letters() -> None:
-    known = {"case": 1, "score": 1.0, "own": True, "signs": (), "origin": "", "linked_by": (), "decision": "", "decided_by": ""}
-    host = KnownHost(host="www.xn--mnchen-3ya.example", domain="xn--mnchen-3ya.example", judged_at=NOW, **known)  # type: ignore[arg-type]
+    known = {
+        "case": 1,
+        "score": 1.0,
+        "own": True,
+        "signs": (),
+        "origin": "",
+        "linked_by": (),
+        "decision": "",
+        "decided_by": "",
+    }
+    host = KnownHost(
+        host="www.xn--mnchen-3ya.example", domain="xn--mnchen-3ya.example", judged_at=NOW, **known
+    )  # type: ignore[arg-type]
     assert host.shown == "www.münchen.example"
     assert KnownHost(host="xn--\u00ff", domain="x", judged_at=NOW, **known).shown == "xn--\u00ff"  # type: ignore[arg-type]

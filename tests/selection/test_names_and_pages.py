@@ -64,7 +64,10 @@ def test_rare_words_say_more() -> None:
     rarity = Rarity()
     for number in range(50):
         rarity.note(f"Firma {number} Neustadt")
-    assert compare("Universität Neustadt", "Uni Neustadt", rarity).rarity < compare("Universität Konstanz", "Uni Konstanz", rarity).rarity
+    assert (
+        compare("Universität Neustadt", "Uni Neustadt", rarity).rarity
+        < compare("Universität Konstanz", "Uni Konstanz", rarity).rarity
+    )
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
@@ -94,7 +97,9 @@ Gefördert durch die Deutsche Forschungsgemeinschaft"""
 def test_an_imprint_names_its_operator_and_not_the_others() -> None:
     found = imprint.read(OWN.splitlines())
     assert found.operators == ("Universität Konstanz",)
-    assert {"Ministerium für Wissenschaft, Forschung und Kunst", "Agentur Blau GmbH, Berlin"} <= set(found.others)
+    assert {"Ministerium für Wissenschaft, Forschung und Kunst", "Agentur Blau GmbH, Berlin"} <= set(
+        found.others
+    )
     assert found.mail_domains == ("uni-konstanz.example",)
     assert found.vat_ids == ("DE142319234",)
     assert found.addresses == ("78464 Konstanz",)
@@ -112,7 +117,10 @@ def test_an_imprint_names_its_operator_and_not_the_others() -> None:
             ("University of Konstanz, Department of Physics",),
         ),
         ("Impressum\nDesign & Partner GmbH\nWeg 1", ("Design & Partner GmbH",)),
-        ("Kontakt\nLehrstuhl für Physik\nUniversität Konstanz", ("Lehrstuhl für Physik", "Universität Konstanz")),
+        (
+            "Kontakt\nLehrstuhl für Physik\nUniversität Konstanz",
+            ("Lehrstuhl für Physik", "Universität Konstanz"),
+        ),
         ("Gefördert durch:\nUniversität Konstanz\nImpressum\nHotel am See GmbH", ("Hotel am See GmbH",)),
     ],
 )
@@ -150,18 +158,32 @@ def test_a_page_tells_about_its_owner() -> None:
 def test_redirects_and_other_types() -> None:
     from io import BytesIO
 
-    moved = page.read("http://a.example/", parse_head(b"HTTP/1.1 301 Moved\r\nLocation: https://b.example/\r\n\r\n"), BytesIO())
+    moved = page.read(
+        "http://a.example/",
+        parse_head(b"HTTP/1.1 301 Moved\r\nLocation: https://b.example/\r\n\r\n"),
+        BytesIO(),
+    )
     assert moved.redirect == "https://b.example/"
-    picture = page.read("http://a.example/", parse_head(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n"), BytesIO(b"\x89PNG"))
+    picture = page.read(
+        "http://a.example/",
+        parse_head(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n"),
+        BytesIO(b"\x89PNG"),
+    )
     assert (picture.title, picture.links) == ("", ())
     contact = b"Contact: mailto:cert@uni.example\nContact: https://form.uni.example/x\nExpires: 2030"
-    text = page.read("http://a.example/x", parse_head(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"), BytesIO(contact))
+    text = page.read(
+        "http://a.example/x",
+        parse_head(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"),
+        BytesIO(contact),
+    )
     assert text.mail_domains == ("uni.example", "form.uni.example")
 
 
 @given(st.text(max_size=2000))
 def test_no_page_breaks_the_reader(text: str) -> None:
-    page.of_html("http://a.example/", f"<html>{text}<a href='http://b.example'>Impressum</a>", as_imprint=True)
+    page.of_html(
+        "http://a.example/", f"<html>{text}<a href='http://b.example'>Impressum</a>", as_imprint=True
+    )
 
 
 def test_hostile_pages_stay_small() -> None:

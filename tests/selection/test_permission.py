@@ -38,7 +38,12 @@ def test_a_ground_ends():
 
 def test_a_refusal_wins_over_every_other_ground_but_a_later_consent():
     refusal = basis(Ground.REFUSAL, since=date(2026, 6, 1), reason="letter of 1 June")
-    assert may_harvest([basis(Ground.CONSENT), basis(Ground.OPERATOR, since=date(2026, 7, 1)), refusal], TODAY).reason == "letter of 1 June"
+    assert (
+        may_harvest(
+            [basis(Ground.CONSENT), basis(Ground.OPERATOR, since=date(2026, 7, 1)), refusal], TODAY
+        ).reason
+        == "letter of 1 June"
+    )
     assert may_harvest([refusal, basis(Ground.CONSENT, since=date(2026, 8, 1))], TODAY)
 
 
@@ -49,7 +54,12 @@ def test_a_refusal_wins_over_every_other_ground_but_a_later_consent():
         ([("national", False)], Answer.REJECT, "national"),
         ([("national", True)], Answer.PASS, "scholarly"),
         ([("national", True), ("cultural", True)], Answer.ACCEPT, "cultural"),
-        ([("national", True)] + [(code, False) for code in ("scholarly", "cultural", "innovative", "public-act")], Answer.REJECT, "none"),
+        (
+            [("national", True)]
+            + [(code, False) for code in ("scholarly", "cultural", "innovative", "public-act")],
+            Answer.REJECT,
+            "none",
+        ),
     ],
 )
 def test_criteria_decide_and_name_the_one_that_did(given, answer, rule):

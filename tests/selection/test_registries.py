@@ -1,4 +1,6 @@
-"""Registry answers: whois layouts and RDAP objects give the holder, and nothing of persons; garbage gives nothing."""
+"""Registry answers: whois layouts and RDAP objects give the holder, and nothing of persons; garbage gives
+nothing.
+"""
 
 import json
 from datetime import UTC, datetime
@@ -10,28 +12,59 @@ from hypothesis import strategies as st
 
 from webdepot.selection.domains import whois_layouts as layouts
 from webdepot.selection.domains.facts import Network, Registration, Status, from_json, to_json
-from webdepot.selection.domains.registrant import mail_domains_in, network_of_rdap, of_fields, registration_of_rdap
+from webdepot.selection.domains.registrant import (
+    mail_domains_in,
+    network_of_rdap,
+    of_fields,
+    registration_of_rdap,
+)
 
 FOLDER = Path(__file__).parent / "whois"
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
 
 def read(name: str, domain: str) -> Registration:
-    return layouts.registration_of(layouts.decoded((FOLDER / name).read_bytes()), domain, source="whois", at=NOW)
+    return layouts.registration_of(
+        layouts.decoded((FOLDER / name).read_bytes()), domain, source="whois", at=NOW
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "domain", "holder", "mails", "server"),
     [
         ("de_old.txt", "uni-konstanz.de", "Universität Konstanz", (), "uranos.dns.uni-konstanz.de"),
-        ("de_new.txt", "uni-konstanz.de", "Universität Konstanz", ("uni-konstanz.de",), "uranos.dns.uni-konstanz.de"),
+        (
+            "de_new.txt",
+            "uni-konstanz.de",
+            "Universität Konstanz",
+            ("uni-konstanz.de",),
+            "uranos.dns.uni-konstanz.de",
+        ),
         ("nl.txt", "uva.nl", "Universiteit van Amsterdam", (), "ns1.uva.nl"),
-        ("eu.txt", "european-library.eu", "Stiftung Bibliothek", ("bibliothek.example",), "ns1.bibliothek.example"),
+        (
+            "eu.txt",
+            "european-library.eu",
+            "Stiftung Bibliothek",
+            ("bibliothek.example",),
+            "ns1.bibliothek.example",
+        ),
         ("at.txt", "univie.ac.at", "Universität Wien", ("univie.ac.at",), "ns3.univie.ac.at"),
-        ("fr.txt", "sorbonne-universite.fr", "Sorbonne Université", ("sorbonne-universite.fr",), "ns1.sorbonne-universite.fr"),
+        (
+            "fr.txt",
+            "sorbonne-universite.fr",
+            "Sorbonne Université",
+            ("sorbonne-universite.fr",),
+            "ns1.sorbonne-universite.fr",
+        ),
         ("ch.txt", "unibas.ch", "Universität Basel", (), "dns-1.unibas.ch"),
         ("uk.txt", "example.co.uk", "University of Example", (), "ns0.example.co.uk"),
-        ("gtld.txt", "example.org", "Example Research Foundation", ("research.example",), "ns1.research.example"),
+        (
+            "gtld.txt",
+            "example.org",
+            "Example Research Foundation",
+            ("research.example",),
+            "ns1.research.example",
+        ),
         ("generic.txt", "laitos.example", "Tutkimuslaitos Oy", ("laitos.example",), "ns1.laitos.example"),
     ],
 )
@@ -46,7 +79,9 @@ def test_each_layout_gives_its_holder_and_not_the_registrar(
     assert "registrar.example" not in str(found)
 
 
-@pytest.mark.parametrize(("name", "domain"), [("eu_hidden.txt", "hidden.eu"), ("gtld_redacted.txt", "hidden.com")])
+@pytest.mark.parametrize(
+    ("name", "domain"), [("eu_hidden.txt", "hidden.eu"), ("gtld_redacted.txt", "hidden.com")]
+)
 def test_redacted_holders_are_redacted_and_not_somebody_else(name: str, domain: str) -> None:
     found = read(name, domain).registrant
     assert found.name == ""
@@ -74,7 +109,9 @@ def test_old_answers_come_in_latin_1() -> None:
         ("arin.txt", "18.7.7.7", ("18.0.0.0", "18.31.255.255"), "Massachusetts Institute of Technology"),
     ],
 )
-def test_networks_come_with_their_holder_and_not_wider_than_held(name: str, address: str, bounds: tuple[str, str], holder: str) -> None:
+def test_networks_come_with_their_holder_and_not_wider_than_held(
+    name: str, address: str, bounds: tuple[str, str], holder: str
+) -> None:
     text = layouts.decoded((FOLDER / name).read_bytes())
     found = layouts.network_of(text, address, source="whois", at=NOW)
     assert (found.first, found.last) == bounds
@@ -86,7 +123,10 @@ def test_networks_come_with_their_holder_and_not_wider_than_held(name: str, addr
 
 
 def test_the_route_may_be_wider() -> None:
-    assert layouts.route_of(layouts.decoded((FOLDER / "ripe.txt").read_bytes()), "134.34.3.1") == ("134.34.0.0", "134.35.255.255")
+    assert layouts.route_of(layouts.decoded((FOLDER / "ripe.txt").read_bytes()), "134.34.3.1") == (
+        "134.34.0.0",
+        "134.35.255.255",
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,7 +150,10 @@ def test_referrals() -> None:
     assert layouts.referral_of("nothing") == ""
 
 
-@given(st.binary(max_size=3000), st.sampled_from(["a.de", "a.nl", "a.eu", "a.at", "a.fr", "a.ch", "a.uk", "a.com", "a.zz"]))
+@given(
+    st.binary(max_size=3000),
+    st.sampled_from(["a.de", "a.nl", "a.eu", "a.at", "a.fr", "a.ch", "a.uk", "a.com", "a.zz"]),
+)
 def test_no_bytes_break_the_readers(data: bytes, domain: str) -> None:
     text = layouts.decoded(data)
     layouts.registration_of(text, domain, source="whois", at=NOW)
@@ -118,13 +161,29 @@ def test_no_bytes_break_the_readers(data: bytes, domain: str) -> None:
     layouts.referral_of(text)
 
 
-_keys = st.sampled_from(["entities", "roles", "vcardArray", "nameservers", "ldhName", "startAddress", "endAddress", "x"])
-_leaves = st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.sampled_from(["registrant", "vcard", "fn", "127.0.0.1"])
-_json = st.recursive(_leaves, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_keys, inner, max_size=4), max_leaves=30)
+_keys = st.sampled_from(
+    ["entities", "roles", "vcardArray", "nameservers", "ldhName", "startAddress", "endAddress", "x"]
+)
+_leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=20)
+    | st.sampled_from(["registrant", "vcard", "fn", "127.0.0.1"])
+)
+_json = st.recursive(
+    _leaves,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_keys, inner, max_size=4),
+    max_leaves=30,
+)
 
 
 @given(
-    st.dictionaries(st.sampled_from(["entities", "nameservers", "startAddress", "endAddress", "cidr0_cidrs", "links"]), _json, max_size=5)
+    st.dictionaries(
+        st.sampled_from(["entities", "nameservers", "startAddress", "endAddress", "cidr0_cidrs", "links"]),
+        _json,
+        max_size=5,
+    )
 )
 def test_malformed_rdap_is_read_as_far_as_it_goes(answer: dict[str, object]) -> None:
     found = registration_of_rdap(answer, source="rdap", at=NOW)
@@ -159,10 +218,14 @@ def test_jscontact_is_read_too() -> None:
         "organizations": {"o": {"name": "Uni X"}},
         "emails": {"e": {"address": "a@uni-x.example"}},
     }
-    found = registration_of_rdap({"entities": [{"roles": ["registrant"], "jscard_0": card}]}, source="rdap", at=NOW)
+    found = registration_of_rdap(
+        {"entities": [{"roles": ["registrant"], "jscard_0": card}]}, source="rdap", at=NOW
+    )
     assert (found.registrant.name, found.registrant.mail_domains) == ("Uni X", ("uni-x.example",))
 
 
 def test_free_mail_says_nothing() -> None:
     assert mail_domains_in("a@gmail.com, b@uni.example") == ("uni.example",)
-    assert of_fields(name="Erika Muster", kind="individual", mails=["erika@institut.example"]).mail_domains == ("institut.example",)
+    assert of_fields(
+        name="Erika Muster", kind="individual", mails=["erika@institut.example"]
+    ).mail_domains == ("institut.example",)

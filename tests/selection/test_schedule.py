@@ -1,4 +1,6 @@
-"""Dates of plans: frequencies, months of different lengths, summer time, windows, cron, and that lists and calendars agree with them."""
+"""Dates of plans: frequencies, months of different lengths, summer time, windows, cron, and that lists and
+calendars agree with them.
+"""
 
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -25,7 +27,13 @@ def ahead(dates: Dates, after: datetime, count: int, zone: ZoneInfo = ZONE) -> l
 
 def test_months_keep_their_day_and_never_drift():
     dates = Dates(frequency=Frequency.MONTHLY, first_on=date(2026, 1, 31), at_time=time(22))
-    assert ahead(dates, NOON, 5) == ["2026-01-31 22:00", "2026-02-28 22:00", "2026-03-31 22:00", "2026-04-30 22:00", "2026-05-31 22:00"]
+    assert ahead(dates, NOON, 5) == [
+        "2026-01-31 22:00",
+        "2026-02-28 22:00",
+        "2026-03-31 22:00",
+        "2026-04-30 22:00",
+        "2026-05-31 22:00",
+    ]
     leap = Dates(frequency=Frequency.YEARLY, first_on=date(2024, 2, 29), at_time=time(1))
     assert ahead(leap, NOON, 3) == ["2026-02-28 01:00", "2027-02-28 01:00", "2028-02-29 01:00"]
 
@@ -41,14 +49,18 @@ def test_the_clock_on_the_wall_counts_in_summer_too():
 def test_once_and_the_last_day():
     once = Dates(frequency=Frequency.ONCE, first_on=date(2026, 1, 15), at_time=time(14))
     assert ahead(once, NOON, 3) == ["2026-01-15 14:00"]
-    daily = Dates(frequency=Frequency.DAILY, first_on=date(2026, 1, 1), at_time=time(3), last_on=date(2026, 1, 17))
+    daily = Dates(
+        frequency=Frequency.DAILY, first_on=date(2026, 1, 1), at_time=time(3), last_on=date(2026, 1, 17)
+    )
     assert ahead(daily, NOON, 9) == ["2026-01-16 03:00", "2026-01-17 03:00"]
 
 
 def test_cron_not_before_the_first_day():
     dates = schedule.read_dates("cron", first_on="2026-02-10", cron="30 4 * * MON")
     assert ahead(dates, NOON, 2) == ["2026-02-16 04:30", "2026-02-23 04:30"]
-    assert schedule.falls_on(dates, date(2026, 2, 16), ZONE) and not schedule.falls_on(dates, date(2026, 2, 9), ZONE)
+    assert schedule.falls_on(dates, date(2026, 2, 16), ZONE) and not schedule.falls_on(
+        dates, date(2026, 2, 9), ZONE
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,7 +70,10 @@ def test_cron_not_before_the_first_day():
         ({"frequency": "cron", "first_on": "2026-01-01", "cron": "61 * * * *"}, "no cron expression"),
         ({"frequency": "cron", "first_on": "2026-01-01", "cron": "* * *"}, "five fields"),
         ({"frequency": "cron", "first_on": "2026-01-01", "cron": "0 0 31 2 *"}, "no cron expression"),
-        ({"frequency": "daily", "first_on": "2026-01-01", "cron": "0 3 * * *"}, "goes with the frequency cron"),
+        (
+            {"frequency": "daily", "first_on": "2026-01-01", "cron": "0 3 * * *"},
+            "goes with the frequency cron",
+        ),
         ({"frequency": "daily", "first_on": "1 May"}, "no first day"),
         ({"frequency": "daily", "first_on": "2026-01-02", "last_on": "2026-01-01"}, "lies before"),
         ({"frequency": "daily", "first_on": "2026-01-02", "at_time": "24:00"}, "no time of day"),
@@ -81,7 +96,9 @@ def test_windows():
     inside = datetime(2026, 1, 15, 2, tzinfo=UTC)
     assert schedule.opening(night, inside, ZONE) == inside and schedule.is_open(night, inside, ZONE)
     day = Window(opens=time(8), closes=time(18))
-    assert schedule.opening(day, datetime(2026, 1, 15, 20, tzinfo=UTC), ZONE) == datetime(2026, 1, 16, 7, tzinfo=UTC)
+    assert schedule.opening(day, datetime(2026, 1, 15, 20, tzinfo=UTC), ZONE) == datetime(
+        2026, 1, 16, 7, tzinfo=UTC
+    )
     with pytest.raises(ConfigError, match="no time zone"):
         schedule.zone_of("Mars/Olympus")
 
@@ -112,11 +129,16 @@ def test_a_calendar_shows_every_date_and_no_other(frequency, first_on):
         come.append(following.date())
         at = following
     assert shown == come
-    assert list(schedule.days_between(dates, days[20], days[100], ZONE)) == [day for day in shown if days[20] <= day <= days[100]]
+    assert list(schedule.days_between(dates, days[20], days[100], ZONE)) == [
+        day for day in shown if days[20] <= day <= days[100]
+    ]
 
 
 def test_of_many_missed_dates_the_latest_counts():
     dates = Dates(frequency=Frequency.DAILY, first_on=date(2026, 1, 1), at_time=time(3))
     first = datetime(2026, 1, 2, 2, tzinfo=UTC)
-    assert schedule.last_before(dates, first, datetime(2026, 1, 12, 12, tzinfo=UTC), ZONE) == (datetime(2026, 1, 12, 2, tzinfo=UTC), 10)
+    assert schedule.last_before(dates, first, datetime(2026, 1, 12, 12, tzinfo=UTC), ZONE) == (
+        datetime(2026, 1, 12, 2, tzinfo=UTC),
+        10,
+    )
     assert schedule.last_before(dates, first, datetime(2026, 1, 2, 2, tzinfo=UTC), ZONE) == (first, 0)

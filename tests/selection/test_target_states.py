@@ -38,7 +38,9 @@ def test_a_site_cannot_be_selected_before_it_is_judged_nor_asked_before_it_is_se
 
 bases = st.lists(
     st.builds(
-        lambda ground, since, length: Basis(ground=ground, since=since, until=since + timedelta(days=length) if length else None),
+        lambda ground, since, length: Basis(
+            ground=ground, since=since, until=since + timedelta(days=length) if length else None
+        ),
         st.sampled_from(Ground),
         st.sampled_from(DAYS),
         st.sampled_from([0, 0, 10, 45]),
@@ -65,9 +67,14 @@ def reference(state: TargetState, given_bases: list[Basis], given_notices: list[
     if state is TargetState.REFUSED:
         newest = max((one.since for one in holding if one.ground is not Ground.REFUSAL), default=None)
         others = [one for one in holding if one.ground not in (Ground.REFUSAL, Ground.CONSENT)]
-        return bool(consents) and (bool(refusals) or not any(one.since == newest for one in others) or max(consents) == newest)
+        return bool(consents) and (
+            bool(refusals) or not any(one.since == newest for one in others) or max(consents) == newest
+        )
     grounds = {one.ground for one in holding} - {Ground.REFUSAL}
-    silent = any(one.state is LetterState.SENT and one.term_ends_on is not None and one.term_ends_on < TODAY for one in given_notices)
+    silent = any(
+        one.state is LetterState.SENT and one.term_ends_on is not None and one.term_ends_on < TODAY
+        for one in given_notices
+    )
     if state in (TargetState.SELECTED, TargetState.ASKED, TargetState.CLEARED):
         return bool(grounds) or silent
     return Ground.OPERATOR in grounds
@@ -83,8 +90,16 @@ def test_the_gate_lets_nothing_through_that_the_reference_forbids(state, given_b
 
 @given(bases.filter(lambda made: not any(one.ground is Ground.OPERATOR for one in made)), notices)
 def test_on_the_list_the_gate_and_the_reference_agree(given_bases, given_notices):
-    for state in (TargetState.SELECTED, TargetState.ASKED, TargetState.CLEARED, TargetState.NOMINATED, TargetState.REJECTED):
-        assert bool(gate(state, given_bases, given_notices, TODAY)) is reference(state, given_bases, given_notices)
+    for state in (
+        TargetState.SELECTED,
+        TargetState.ASKED,
+        TargetState.CLEARED,
+        TargetState.NOMINATED,
+        TargetState.REJECTED,
+    ):
+        assert bool(gate(state, given_bases, given_notices, TODAY)) is reference(
+            state, given_bases, given_notices
+        )
 
 
 @given(bases.filter(lambda made: not any(one.ground is Ground.CONSENT for one in made)), notices)

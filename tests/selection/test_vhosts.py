@@ -28,7 +28,12 @@ def test_apache_with_includes_variables_and_continued_lines(tmp_path: Path) -> N
         ssl_conf='<VirtualHost *:443>\nServerName "https://secure.museum.example"\n</VirtualHost>\n',
     )
     found = vhosts.read([folder / "apache.conf"])
-    assert set(found.hosts) == {"www.museum.example", "museum.example", "old.museum.example", "secure.museum.example"}
+    assert set(found.hosts) == {
+        "www.museum.example",
+        "museum.example",
+        "old.museum.example",
+        "secure.museum.example",
+    }
     wild = next(item for item in found.hosted if item.kind is NameKind.WILDCARD)
     assert (wild.name, Path(wild.file).name, wild.line) == ("*.wild.example", "a.conf", 4)
     assert [finding.code for finding in found.findings] == ["vhost-open-name"]
@@ -36,7 +41,8 @@ def test_apache_with_includes_variables_and_continued_lines(tmp_path: Path) -> N
 
 def test_apache_errors_name_their_line(tmp_path: Path) -> None:
     folder = write(
-        tmp_path, a_conf="ServerName ok.example\n</Directory>\nInclude b.conf\nInclude none.conf\n<VirtualHost *>\nServerAlias 'open\n"
+        tmp_path,
+        a_conf="ServerName ok.example\n</Directory>\nInclude b.conf\nInclude none.conf\n<VirtualHost *>\nServerAlias 'open\n",
     )
     write(folder, b_conf="Include a.conf\n")
     found = vhosts.read([folder / "a.conf"])
@@ -63,12 +69,17 @@ def test_nginx_with_includes_regular_expressions_and_errors(tmp_path: Path) -> N
     kinds = {item.name: item.kind for item in found.hosted}
     assert kinds["*.wild.example"] is NameKind.WILDCARD
     assert NameKind.REGEX in kinds.values()
-    assert {Path(finding.subject).name for finding in found.findings if finding.code == "vhost-error"} == {"nginx.conf", "b.conf"}
+    assert {Path(finding.subject).name for finding in found.findings if finding.code == "vhost-error"} == {
+        "nginx.conf",
+        "b.conf",
+    }
 
 
 def test_a_folder_and_a_missing_file(tmp_path: Path) -> None:
     folder = write(
-        tmp_path, sites__a_conf="server { server_name a.example; }", sites__b_conf="<VirtualHost *>\nServerName b.example\n</VirtualHost>"
+        tmp_path,
+        sites__a_conf="server { server_name a.example; }",
+        sites__b_conf="<VirtualHost *>\nServerName b.example\n</VirtualHost>",
     )
     found = vhosts.read([folder / "sites", folder / "missing"])
     assert set(found.hosts) == {"a.example", "b.example"}

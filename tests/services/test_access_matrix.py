@@ -1,4 +1,6 @@
-"""Every service gives the same answer as the slow reference (`rule_matrix.py`); `web/test_web_matrix.py` asks the same over HTTP."""
+"""Every service gives the same answer as the slow reference (`rule_matrix.py`); `web/test_web_matrix.py` asks
+the same over HTTP.
+"""
 
 import random
 from datetime import UTC, date, datetime
@@ -50,7 +52,9 @@ def test_every_surface_agrees_with_the_reference(home: Path):
     everything = captures()
     compared = 0
     today = DAYS[0]
-    with Archive.open(home, clock=lambda: datetime(today.year, today.month, today.day, 12, tzinfo=UTC)) as archive:
+    with Archive.open(
+        home, clock=lambda: datetime(today.year, today.month, today.day, 12, tzinfo=UTC)
+    ) as archive:
         for _ in range(RULE_SETS):
             with archive.database.transaction() as connection:
                 for rule in rules.every(connection):
@@ -59,33 +63,62 @@ def test_every_surface_agrees_with_the_reference(home: Path):
             for today in DAYS:
                 for point in AccessPoint:
                     reader = Reader(access_point=point)
-                    answers = {(one.url, one.timestamp): reference(one, every, reader, today) for one in everything}
+                    answers = {
+                        (one.url, one.timestamp): reference(one, every, reader, today) for one in everything
+                    }
                     _compare(archive, answers, every, reader, today)
                     compared += len(answers)
     assert compared == RULE_SETS * len(DAYS) * len(AccessPoint) * len(everything)
 
 
-def _compare(archive: Archive, answers: dict[tuple[str, str], RuleAnswer], every: list[Rule], reader: Reader, today: date) -> None:
+def _compare(
+    archive: Archive,
+    answers: dict[tuple[str, str], RuleAnswer],
+    every: list[Rule],
+    reader: Reader,
+    today: date,
+) -> None:
     shown = {place for place, answer in answers.items() if answer is RuleAnswer.SHOW}
     for url in URLS:
         mine = [stamp for stamp in STAMPS if (url, stamp) in shown]
-        _compare_one(archive, url, mine, {answers[url, stamp] for stamp in STAMPS}, answers[url, STAMPS[-1]], reader)
+        _compare_one(
+            archive, url, mine, {answers[url, stamp] for stamp in STAMPS}, answers[url, STAMPS[-1]], reader
+        )
     # Lists over many addresses, and what search must not tell.
     for prefix in ("a.org/*", "a.org/x*", "*.a.org", "org"):
-        query = cdx.parse([("url", prefix), *([("matchType", "domain")] if prefix == "org" else [])], Dialect.PYWB)
+        query = cdx.parse(
+            [("url", prefix), *([("matchType", "domain")] if prefix == "org" else [])], Dialect.PYWB
+        )
         listed = {(one.url, one.timestamp) for one in listing.find(archive, query, reader=reader).captures}
-        whole = {"a.org/*": "http://a.org/", "a.org/x*": "http://a.org/x", "*.a.org": "a.org/", "org": ""}[prefix]
+        whole = {"a.org/*": "http://a.org/", "a.org/x*": "http://a.org/x", "*.a.org": "a.org/", "org": ""}[
+            prefix
+        ]
         assert listed == {place for place in shown if whole in place[0]}, (prefix, every, reader, today)
         pages = listing.count_pages(archive, query, reader=reader)
         assert pages == (1 if listed else 0)
     areas = closed.areas(every, reader, today)
     for (url, stamp), answer in answers.items():
-        assert any((key_of(url), stamp) in area for area in areas) == (answer is not RuleAnswer.SHOW), (url, stamp, every, reader, today)
-    addresses = {one.capture.url: one.tally.count for one in replaying.list_addresses(archive, "*.a.org", reader=reader)}
-    assert addresses == {url: sum(place[0] == url for place in shown) for url in URLS if "a.org" in url and any(p[0] == url for p in shown)}
+        assert any((key_of(url), stamp) in area for area in areas) == (answer is not RuleAnswer.SHOW), (
+            url,
+            stamp,
+            every,
+            reader,
+            today,
+        )
+    addresses = {
+        one.capture.url: one.tally.count
+        for one in replaying.list_addresses(archive, "*.a.org", reader=reader)
+    }
+    assert addresses == {
+        url: sum(place[0] == url for place in shown)
+        for url in URLS
+        if "a.org" in url and any(p[0] == url for p in shown)
+    }
 
 
-def _compare_one(archive: Archive, url: str, mine: list[str], said: set[RuleAnswer], latest: RuleAnswer, reader: Reader) -> None:
+def _compare_one(
+    archive: Archive, url: str, mine: list[str], said: set[RuleAnswer], latest: RuleAnswer, reader: Reader
+) -> None:
     exact = cdx.parse([("url", url)], Dialect.PYWB)
     assert [one.timestamp for one in listing.find(archive, exact, reader=reader).captures] == mine
     backwards = cdx.parse([("url", url), ("sort", "reverse")], Dialect.PYWB)
@@ -107,8 +140,12 @@ def _compare_one(archive: Archive, url: str, mine: list[str], said: set[RuleAnsw
         == sum(bar.count for bar in versions.bars)
         == sum(day.count for day in versions.timeline.days.values())
     )
-    assert [one.timestamp for one in versions.captures] == [stamp for stamp in mine if stamp[:4] == mine[-1][:4]]
-    assert [one.timestamp for one in replaying.iter_versions(archive, url, collection="all", reader=reader)] == mine
+    assert [one.timestamp for one in versions.captures] == [
+        stamp for stamp in mine if stamp[:4] == mine[-1][:4]
+    ]
+    assert [
+        one.timestamp for one in replaying.iter_versions(archive, url, collection="all", reader=reader)
+    ] == mine
     assert replaying.count_versions(archive, url, collection="all", reader=reader) == len(mine)
     for stamp in STAMPS:
         nearest = replaying.find_closest(archive, url, stamp, collection="all", reader=reader).timestamp

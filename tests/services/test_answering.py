@@ -20,33 +20,59 @@ from webdepot.url import key
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 PAGE = "https://www.museum.example/clocks/1.html"
-PUBLIC, ROOM, STAFF = Reader(), Reader(access_point=AccessPoint.READING_ROOM), Reader(access_point=AccessPoint.STAFF)
+PUBLIC, ROOM, STAFF = (
+    Reader(),
+    Reader(access_point=AccessPoint.READING_ROOM),
+    Reader(access_point=AccessPoint.STAFF),
+)
 
 
 @pytest.fixture
 def office(home: Path, letter_box: LetterBox) -> Iterator[Archive]:
     with Archive.open(home, clock=lambda: NOW, agent="Rita") as archive:
-        mail = MailConfig(host="127.0.0.1", port=letter_box.port, security="none", sender="archive@library.example", timeout_s=5.0)
+        mail = MailConfig(
+            host="127.0.0.1",
+            port=letter_box.port,
+            security="none",
+            sender="archive@library.example",
+            timeout_s=5.0,
+        )
         archive.config = dataclasses.replace(archive.config, mail=mail)
         yield archive
 
 
 def complaint(archive: Archive, **given: str):
-    values = {"url": PAGE, "words": "My photograph is on it.", "who": "person concerned", "ground": "portrait", "mail": "me@home.example"}
+    values = {
+        "url": PAGE,
+        "words": "My photograph is on it.",
+        "who": "person concerned",
+        "ground": "portrait",
+        "mail": "me@home.example",
+    }
     return answering.complain(archive, **(values | given))
 
 
-def verdict(archive: Archive, url: str = PAGE, reader: Reader = PUBLIC, at: str = "20200101000000") -> Verdict:
+def verdict(
+    archive: Archive, url: str = PAGE, reader: Reader = PUBLIC, at: str = "20200101000000"
+) -> Verdict:
     return allows(key(url), at, ruling.every(archive), reader, NOW.date())
 
 
 def test_a_complaint_is_confirmed_by_letter_and_kept_with_its_words(office: Archive, letter_box: LetterBox):
     case = complaint(office, language="nl", captured_at="20190911080000", name="Jan\r\nBcc: x@spam.example")
-    assert case.state is CaseState.RECEIVED and case.reference.startswith("C-2026-") and case.name == "Jan Bcc: x@spam.example"
+    assert (
+        case.state is CaseState.RECEIVED
+        and case.reference.startswith("C-2026-")
+        and case.name == "Jan Bcc: x@spam.example"
+    )
     mailing.deliver(office)
     [letter] = letter_box.letters
     assert letter.recipients == ["me@home.example"] and letter.message["Bcc"] is None
-    assert case.reference in letter.message["Subject"] and "My photograph is on it." in letter.text and "Geachte" in letter.text
+    assert (
+        case.reference in letter.message["Subject"]
+        and "My photograph is on it." in letter.text
+        and "Geachte" in letter.text
+    )
     assert [event.action for event in answering.history(office, case)] == ["sent a letter", "received"]
 
 
@@ -73,14 +99,19 @@ def test_a_closed_page_is_closed_for_everyone_and_lifting_opens_it(office: Archi
     decided = answering.decide(
         office,
         case.reference,
-        Ruling(decision=Decision.CLOSED, public_text="Closed after an objection.", words="We agree with you."),
+        Ruling(
+            decision=Decision.CLOSED, public_text="Closed after an objection.", words="We agree with you."
+        ),
         by="Rita",
     )
     assert [bool(verdict(office, reader=reader)) for reader in (PUBLIC, ROOM, STAFF)] == [False, False, False]
     assert verdict(office).reason == "Closed after an objection."
     assert verdict(office, "https://museum.example/clocks/2.html"), "the page alone"
     mailing.deliver(office)
-    assert "We agree with you." in letter_box.letters[-1].text and "closed from now on" in letter_box.letters[-1].text
+    assert (
+        "We agree with you." in letter_box.letters[-1].text
+        and "closed from now on" in letter_box.letters[-1].text
+    )
     lifted = answering.lift(office, case.reference, by="Rita", reason="settled")
     assert lifted.state is CaseState.LIFTED and lifted.rules == () and verdict(office)
     told = [event.action for event in answering.history(office, decided)]
@@ -92,8 +123,16 @@ def test_a_closed_page_is_closed_for_everyone_and_lifting_opens_it(office: Archi
 @pytest.mark.parametrize(
     ("area", "closed", "still_open"),
     [
-        (Area.PAGE, [PAGE, "http://museum.example/clocks/1.html"], ["https://museum.example/clocks/1.html?x=1", "https://museum.example/"]),
-        (Area.PREFIX, [PAGE, "https://museum.example/clocks/1.html/more"], ["https://museum.example/clocks/2.html"]),
+        (
+            Area.PAGE,
+            [PAGE, "http://museum.example/clocks/1.html"],
+            ["https://museum.example/clocks/1.html?x=1", "https://museum.example/"],
+        ),
+        (
+            Area.PREFIX,
+            [PAGE, "https://museum.example/clocks/1.html/more"],
+            ["https://museum.example/clocks/2.html"],
+        ),
         (
             Area.HOST,
             [PAGE, "https://museum.example/", "https://museum.example/x"],
@@ -109,7 +148,9 @@ def test_areas(office: Archive, area: Area, closed: list[str], still_open: list[
 
 
 def test_a_period_and_the_reading_room(office: Archive):
-    ruled = Ruling(decision=Decision.CLOSED, audience=Audience.PUBLIC, captured_from="2019", captured_to="2020-06")
+    ruled = Ruling(
+        decision=Decision.CLOSED, audience=Audience.PUBLIC, captured_from="2019", captured_to="2020-06"
+    )
     answering.decide(office, complaint(office).reference, ruled)
     assert not verdict(office, at="20190101000000") and not verdict(office, at="20200630235959")
     assert verdict(office, at="20181231235959") and verdict(office, at="20200701000000")
@@ -135,7 +176,9 @@ def test_a_warning_stands_above_the_page(office: Archive):
     case = complaint(office)
     with pytest.raises(InputError, match="needs a text"):
         answering.decide(office, case.reference, Ruling(decision=Decision.WARNING))
-    answering.decide(office, case.reference, Ruling(decision=Decision.WARNING, public_text="This page\r\ncontains errors."))
+    answering.decide(
+        office, case.reference, Ruling(decision=Decision.WARNING, public_text="This page\r\ncontains errors.")
+    )
     told = verdict(office)
     assert told and told.reason == "This page contains errors."
 
@@ -161,7 +204,9 @@ def test_impossible_steps_are_refused_with_the_reason(office: Archive):
     assert verdict(office)
     for state in CaseState:
         for act in {step.act for step in CASE.steps}:
-            assert CASE.allows(state, act) is any(step.act == act and state in step.before for step in CASE.steps)
+            assert CASE.allows(state, act) is any(
+                step.act == act and state in step.before for step in CASE.steps
+            )
 
 
 def test_cases_are_grouped_by_host(office: Archive):

@@ -53,7 +53,13 @@ def clock() -> Clock:
 def office(home: Path, clock: Clock, letter_box: LetterBox) -> Iterator[Archive]:
     """An archive that can send letters."""
     with Archive.open(home, clock=clock, agent="Ada") as archive:
-        mail = MailConfig(host="127.0.0.1", port=letter_box.port, security="none", sender="archive@library.example", timeout_s=5.0)
+        mail = MailConfig(
+            host="127.0.0.1",
+            port=letter_box.port,
+            security="none",
+            sender="archive@library.example",
+            timeout_s=5.0,
+        )
         archive.config = dataclasses.replace(archive.config, mail=mail)
         yield archive
 
@@ -62,7 +68,9 @@ def nominated(archive: Archive, typed: str = "https://www.museum.example/"):
     return selecting.enter(archive, selecting.draft([typed]))[0]
 
 
-def selected(archive: Archive, typed: str = "https://www.museum.example/", mail: str = "owner@museum.example"):
+def selected(
+    archive: Archive, typed: str = "https://www.museum.example/", mail: str = "owner@museum.example"
+):
     dossier = nominated(archive, typed)
     yes = [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")]
     selecting.answer(archive, dossier.id, yes)
@@ -81,7 +89,7 @@ def is_shown(archive: Archive, url: str, reader: Reader = PUBLIC) -> bool:
     return bool(allows(key(url), "20260101000000", ruling.every(archive), reader, archive.clock().date()))
 
 
-# --- suggesting and judging -------------------------------------------------------------------------------------------
+# --- suggesting and judging ---
 
 
 @pytest.mark.parametrize(
@@ -113,7 +121,15 @@ def test_a_part_of_a_known_site_is_told(office: Archive):
 
 
 @pytest.mark.parametrize(
-    "typed", ["", "javascript:alert(1)", "ftp://museum.example/", "museum", "http://user:secret@museum.example/", "x" * 70_000]
+    "typed",
+    [
+        "",
+        "javascript:alert(1)",
+        "ftp://museum.example/",
+        "museum",
+        "http://user:secret@museum.example/",
+        "x" * 70_000,
+    ],
 )
 def test_what_is_no_public_site_is_not_suggested(office: Archive, typed: str):
     with pytest.raises(InputError):
@@ -121,8 +137,15 @@ def test_what_is_no_public_site_is_not_suggested(office: Archive, typed: str):
 
 
 def test_a_suggestion_is_signed_and_dated(office: Archive):
-    dossier, is_new = selecting.suggest(office, "museum.example", reason="Clocks!", by="A reader", mail="reader@home.example")
-    assert is_new and dossier.state is TargetState.SUGGESTED and dossier.origin is Origin.PUBLIC and dossier.since == START
+    dossier, is_new = selecting.suggest(
+        office, "museum.example", reason="Clocks!", by="A reader", mail="reader@home.example"
+    )
+    assert (
+        is_new
+        and dossier.state is TargetState.SUGGESTED
+        and dossier.origin is Origin.PUBLIC
+        and dossier.since == START
+    )
     assert "Clocks!" in dossier.note
     [event] = selecting.history(office, dossier.id)
     assert (event.action, event.agent, event.at) == ("suggested", "public form (A reader)", START)
@@ -130,14 +153,21 @@ def test_a_suggestion_is_signed_and_dated(office: Archive):
 
 def test_answers_judge_a_target_each_with_its_reason(office: Archive):
     dossier = nominated(office)
-    open_ = selecting.answer(office, dossier.id, [Judgement(criterion="national", value=1.0, reason="in Dutch")])
+    open_ = selecting.answer(
+        office, dossier.id, [Judgement(criterion="national", value=1.0, reason="in Dutch")]
+    )
     assert open_.verdict.answer == "pass" and selecting.get(office, dossier.id).state is TargetState.NOMINATED
     with pytest.raises(Conflict, match="only what is judged"):
         selecting.decide(office, dossier.id, "select")
     done = selecting.answer(office, dossier.id, [Judgement(criterion="cultural", value=1.0, reason="clocks")])
     assert done.verdict and selecting.get(office, dossier.id).state is TargetState.JUDGED
     given = selecting.judged(office, dossier.id).given["cultural"]
-    assert (given.reason, given.agent, given.at, given.question) == ("clocks", "Ada", START, "Has it cultural content?")
+    assert (given.reason, given.agent, given.at, given.question) == (
+        "clocks",
+        "Ada",
+        START,
+        "Has it cultural content?",
+    )
     with pytest.raises(InputError, match="needs a reason"):
         selecting.answer(office, dossier.id, [Judgement(criterion="cultural", value=1.0, reason=" ")])
     with pytest.raises(InputError, match="to reject needs a reason"):
@@ -146,7 +176,11 @@ def test_answers_judge_a_target_each_with_its_reason(office: Archive):
     assert (rejected.state, rejected.reason) == (TargetState.REJECTED, "too small")
     assert selecting.history(office, dossier.id)[0].agent == "Bob"
     put_off = selecting.decide(
-        office, selecting.decide(office, dossier.id, "reopen", reason="r").id, "put off", reason="s", look_again_on=date(2027, 1, 1)
+        office,
+        selecting.decide(office, dossier.id, "reopen", reason="r").id,
+        "put off",
+        reason="s",
+        look_again_on=date(2027, 1, 1),
     )
     assert put_off.look_again_on == date(2027, 1, 1)
 
@@ -164,12 +198,18 @@ def test_criteria_are_configured_with_weights_kinds_and_who_may_answer(office: A
     dossier = nominated(office)
     curator = Person(name="Carl", roles=frozenset({Role.CURATOR}))
     with pytest.raises(NotPermitted, match="Only reviewer may answer 'depth'"):
-        selecting.answer(office, dossier.id, [Judgement(criterion="depth", value=1.0, reason="r")], person=curator)
+        selecting.answer(
+            office, dossier.id, [Judgement(criterion="depth", value=1.0, reason="r")], person=curator
+        )
     selecting.answer(office, dossier.id, [Judgement(criterion="ours", value=1.0, reason="r")], person=curator)
     reviewer = Person(name="Rita", roles=reviewers)
-    low = selecting.answer(office, dossier.id, [Judgement(criterion="depth", value=0.25, reason="r")], person=reviewer)
+    low = selecting.answer(
+        office, dossier.id, [Judgement(criterion="depth", value=0.25, reason="r")], person=reviewer
+    )
     assert low.points == 0.5 and low.verdict.answer == "reject"
-    high = selecting.answer(office, dossier.id, [Judgement(criterion="depth", value=0.5, reason="r")], person=reviewer)
+    high = selecting.answer(
+        office, dossier.id, [Judgement(criterion="depth", value=0.5, reason="r")], person=reviewer
+    )
     assert high.points == 1.0 and high.verdict
 
 
@@ -184,14 +224,18 @@ def test_the_list_is_filtered_sorted_and_paged_in_the_database(office: Archive, 
     assert selecting.listed(office, Filter(state=TargetState.SUGGESTED)).total == 1
     assert selecting.listed(office, Filter(words="TE05 exam")).rows[0].name == "site05.example"
     assert selecting.listed(office, Filter(words="%")).total == 0
-    assert selecting.listed(office, Filter(sort=Sort.CREATED, descending=True)).rows[1].name == "site59.example"
+    assert (
+        selecting.listed(office, Filter(sort=Sort.CREATED, descending=True)).rows[1].name == "site59.example"
+    )
     assert selecting.counts(office)[TargetState.NOMINATED] == 60
 
 
-# --- asking -----------------------------------------------------------------------------------------------------------
+# --- asking ---
 
 
-def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(office: Archive, clock: Clock, letter_box: LetterBox):
+def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(
+    office: Archive, clock: Clock, letter_box: LetterBox
+):
     dossier = selected(office)
     with pytest.raises(NotPermitted, match="no letter has been sent"):
         selecting.admit(office, dossier.target)
@@ -202,14 +246,18 @@ def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(office:
     [letter] = letter_box.letters
     assert letter.recipients == ["owner@museum.example"]
     assert "Ms Owner" in letter.text and "https://www.museum.example/" in letter.text
-    assert "3 December 2026 (28 days from today)" in " ".join(letter.text.split()), "the term counts from the sending"
+    assert "3 December 2026 (28 days from today)" in " ".join(letter.text.split()), (
+        "the term counts from the sending"
+    )
     assert selecting.get(office, dossier.id).state is TargetState.ASKED
     clock.pass_days(28)
     permitting.tend(office)
     with pytest.raises(NotPermitted, match="until 2026-12-03"):
         selecting.admit(office, dossier.target)
     clock.pass_days(1)
-    assert selecting.may_harvest(office, dossier.id).rule == "implied consent", "also before anything was tended"
+    assert selecting.may_harvest(office, dossier.id).rule == "implied consent", (
+        "also before anything was tended"
+    )
     assert permitting.tend(office).implied == 1 and permitting.tend(office).implied == 0
     assert selecting.get(office, dossier.id).state is TargetState.CLEARED
     selecting.admit(office, dossier.target)
@@ -230,7 +278,11 @@ def test_one_reminder_goes_out_while_the_term_runs(office: Archive, clock: Clock
     assert permitting.tend(office).reminders == 1 and permitting.tend(office).reminders == 0
     mailing.deliver(office)
     reminder = letter_box.letters[-1]
-    assert "Reminder" in reminder.message["Subject"] and "2 November 2026" in reminder.text and "30 November 2026" in reminder.text
+    assert (
+        "Reminder" in reminder.message["Subject"]
+        and "2 November 2026" in reminder.text
+        and "30 November 2026" in reminder.text
+    )
     clock.pass_days(1)
     assert permitting.tend(office).reminders == 0
     assert len(letter_box.letters) == 2
@@ -241,10 +293,14 @@ def test_the_owner_answers_by_the_secret_address_and_nobody_else_can(office: Arc
     [token] = re.findall(r"https://archive\.example/answer/(\S+)", letter_box.letters[0].text)
     found = permitting.find_by_token(office, token)
     assert found is not None and found[0].id == dossier.id
-    assert permitting.find_by_token(office, token[:-1]) is None and permitting.find_by_token(office, "") is None
+    assert (
+        permitting.find_by_token(office, token[:-1]) is None and permitting.find_by_token(office, "") is None
+    )
     [kept] = asking.letters_of(office, dossier.id)
     assert token not in kept.body and "/answer/…" in kept.body
-    assert token not in json.dumps([dataclasses.asdict(one) for one in selecting.history(office, dossier.id)], default=str)
+    assert token not in json.dumps(
+        [dataclasses.asdict(one) for one in selecting.history(office, dossier.id)], default=str
+    )
 
 
 def test_a_refusal_closes_access_at_once_and_consent_opens_it_again(office: Archive, clock: Clock):
@@ -270,7 +326,9 @@ def test_a_refusal_closes_access_at_once_and_consent_opens_it_again(office: Arch
 def test_conditions_become_rules_of_access(office: Archive, clock: Clock):
     dossier = asked(office)
     page = "https://www.museum.example/"
-    conditions = Conditions(showing=Showing.READING_ROOM, until=date(2026, 12, 31), words="only on your premises")
+    conditions = Conditions(
+        showing=Showing.READING_ROOM, until=date(2026, 12, 31), words="only on your premises"
+    )
     permitting.reply(office, dossier.id, Reply.CONDITIONS, conditions=conditions)
     assert not is_shown(office, page) and is_shown(office, page, READING_ROOM)
     assert selecting.may_harvest(office, dossier.id)
@@ -298,7 +356,9 @@ def test_a_letter_that_comes_back_never_starts_a_term(office: Archive, clock: Cl
         permitting.reply(office, other.id, Reply.UNDELIVERABLE)
 
 
-def test_a_server_that_is_away_leaves_letters_waiting_and_none_goes_out_twice(office: Archive, letter_box: LetterBox):
+def test_a_server_that_is_away_leaves_letters_waiting_and_none_goes_out_twice(
+    office: Archive, letter_box: LetterBox
+):
     dossier = selected(office)
     letter_box.busy = True
     asking.ask(office, [dossier.id])
@@ -311,12 +371,19 @@ def test_a_server_that_is_away_leaves_letters_waiting_and_none_goes_out_twice(of
 
 
 def test_a_whole_list_is_asked_and_those_that_cannot_be_are_named(office: Archive, letter_box: LetterBox):
-    ready = [selected(office, f"https://site{number}.example/", f"owner@site{number}.example").id for number in range(5)]
+    ready = [
+        selected(office, f"https://site{number}.example/", f"owner@site{number}.example").id
+        for number in range(5)
+    ]
     alone = nominated(office, "https://alone.example/").id
     outcome = asking.ask(office, [*ready, alone, 9999])
-    assert [one.id for one in outcome.ready] == ready and [(one.id, why) for one, why in outcome.left_out] == [(alone, "it is nominated")]
+    assert [one.id for one in outcome.ready] == ready and [
+        (one.id, why) for one, why in outcome.left_out
+    ] == [(alone, "it is nominated")]
     assert mailing.deliver(office).sent == 5
-    assert {letter.recipients[0] for letter in letter_box.letters} == {f"owner@site{number}.example" for number in range(5)}
+    assert {letter.recipients[0] for letter in letter_box.letters} == {
+        f"owner@site{number}.example" for number in range(5)
+    }
 
 
 def test_grounds_that_need_no_letter(office: Archive):
@@ -340,37 +407,63 @@ def test_letters_have_templates_per_language_with_known_fields_only(office: Arch
     for language, word in (("en", "Dear"), ("nl", "Geachte"), ("de", "Guten Tag")):
         rendered = asking.preview(office, dossier.id, language=language)
         assert rendered.body.strip().startswith(word) and "{" not in rendered.body + rendered.subject
-    wrong = Template(kind=LetterKind.NOTICE, language="en", subject="s", body="until {term_ends} {config.mail.password}")
+    wrong = Template(
+        kind=LetterKind.NOTICE, language="en", subject="s", body="until {term_ends} {config.mail.password}"
+    )
     with pytest.raises(InputError, match=r"no field \{config.mail.password\}"):
         asking.save_template(office, wrong)
     with pytest.raises(InputError, match="until when"):
         asking.save_template(office, Template(kind=LetterKind.NOTICE, language="en", subject="s", body="b"))
-    asking.save_template(office, Template(kind=LetterKind.NOTICE, language="en", subject="About {site}", body="Until {term_ends}."))
+    asking.save_template(
+        office,
+        Template(kind=LetterKind.NOTICE, language="en", subject="About {site}", body="Until {term_ends}."),
+    )
     selecting.describe(
-        office, dossier.id, name="A {purpose} \r\nBcc: x@spam.example", collection="all", purpose="heritage", strategy="selective", note=""
+        office,
+        dossier.id,
+        name="A {purpose} \r\nBcc: x@spam.example",
+        collection="all",
+        purpose="heritage",
+        strategy="selective",
+        note="",
     )
     rendered = asking.preview(office, dossier.id)
-    assert rendered.subject == "About A {purpose} Bcc: x@spam.example" and rendered.body == "Until 30 November 2026.\n"
+    assert (
+        rendered.subject == "About A {purpose} Bcc: x@spam.example"
+        and rendered.body == "Until 30 November 2026.\n"
+    )
 
 
 def test_names_from_outside_add_no_header_to_a_letter(office: Archive, letter_box: LetterBox):
-    dossier, _ = selecting.suggest(office, "evil.example", name="Nice site\r\nBcc: many@spam.example\r\n\r\nHello")
+    dossier, _ = selecting.suggest(
+        office, "evil.example", name="Nice site\r\nBcc: many@spam.example\r\n\r\nHello"
+    )
     yes = [Judgement(criterion=code, value=1.0, reason="r") for code in ("national", "cultural")]
     selecting.answer(office, dossier.id, yes)
     selecting.decide(office, dossier.id, "select")
     with pytest.raises(InputError):
-        asking.add_contact(office, Contact(target=dossier.id, mail="a@evil.example\r\nBcc: many@spam.example"))
+        asking.add_contact(
+            office, Contact(target=dossier.id, mail="a@evil.example\r\nBcc: many@spam.example")
+        )
     with pytest.raises(InputError):
-        asking.add_contact(office, Contact(target=dossier.id, name="A\r\nBcc: b@c.example", mail="a@evil.example"))
+        asking.add_contact(
+            office, Contact(target=dossier.id, name="A\r\nBcc: b@c.example", mail="a@evil.example")
+        )
     asking.add_contact(office, Contact(target=dossier.id, mail="a@evil.example"))
     asking.ask(office, [dossier.id])
     mailing.deliver(office)
     [letter] = letter_box.letters
-    assert letter.recipients == ["a@evil.example"] and letter.message["Bcc"] is None and "Bcc" in letter.message["Subject"]
+    assert (
+        letter.recipients == ["a@evil.example"]
+        and letter.message["Bcc"] is None
+        and "Bcc" in letter.message["Subject"]
+    )
 
 
 def test_a_harvest_that_was_stopped_is_not_resumed_after_a_refusal(office: Archive):
-    harvest = harvesting.start_or_resume(office, ["http://127.0.0.1:1/"], HarvestOptions.from_config(office.config))
+    harvest = harvesting.start_or_resume(
+        office, ["http://127.0.0.1:1/"], HarvestOptions.from_config(office.config)
+    )
     dossier = selecting.get(office, harvest.target)
     permitting.reply(office, dossier.id, Reply.REFUSAL, words="please stop")
     with pytest.raises(NotPermitted, match="please stop"):

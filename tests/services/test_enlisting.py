@@ -15,7 +15,8 @@ from webdepot.url import Url
 
 def test_five_thousand_rows_are_previewed_and_imported(archive: Archive):
     text = "address,name,contact_mail\n" + "".join(
-        f"https://www.site{number}.example/,Site {number},owner@site{number}.example\n" for number in range(5000)
+        f"https://www.site{number}.example/,Site {number},owner@site{number}.example\n"
+        for number in range(5000)
     )
     seen = enlisting.preview(archive, text.encode())
     assert (len(seen.new), len(seen.known), list(seen.bad)) == (5000, 0, [])
@@ -45,7 +46,12 @@ def test_each_bad_line_is_named_and_nothing_is_imported(archive: Archive):
     seen = enlisting.preview(archive, text.encode())
     assert [line for line, _ in seen.bad] == [3, 7, 8, 9, 10]
     words = dict(seen.bad)
-    assert "same site as line 2" in words[7] and "purpose" in words[8] and "mail address" in words[9] and "5 cells" in words[10]
+    assert (
+        "same site as line 2" in words[7]
+        and "purpose" in words[8]
+        and "mail address" in words[9]
+        and "5 cells" in words[10]
+    )
     assert [row.line for row in seen.known] == [6]
     with pytest.raises(Conflict, match=r"5 lines are bad\. Line 3"):
         enlisting.import_(archive, seen.token)
@@ -84,7 +90,10 @@ FORMULAS = ['=HYPERLINK("http://evil.example","x")', "+1+1", "-2+3", "@SUM(A1)",
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_no_cell_of_an_export_is_a_formula_and_the_list_comes_back_as_it_was(archive: Archive, name: str):
-    selecting.enter(archive, Nomination(seeds=(Url("https://a.example/"),), name=name, collection="all", note=name, by=name))
+    selecting.enter(
+        archive,
+        Nomination(seeds=(Url("https://a.example/"),), name=name, collection="all", note=name, by=name),
+    )
     text = "".join(enlisting.export(archive, Filter()))
     for row in csv.reader(io.StringIO(text)):
         assert not [cell for cell in row if cell[:1] in ("=", "+", "-", "@", "\t", "\r")]
@@ -94,4 +103,11 @@ def test_no_cell_of_an_export_is_a_formula_and_the_list_comes_back_as_it_was(arc
 
 
 def test_numbers_stay_numbers():
-    assert [harmless(value) for value in (-1, "-1.5", 3, None, "- a", "x")] == ["-1", "-1.5", "3", "", "'- a", "x"]
+    assert [harmless(value) for value in (-1, "-1.5", 3, None, "- a", "x")] == [
+        "-1",
+        "-1.5",
+        "3",
+        "",
+        "'- a",
+        "x",
+    ]

@@ -1,4 +1,6 @@
-"""Formats for people: loose files, containers, newer signatures, packages looked at again and rebuilt, registry and watch list."""
+"""Formats for people: loose files, containers, newer signatures, packages looked at again and rebuilt,
+registry and watch list.
+"""
 
 import gzip
 import json
@@ -20,10 +22,28 @@ from webdepot.formats.registry import Entry, Risk, Software
 from webdepot.model import HarvestState
 from webdepot.services import archiving, founding, harvesting, identifying, ingesting, keeping, watching
 
-FIELDS = ["path", "size", "puid", "format", "version", "mime", "basis", "verdict", "warning", "validity", "findings", "properties"]
+FIELDS = [
+    "path",
+    "size",
+    "puid",
+    "format",
+    "version",
+    "mime",
+    "basis",
+    "verdict",
+    "warning",
+    "validity",
+    "findings",
+    "properties",
+]
 HTML = b'<!DOCTYPE html><html lang="en"><head><title>A page</title></head><body><p>Words</p></body></html>'
 FLASH = b"CWS\x06" + (200).to_bytes(4, "little") + zlib.compress(bytes(200))
-FILES = {"a.html": HTML, "b.json": b'{"a": 1,}', "c.gif": b"GIF89a" + bytes(7) + b"\x3b", "d.txt": b"plain words"}
+FILES = {
+    "a.html": HTML,
+    "b.json": b'{"a": 1,}',
+    "c.gif": b"GIF89a" + bytes(7) + b"\x3b",
+    "d.txt": b"plain words",
+}
 
 
 def warc(path: Path, payloads: dict[str, tuple[str, bytes]]) -> Path:
@@ -104,7 +124,10 @@ def test_what_is_not_there(tmp_path, folder):
 
 
 def test_a_container_of_nobody(tmp_path):
-    path = warc(tmp_path / "y.warc.gz", {f"http://a.example/{name}": ("text/plain", data) for name, data in FILES.items()})
+    path = warc(
+        tmp_path / "y.warc.gz",
+        {f"http://a.example/{name}": ("text/plain", data) for name, data in FILES.items()},
+    )
     (line,) = run("--home", tmp_path / "none", "formats", "report", path, "--json")
     assert (line["files"], line["checked"], line["recognised"]["count"], line["mismatches"]) == (4, 4, 3, 2)
     assert sum(each["uri_share"] for each in line["formats"]) == pytest.approx(1, abs=0.01)
@@ -145,9 +168,14 @@ def test_newer_signatures_add_to_what_was_said(home, tmp_path):
     assert run("--home", place, "formats", "again", "--json") == []
     with Archive.open(place) as archive, archive.database.reading() as connection:
         after = results.facts_of(connection, harvest)
-        assert {each["engine"] for each in before} | {each["engine"] for each in after} == {before[0]["engine"], found.engine}
+        assert {each["engine"] for each in before} | {each["engine"] for each in after} == {
+            before[0]["engine"],
+            found.engine,
+        }
         table, shares = watching.of_harvest(archive, harvest)
-        assert table.files == sum(each.uris for each in shares) == 5  # counted once, although two engines have spoken
+        assert (
+            table.files == sum(each.uris for each in shares) == 5
+        )  # counted once, although two engines have spoken
         flash = next(share for share in shares if "flash" in share.mime)
         assert flash.uris == 1
 
@@ -183,7 +211,11 @@ def _digest(connection) -> str:
 
     from webdepot.formats.tables import identifications
 
-    return connection.execute(select(identifications.c.digest).order_by(identifications.c.digest)).scalars().first()
+    return (
+        connection.execute(select(identifications.c.digest).order_by(identifications.c.digest))
+        .scalars()
+        .first()
+    )
 
 
 def test_watch_list(home):
@@ -205,7 +237,12 @@ def test_watch_list(home):
         assert {each.year for each in found.years} == {found.years[0].year}
         assert watching.watch_list(archive, "films") == watching.watch_list(archive)
         other = watching.collection(archive, "other")
-        assert (other.shares, other.mismatches, other.unknown, watching.watch_list(archive, "other")) == ([], [], [], [])
+        assert (other.shares, other.mismatches, other.unknown, watching.watch_list(archive, "other")) == (
+            [],
+            [],
+            [],
+            [],
+        )
 
 
 def test_the_registry_is_edited_and_given_out(tmp_path):
@@ -223,6 +260,10 @@ def test_the_registry_is_edited_and_given_out(tmp_path):
         assert known.flag("", "x/y").risk is Risk.AT_RISK  # nothing that is kept up shows it
         assert set(known.entries) == {*supplied.entries, "x/y"}
         with pytest.raises(NotFound, match="nobody"):
-            watching.change_entry(archive, Entry(puid="q", name="Q", risk=Risk.NONE, reason="", note="", software=("nobody",)), by="")
+            watching.change_entry(
+                archive,
+                Entry(puid="q", name="Q", risk=Risk.NONE, reason="", note="", software=("nobody",)),
+                by="",
+            )
         with pytest.raises(InputError):
             registry.from_document({"software": [], "formats": [{"puid": "x"}]})

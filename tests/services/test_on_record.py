@@ -32,9 +32,13 @@ def described(archive: Archive) -> str:
 
 CHANGES: dict[str, Callable[[Archive], object]] = {
     "rule added": lambda archive: ruling.add(archive, "lent.example", answer=RuleAnswer.REFUSE),
-    "rule removed": lambda archive: ruling.remove(archive, ruling.add(archive, "lent.example", answer=RuleAnswer.HIDE)[0].id),
+    "rule removed": lambda archive: ruling.remove(
+        archive, ruling.add(archive, "lent.example", answer=RuleAnswer.HIDE)[0].id
+    ),
     "page freed": lambda archive: (lend(archive), lending.free(archive, PAGE)),
-    "partner added": lambda archive: partnering.add(archive, "sister", "http://127.0.0.1:9/oai", token="very-secret"),
+    "partner added": lambda archive: partnering.add(
+        archive, "sister", "http://127.0.0.1:9/oai", token="very-secret"
+    ),
     "partner changed": lambda archive: (
         partnering.add(archive, "sister", "http://127.0.0.1:9/oai"),
         partnering.change(archive, "sister", token="very-secret", collection="c"),
@@ -43,14 +47,21 @@ CHANGES: dict[str, Callable[[Archive], object]] = {
         partnering.add(archive, "sister", "http://127.0.0.1:9/oai"),
         partnering.issue_token(archive, "sister"),
     ),
-    "partner removed": lambda archive: (partnering.add(archive, "sister", "http://127.0.0.1:9/oai"), partnering.remove(archive, "sister")),
-    "person added": lambda archive: accounts.add(archive.database, "kees", PASSWORD, [Role.READER], archive.clock(), by="Ada"),
+    "partner removed": lambda archive: (
+        partnering.add(archive, "sister", "http://127.0.0.1:9/oai"),
+        partnering.remove(archive, "sister"),
+    ),
+    "person added": lambda archive: accounts.add(
+        archive.database, "kees", PASSWORD, [Role.READER], archive.clock(), by="Ada"
+    ),
     "key made": lambda archive: (
         accounts.add(archive.database, "kees", PASSWORD, [Role.READER], archive.clock(), by="Ada"),
         accounts.make_key(archive.database, "kees", "script", [Role.READER], archive.clock(), by="Ada"),
     ),
     "work restricted": lambda archive: cataloguing.restrict(archive, described(archive), "restricted"),
-    "work named": lambda archive: cataloguing.own_urn(archive, described(archive), "urn:nbn:de:0000-2011051900"),
+    "work named": lambda archive: cataloguing.own_urn(
+        archive, described(archive), "urn:nbn:de:0000-2011051900"
+    ),
     "work closed": lambda archive: cataloguing.close(archive, described(archive), reason="asked for"),
 }
 

@@ -1,4 +1,6 @@
-"""Plans come true: once, within their number, past the gate, after a stop without a flood, after a kill where they were; then review."""
+"""Plans come true: once, within their number, past the gate, after a stop without a flood, after a kill where
+they were; then review.
+"""
 
 import json
 import os
@@ -27,7 +29,17 @@ from webdepot.selection import schedule, schedules
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
 from webdepot.selection.schedules import Filter, TurnState
-from webdepot.services import founding, governing, harvesting, permitting, planning, profiling, reviewing, scheduling, selecting
+from webdepot.services import (
+    founding,
+    governing,
+    harvesting,
+    permitting,
+    planning,
+    profiling,
+    reviewing,
+    scheduling,
+    selecting,
+)
 from webdepot.settings import ReviewConfig
 from webdepot.url import key
 
@@ -47,7 +59,10 @@ class Site:
     """A web server with a few pages; what was asked for is counted."""
 
     def __init__(self) -> None:
-        self.pages: dict[str, str] = {"/": "<title>Home</title><a href=/2>two</a><img src=/picture.png>", "/2": "<title>Two</title>two"}
+        self.pages: dict[str, str] = {
+            "/": "<title>Home</title><a href=/2>two</a><img src=/picture.png>",
+            "/2": "<title>Two</title>two",
+        }
         self.asked: Counter[str] = Counter()
         self.pause_s = 0.0
         site = self
@@ -104,10 +119,12 @@ def harvests_of(archive: Archive, target: TargetId) -> list:
         return runs.of_target_any(connection, target, HarvestKind.HARVEST)
 
 
-# --- plans and turns ----------------------------------------------------------------------------------------------------
+# --- plans and turns ---
 
 
-def test_a_date_comes_true_once_and_the_harvest_waits_for_a_reviewer(planned: Archive, site: Site, clock: Clock):
+def test_a_date_comes_true_once_and_the_harvest_waits_for_a_reviewer(
+    planned: Archive, site: Site, clock: Clock
+):
     target = cleared(planned, f"http://localhost:{site.port}/")
     planning.set_plan(planned, target, daily(), profile="quick", by="Ada")
     assert scheduling.run_due(planned) == []
@@ -116,15 +133,24 @@ def test_a_date_comes_true_once_and_the_harvest_waits_for_a_reviewer(planned: Ar
     assert (turn.state, turn.due_at) == (TurnState.DONE, datetime(2026, 3, 2, 14, tzinfo=UTC))
     assert scheduling.run_due(planned) == []
     (harvest,) = harvests_of(planned, target)
-    assert harvest.state is HarvestState.FINISHED and harvest.id == turn.harvest and harvest.settings["profile"] == "quick"
+    assert (
+        harvest.state is HarvestState.FINISHED
+        and harvest.id == turn.harvest
+        and harvest.settings["profile"] == "quick"
+    )
     assert planned.captures.total() == 0, "nothing is public before it is accepted"
     found = planning.of_target(planned, target)
     assert found.plan is not None and found.plan.next_at == datetime(2026, 3, 3, 14, tzinfo=UTC)
-    assert found.next_dates[:2] == [datetime(2026, 3, 3, 14, tzinfo=UTC), datetime(2026, 3, 4, 14, tzinfo=UTC)]
+    assert found.next_dates[:2] == [
+        datetime(2026, 3, 3, 14, tzinfo=UTC),
+        datetime(2026, 3, 4, 14, tzinfo=UTC),
+    ]
     assert [each.plan.target for each in planning.listed(planned, Filter()).rows] == [target]
 
 
-def test_a_target_without_a_ground_is_refused_with_what_is_missing(planned: Archive, site: Site, clock: Clock):
+def test_a_target_without_a_ground_is_refused_with_what_is_missing(
+    planned: Archive, site: Site, clock: Clock
+):
     dossier = selecting.enter(planned, selecting.draft([f"http://localhost:{site.port}/"]))[0]
     planning.set_plan(planned, dossier.id, daily(), profile="quick")
     assert not planning.of_target(planned, dossier.id).verdict
@@ -134,7 +160,11 @@ def test_a_target_without_a_ground_is_refused_with_what_is_missing(planned: Arch
     assert harvests_of(planned, dossier.id) == [] and not site.asked
     with pytest.raises(NotPermitted, match="judge it"):
         planning.run_now(planned, dossier.id)
-    selecting.answer(planned, dossier.id, [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")])
+    selecting.answer(
+        planned,
+        dossier.id,
+        [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],
+    )
     selecting.decide(planned, dossier.id, "select")
     permitting.record_ground(planned, dossier.id, Ground.CONSENT, reason="mail of 1 March")
     planning.retry(planned, turn.id, by="Ada")
@@ -151,7 +181,10 @@ def test_a_refusal_ends_what_is_planned(planned: Archive, site: Site, clock: Clo
 
 
 def test_after_a_stop_one_turn_is_made_up_for_and_they_are_spread(planned: Archive, clock: Clock):
-    numbers = [selecting.enter(planned, selecting.draft([f"http://site{number}.example/"]))[0].id for number in range(40)]
+    numbers = [
+        selecting.enter(planned, selecting.draft([f"http://site{number}.example/"]))[0].id
+        for number in range(40)
+    ]
     for number in numbers:
         planning.set_plan(planned, number, daily())
     clock.now = START + timedelta(days=10)
@@ -171,7 +204,11 @@ def test_after_a_stop_one_turn_is_made_up_for_and_they_are_spread(planned: Archi
 def test_only_so_many_at_once_over_all_schedulers(planned: Archive, clock: Clock):
     planned.config = replace(planned.config, schedule=replace(planned.config.schedule, spread_s=0))
     for number in range(5):
-        planning.set_plan(planned, selecting.enter(planned, selecting.draft([f"http://site{number}.example/"]))[0].id, daily())
+        planning.set_plan(
+            planned,
+            selecting.enter(planned, selecting.draft([f"http://site{number}.example/"]))[0].id,
+            daily(),
+        )
     clock.now += timedelta(days=1)
     scheduling.come(planned)
     lease = timedelta(minutes=1)
@@ -204,10 +241,14 @@ def test_what_brings_nothing_is_tried_again_and_then_failed(planned: Archive, cl
     target = cleared(planned, "http://localhost:1/")
     planning.run_now(planned, target)
     planning.set_plan(planned, target, daily("2027-01-01"), profile="quick")
-    planned.config = replace(planned.config, harvest=replace(planned.config.harvest, tries=1, retry_delay_s=0))
+    planned.config = replace(
+        planned.config, harvest=replace(planned.config.harvest, tries=1, retry_delay_s=0)
+    )
     (turn,) = scheduling.run_due(planned)
     assert (
-        turn.state is TurnState.WAITING and turn.not_before == clock.now + timedelta(minutes=10) and "Nothing was harvested" in turn.reason
+        turn.state is TurnState.WAITING
+        and turn.not_before == clock.now + timedelta(minutes=10)
+        and "Nothing was harvested" in turn.reason
     )
     clock.now += timedelta(minutes=11)
     (turn,) = scheduling.run_due(planned)
@@ -219,7 +260,9 @@ def test_plans_are_paused_changed_and_removed_and_it_is_on_record(planned: Archi
     with pytest.raises(Exception, match="no profile"):
         planning.set_plan(planned, target, daily(), profile="nothing")
     planning.set_plan(planned, target, daily(), by="Ada")
-    planning.set_plan(planned, target, schedule.read_dates("weekly", first_on="2026-03-02", at_time="14:00"), by="Bo")
+    planning.set_plan(
+        planned, target, schedule.read_dates("weekly", first_on="2026-03-02", at_time="14:00"), by="Bo"
+    )
     paused = planning.pause(planned, target, by="Cy")
     assert paused.next_at is None and not paused.is_active
     clock.now += timedelta(days=30)
@@ -245,12 +288,16 @@ def test_the_calendar_counts_what_lies_ahead_and_what_came(planned: Archive, sit
     days = {day.on: day for day in planning.month(planned, 2026, 3)}
     assert days[date(2026, 3, 1)].planned == 0
     assert days[date(2026, 3, 2)].turns == {TurnState.DONE: 1} and days[date(2026, 3, 2)].planned == 0
-    assert days[date(2026, 3, 5)].planned == 1 and days[date(2026, 3, 6)].planned == 2 and days[date(2026, 3, 13)].planned == 2
+    assert (
+        days[date(2026, 3, 5)].planned == 1
+        and days[date(2026, 3, 6)].planned == 2
+        and days[date(2026, 3, 13)].planned == 2
+    )
     assert [row.plan.target for row in planning.on_day(planned, date(2026, 3, 13))] == [first, second]
     assert [row.plan.target for row in planning.on_day(planned, date(2026, 3, 12))] == [first]
 
 
-# --- review -------------------------------------------------------------------------------------------------------------
+# --- review ---
 
 
 def harvested(archive: Archive, site: Site, clock: Clock) -> tuple[TargetId, str]:
@@ -265,7 +312,9 @@ def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     _, harvest = harvested(planned, site, clock)
     found = reviewing.dossier(planned, harvest)
     assert found.groups["missing"] == [("part-error", 1)] and found.missing == 1
-    assert [each.id for each in reviewing.waiting(planned, ListFilter(state=HarvestState.FINISHED)).rows] == [harvest]
+    assert [each.id for each in reviewing.waiting(planned, ListFilter(state=HarvestState.FINISHED)).rows] == [
+        harvest
+    ]
     site.pages["/picture.png"] = "a picture"
     clock.now += timedelta(minutes=1)
     patched = reviewing.patch(planned, harvest)
@@ -277,7 +326,10 @@ def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     for path, status in (("/", 200), ("/picture.png", 200)):
         found_capture = planned.captures.last(key(f"http://localhost:{site.port}{path}"))
         assert found_capture is not None and found_capture.status == status
-    assert [(each.decision, each.by) for each in reviewing.dossier(planned, harvest).reviews] == [("accept", "Bo"), ("annotate", "Bo")]
+    assert [(each.decision, each.by) for each in reviewing.dossier(planned, harvest).reviews] == [
+        ("accept", "Bo"),
+        ("annotate", "Bo"),
+    ]
     with pytest.raises(Conflict, match="not possible"):
         reviewing.reject(planned, harvest, words="too late")
 
@@ -294,7 +346,11 @@ def test_reject_needs_a_reason_and_can_be_taken_back(planned: Archive, site: Sit
     assert reviewing.reopen(planned, harvest, by="Bo", words="no, it is right").state is HarvestState.FINISHED
     reviewing.accept(planned, harvest, by="Bo")
     with planned.database.reading() as connection:
-        events = [event for event in iter_of(connection, "harvest", harvest) if event.action in ("rejected", "reopened", "accepted")]
+        events = [
+            event
+            for event in iter_of(connection, "harvest", harvest)
+            if event.action in ("rejected", "reopened", "accepted")
+        ]
     assert [event.detail for event in events] == [
         {"before": {"state": "finished"}, "after": {"state": "rejected"}},
         {"before": {"state": "rejected"}, "after": {"state": "finished"}},
@@ -302,9 +358,13 @@ def test_reject_needs_a_reason_and_can_be_taken_back(planned: Archive, site: Sit
     ]
 
 
-def test_rules_accept_what_is_like_before_and_leave_the_rest_to_people(planned: Archive, site: Site, clock: Clock):
+def test_rules_accept_what_is_like_before_and_leave_the_rest_to_people(
+    planned: Archive, site: Site, clock: Clock
+):
     planned.config = replace(
-        planned.config, review=ReviewConfig(accept="rules"), quality=replace(planned.config.quality, missing_parts=0.9, broken_links=0.9)
+        planned.config,
+        review=ReviewConfig(accept="rules"),
+        quality=replace(planned.config.quality, missing_parts=0.9, broken_links=0.9),
     )
     site.pages |= {f"/p{number}": f"page {number}" for number in range(12)}
     site.pages["/"] = "<title>Home</title>" + "".join(f"<a href=/p{number}>x</a>" for number in range(12))
@@ -315,7 +375,9 @@ def test_rules_accept_what_is_like_before_and_leave_the_rest_to_people(planned: 
     clock.now += timedelta(days=1)
     planning.run_now(planned, target)
     (turn,) = scheduling.run_due(planned)
-    assert harvesting.get(planned, turn.harvest).state is HarvestState.KEPT, reviewing.dossier(planned, turn.harvest).by_rules
+    assert harvesting.get(planned, turn.harvest).state is HarvestState.KEPT, reviewing.dossier(
+        planned, turn.harvest
+    ).by_rules
     assert reviewing.dossier(planned, turn.harvest).reviews[0].is_automatic
     site.pages["/"] = "<title>Closed</title>gone fishing"
     clock.now += timedelta(days=1)
@@ -347,12 +409,20 @@ def test_a_state_without_a_row_is_refused(planned: Archive, site: Site, clock: C
                     HARVEST.check(before, after, "Harvest x")
 
 
-# --- real schedulers ----------------------------------------------------------------------------------------------------
+# --- real schedulers ---
 
 
 def start_scheduler(home: Path) -> subprocess.Popen:
     process = subprocess.Popen(
-        [sys.executable, "-c", "from webdepot.cli.main import main; main()", "--home", str(home), "scheduler", "--json"],
+        [
+            sys.executable,
+            "-c",
+            "from webdepot.cli.main import main; main()",
+            "--home",
+            str(home),
+            "scheduler",
+            "--json",
+        ],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -374,7 +444,9 @@ def wait_for(question, *, seconds: float = 90.0):
 @pytest.fixture
 def real_home(tmp_path: Path) -> Path:
     home = tmp_path / "home"
-    founding.found(home, settings="[schedule]\nat_once = 2\nlook_every_s = 0.2\nlease_s = 3\nspread_s = 0\nretry_s = 0\n")
+    founding.found(
+        home, settings="[schedule]\nat_once = 2\nlook_every_s = 0.2\nlease_s = 3\nspread_s = 0\nretry_s = 0\n"
+    )
     with Archive.open(home) as archive:
         profiling.save(archive, "quick", PROFILE)
     return home
@@ -403,7 +475,9 @@ def test_two_schedulers_harvest_each_date_once(real_home: Path, site: Site):
 
 
 def test_a_killed_scheduler_leaves_a_harvest_that_another_ends(real_home: Path, site: Site):
-    site.pages = {"/": "".join(f"<a href=/p{number}>x</a>" for number in range(25))} | {f"/p{n}": f"page {n}" for n in range(25)}
+    site.pages = {"/": "".join(f"<a href=/p{number}>x</a>" for number in range(25))} | {
+        f"/p{n}": f"page {n}" for n in range(25)
+    }
     site.pause_s = 0.15
     with Archive.open(real_home) as archive:
         target = cleared(archive, f"http://localhost:{site.port}/")
@@ -428,13 +502,24 @@ def test_a_killed_scheduler_leaves_a_harvest_that_another_ends(real_home: Path, 
             assert second.wait(60) == 0
             second.stdout.close()
         (after,) = harvests_of(archive, target)
-        assert (after.id, after.state) == (harvest.id, HarvestState.FINISHED) and after.counts["fetched"] >= 26
+        assert (after.id, after.state) == (harvest.id, HarvestState.FINISHED) and after.counts[
+            "fetched"
+        ] >= 26
         assert len([page for page in site.asked if "/p" in page]) == 25
 
 
 def test_serve_runs_the_scheduler_and_stops_it_tidily(real_home: Path, site: Site):
-    command = [sys.executable, "-c", "from webdepot.cli.main import main; main()", "--home", str(real_home), "serve"]
-    process = subprocess.Popen([*command, "--port", "0", "--replay-port", "0", "--json"], stdout=subprocess.PIPE, text=True)
+    command = [
+        sys.executable,
+        "-c",
+        "from webdepot.cli.main import main; main()",
+        "--home",
+        str(real_home),
+        "serve",
+    ]
+    process = subprocess.Popen(
+        [*command, "--port", "0", "--replay-port", "0", "--json"], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     try:
         assert "portal" in json.loads(process.stdout.readline())

@@ -27,37 +27,56 @@ def container(path, *records):
     with path.open("wb") as stream:
         writer = WARCWriter(stream, gzip=True)
         for url, date, body in records:
-            head = StatusAndHeaders("200 OK", [("Content-Type", "text/html; charset=utf-8")], protocol="HTTP/1.1")
+            head = StatusAndHeaders(
+                "200 OK", [("Content-Type", "text/html; charset=utf-8")], protocol="HTTP/1.1"
+            )
             said = {"WARC-Date": date}
             if body is None:
                 writer.write_record(
-                    writer.create_revisit_record(url, str(sha1(bodies[url])), url, date, http_headers=head, warc_headers_dict=said)
+                    writer.create_revisit_record(
+                        url, str(sha1(bodies[url])), url, date, http_headers=head, warc_headers_dict=said
+                    )
                 )
             else:
                 bodies[url] = body.encode()
                 writer.write_record(
                     writer.create_warc_record(
-                        url, "response", payload=io.BytesIO(bodies[url]), length=len(bodies[url]), http_headers=head, warc_headers_dict=said
+                        url,
+                        "response",
+                        payload=io.BytesIO(bodies[url]),
+                        length=len(bodies[url]),
+                        http_headers=head,
+                        warc_headers_dict=said,
                     )
                 )
     return path
 
 
 FIRST = (
-    ("http://example.org/", "2010-01-01T00:00:00Z", "<title>Home</title><p>The old lighthouse stands on the coast."),
+    (
+        "http://example.org/",
+        "2010-01-01T00:00:00Z",
+        "<title>Home</title><p>The old lighthouse stands on the coast.",
+    ),
     ("http://example.org/", "2011-01-01T00:00:00Z", None),
     ("http://example.org/", "2012-01-01T00:00:00Z", "<title>Home</title><p>The harbour is open."),
     ("http://example.org/news", "2011-06-01T00:00:00Z", "<title>News</title><p>A lighthouse was sold."),
 )
 SECOND = (
-    ("https://www.example.org/", "2013-01-01T00:00:00Z", "<title>Home</title><p>The old lighthouse stands on the coast."),
+    (
+        "https://www.example.org/",
+        "2013-01-01T00:00:00Z",
+        "<title>Home</title><p>The old lighthouse stands on the coast.",
+    ),
     ("http://other.org/", "2013-01-01T00:00:00Z", "<title>Other</title><p>Nothing of that kind."),
 )
 
 
 def taken(archive, path, collection):
     """A container in the archive and its indexes; what else an import does is not needed here."""
-    return indexing.index_harvest(archive, importing.take(archive, [path], collection=collection, watch=unwatched).harvest.id)
+    return indexing.index_harvest(
+        archive, importing.take(archive, [path], collection=collection, watch=unwatched).harvest.id
+    )
 
 
 @pytest.fixture(scope="module")
@@ -92,11 +111,18 @@ def test_a_page_is_found_once_with_all_its_versions(filled):
 
 
 def test_time_collection_and_order(filled):
-    assert [hit.timestamp for hit in found(filled, "lighthouse as-of:2012-06 site:example.org").hits] == ["20110601000000"]
+    assert [hit.timestamp for hit in found(filled, "lighthouse as-of:2012-06 site:example.org").hits] == [
+        "20110601000000"
+    ]
     assert [hit.timestamp for hit in found(filled, "lighthouse after:2013").hits] == ["20130101000000"]
-    assert [hit.url for hit in found(filled, "lighthouse", collection="two").hits] == ["https://www.example.org/"]
+    assert [hit.url for hit in found(filled, "lighthouse", collection="two").hits] == [
+        "https://www.example.org/"
+    ]
     assert found(filled, "lighthouse", collection="two").hits[0].versions == 1
-    assert [hit.timestamp for hit in found(filled, "lighthouse", sort=Sort.OLDEST).hits] == ["20100101000000", "20110601000000"]
+    assert [hit.timestamp for hit in found(filled, "lighthouse", sort=Sort.OLDEST).hits] == [
+        "20100101000000",
+        "20110601000000",
+    ]
     first, second = (found(filled, "lighthouse", limit=1, offset=offset).hits for offset in (0, 1))
     assert first[0].key != second[0].key
 
@@ -110,14 +136,26 @@ def closing(archive, prefix, **said):
     with archive.database.transaction() as connection:
         rules.add(
             connection,
-            Rule(**{"id": 0, "prefix": prefix, "answer": RuleAnswer.HIDE, "created_at": datetime(2020, 1, 1, tzinfo=UTC), **said}),
+            Rule(
+                **{
+                    "id": 0,
+                    "prefix": prefix,
+                    "answer": RuleAnswer.HIDE,
+                    "created_at": datetime(2020, 1, 1, tzinfo=UTC),
+                    **said,
+                }
+            ),
         )
 
 
 def test_closed_pages_are_neither_shown_nor_counted(filled):
     closing(filled, "org,example)/news")
     page = found(filled, "lighthouse")
-    assert ([hit.key for hit in page.hits], page.pages, dict(page.years)) == (["org,example)/"], 1, {2010: 1, 2011: 1, 2013: 1})
+    assert ([hit.key for hit in page.hits], page.pages, dict(page.years)) == (
+        ["org,example)/"],
+        1,
+        {2010: 1, 2011: 1, 2013: 1},
+    )
     closing(filled, "org,example)", answer=RuleAnswer.REFUSE, access_point=AccessPoint.PUBLIC)
     assert (found(filled, "lighthouse").pages, found(filled, "lighthouse", reader=STAFF).pages) == (0, 1)
 
@@ -125,7 +163,9 @@ def test_closed_pages_are_neither_shown_nor_counted(filled):
 def test_captures_closed_for_a_time_are_not_counted_as_versions(filled):
     closing(filled, "org,example)/", captured_to="20111231235959")
     page = found(filled, "lighthouse")
-    assert [(hit.key, hit.timestamp, hit.versions) for hit in page.hits] == [("org,example)/", "20130101000000", 2)]
+    assert [(hit.key, hit.timestamp, hit.versions) for hit in page.hits] == [
+        ("org,example)/", "20130101000000", 2)
+    ]
     assert dict(page.years) == {2013: 1}
 
 
@@ -147,7 +187,11 @@ def test_a_rebuild_gives_the_same_answers(filled):
 def answer(archive):
     """What does not depend on how often the index was written: scores do."""
     page = found(archive, "lighthouse")
-    return page.pages, dict(page.years), {(hit.key, hit.timestamp, hit.snippet, hit.versions) for hit in page.hits}
+    return (
+        page.pages,
+        dict(page.years),
+        {(hit.key, hit.timestamp, hit.snippet, hit.versions) for hit in page.hits},
+    )
 
 
 @pytest.mark.parametrize("damage", ["captures.db", "text/meta.json"])

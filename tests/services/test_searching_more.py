@@ -1,4 +1,6 @@
-"""Search beyond the list of hits: facets, help while typing, trends, reasons, exports, saved searches, words of links."""
+"""Search beyond the list of hits: facets, help while typing, trends, reasons, exports, saved searches, words
+of links.
+"""
 
 import csv
 import io
@@ -28,7 +30,13 @@ from webdepot.services import anchoring, exporting, founding, indexing, searchin
 from webdepot.services.exporting import Form
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-LINKING = (("http://third.org/", "2014-01-01T00:00:00Z", '<p>See <a href="http://other.org/">the famous windmill</a>.'),)
+LINKING = (
+    (
+        "http://third.org/",
+        "2014-01-01T00:00:00Z",
+        '<p>See <a href="http://other.org/">the famous windmill</a>.',
+    ),
+)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +85,14 @@ def test_a_trend_has_every_word_and_the_volume(archive):
 
 def test_why_a_page_was_found(archive):
     why = searching.explain(archive, "lighthouse home", "org,example)/", reader=ANYONE)
-    assert {(reason.word, reason.part, reason.count) for reason in why.reasons} == {("lighthouse", "text", 1), ("home", "title", 1)}
-    assert [state.timestamps for state in why.states] == [("20100101000000", "20110101000000"), ("20130101000000",)]
+    assert {(reason.word, reason.part, reason.count) for reason in why.reasons} == {
+        ("lighthouse", "text", 1),
+        ("home", "title", 1),
+    }
+    assert [state.timestamps for state in why.states] == [
+        ("20100101000000", "20110101000000"),
+        ("20130101000000",),
+    ]
     closing(archive, "org,example)/")
     with pytest.raises(NotFound):
         searching.explain(archive, "lighthouse", "org,example)/", reader=ANYONE)
@@ -114,7 +128,9 @@ def test_an_embargo_that_moves_on_changes_nothing_until_the_next_month():
         return Closed(prefix="org,", first=f"202605{day}000000")
 
     assert anchoring._moved_on((embargo("02"),), (embargo("01"),)) == (embargo("01"),)
-    assert anchoring._moved_on((Closed(prefix="org,", first="20260601000000"),), (embargo("01"),)) != (embargo("01"),)
+    assert anchoring._moved_on((Closed(prefix="org,", first="20260601000000"),), (embargo("01"),)) != (
+        embargo("01"),
+    )
     assert anchoring._moved_on((embargo("01"),), (embargo("02"),)) == (embargo("01"),)
     told = json.dumps([["org,", [], "20260501000000", "9" * 14]]).encode()
     assert anchoring._cover(told, (embargo("02"),))
@@ -124,7 +140,9 @@ def test_an_embargo_that_moves_on_changes_nothing_until_the_next_month():
 def test_a_container_that_is_gone_leaves_both_indexes_and_its_links(archive):
     with archive.database.transaction() as connection:
         known = {container.name: container.harvest for container in shelf.iter_all(connection)}
-        shelf.remove_of_harvest(connection, next(harvest for name, harvest in known.items() if "second" in name))
+        shelf.remove_of_harvest(
+            connection, next(harvest for name, harvest in known.items() if "second" in name)
+        )
     before = sum(found(archive, "lighthouse").years.values())
     indexing.update(archive)
     assert found(archive, "windmill").pages == found(archive, "anchor:windmill").pages == 0
@@ -137,21 +155,36 @@ def described(archive):
     """A site of the catalogue with a slice."""
     with archive.database.transaction() as connection:
         target, _ = targets.register(
-            connection, ["http://example.org/"], name="Windvane museum", collection="one", purpose=Purpose.HERITAGE, now=NOW
+            connection,
+            ["http://example.org/"],
+            name="Windvane museum",
+            collection="one",
+            purpose=Purpose.HERITAGE,
+            now=NOW,
         )
         site = replace(
-            titling.new_site(archive, target, NOW), creators=("Anna Jansen",), genre="Museum site", keywords=("Weather", "Vanes")
+            titling.new_site(archive, target, NOW),
+            creators=("Anna Jansen",),
+            genre="Museum site",
+            keywords=("Weather", "Vanes"),
         )
         catalogue.put(connection, site)
         harvest = next(shelf.iter_all(connection)).harvest
         catalogue.put(connection, titling.new_slice(archive, site, runs.get(connection, harvest), NOW))
 
 
-@pytest.mark.parametrize("text", ["windvane museum", "jansen", "author:jansen", 'genre:"museum site"', "keyword:vanes", "example weather"])
+@pytest.mark.parametrize(
+    "text",
+    ["windvane museum", "jansen", "author:jansen", 'genre:"museum site"', "keyword:vanes", "example weather"],
+)
 def test_the_catalogue_is_searched_by_title_author_genre_and_keyword(archive, text):
     described(archive)
     (entry,) = found(archive, text).catalogue
-    assert (entry.record.title, entry.address, entry.versions) == ("Windvane museum", "http://example.org/", 4)
+    assert (entry.record.title, entry.address, entry.versions) == (
+        "Windvane museum",
+        "http://example.org/",
+        4,
+    )
     assert [part.level.value for part in entry.slices] == ["slice"]
 
 
@@ -160,7 +193,11 @@ def test_what_the_catalogue_says_narrows_to_its_sites_and_tells_nothing_closed(a
     assert found(archive, "kind").pages == 1
     assert found(archive, "kind author:jansen").pages == 0
     assert found(archive, "lighthouse author:jansen").pages == 2
-    assert found(archive, "lighthouse author:nobody").pages == found(archive, "lighthouse author:jansen site:other.org").pages == 0
+    assert (
+        found(archive, "lighthouse author:nobody").pages
+        == found(archive, "lighthouse author:jansen site:other.org").pages
+        == 0
+    )
     for text in ("vane", "author:vanes", "keyword:jansen"):
         assert found(archive, text).catalogue == []
     closing(archive, "org,")
@@ -212,7 +249,9 @@ def test_exports_have_every_capture_once(archive):
     assert {stamp for line in lines for stamp in line["timestamps"]} == expected
     solr = [json.loads(line) for line in exported(archive, Form.SOLR).splitlines()]
     assert {str(line["wayback_date"]) for line in solr} == expected
-    assert {"id", "url", "title", "content", "crawl_year", "source_file_path", "source_file_offset"} <= solr[0].keys()
+    assert {"id", "url", "title", "content", "crawl_year", "source_file_path", "source_file_offset"} <= solr[
+        0
+    ].keys()
 
 
 def test_exported_records_are_a_container_that_others_read(archive):
@@ -258,7 +297,9 @@ def test_an_exported_wacz_is_whole_and_its_index_leads_to_its_records(archive, t
             stream.seek(int(place["offset"]))
             (record,) = ArchiveIterator(io.BytesIO(stream.read(int(place["length"]))))
             assert record.rec_headers["WARC-Date"].replace("-", "")[:8] == timestamp[:8]
-    pages = [json.loads(line) for line in (tmp_path / "wacz" / "pages" / "pages.jsonl").read_text().splitlines()]
+    pages = [
+        json.loads(line) for line in (tmp_path / "wacz" / "pages" / "pages.jsonl").read_text().splitlines()
+    ]
     assert {page.get("title") for page in pages} == {"All pages", "Home", "News"}
 
 
@@ -268,8 +309,13 @@ def test_records_of_arc_files_are_exported_as_warc(archive, tmp_path):
     line = b"http://old.org/ 127.0.0.1 19970203040506 text/html %d\n" % len(body)
     (tmp_path / "old.arc").write_bytes(head + line + body + b"\n")
     taken(archive, tmp_path / "old.arc", "old")
-    record = next(ArchiveIterator(io.BytesIO(exported(archive, Form.WARC, "zeppelin")), check_digests="raise"))
-    assert (record.rec_headers["WARC-Target-URI"], record.rec_headers["WARC-Date"]) == ("http://old.org/", "1997-02-03T04:05:06Z")
+    record = next(
+        ArchiveIterator(io.BytesIO(exported(archive, Form.WARC, "zeppelin")), check_digests="raise")
+    )
+    assert (record.rec_headers["WARC-Target-URI"], record.rec_headers["WARC-Date"]) == (
+        "http://old.org/",
+        "1997-02-03T04:05:06Z",
+    )
     assert b"zeppelin" in record.content_stream().read()
 
 

@@ -1,4 +1,6 @@
-"""A harvest in one process, steered and watched from another; its reports before and after it is in the depot; pages of the portal."""
+"""A harvest in one process, steered and watched from another; its reports before and after it is in the
+depot; pages of the portal.
+"""
 
 import json
 import subprocess
@@ -72,7 +74,10 @@ def running(home: Path, endless: str) -> Iterator[tuple[subprocess.Popen[bytes],
     try:
         with Archive.open(home) as archive:
             harvest = until(lambda: next(iter(harvesting.latest(archive, 1)), None), process)
-            until(lambda: (found := steering.watch(archive, harvest.id)).live and found.live.fetched >= 5, process)
+            until(
+                lambda: (found := steering.watch(archive, harvest.id)).live and found.live.fetched >= 5,
+                process,
+            )
         yield process, harvest.id
     finally:
         process.kill()
@@ -130,14 +135,18 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
         assert found.harvest.state is HarvestState.STOPPED
         assert not found.is_running
         assert found.options.delay_s == 0.05
-        assert [row["name"] for row in steering.report(archive, harvest, Kind.STATUS).rows if row["name"] == "404"]  # the added film
+        assert [
+            row["name"] for row in steering.report(archive, harvest, Kind.STATUS).rows if row["name"] == "404"
+        ]  # the added film
         with pytest.raises(Conflict, match="webdepot harvest resume"):
             steering.give(archive, harvest, Verb.PAUSE)
         with pytest.raises(InputError):
             steering.change(archive, harvest, {"collection": "x"})
 
 
-def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(home: Path, running: tuple[subprocess.Popen[bytes], str]) -> None:
+def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(
+    home: Path, running: tuple[subprocess.Popen[bytes], str]
+) -> None:
     process, harvest = running
     with Archive.open(home) as archive:
         steering.reject(archive, harvest, [r"/p7$"])
@@ -156,9 +165,13 @@ def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(home: Pa
         assert kept == live
         asked = profiling.explain(archive, found.seeds[0].replace("/p0", "/p7"), target=str(found.target))
         assert asked.verdict.rule == "reject"  # as it was told while it ran
-        told = subprocess.run([*run, "report", harvest, "--kind", "status", "--csv"], check=True, capture_output=True, text=True).stdout
+        told = subprocess.run(
+            [*run, "report", harvest, "--kind", "status", "--csv"], check=True, capture_output=True, text=True
+        ).stdout
         assert told.splitlines()[0] == "name,documents,bytes,example,reason"
-        lines = subprocess.run([*run, "report", harvest, "--kind", "hosts"], check=True, capture_output=True, text=True).stdout
+        lines = subprocess.run(
+            [*run, "report", harvest, "--kind", "hosts"], check=True, capture_output=True, text=True
+        ).stdout
         assert json.loads(lines.splitlines()[0])["documents"] == found.counts["fetched"] + 1  # robots.txt
 
 
@@ -213,7 +226,9 @@ def test_a_harvest_that_is_gone_on_with_stays_out_of_the_depot_if_told_so(home: 
         with Archive.open(home) as archive:
             options = replace(HarvestOptions.from_config(archive.config), allow_private=True, delay_s=0.0)
             harvest = harvesting.start_or_resume(archive, [f"{site}/"], options)
-        done = CliRunner().invoke(build_app(), ["--home", str(home), "harvest", "resume", harvest.id, "--no-deposit", "--quiet"])
+        done = CliRunner().invoke(
+            build_app(), ["--home", str(home), "harvest", "resume", harvest.id, "--no-deposit", "--quiet"]
+        )
     assert done.exit_code == 0, done.output
     with Archive.open(home) as archive:
         assert harvesting.get(archive, harvest.id).state is HarvestState.FINISHED

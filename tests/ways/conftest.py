@@ -31,7 +31,9 @@ class Site:
                 with site.asked:
                     site.requests[self.path] += 1
                     site.asked.notify_all()
-                status, headers, body = site.pages.get(self.path, (404, {"Content-Type": "text/html"}, b"<h1>Not here</h1>"))
+                status, headers, body = site.pages.get(
+                    self.path, (404, {"Content-Type": "text/html"}, b"<h1>Not here</h1>")
+                )
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
@@ -88,7 +90,13 @@ def lasting_site() -> Iterator[Site]:
 
 
 def _run(home: Path, *arguments: object, status: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([PROGRAM, "--home", str(home), *map(str, arguments)], capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        [PROGRAM, "--home", str(home), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert done.returncode == status, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr
     return done
@@ -104,7 +112,9 @@ def webdepot_at() -> Callable[..., subprocess.CompletedProcess[str]]:
 def webdepot(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the program on a home of this test."""
 
-    def run(*arguments: object, status: int = 0, home: Path = tmp_path / "home") -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: object, status: int = 0, home: Path = tmp_path / "home"
+    ) -> subprocess.CompletedProcess[str]:
         return _run(home, *arguments, status=status)
 
     return run
@@ -116,7 +126,17 @@ def serving(tmp_path: Path) -> Iterator[Callable[[], dict[str, str]]]:
     started: list[subprocess.Popen[str]] = []
 
     def serve() -> dict[str, str]:
-        command = [PROGRAM, "--home", str(tmp_path / "home"), "serve", "--port", "0", "--replay-port", "0", "--json"]
+        command = [
+            PROGRAM,
+            "--home",
+            str(tmp_path / "home"),
+            "serve",
+            "--port",
+            "0",
+            "--replay-port",
+            "0",
+            "--json",
+        ]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         started.append(process)
         assert process.stdout is not None
@@ -137,7 +157,8 @@ def chromium() -> Iterator[object]:
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+            executable_path="/usr/bin/chromium",
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
         )
         yield browser
         browser.close()

@@ -1,4 +1,6 @@
-"""The way of a page that scripts make: harvested twice with a browser, reviewed, compared, and opened again as the browser saw it."""
+"""The way of a page that scripts make: harvested twice with a browser, reviewed, compared, and opened again
+as the browser saw it.
+"""
 
 import json
 import re
@@ -29,13 +31,19 @@ PNG = bytes.fromhex(
 
 def tell(site, harbour: str) -> None:
     site.page("/", "Harbour", SCRIPT)
-    site.pages["/tides.json"] = (200, {"Content-Type": "application/json"}, json.dumps({"harbour": harbour}).encode())
+    site.pages["/tides.json"] = (
+        200,
+        {"Content-Type": "application/json"},
+        json.dumps({"harbour": harbour}).encode(),
+    )
     site.pages["/flag.png"] = (200, {"Content-Type": "image/png"}, PNG)
     site.page("/high", "High water", "<p>At noon.</p>")
 
 
 @pytest.mark.browser
-def test_what_scripts_show_is_harvested_reviewed_compared_and_replayed(site, webdepot, serving, chromium: Browser, tmp_path: Path):
+def test_what_scripts_show_is_harvested_reviewed_compared_and_replayed(
+    site, webdepot, serving, chromium: Browser, tmp_path: Path
+):
     home = tmp_path / "home"
     founding.found(home, settings="[harvest]\nbrowser_sandbox = false\n")
     for harbour in ("Harlingen", "Delfzijl"):
@@ -51,7 +59,9 @@ def test_what_scripts_show_is_harvested_reviewed_compared_and_replayed(site, web
 
     with Archive.open(home) as archive:
         for words in ("Harlingen", "Delfzijl"):
-            assert [hit.url for hit in searching.search(archive, f"tides {words}", reader=ANYONE).hits] == [f"{site.url}/"]
+            assert [hit.url for hit in searching.search(archive, f"tides {words}", reader=ANYONE).hits] == [
+                f"{site.url}/"
+            ]
         harvests = harvesting.latest(archive, 2)
         assert [harvest.counts["screenshots"] for harvest in harvests] == [1, 1]
         ((before, now),) = reviewing.pictures(archive, reviewing.dossier(archive, harvests[0].id))
@@ -79,7 +89,11 @@ def test_what_scripts_show_is_harvested_reviewed_compared_and_replayed(site, web
 def _records(path: Path) -> list[tuple[str, str, str]]:
     with path.open("rb") as stream:
         return [
-            (record.rec_type, record.rec_headers["WARC-Target-URI"] or "", record.rec_headers["Content-Type"] or "")
+            (
+                record.rec_type,
+                record.rec_headers["WARC-Target-URI"] or "",
+                record.rec_headers["Content-Type"] or "",
+            )
             for record in ArchiveIterator(stream)
         ]
 
@@ -88,9 +102,13 @@ def test_a_harvest_that_wants_a_browser_where_there_is_none_does_not_begin(home:
     (home / "webdepot.toml").write_text('[harvest]\nbrowser = "no-such-browser"\nfetch = "when-empty"\n')
     with Archive.open(home) as archive:
         with pytest.raises(ConfigError, match=r"no-such-browser.*apt install chromium"):
-            harvesting.start_or_resume(archive, ["http://127.0.0.1:9/"], HarvestOptions.from_config(archive.config))
+            harvesting.start_or_resume(
+                archive, ["http://127.0.0.1:9/"], HarvestOptions.from_config(archive.config)
+            )
         assert harvesting.latest(archive, 5) == []
     (found,) = [check for check in examining.examine(home) if check.name == "browser"]
     assert found.state == "error" and "apt install chromium" in found.remedy
     (home / "webdepot.toml").write_text('[harvest]\nbrowser = "no-such-browser"\n')
-    assert [check.state for check in examining.examine(home) if check.name == "browser"] == ["ok"], "nothing asks for one"
+    assert [check.state for check in examining.examine(home) if check.name == "browser"] == ["ok"], (
+        "nothing asks for one"
+    )

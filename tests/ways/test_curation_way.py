@@ -1,7 +1,8 @@
-"""One way in Chromium, by keyboard alone: nomination, judging, letter, the term passes, answer, scheduled harvest, review, catalogue,
-public page, complaint, closed.
+"""One way in Chromium, by keyboard alone: nomination, judging, letter, the term passes, answer, scheduled
+harvest, review, catalogue, public page, complaint, closed.
 
-The server is the real one, in a process of its own; its clock is a file that the test moves. Letters arrive at an SMTP server on loopback.
+The server is the real one, in a process of its own; its clock is a file that the test moves. Letters arrive
+at an SMTP server on loopback.
 """
 
 import json
@@ -71,7 +72,9 @@ class Office:
 
     def schedule(self) -> str:
         command = [sys.executable, "-c", SCHEDULER, str(self.home), str(self.moment)]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=240).stdout.splitlines()[-1]
+        return subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=240
+        ).stdout.splitlines()[-1]
 
 
 @pytest.fixture
@@ -81,7 +84,11 @@ def office(tmp_path: Path, letter_box: LetterBox) -> Office:
 
 @pytest.fixture
 def portal(office: Office) -> Iterator[str]:
-    process = subprocess.Popen([sys.executable, "-c", SERVER, str(office.home), str(office.moment)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(office.home), str(office.moment)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
     yield json.loads(process.stdout.readline())[0]
     process.send_signal(signal.SIGTERM)
@@ -90,10 +97,16 @@ def portal(office: Office) -> Iterator[str]:
 
 
 @pytest.mark.browser
-def test_from_a_nomination_to_a_closed_page_by_keyboard_alone(office: Office, portal: str, letter_box: LetterBox, site, chromium):
+def test_from_a_nomination_to_a_closed_page_by_keyboard_alone(
+    office: Office, portal: str, letter_box: LetterBox, site, chromium
+):
     head = '<meta name="author" content="J. Uurwerk"><meta name="keywords" content="clocks, hours">'
     words = "<p>The museum has all the clocks of the city, and we show them to everybody who likes to look at what time it is.</p>"
-    site.pages["/"] = (200, {"Content-Type": "text/html"}, f"<html><title>Clocks</title>{head}<a href=/a.html>a</a>{words}".encode())
+    site.pages["/"] = (
+        200,
+        {"Content-Type": "text/html"},
+        f"<html><title>Clocks</title>{head}<a href=/a.html>a</a>{words}".encode(),
+    )
     site.page("/a.html", "A clock", "<p>It ticks.</p>")
     page, reader = chromium.new_page(), chromium.new_page()
     staff, public = Keyboard(page), Keyboard(reader)
@@ -168,7 +181,9 @@ def test_from_a_nomination_to_a_closed_page_by_keyboard_alone(office: Office, po
     public.page.wait_for_url("**creator=uurwerk**")
     public.skip()
     public.go("Clocks")
-    assert "J. Uurwerk" in reader.content() and "application/ld+json" in reader.content(), "described without a person"
+    assert "J. Uurwerk" in reader.content() and "application/ld+json" in reader.content(), (
+        "described without a person"
+    )
     page.goto(target)
     staff.skip()
     staff.go("Describe")

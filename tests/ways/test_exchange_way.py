@@ -1,6 +1,8 @@
-"""Three depots: A harvests a site twice; B takes both slices from A, searches and replays them, and offers them on; C takes them from B.
+"""Three depots: A harvests a site twice; B takes both slices from A, searches and replays them, and offers
+them on; C takes them from B.
 
-Same URNs, files, checksums and facts in all three. A withdraws one slice: B and C learn of it. All by the program, over HTTP.
+Same URNs, files, checksums and facts in all three. A withdraws one slice: B and C learn of it. All by the
+program, over HTTP.
 """
 
 import json
@@ -52,7 +54,9 @@ def status(url: str) -> int:
 
 
 def offered(portal: str) -> dict[str, object]:
-    """What a depot tells of each object: URN to files with checksums and to the bibliographic facts of every level."""
+    """What a depot tells of each object: URN to files with checksums and to the bibliographic facts of every
+    level.
+    """
     root = etree.fromstring(fetch(f"{portal}/oai?verb=ListRecords&metadataPrefix=oai_mets_lmer"))
     told: dict[str, object] = {}
     for document in root.iterfind(".//m:mets", NS):
@@ -82,14 +86,20 @@ def deleted(portal: str) -> int:
     return len(root.findall(".//o:header[@status='deleted']", NS))
 
 
-def test_objects_go_from_depot_to_depot(program: Path, site, webdepot: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path):
+def test_objects_go_from_depot_to_depot(
+    program: Path, site, webdepot: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+):
     a, b, c = (tmp_path / name for name in "abc")
     for home in (a, b, c):
         founding.found(home, settings=f'[exchange]\nurn_namespace = "urn:nbn:de:example:{home.name}"\n')
     for edition in (1, 2):
-        site.page("/", "Town museum", f"<p>Edition {edition}: the windmill exhibition.</p><a href='/news'>News</a>")
+        site.page(
+            "/", "Town museum", f"<p>Edition {edition}: the windmill exhibition.</p><a href='/news'>News</a>"
+        )
         site.page("/news", "News", f"<p>Lighthouse, report {edition}.</p>")
-        report = json.loads(webdepot("archive", site.url, "--allow-private", "--delay", "0", "--json", home=a).stdout)
+        report = json.loads(
+            webdepot("archive", site.url, "--allow-private", "--delay", "0", "--json", home=a).stdout
+        )
         assert report["state"] == "kept"
     site.close()
 

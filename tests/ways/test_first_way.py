@@ -1,4 +1,6 @@
-"""The first way of a user: archive a site, lose the process in the middle, go on, add an old WARC, search, open, step in time."""
+"""The first way of a user: archive a site, lose the process in the middle, go on, add an old WARC, search,
+open, step in time.
+"""
 
 import gzip
 import json
@@ -17,7 +19,9 @@ PAGES = 60
 def fill(site) -> set[str]:
     """A front page with links to news pages, each with a picture and a style sheet of its own."""
     links = "".join(f'<a href="/news/{number}">News {number}</a> ' for number in range(PAGES))
-    site.page("/", "Town museum", f'<p>The windmill exhibition opens in spring.</p><img src="/mill.png">{links}')
+    site.page(
+        "/", "Town museum", f'<p>The windmill exhibition opens in spring.</p><img src="/mill.png">{links}'
+    )
     for number in range(PAGES):
         site.page(f"/news/{number}", f"News {number}", f"<p>Report number {number} about the lighthouse.</p>")
     png = bytes.fromhex(
@@ -43,12 +47,18 @@ def responses(home: Path) -> list[str]:
     urls = []
     for path in sorted(home.rglob("*.warc.gz")):
         with path.open("rb") as stream:
-            urls += [record.rec_headers["WARC-Target-URI"] for record in ArchiveIterator(stream) if record.rec_type == "response"]
+            urls += [
+                record.rec_headers["WARC-Target-URI"]
+                for record in ArchiveIterator(stream)
+                if record.rec_type == "response"
+            ]
     return urls
 
 
 @pytest.mark.browser
-def test_from_a_url_to_a_page_in_the_browser_and_back_in_time(program, site, webdepot, serving, chromium: Browser, tmp_path):
+def test_from_a_url_to_a_page_in_the_browser_and_back_in_time(
+    program, site, webdepot, serving, chromium: Browser, tmp_path
+):
     expected = fill(site)
     home = tmp_path / "home"
     command = [program, "--home", home, "archive", site.url, "--allow-private", "--delay", "0.02", "--quiet"]
@@ -86,7 +96,9 @@ def test_from_a_url_to_a_page_in_the_browser_and_back_in_time(program, site, web
     assert inside.locator("img").evaluate("image => image.complete && image.naturalWidth") == 1
 
     page.get_by_role("link", name="First").first.click()
-    expect(page.frame_locator("iframe").get_by_role("heading", name="Town museum of old")).to_be_visible(timeout=30_000)
+    expect(page.frame_locator("iframe").get_by_role("heading", name="Town museum of old")).to_be_visible(
+        timeout=30_000
+    )
     expect(page.frame_locator("iframe").locator("body")).to_contain_text("steam tram")
     assert "20120506070809" in page.url
     page.close()

@@ -1,4 +1,6 @@
-"""A harvest and its patches are one version, everywhere and after a rebuild; a patch that is killed goes on and repeats nothing."""
+"""A harvest and its patches are one version, everywhere and after a rebuild; a patch that is killed goes on
+and repeats nothing.
+"""
 
 import json
 import shutil
@@ -33,12 +35,20 @@ def broken(lasting_site, webdepot_at, empty_home, tmp_path_factory) -> Made:
     """A harvest whose pictures all failed; the site has mended them since."""
     site = lasting_site
     pictures = "".join(f"<img src='/p/{number}.png'>" for number in range(COUNT))
-    site.page("/", "Start", f"<p>A page of pictures, with words enough to be one.</p>{pictures}<img src='/never.png'>")
+    site.page(
+        "/",
+        "Start",
+        f"<p>A page of pictures, with words enough to be one.</p>{pictures}<img src='/never.png'>",
+    )
     for number in range(COUNT):
         site.pages[f"/p/{number}.png"] = (503, {"Content-Type": "text/plain"}, b"later, please")
     home = shutil.copytree(empty_home, tmp_path_factory.mktemp("broken") / "home")
     (home / "webdepot.toml").write_text("[harvest]\ntries = 1\n")
-    done = json.loads(webdepot_at(home, "archive", f"{site.url}/", "--delay", "0", "--allow-private", "--json", "--quiet").stdout)
+    done = json.loads(
+        webdepot_at(
+            home, "archive", f"{site.url}/", "--delay", "0", "--allow-private", "--json", "--quiet"
+        ).stdout
+    )
     for number in range(COUNT):
         site.pages[f"/p/{number}.png"] = (200, {"Content-Type": "image/png"}, PNG + bytes([number]))
     return Made(home, done["harvest"])
@@ -90,16 +100,33 @@ def test_the_next_harvest_is_compared_with_parent_and_patch(patched, site, webde
     site.page("/late.html", "Late", "<p>A page that was not there before, with words enough to be one.</p>")
     site.pages["/p/0.png"] = (200, {"Content-Type": "image/png"}, PNG + b"another picture")
     status, headers, start = site.pages["/"]
-    site.pages["/"] = (status, headers, start.replace(b"<img src='/never.png'>", b"<a href='/late.html'>late</a>"))
-    again = json.loads(webdepot("archive", f"{site.url}/", "--delay", "0", "--allow-private", "--json", "--quiet").stdout)
-    told = json.loads(webdepot("quality", "check", again["harvest"], "--json", "--quiet").stdout.splitlines()[-1])
-    # New is late.html alone: pictures that a patch brought are not. Changed are the start page and one picture.
+    site.pages["/"] = (
+        status,
+        headers,
+        start.replace(b"<img src='/never.png'>", b"<a href='/late.html'>late</a>"),
+    )
+    again = json.loads(
+        webdepot("archive", f"{site.url}/", "--delay", "0", "--allow-private", "--json", "--quiet").stdout
+    )
+    told = json.loads(
+        webdepot("quality", "check", again["harvest"], "--json", "--quiet").stdout.splitlines()[-1]
+    )
+    # New is late.html alone: pictures that a patch brought are not. Changed are the start page and one
+    # picture.
     assert told["counts"] == {"quality.since-before": 1, "quality.file-new": 1, "quality.file-changed": 2}
 
 
 def test_a_killed_patch_goes_on(broken, site, webdepot, program, tmp_path):
     site.requests.clear()
-    asked = [program, "--home", shutil.copytree(broken.home, tmp_path / "home"), "quality", "patch", broken.harvest, "--quiet"]
+    asked = [
+        program,
+        "--home",
+        shutil.copytree(broken.home, tmp_path / "home"),
+        "quality",
+        "patch",
+        broken.harvest,
+        "--quiet",
+    ]
     with subprocess.Popen(asked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as killed:
         site.wait_for_requests(COUNT // 2)
         killed.kill()

@@ -1,4 +1,6 @@
-"""A site with planted faults of every kind: each is found, hardly anything else is, and a patch brings what the server still has."""
+"""A site with planted faults of every kind: each is found, hardly anything else is, and a patch brings what
+the server still has.
+"""
 
 import json
 import threading
@@ -20,7 +22,9 @@ class Planted:
     """What the server has, and what is planted: (code, address)."""
 
     def __init__(self) -> None:
-        self.answers: dict[str, tuple[int, str, bytes]] = {"/robots.txt": (200, "text/plain", b"User-agent: *\nDisallow: /private/\n")}
+        self.answers: dict[str, tuple[int, str, bytes]] = {
+            "/robots.txt": (200, "text/plain", b"User-agent: *\nDisallow: /private/\n")
+        }
         self.redirects: dict[str, str] = {}
         self.cut: set[str] = set()
         self.closed: set[str] = set()
@@ -40,12 +44,17 @@ class Planted:
             self.answers[f"/pictures/{number}.png"] = (200, "image/png", b"\x89PNG fake but present")
             self.add("part-error", f"/gone/{number}.png")
         for number in range(15):
-            self._page(f"/hall/{number}", f"<img src='/broken/{number}.png'><script src='/private/{number}.js'></script>")
+            self._page(
+                f"/hall/{number}",
+                f"<img src='/broken/{number}.png'><script src='/private/{number}.js'></script>",
+            )
             self._fails(f"/broken/{number}.png", (200, "image/png", b"\x89PNG healed %d" % number))
             self.add("part-error", f"/broken/{number}.png")
             self.add("part-robots", f"/private/{number}.js")
         for number in range(10):
-            self._page(f"/banner/{number}", f"<img src='/banned/{number}.gif'><a href='/closed/{number}'>x</a>")
+            self._page(
+                f"/banner/{number}", f"<img src='/banned/{number}.gif'><a href='/closed/{number}'>x</a>"
+            )
             self.add("part-out-of-scope", f"/banned/{number}.gif")
             self.closed.add(f"/closed/{number}")
             self.add("link-unreachable", f"/closed/{number}")
@@ -57,18 +66,33 @@ class Planted:
             self._fails(f"/fault/{number}", page(f"Healed {number}"))
             self.add("link-server-error", f"/fault/{number}")
         for number in range(10):
-            self.redirects |= {f"/loop/{number}/a": f"/loop/{number}/b", f"/loop/{number}/b": f"/loop/{number}/a"}
+            self.redirects |= {
+                f"/loop/{number}/a": f"/loop/{number}/b",
+                f"/loop/{number}/b": f"/loop/{number}/a",
+            }
             self._links.append(f"/loop/{number}/a")
             self.add("redirect-loop", f"/loop/{number}/a")
-        wordings = ("Page not found", "404 error", "Seite nicht gefunden", "Pagina niet gevonden", "Sorry, this page does not exist")
+        wordings = (
+            "Page not found",
+            "404 error",
+            "Seite nicht gefunden",
+            "Pagina niet gevonden",
+            "Sorry, this page does not exist",
+        )
         for number in range(20):
             wording = wordings[number % 5]
-            self.answers[f"/soft/{number}"] = page("Museum", f"<p>{wording}.</p>") if number % 2 else page(wording, "<p>Go home.</p>")
+            self.answers[f"/soft/{number}"] = (
+                page("Museum", f"<p>{wording}.</p>") if number % 2 else page(wording, "<p>Go home.</p>")
+            )
             self._links.append(f"/soft/{number}")
             self.add("soft-missing", f"/soft/{number}")
         for number in range(10):
-            self.answers[f"/story/{number}"] = page("Members", "<form>Please log in: <input type=password name=p></form>")
-            self.answers[f"/essay/{number}"] = page("One moment", "<div class='g-recaptcha'></div><p>Verify you are human.</p>")
+            self.answers[f"/story/{number}"] = page(
+                "Members", "<form>Please log in: <input type=password name=p></form>"
+            )
+            self.answers[f"/essay/{number}"] = page(
+                "One moment", "<div class='g-recaptcha'></div><p>Verify you are human.</p>"
+            )
             self._links += [f"/story/{number}", f"/essay/{number}"]
             self.add("page-login", f"/story/{number}")
             self.add("page-riddle", f"/essay/{number}")
@@ -88,7 +112,10 @@ class Planted:
             self.plants.add(("quality.sub-domain", f"shop{number}.museum.example"))
         for number in range(40):  # pages like any other, some of which look odd at first sight
             self._page(
-                f"/news/{number}", "<p>Our lost and found office found 404 umbrellas.</p>" if number % 4 else "<form><input name=q></form>"
+                f"/news/{number}",
+                "<p>Our lost and found office found 404 umbrellas.</p>"
+                if number % 4
+                else "<form><input name=q></form>",
             )
         links = "".join(f"<a href='{link}'>{link}</a> " for link in self._links)
         self.answers["/"] = page("Museum", WORDS + links)
@@ -125,7 +152,11 @@ def planted():
 
         def _answer(self, status: int, kind: str, body: bytes, more: dict[str, str] | None = None) -> None:
             self.send_response(status)
-            for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **(more or {})}.items():
+            for name, value in {
+                "Content-Type": kind,
+                "Content-Length": str(len(body)),
+                **(more or {}),
+            }.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body[: len(body) // 2] if self.path in site.cut else body)
@@ -145,7 +176,10 @@ def planted():
 
 def checked(webdepot, harvest: str, *more: str) -> tuple[set[tuple[str, str]], dict]:
     """Findings of the kinds that are planted, as (code, subject), and the verdict."""
-    lines = [json.loads(line) for line in webdepot("quality", "check", harvest, "--json", *more, status=1).stdout.splitlines()]
+    lines = [
+        json.loads(line)
+        for line in webdepot("quality", "check", harvest, "--json", *more, status=1).stdout.splitlines()
+    ]
     return {(line["code"], line["subject"]) for line in lines[:-1]}, lines[-1]
 
 
@@ -167,13 +201,17 @@ def test_planted_faults_are_found_and_patched(planted, webdepot, tmp_path):
     assert len(right) / len(told) >= 0.9, sorted(told - planted.plants)[:10]
     assert (verdict["verdict"]["answer"], verdict["verdict"]["rule"]) == ("pass", "missing-parts")
 
-    healed = [f"http://{HOST}{path}" for path in planted.healing] + [f"http://{HOST}{path}" for path in planted.cut]
+    healed = [f"http://{HOST}{path}" for path in planted.healing] + [
+        f"http://{HOST}{path}" for path in planted.cut
+    ]
     planted.healing.clear()
     planted.cut.clear()
     patched = json.loads(webdepot("quality", "patch", done["harvest"], "--json", "--quiet").stdout)
     assert patched["brought"] >= len(healed)
     after, _ = checked(webdepot, done["harvest"])
     assert not {subject for _, subject in after} & set(healed)
-    assert {subject for code, subject in after if code == "quality.part-error"} == {f"http://{HOST}/gone/{n}.png" for n in range(20)}
+    assert {subject for code, subject in after if code == "quality.part-error"} == {
+        f"http://{HOST}/gone/{n}.png" for n in range(20)
+    }
     listed = [json.loads(line) for line in webdepot("harvest", "list", "--json").stdout.splitlines()]
     assert {line["kind"] for line in listed} == {"harvest", "patch"}

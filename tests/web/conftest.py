@@ -5,7 +5,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from museum import EDITIONS, NOW, PASSWORD, PDF, PICTURE, SCRIPT, SITE, Served, Warc, edition, make_home, serving
+from museum import (
+    EDITIONS,
+    NOW,
+    PASSWORD,
+    PDF,
+    PICTURE,
+    SCRIPT,
+    SITE,
+    Served,
+    Warc,
+    edition,
+    make_home,
+    serving,
+)
 
 from webdepot import accounts
 from webdepot.accounts import Role
@@ -18,13 +31,25 @@ def museum(tmp_path_factory: pytest.TempPathFactory) -> Path:
     warc = Warc(tmp_path_factory.mktemp("warcs") / "museum.warc.gz")
     for number, stamp in enumerate(EDITIONS, start=1):
         warc.response(f"{SITE}/", stamp, edition(number, stamp))
-        warc.response(f"{SITE}/style.css", stamp, f"h1 {{ color: rgb({number}, 100, 50) }}".encode(), mime="text/css")
+        warc.response(
+            f"{SITE}/style.css", stamp, f"h1 {{ color: rgb({number}, 100, 50) }}".encode(), mime="text/css"
+        )
         warc.response(f"{SITE}/picture.png", stamp, PICTURE, mime="image/png")
         warc.response(f"{SITE}/app.js", stamp, SCRIPT, mime="text/javascript")
-        warc.response(f"{SITE}/data.json", stamp, json.dumps({"words": stamp}).encode(), mime="application/json")
-        warc.response(f"{SITE}/news.html", stamp, f"<title>News of {stamp[:4]}</title><h1>News</h1><a href='/'>Home</a>".encode())
+        warc.response(
+            f"{SITE}/data.json", stamp, json.dumps({"words": stamp}).encode(), mime="application/json"
+        )
+        warc.response(
+            f"{SITE}/news.html",
+            stamp,
+            f"<title>News of {stamp[:4]}</title><h1>News</h1><a href='/'>Home</a>".encode(),
+        )
     warc.response(f"{SITE}/leaflet.pdf", EDITIONS[3], PDF, mime="application/pdf")
-    warc.response("http://mixed.example/", EDITIONS[1], b"<title>Mixed</title><p>Mixed times</p><img src='/late.png' alt=''>")
+    warc.response(
+        "http://mixed.example/",
+        EDITIONS[1],
+        b"<title>Mixed</title><p>Mixed times</p><img src='/late.png' alt=''>",
+    )
     warc.response("http://mixed.example/late.png", EDITIONS[3], PICTURE, mime="image/png")
     return warc.write()
 
@@ -32,7 +57,11 @@ def museum(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory, museum: Path) -> Iterator[Served]:
     """The museum's archive with one person for each role, served. Tests must not change what others see."""
-    home = make_home(tmp_path_factory.mktemp("home") / "archive", museum, settings='[archive]\nname = "Archive of Clocks"\n')
+    home = make_home(
+        tmp_path_factory.mktemp("home") / "archive",
+        museum,
+        settings='[archive]\nname = "Archive of Clocks"\n',
+    )
     with Archive.open(home, clock=lambda: NOW) as archive:
         for role in Role:
             accounts.add(archive.database, role.value.replace(" ", "-"), PASSWORD, [role], NOW)

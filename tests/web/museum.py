@@ -46,9 +46,26 @@ class Warc:
     path: Path
     records: list[bytes] = field(default_factory=list)
 
-    def response(self, url: str, stamp: str, body: bytes, *, mime: str = "text/html", status: str = "200 OK", headers=()):
-        lines = [f"HTTP/1.1 {status}", f"Content-Type: {mime}", *(f"{name}: {value}" for name, value in headers), "", ""]
-        return self.raw(url, stamp, "\r\n".join(lines).encode("latin-1") + body, {"WARC-Payload-Digest": digest_of(body)})
+    def response(
+        self,
+        url: str,
+        stamp: str,
+        body: bytes,
+        *,
+        mime: str = "text/html",
+        status: str = "200 OK",
+        headers=(),
+    ):
+        lines = [
+            f"HTTP/1.1 {status}",
+            f"Content-Type: {mime}",
+            *(f"{name}: {value}" for name, value in headers),
+            "",
+            "",
+        ]
+        return self.raw(
+            url, stamp, "\r\n".join(lines).encode("latin-1") + body, {"WARC-Payload-Digest": digest_of(body)}
+        )
 
     def revisit(self, url: str, stamp: str, of_body: bytes, *, of_url: str, of_stamp: str):
         fields = {
@@ -58,7 +75,9 @@ class Warc:
             "WARC-Refers-To-Target-URI": of_url,
             "WARC-Refers-To-Date": iso(of_stamp),
         }
-        return self.raw(url, stamp, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Edition: revisit\r\n\r\n", fields)
+        return self.raw(
+            url, stamp, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Edition: revisit\r\n\r\n", fields
+        )
 
     def raw(self, url: str, stamp: str, block: bytes, fields: dict[str, str] | None = None):
         head = {
@@ -137,12 +156,23 @@ def make_home(home: Path, *warcs: Path, collection: str = "museums", settings: s
 
 
 @contextmanager
-def serving(home: Path, *, clock: Path | None = None, now: datetime = NOW, as_proxy: bool = False) -> Iterator[Served]:
-    """A server in a process of its own; with a `clock`, a file, it lives at the moment written there, first at `now`."""
+def serving(
+    home: Path, *, clock: Path | None = None, now: datetime = NOW, as_proxy: bool = False
+) -> Iterator[Served]:
+    """A server in a process of its own; with a `clock`, a file, it lives at the moment written there, first
+    at `now`.
+    """
     if clock is not None:
         clock.write_text(now.isoformat())
     assert clock is not None or not as_proxy
-    command = [sys.executable, "-c", SERVER, str(home), *([str(clock)] if clock else []), *(["proxy"] if as_proxy else [])]
+    command = [
+        sys.executable,
+        "-c",
+        SERVER,
+        str(home),
+        *([str(clock)] if clock else []),
+        *(["proxy"] if as_proxy else []),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -155,12 +185,23 @@ def serving(home: Path, *, clock: Path | None = None, now: datetime = NOW, as_pr
     assert status == 0, "the server did not stop tidily"
 
 
-def ask(url: str, method: str = "GET", *, headers: dict[str, str] | None = None, body: bytes | None = None, source: str = "") -> Answer:
-    """One request, no redirects followed, nothing decoded. What stands behind the host is sent as it is. `source`: whose address it has."""
+def ask(
+    url: str,
+    method: str = "GET",
+    *,
+    headers: dict[str, str] | None = None,
+    body: bytes | None = None,
+    source: str = "",
+) -> Answer:
+    """One request, no redirects followed, nothing decoded. What stands behind the host is sent as it is.
+    `source`: whose address it has.
+    """
     parts = urlsplit(url)
     assert parts.hostname
     host = "127.0.0.1" if source else parts.hostname
-    connection = http.client.HTTPConnection(host, parts.port, timeout=30, source_address=(source, 0) if source else None)
+    connection = http.client.HTTPConnection(
+        host, parts.port, timeout=30, source_address=(source, 0) if source else None
+    )
     try:
         target = url.partition(parts.netloc)[2] or "/"
         given = {**({"Host": parts.netloc} if source else {}), **(headers or {})}
@@ -179,7 +220,12 @@ def ask(url: str, method: str = "GET", *, headers: dict[str, str] | None = None,
 def sign_in(served: Served, name: str) -> str:
     """The session cookie of a person, as a Cookie header."""
     form = f"name={name}&password={PASSWORD.replace(' ', '+')}&to=/".encode()
-    answer = ask(f"{served.portal}/sign-in", "POST", headers={"Content-Type": "application/x-www-form-urlencoded"}, body=form)
+    answer = ask(
+        f"{served.portal}/sign-in",
+        "POST",
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+        body=form,
+    )
     assert answer.status == 303, answer.text
     return answer.headers["Set-Cookie"].partition(";")[0]
 

@@ -1,7 +1,9 @@
-"""A site of probes: each page under `probe/` tries a group of mechanisms of the web and writes down which of them worked.
+"""A site of probes: each page under `probe/` tries a group of mechanisms of the web and writes down which of
+them worked.
 
-`harvested` archives it with our own harvester and turns the site off; what a browser shows afterwards comes from the archive or not at
-all. Three answers to POST come from a container written by hand, as a recording browser would have made it: our harvester asks by GET.
+`harvested` archives it with our own harvester and turns the site off; what a browser shows afterwards comes
+from the archive or not at all. Three answers to POST come from a container written by hand, as a recording
+browser would have made it: our harvester asks by GET.
 """
 
 import base64
@@ -44,7 +46,13 @@ COMPUTED = """
 """Addresses that only running scripts make; the site map names them, as sites do for crawlers."""
 FAR = ("/i/82.png", "/js/far/far.js", "/data/far.json", "/framed.html?far", "/css/other.css", "/i/62.png")
 """What scripts ask of the other host."""
-TYPES = {"html": "text/html; charset=utf-8", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml", "png": "image/png"}
+TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css",
+    "js": "text/javascript",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+}
 TYPES |= {
     "json": "application/json",
     "wav": "audio/wav",
@@ -88,7 +96,12 @@ def png(width: int) -> bytes:
 
     rows = (b"\x00" + b"\x20\x80\xc0" * width) * (60 if width == 55 else 2)
     head = struct.pack(">IIBBBBB", width, 60 if width == 55 else 2, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
 
 
 def tone(seconds: int, rate: int = 8000) -> bytes:
@@ -160,14 +173,27 @@ SPECIAL: dict[str, Answer] = {
     "/data/fetch.json?off": (200, {}, _json("off")),
     "/data/worker.json": (200, {}, _json("fetched")),
     "/events": (200, {"Content-Type": "text/event-stream"}, b"data: hello\n\n"),
-    "/latin.html": (200, {"Content-Type": "text/html; charset=windows-1252"}, "<title>Latin</title>Käse – 5 €".encode("cp1252")),
+    "/latin.html": (
+        200,
+        {"Content-Type": "text/html; charset=windows-1252"},
+        "<title>Latin</title>Käse – 5 €".encode("cp1252"),
+    ),
     "/declared.html": (
         200,
         {"Content-Type": "text/html"},
-        "<title>Cyrillic</title><meta http-equiv='Content-Type' content='text/html; charset=windows-1251'>Привет".encode("cp1251"),
+        "<title>Cyrillic</title><meta http-equiv='Content-Type' content='text/html; charset=windows-1251'>Привет".encode(
+            "cp1251"
+        ),
     ),
-    "/wide.html": (200, {"Content-Type": "text/html"}, "\ufeff<title>Wide</title>breite Zeichen äöü".encode("utf-16-le")),
-    **{f"/data/{name}.json": (200, {}, _json(name)) for name in ("fetch", "request", "object", "xhr", "sync", "arrived")},
+    "/wide.html": (
+        200,
+        {"Content-Type": "text/html"},
+        "\ufeff<title>Wide</title>breite Zeichen äöü".encode("utf-16-le"),
+    ),
+    **{
+        f"/data/{name}.json": (200, {}, _json(name))
+        for name in ("fetch", "request", "object", "xhr", "sync", "arrived")
+    },
 }
 MADE = {
     "/tone.wav": tone(2),
@@ -180,7 +206,9 @@ MADE = {
     "/embed.svg": _svg("embed-drawing", 43),
     "/sprite.svg": b'<svg xmlns="http://www.w3.org/2000/svg"><symbol id="mark" viewBox="0 0 7 7" width="7" height="7">'
     b'<rect width="7" height="7"/></symbol></svg>',
-    "/answer.wasm": bytes.fromhex("0061736d010000000105016000017f03020100070a0106616e7377657200000a06010400412a0b"),
+    "/answer.wasm": bytes.fromhex(
+        "0061736d010000000105016000017f03020100070a0106616e7377657200000a06010400412a0b"
+    ),
     "/site.webmanifest": b'{"name": "Probe"}',
     "/data/far.json": _json("far"),
     "/self": b"<title>Self</title>the page itself",
@@ -229,32 +257,52 @@ def site() -> Iterator[int]:
 
 
 def posted(path: Path) -> Path:
-    """A container with the answers to POST, as a recording browser writes it: question and answer name each other."""
+    """A container with the answers to POST, as a recording browser writes it: question and answer name each
+    other.
+    """
     warc = Warc(path)
     stamp = "20260501120000"
     for number, (where, question_type, question, mime, body) in enumerate(POSTED):
         url, name = f"http://{HOST}{where}", f"<urn:uuid:00000000-0000-4000-8000-00000000000{number}>"
-        asked = f"POST {where} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: {question_type}\r\n\r\n".encode() + question
+        asked = (
+            f"POST {where} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: {question_type}\r\n\r\n".encode()
+            + question
+        )
         said = f"HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\n\r\n".encode() + body
-        fields = {"WARC-Type": "request", "WARC-Concurrent-To": name, "Content-Type": "application/http; msgtype=request"}
+        fields = {
+            "WARC-Type": "request",
+            "WARC-Concurrent-To": name,
+            "Content-Type": "application/http; msgtype=request",
+        }
         warc.raw(url, stamp, asked, fields)
         warc.raw(url, stamp, said, {"WARC-Record-ID": name, "WARC-Date": iso(stamp)})
     return warc.write()
 
 
 def harvested(home: Path, *, udp_port: int) -> Path:
-    """A home with the probe site in it. The site itself is gone when this returns. Peer connections call that port."""
-    MADE["/js/escapes.js"] = (FOLDER / "js/escapes.js").read_bytes().replace(b"UDP_PORT", str(udp_port).encode())
+    """A home with the probe site in it. The site itself is gone when this returns. Peer connections call that
+    port.
+    """
+    MADE["/js/escapes.js"] = (
+        (FOLDER / "js/escapes.js").read_bytes().replace(b"UDP_PORT", str(udp_port).encode())
+    )
     with site() as port:
         where = "".join(f'"{name}" = "127.0.0.1:{port}"\n' for name in (HOST, OTHER))
         settings = f"[harvest]\ntries = 1\ndns_patience_s = 0\n[harvest.connect_to]\n{where}"
         founding.found(home, settings=settings)
         with Archive.open(home) as archive:
-            options = replace(HarvestOptions.from_config(archive.config), delay_s=0.0, reject=("live[.]example",), limit_pages=1000)
+            options = replace(
+                HarvestOptions.from_config(archive.config),
+                delay_s=0.0,
+                reject=("live[.]example",),
+                limit_pages=1000,
+            )
             seeds = [f"http://{HOST}/", *(f"http://{OTHER}{path}" for path in FAR)]
             harvest = harvesting.run(archive, harvesting.start_or_resume(archive, seeds, options))
             indexing.index_harvest(archive, harvest.id)
-            taken = importing.take(archive, [posted(home.parent / "posted.warc.gz")], collection="default", watch=unwatched)
+            taken = importing.take(
+                archive, [posted(home.parent / "posted.warc.gz")], collection="default", watch=unwatched
+            )
             assert taken.harvest is not None
             indexing.index_harvest(archive, taken.harvest.id)
     return home

@@ -40,8 +40,17 @@ class Proxied:
         assert port
         return port
 
-    def ask(self, url: str, method: str = "GET", *, headers: dict[str, str] | None = None, body: bytes | None = None) -> Answer:
-        """One request through the proxy, over TLS checked against the archive's authority where the address says so."""
+    def ask(
+        self,
+        url: str,
+        method: str = "GET",
+        *,
+        headers: dict[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> Answer:
+        """One request through the proxy, over TLS checked against the archive's authority where the address
+        says so.
+        """
         parts = urlsplit(url)
         connection: http.client.HTTPConnection
         if parts.scheme == "https":
@@ -53,7 +62,12 @@ class Proxied:
             connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
             target = url
         try:
-            connection.request(method, target, body=body, headers={"Host": parts.netloc, "Accept": "text/html", **(headers or {})})
+            connection.request(
+                method,
+                target,
+                body=body,
+                headers={"Host": parts.netloc, "Accept": "text/html", **(headers or {})},
+            )
             got = connection.getresponse()
             return Answer(got.status, got.headers, got.read())
         finally:
@@ -66,7 +80,12 @@ def serving_proxy(home: Path) -> Iterator[Proxied]:
     assert process.stdout is not None
     try:
         told = json.loads(process.stdout.readline())
-        yield Proxied(proxy=told["proxy"], authority=Path(told["authority"]), portal=told["portal"], replay=told["replay"])
+        yield Proxied(
+            proxy=told["proxy"],
+            authority=Path(told["authority"]),
+            portal=told["portal"],
+            replay=told["replay"],
+        )
     finally:
         process.send_signal(signal.SIGTERM)
         status = process.wait(timeout=20)

@@ -1,4 +1,6 @@
-"""Every change is on record, with who made it, what was before and what is after: each changing route is walked once or more."""
+"""Every change is on record, with who made it, what was before and what is after: each changing route is
+walked once or more.
+"""
 
 import re
 import time
@@ -24,7 +26,16 @@ from webdepot.selection import schedule
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.profile import Profile
-from webdepot.services import asking, founding, governing, harvesting, planning, profiling, scheduling, selecting
+from webdepot.services import (
+    asking,
+    founding,
+    governing,
+    harvesting,
+    planning,
+    profiling,
+    scheduling,
+    selecting,
+)
 from webdepot.web.app import PORTAL_PAGES
 
 ADA = "Ada"
@@ -59,15 +70,27 @@ class Office:
     seen: int = 0
 
     def post(
-        self, path: str, fields: dict[str, str] | list[tuple[str, str]] | bytes, kind: str = "application/x-www-form-urlencoded"
+        self,
+        path: str,
+        fields: dict[str, str] | list[tuple[str, str]] | bytes,
+        kind: str = "application/x-www-form-urlencoded",
     ) -> Answer:
         body = fields if isinstance(fields, bytes) else urlencode(fields).encode()
-        return ask(self.served.portal + path, "POST", headers={"Cookie": self.cookie, "Content-Type": kind}, body=body)
+        return ask(
+            self.served.portal + path,
+            "POST",
+            headers={"Cookie": self.cookie, "Content-Type": kind},
+            body=body,
+        )
 
     def new_events(self) -> list[Event]:
         """What was put on record since the last time."""
         with Archive.open(self.served.home) as archive:
-            found = [(number, event) for number, event in governing.trail(archive, Asked(), limit=100) if number > self.seen]
+            found = [
+                (number, event)
+                for number, event in governing.trail(archive, Asked(), limit=100)
+                if number > self.seen
+            ]
         self.seen = max([self.seen, *(number for number, _ in found)])
         return [event for _, event in found]
 
@@ -80,7 +103,9 @@ def site() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) -> Iterator[Office]:
-    """One person with every role; two harvests that wait for a reviewer, one that is in the middle; an organisation and a partner."""
+    """One person with every role; two harvests that wait for a reviewer, one that is in the middle; an
+    organisation and a partner.
+    """
     home = tmp_path_factory.mktemp("audit") / "home"
     mail = f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\nsender = "archive@library.example"\n'
     founding.found(home, settings=mail + '[discovery]\nresolver = "127.0.0.1:9"\ntimeout_s = 0.2\n')
@@ -89,13 +114,19 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
         profiling.save(archive, "quick", "allow_private = true\ndelay_s = 0\nworkers = 1\n")
         numbers = [cleared(archive, f"{site}/{name}") for name in ("one", "two")]
         for number in numbers:
-            planning.set_plan(archive, number, schedule.read_dates("yearly", first_on="2030-01-01"), profile="quick")
+            planning.set_plan(
+                archive, number, schedule.read_dates("yearly", first_on="2030-01-01"), profile="quick"
+            )
             planning.run_now(archive, number)
         harvests = [turn.harvest for turn in scheduling.run_due(archive)]
         with archive.database.transaction() as connection:
-            begun = harvesting.begin(connection, archive, numbers[0], [f"{site}/one"], profiling.options_of(archive, "quick"))
+            begun = harvesting.begin(
+                connection, archive, numbers[0], [f"{site}/one"], profiling.options_of(archive, "quick")
+            )
             runs.move(connection, begun.id, HarvestState.RUNNING)
-            organisations.save(connection, Profile(root="museum.example", host="www.museum.example"), now=archive.clock())
+            organisations.save(
+                connection, Profile(root="museum.example", host="www.museum.example"), now=archive.clock()
+            )
     with serving(home) as served:
         made = Office(served, [harvest for harvest in harvests if harvest], begun.id, numbers[0])
         made.cookie = sign_in(served, ADA)
@@ -105,7 +136,9 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
 def route_of(path: str) -> str:
     """The row of the table that a path belongs to."""
     for page in PORTAL_PAGES:
-        if "POST" in page.methods and re.fullmatch(re.sub(r"\\\{\w+(:path)?\\\}", "[^/]+", re.escape(page.path)), path.partition("?")[0]):
+        if "POST" in page.methods and re.fullmatch(
+            re.sub(r"\\\{\w+(:path)?\\\}", "[^/]+", re.escape(page.path)), path.partition("?")[0]
+        ):
             return page.path
     raise AssertionError(path)
 
@@ -120,14 +153,22 @@ class Walk:
 
     def post(self, path: str, *, by: str = ADA, **fields: str) -> Answer:
         answer = self.office.post(path, fields)
-        assert answer.status == 303, (path, fields, answer.status, re.findall(r'class="notice[^>]*>(.*?)<', answer.text))
+        assert answer.status == 303, (
+            path,
+            fields,
+            answer.status,
+            re.findall(r'class="notice[^>]*>(.*?)<', answer.text),
+        )
         self.look(path, by)
         return answer
 
     def look(self, path: str, by: str = ADA) -> None:
         """At least one event by that person tells what was before and what is after."""
         deadline, events = time.monotonic() + 20, list[Event]()
-        while not (told := [event for event in events if is_told(event) and by in event.agent]) and time.monotonic() < deadline:
+        while (
+            not (told := [event for event in events if is_told(event) and by in event.agent])
+            and time.monotonic() < deadline
+        ):
             events += self.office.new_events()
             time.sleep(0 if told else 0.02)
         assert told, (path, [(event.agent, event.action, event.detail) for event in events])
@@ -148,14 +189,21 @@ def test_every_changing_route_leaves_who_before_and_after(office: Office, box: L
     walk_settings(walk)
     walk_people(walk)
     changing = {page.path for page in PORTAL_PAGES if "POST" in page.methods}
-    assert walk.walked | set(NOTHING_CHANGES) == changing, "a route that changes something and is walked nowhere"
+    assert walk.walked | set(NOTHING_CHANGES) == changing, (
+        "a route that changes something and is walked nowhere"
+    )
     assert not walk.walked & set(NOTHING_CHANGES)
 
 
 def walk_the_path_of_a_site(walk: Walk, box: LetterBox) -> None:
     here = walk.post("/targets", addresses="https://path.example/", name="Path").headers["Location"]
-    walk.post(f"{here}/answers", **{f"{part}-{code}": "1" for code in ("national", "cultural") for part in ("answer", "reason")})
-    walk.post(f"{here}/change", name="A path", collection="c", purpose="evidence", strategy="snapshot", note="n")
+    walk.post(
+        f"{here}/answers",
+        **{f"{part}-{code}": "1" for code in ("national", "cultural") for part in ("answer", "reason")},
+    )
+    walk.post(
+        f"{here}/change", name="A path", collection="c", purpose="evidence", strategy="snapshot", note="n"
+    )
     walk.post(f"{here}/decide", act="select")
     walk.post(f"{here}/contacts", name="Owner", mail="owner@path.example", language="en")
     walk.post(f"{here}/ask")
@@ -172,20 +220,31 @@ def walk_the_path_of_a_site(walk: Walk, box: LetterBox) -> None:
     body = b'--x\r\nContent-Disposition: form-data; name="list"; filename="a.csv"\r\n\r\naddress,name,contact_mail\nhttps://one.example/,One,o@one.example\n\r\n--x--\r\n'
     seen = walk.office.post("/targets/import", body, "multipart/form-data; boundary=x").headers["Location"]
     walk.post(seen)
-    walk.post("/letters/templates/notice/en", subject="Your site {site}", body="Dear owner of {site}: {answer_address} {term_ends}")
+    walk.post(
+        "/letters/templates/notice/en",
+        subject="Your site {site}",
+        body="Dear owner of {site}: {answer_address} {term_ends}",
+    )
     walk_a_list_of_letters(walk, box)
 
 
 def walk_a_list_of_letters(walk: Walk, box: LetterBox) -> None:
     with Archive.open(walk.office.served.home) as archive:
         one = selecting.find(archive, "https://one.example/")
-        selecting.answer(archive, one.id, [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")])
+        selecting.answer(
+            archive,
+            one.id,
+            [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],
+        )
         selecting.decide(archive, one.id, "select")
     walk.office.new_events()
     box.busy = True
     walk.post("/targets/ask?state=selected", count="1")
     deadline = time.monotonic() + 20
-    while not any(event.action == "could not send a letter" for event in walk.office.new_events()) and time.monotonic() < deadline:
+    while (
+        not any(event.action == "could not send a letter" for event in walk.office.new_events())
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.02)
     box.busy = False
     walk.post("/letters/send")
@@ -231,8 +290,20 @@ def walk_quality_and_review(walk: Walk) -> None:
 
 
 def walk_cases(walk: Walk) -> None:
-    walk.post("/complain", by="public form", url="https://path.example/", words="my picture", who="person concerned", ground="privacy")
-    given = {"url": "https://path.example/two", "words": "my text", "who": "rights holder", "ground": "copyright"}
+    walk.post(
+        "/complain",
+        by="public form",
+        url="https://path.example/",
+        words="my picture",
+        who="person concerned",
+        ground="privacy",
+    )
+    given = {
+        "url": "https://path.example/two",
+        "words": "my text",
+        "who": "rights holder",
+        "ground": "copyright",
+    }
     case = walk.post("/cases", **given).headers["Location"]
     walk.post(case, act="take")
     walk.post(case, act="note", reason="telephoned")
@@ -257,8 +328,17 @@ def walk_settings(walk: Walk) -> None:
     walk.post("/partners", name="sister", url="http://127.0.0.1:9/oai")
     walk.post("/partners/sister", what="run")
     with Archive.open(walk.office.served.home) as archive, archive.database.transaction() as connection:
-        facts = {"datestamp": "2026-01-01", "sets": (), "xml": "<x/>", "sha256": "0", "seen_at": archive.clock()}
-        partners.keep_record(connection, PartnerRecord(partner="sister", identifier="oai:1", state=RecordState.REFUSED, **facts))
+        facts = {
+            "datestamp": "2026-01-01",
+            "sets": (),
+            "xml": "<x/>",
+            "sha256": "0",
+            "seen_at": archive.clock(),
+        }
+        partners.keep_record(
+            connection,
+            PartnerRecord(partner="sister", identifier="oai:1", state=RecordState.REFUSED, **facts),
+        )
     walk.post("/partners/sister", what="retry")
     walk.post("/organisations", domain="museum.example")
     walk.post("/organisations/museum.example/decide", host="shop.museum.example", answer="accept")

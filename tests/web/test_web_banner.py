@@ -1,4 +1,6 @@
-"""What the banner says beside the page: how to cite it, what was wrong with it then, what is wrong with it now; and true statuses."""
+"""What the banner says beside the page: how to cite it, what was wrong with it then, what is wrong with it
+now; and true statuses.
+"""
 
 import pytest
 from hypothesis import given
@@ -31,7 +33,13 @@ def tower(tmp_path_factory: pytest.TempPathFactory):
     with Archive.open(home, clock=lambda: NOW) as archive:
         (harvest,) = harvesting.latest(archive, 5)
         with archive.database.transaction() as connection:
-            facts = {"key": "tower-1", "level": Level.SLICE, "urn": "urn:nbn:de:0000-tower", "title": "Tower", "harvest": harvest.id}
+            facts = {
+                "key": "tower-1",
+                "level": Level.SLICE,
+                "urn": "urn:nbn:de:0000-tower",
+                "title": "Tower",
+                "harvest": harvest.id,
+            }
             catalogue.put(connection, Record(**facts, created_at=NOW, changed_at=NOW))
         taken = importing.take(archive, [lost.write()], collection="museums", watch=unwatched)
         assert taken.harvest is not None
@@ -44,7 +52,10 @@ def tower(tmp_path_factory: pytest.TempPathFactory):
 
 def test_a_version_is_cited_with_its_urn(tower: Served):
     text = ask(f"{tower.frame}/all/{STAMP}/{SITE}/").text
-    assert "The tower &amp; {its} clock. http://www.tower.example/. Archived on 4 March 2015, 05:06 UTC by Archive of Towers." in text
+    assert (
+        "The tower &amp; {its} clock. http://www.tower.example/. Archived on 4 March 2015, 05:06 UTC by Archive of Towers."
+        in text
+    )
     assert "urn:nbn:de:" in text and f"{tower.portal}/all/{STAMP}/{SITE}/" in text
 
 
@@ -52,12 +63,22 @@ def test_a_version_is_cited_with_its_urn(tower: Served):
 def test_a_citation_can_be_taken_along(tower: Served, form: Form):
     answer = ask(f"{tower.portal}/cite?url={SITE}/&at={STAMP}&form={form}")
     assert answer.status == 200 and "attachment" in answer.headers["Content-Disposition"]
-    assert "urn:nbn:de:" in answer.text and "Archive of Towers" in answer.text and f"/all/{STAMP}/{SITE}/" in answer.text
-    assert (r"title = {The tower \& \{its\} clock}" if form is Form.BIBTEX else "TI  - The tower & {its} clock\r\n") in answer.text
+    assert (
+        "urn:nbn:de:" in answer.text
+        and "Archive of Towers" in answer.text
+        and f"/all/{STAMP}/{SITE}/" in answer.text
+    )
+    assert (
+        r"title = {The tower \& \{its\} clock}"
+        if form is Form.BIBTEX
+        else "TI  - The tower & {its} clock\r\n"
+    ) in answer.text
     assert ask(f"{tower.portal}/cite?url={SITE}/never&at={STAMP}&form={form}").status == 404
 
 
-@pytest.mark.parametrize("query", ["", "url=http://a.org/&form=word", "at=2015", "url=http://a.org/&at=99", "url=%00&at=2015"])
+@pytest.mark.parametrize(
+    "query", ["", "url=http://a.org/&form=word", "at=2015", "url=http://a.org/&at=99", "url=%00&at=2015"]
+)
 def test_a_wrong_question_about_a_citation_is_told(tower: Served, query: str):
     answer = ask(f"{tower.portal}/cite?{query}")
     assert answer.status in (400, 404) and "Traceback" not in answer.text
@@ -65,7 +86,10 @@ def test_a_wrong_question_about_a_citation_is_told(tower: Served, query: str):
 
 @given(st.text(), st.text(), st.sampled_from(Form))
 def test_no_title_breaks_out_of_its_field(title: str, archive: str, form: Form):
-    said = written(Citation(title=title, url="http://a.org/", timestamp=STAMP, archive=archive, address="http://b.org/"), form)
+    said = written(
+        Citation(title=title, url="http://a.org/", timestamp=STAMP, archive=archive, address="http://b.org/"),
+        form,
+    )
     lines = said.splitlines()
     assert len(lines) == 8
     assert all(line[2:6] == "  - " for line in lines) if form is Form.RIS else lines[-1] == "}"

@@ -1,4 +1,5 @@
-"""Replay in a real browser: a page is rebuilt, followed and stepped through in time; hostile pages get nowhere; nothing leaves.
+"""Replay in a real browser: a page is rebuilt, followed and stepped through in time; hostile pages get
+nowhere; nothing leaves.
 
 All traffic of the browser that is not for loopback goes to a proxy that notes and refuses it.
 """
@@ -131,7 +132,9 @@ def test_without_scripts_pages_work_and_replay_says_why_it_does_not(browser: Bro
         page.get_by_role("link", name="All versions").click()
         page.get_by_role("link", name="2012, 2 captures").click()
         page.get_by_role("link", name="1 June 2012, 18:00").click()
-        expect(page.locator(".no-script a")).to_have_attribute("href", f"{served.replay}/all/{EDITIONS[2]}id_/{SITE}/")
+        expect(page.locator(".no-script a")).to_have_attribute(
+            "href", f"{served.replay}/all/{EDITIONS[2]}id_/{SITE}/"
+        )
         page.get_by_role("link", name="Earlier").click()
         expect(page.locator(".when")).to_contain_text("1 June 2012, 12:00")
 
@@ -214,7 +217,9 @@ async ({ portal, stamp, site }) => {
 """
 
 
-def test_a_hostile_page_reaches_neither_the_reader_nor_the_portal_nor_the_live_web(page: Page, served: Served, leaks: Leaks):
+def test_a_hostile_page_reaches_neither_the_reader_nor_the_portal_nor_the_live_web(
+    page: Page, served: Served, leaks: Leaks
+):
     page.goto(f"{served.portal}/sign-in?to=/status")
     page.get_by_label("Name").fill("administrator")
     page.get_by_label("Password").fill(PASSWORD)
@@ -225,7 +230,8 @@ def test_a_hostile_page_reaches_neither_the_reader_nor_the_portal_nor_the_live_w
     assert archived.url.startswith(f"{served.replay}/all/{EDITIONS[1]}mp_/")
     told = archived.evaluate(HOSTILE, {"portal": served.portal, "stamp": EDITIONS[1], "site": SITE})
     assert "session" not in told["cookie"]
-    # The other attempts are turned into requests to the archive or blocked; the proxy below tells whether one came through.
+    # The other attempts are turned into requests to the archive or blocked; the proxy below tells whether one
+    # came through.
     for attempt in (
         "frame's document",
         "portal page",
@@ -236,7 +242,9 @@ def test_a_hostile_page_reaches_neither_the_reader_nor_the_portal_nor_the_live_w
         "through the worker",
     ):
         assert told[attempt] == "refused", f"{attempt}: {told[attempt]}"
-    archived.evaluate("() => { try { window['to' + 'p']['loca' + 'tion'] = 'http://live.example.net/top'; } catch (error) {} }")
+    archived.evaluate(
+        "() => { try { window['to' + 'p']['loca' + 'tion'] = 'http://live.example.net/top'; } catch (error) {} }"
+    )
     assert page.url.startswith(served.frame), "the top frame was moved"
     assert len(page.context.pages) == 1
     assert not [cookie for cookie in page.context.cookies(served.replay) if cookie["name"] == "session"]
@@ -260,7 +268,9 @@ def test_the_banner_counts_what_was_blocked(page: Page, served: Served, leaks: L
 
 def test_the_banner_warns_of_parts_from_another_time(page: Page, served: Served):
     page.goto(f"{served.portal}/all/{EDITIONS[1]}/http://mixed.example/")
-    expect(page.locator(".drift.far summary")).to_have_text("1 part of this page is from another time, up to 7 years away")
+    expect(page.locator(".drift.far summary")).to_have_text(
+        "1 part of this page is from another time, up to 7 years away"
+    )
     page.locator(".drift summary").click()
     expect(page.locator(".drift li")).to_have_text("11 September 2019 at 08:00 http://mixed.example/late.png")
     open_edition(page, served, 1)
@@ -307,10 +317,22 @@ def test_a_page_that_sends_its_own_frame_to_the_live_web_is_held(page: Page, ser
 @pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_serious_barriers(browser: Browser, served: Served, scheme):
-    paths = ["/", "/search?q=clock", "/search?q=typ:x", f"/all/2012*/{SITE}/", "/about", "/help", "/sign-in", f"/all/2012/{SITE}/nowhere"]
+    paths = [
+        "/",
+        "/search?q=clock",
+        "/search?q=typ:x",
+        f"/all/2012*/{SITE}/",
+        "/about",
+        "/help",
+        "/sign-in",
+        f"/all/2012/{SITE}/nowhere",
+    ]
     paths += ["/versions?url=*.example.org", f"/museums/2012*/{SITE}/", f"/compare?url={SITE}/"]
     with new_page(browser, color_scheme=scheme, bypass_csp=True) as page:
-        for address in [*(served.portal + path for path in paths), f"{served.frame}/all/{EDITIONS[1]}/{SITE}/"]:
+        for address in [
+            *(served.portal + path for path in paths),
+            f"{served.frame}/all/{EDITIONS[1]}/{SITE}/",
+        ]:
             page.goto(address)
             page.add_script_tag(path=AXE)
             found = page.evaluate("axe.run(document, { iframes: false, resultTypes: ['violations'] })")
@@ -325,7 +347,14 @@ def test_no_serious_barriers(browser: Browser, served: Served, scheme):
 def test_every_page_fits_a_phone(browser: Browser, served: Served):
     with new_page(browser) as page:
         page.set_viewport_size({"width": 360, "height": 700})
-        paths = ("/", "/search?q=clock", f"/all/*/{SITE}/", f"/museums/*/{SITE}/", "/versions?url=*.example.org", f"/compare?url={SITE}/")
+        paths = (
+            "/",
+            "/search?q=clock",
+            f"/all/*/{SITE}/",
+            f"/museums/*/{SITE}/",
+            "/versions?url=*.example.org",
+            f"/compare?url={SITE}/",
+        )
         for path in (*paths, "/about", "/help", "/sign-in", "/nothing"):
             page.goto(served.portal + path)
             assert page.evaluate("document.documentElement.scrollWidth") <= 360, path

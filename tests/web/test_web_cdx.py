@@ -40,7 +40,12 @@ def test_period_order_and_number(served: Served):
     assert stamps(served, "url=example.org&from=2012&to=2012") == [EDITIONS[1], EDITIONS[2]]
     assert stamps(served, "url=example.org&sort=reverse&limit=2") == [EDITIONS[3], EDITIONS[2]]
     assert stamps(served, "url=example.org&limit=-2") == [EDITIONS[2], EDITIONS[3]]
-    assert stamps(served, "url=example.org&closest=20120601130000") == [EDITIONS[1], EDITIONS[2], EDITIONS[0], EDITIONS[3]]
+    assert stamps(served, "url=example.org&closest=20120601130000") == [
+        EDITIONS[1],
+        EDITIONS[2],
+        EDITIONS[0],
+        EDITIONS[3],
+    ]
 
 
 def test_wildcards_and_match_types(served: Served):
@@ -64,7 +69,9 @@ def test_wildcards_and_match_types(served: Served):
     ],
 )
 def test_filters_of_pywb(served: Served, condition: str, count: int):
-    answer = ask(f"{served.replay}/all/cdx?output=json&url=example.org/*&filter={condition.replace('|', '%7C')}")
+    answer = ask(
+        f"{served.replay}/all/cdx?output=json&url=example.org/*&filter={condition.replace('|', '%7C')}"
+    )
     assert len(answer.text.splitlines()) == count if count else answer.status == 404
 
 
@@ -77,7 +84,13 @@ def test_fields_and_collapsing(served: Served):
 def test_internet_archive_dialect(served: Served):
     base = f"{served.portal}/cdx/search/cdx?url=example.org"
     text = ask(base).text.splitlines()
-    assert len(text) == 4 and text[0].split(" ")[:5] == ["org,example)/", EDITIONS[0], f"{SITE}/", "text/html", "200"]
+    assert len(text) == 4 and text[0].split(" ")[:5] == [
+        "org,example)/",
+        EDITIONS[0],
+        f"{SITE}/",
+        "text/html",
+        "200",
+    ]
     rows = json.loads(ask(f"{base}&output=json&fl=timestamp,original&limit=2").text)
     assert rows == [["timestamp", "original"], [EDITIONS[0], f"{SITE}/"], [EDITIONS[1], f"{SITE}/"]]
     assert json.loads(ask(f"{served.portal}/cdx/search/cdx?url=example.net&output=json").text) == []
@@ -90,7 +103,9 @@ def test_pages_and_resume_keys_give_everything_once(served: Served):
     whole = ask(base).text.splitlines()
     got, key = [], ""
     while True:
-        lines = ask(f"{base}&limit=7&showResumeKey=true" + (f"&resumeKey={key}" if key else "")).text.splitlines()
+        lines = ask(
+            f"{base}&limit=7&showResumeKey=true" + (f"&resumeKey={key}" if key else "")
+        ).text.splitlines()
         got += [line for line in lines if " " in line]
         if "" not in lines:
             break
@@ -126,7 +141,22 @@ def test_wrong_questions_are_400_with_words(served: Served, query: str):
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["url", "filter", "limit", "from", "to", "fl", "collapse", "sort", "closest", "page", "resumeKey"]), st.text()
+            st.sampled_from(
+                [
+                    "url",
+                    "filter",
+                    "limit",
+                    "from",
+                    "to",
+                    "fl",
+                    "collapse",
+                    "sort",
+                    "closest",
+                    "page",
+                    "resumeKey",
+                ]
+            ),
+            st.text(),
         )
     )
 )
@@ -180,10 +210,16 @@ def test_a_time_map_of_very_many_comes_in_pages_that_lead_on(tmp_path: Path):
 
 
 def test_the_time_gate_leads_to_the_nearest(served: Served):
-    answer = ask(f"{served.replay}/all/timegate/{SITE}/", headers={"Accept-Datetime": "Fri, 01 Jun 2012 17:00:00 GMT"})
-    assert answer.status == 302 and answer.headers["Location"] == f"{served.replay}/all/{EDITIONS[2]}id_/{SITE}/"
+    answer = ask(
+        f"{served.replay}/all/timegate/{SITE}/", headers={"Accept-Datetime": "Fri, 01 Jun 2012 17:00:00 GMT"}
+    )
+    assert (
+        answer.status == 302 and answer.headers["Location"] == f"{served.replay}/all/{EDITIONS[2]}id_/{SITE}/"
+    )
     assert answer.headers["Vary"] == "accept-datetime" and 'rel="original"' in answer.headers["Link"]
-    assert ask(f"{served.replay}/all/timegate/{SITE}/").headers["Location"].split("/")[4] == f"{EDITIONS[3]}id_"
+    assert (
+        ask(f"{served.replay}/all/timegate/{SITE}/").headers["Location"].split("/")[4] == f"{EDITIONS[3]}id_"
+    )
 
 
 def test_machines_are_told_in_a_line_that_there_is_nothing(served: Served):
@@ -191,4 +227,6 @@ def test_machines_are_told_in_a_line_that_there_is_nothing(served: Served):
         answer = ask(f"{served.replay}/all/{path}/{SITE}/never")
         assert (answer.status, answer.headers["Content-Type"]) == (404, "text/plain; charset=utf-8"), path
         assert "never is not kept" in answer.text and len(answer.text.splitlines()) == 1
-        assert ask(f"{served.replay}/all/{path}/{SITE}/never", headers={"Accept": "text/html"}).text.startswith("<!doctype html>")
+        assert ask(
+            f"{served.replay}/all/{path}/{SITE}/never", headers={"Accept": "text/html"}
+        ).text.startswith("<!doctype html>")

@@ -21,7 +21,11 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     warcs = []
     for number, stamp in enumerate((FIRST, SECOND)):
         warc = Warc(folder / f"{number}.warc.gz")
-        warc.response(f"{SHOTS}/", stamp, f"<title>S</title><p>Hours: ten to {number + 4}</p><a href='/{number}'>a</a>".encode())
+        warc.response(
+            f"{SHOTS}/",
+            stamp,
+            f"<title>S</title><p>Hours: ten to {number + 4}</p><a href='/{number}'>a</a>".encode(),
+        )
         warc.response(f"{SHOTS}/same", stamp, b"<title>S</title><p>Same</p>")
         warc.response(f"{SHOTS}/closed", stamp, f"<p>{number}</p>".encode())
         fields = {"WARC-Type": "resource", "Content-Type": "image/png"}
@@ -34,8 +38,12 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             with archive.database.transaction() as connection:
                 (container,) = shelf.of_harvest(connection, harvest.id)
                 with archive.open_container(container.name) as stream:
-                    screenshots.replace(connection, harvest.id, list(screenshots.iter_in(stream, container.name)))
-        ruling.add(archive, f"{SHOTS}/closed", answer=RuleAnswer.REFUSE, captured_to="2015", public_text="Closed.")
+                    screenshots.replace(
+                        connection, harvest.id, list(screenshots.iter_in(stream, container.name))
+                    )
+        ruling.add(
+            archive, f"{SHOTS}/closed", answer=RuleAnswer.REFUSE, captured_to="2015", public_text="Closed."
+        )
     with serving(home) as running:
         yield running
 
@@ -65,7 +73,9 @@ def test_what_cannot_be_compared(compared: Served):
     assert once.status == 404 and "but one version" in once.text
     assert ask(f"{compared.frame}/compare?url={SHOTS}/never&at={FIRST}").status == 404
     closed = ask(f"{compared.frame}/compare?url={SHOTS}/closed&at={FIRST}&with={SECOND}")
-    assert "1 January 2015" not in closed.text and "<p>0<" not in closed.text, "a closed version is as if it were not there"
+    assert "1 January 2015" not in closed.text and "<p>0<" not in closed.text, (
+        "a closed version is as if it were not there"
+    )
 
 
 def test_the_portal_leads_to_the_face_that_may_frame_pages(served: Served):

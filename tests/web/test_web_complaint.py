@@ -1,5 +1,6 @@
-"""A complaint is decided: the page is closed at once on every surface (replay, look-up, search, lists for machines, exchange, downloads),
-and open again on every one of them when the decision is lifted."""
+"""A complaint is decided: the page is closed at once on every surface (replay, look-up, search, lists for
+machines, exchange, downloads), and open again on every one of them when the decision is lifted.
+"""
 
 import gzip
 from collections.abc import Iterator
@@ -24,7 +25,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("complaint")
     warc = Warc(folder / "site.warc.gz")
     for number, stamp in enumerate(EDITIONS[:2]):
-        warc.response(PAGE, stamp, f"<title>Clock {number}</title><p>The {WORD} of this clock, edition {number}.</p>".encode())
+        warc.response(
+            PAGE,
+            stamp,
+            f"<title>Clock {number}</title><p>The {WORD} of this clock, edition {number}.</p>".encode(),
+        )
         warc.response(OTHER, stamp, f"<title>Open</title><p>Everything else, edition {number}.</p>".encode())
     home = folder / "home"
     founding.found(home, clock=lambda: NOW)
@@ -51,7 +56,9 @@ def surfaces(served: Served) -> dict[str, bool]:
 
     with served.archive() as archive:
         key = next(each.key for each in every_record(archive) if each.is_object)
-    told = {f"/search/export?q={WORD}&form={form}": "secret-clock" for form in ("csv", "jsonl", "solr", "warc")}
+    told = {
+        f"/search/export?q={WORD}&form={form}": "secret-clock" for form in ("csv", "jsonl", "solr", "warc")
+    }
     told |= {
         f"/search?q={WORD}": "secret-clock.html",
         f"/api/search?q={WORD}": "secret-clock.html",
@@ -60,13 +67,18 @@ def surfaces(served: Served) -> dict[str, bool]:
         f"/all/cdx?url={SITE}/*&matchType=prefix": "secret-clock.html",
     }
     shown = {path: word in text(portal + path) for path, word in told.items()}
-    shown |= {path: is_open(portal + path) for path in (f"/all/*/{PAGE}", f"/cite?url={PAGE}&at={stamp}", f"/transfer/{key}.zip")}
+    shown |= {
+        path: is_open(portal + path)
+        for path in (f"/all/*/{PAGE}", f"/cite?url={PAGE}&at={stamp}", f"/transfer/{key}.zip")
+    }
     shown["frame"] = is_open(f"{served.frame}/all/{stamp}/{PAGE}")
     shown["still"] = is_open(f"{served.replay}/all/{stamp}ns_/{PAGE}")
     shown["compared"] = WORD in text(f"{served.frame}/compare?url={PAGE}&at={stamp}&with={EDITIONS[1]}")
     shown["times"] = stamp in text(f"{served.replay}/all/timemap/link/{PAGE}")
     shown["raw"] = WORD in text(f"{served.replay}/all/{stamp}id_/{PAGE}")
-    shown["part of the object"] = ask(f"{portal}/transfer/{key}.zip", headers={"Range": "bytes=0-9"}).status == 206
+    shown["part of the object"] = (
+        ask(f"{portal}/transfer/{key}.zip", headers={"Range": "bytes=0-9"}).status == 206
+    )
     shown["link to the object"] = f"/transfer/{key}.zip" in text(f"{portal}/title/{key}")
     return shown
 

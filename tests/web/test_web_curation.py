@@ -1,4 +1,6 @@
-"""Curation in the portal: public forms, the path of a site, letters, complaints, the catalogue; hostile words; axe and a phone."""
+"""Curation in the portal: public forms, the path of a site, letters, complaints, the catalogue; hostile
+words; axe and a phone.
+"""
 
 import dataclasses
 import re
@@ -52,7 +54,10 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox) -> Iterator
 
 @pytest.fixture(scope="module")
 def cookies(office: Served) -> dict[str, str]:
-    return {role.value: sign_in(office, role.value) for role in (Role.CURATOR, Role.REVIEWER, Role.PARTNER, Role.ADMINISTRATOR)}
+    return {
+        role.value: sign_in(office, role.value)
+        for role in (Role.CURATOR, Role.REVIEWER, Role.PARTNER, Role.ADMINISTRATOR)
+    }
 
 
 def post(served: Served, path: str, cookie: str = "", **fields: str) -> Answer:
@@ -72,7 +77,10 @@ def harmless(text: str) -> bool:
 def test_anybody_suggests_a_site_and_floods_are_stopped(office: Served, cookies):
     told = post(office, "/suggest", address="https://clocks.example/", name=EVIL, reason=EVIL, who=EVIL)
     assert (told.status, told.headers["Location"]) == (303, "/suggest?done=new")
-    assert post(office, "/suggest", address="clocks.example/index.html").headers["Location"] == "/suggest?done=known"
+    assert (
+        post(office, "/suggest", address="clocks.example/index.html").headers["Location"]
+        == "/suggest?done=known"
+    )
     assert post(office, "/suggest", address="javascript:alert(1)").status == 400
     assert post(office, "/suggest", address="https://spam.example/", website="http://spam").status == 303
     with office.archive() as archive:
@@ -89,16 +97,33 @@ def test_anybody_suggests_a_site_and_floods_are_stopped(office: Served, cookies)
 def test_the_path_of_a_site_in_the_portal(office: Served, cookies, box: LetterBox):
     curator = cookies["curator"]
     where = post(office, "/targets", curator, addresses=SITE, name="Museum").headers["Location"]
-    assert post(office, "/targets", curator, addresses="example.org/index.html").headers["Location"] == f"{where}?known=1"
+    assert (
+        post(office, "/targets", curator, addresses="example.org/index.html").headers["Location"]
+        == f"{where}?known=1"
+    )
     refused = post(office, f"{where}/decide", curator, act="select")
     assert refused.status == 409 and "only what is judged" in refused.text
-    fields = {"answer-national": "1", "reason-national": EVIL, "answer-cultural": "1", "reason-cultural": "clocks"}
+    fields = {
+        "answer-national": "1",
+        "reason-national": EVIL,
+        "answer-cultural": "1",
+        "reason-cultural": "clocks",
+    }
     told = post(office, f"{where}/answers", curator, **fields)
     assert told.status == 303, told.text
     assert post(office, f"{where}/decide", curator, act="select").status == 303
-    assert post(office, f"{where}/contacts", curator, name=EVIL, mail="owner@museum.example", language="nl").status == 303
+    assert (
+        post(
+            office, f"{where}/contacts", curator, name=EVIL, mail="owner@museum.example", language="nl"
+        ).status
+        == 303
+    )
     page = get(office, where, curator)
-    assert harmless(page.text) and "May not be harvested now" in page.text and "no letter has been sent" in page.text
+    assert (
+        harmless(page.text)
+        and "May not be harvested now" in page.text
+        and "no letter has been sent" in page.text
+    )
     assert "Geachte" in get(office, f"{where}/letter", curator).text
     assert post(office, f"{where}/ask", curator).status == 303
     [letter] = box.to("owner@museum.example")
@@ -108,18 +133,40 @@ def test_the_path_of_a_site_in_the_portal(office: Served, cookies, box: LetterBo
     assert "Museum" in get(office, answer).text
     assert post(office, answer, answer="refusal", words=EVIL).status == 303
     assert harmless(get(office, where, curator).text)
-    assert ask(f"{office.replay}/all/{EDITIONS[0]}id_/{SITE}/").status == 451, "a refusal closes access at once"
+    assert ask(f"{office.replay}/all/{EDITIONS[0]}id_/{SITE}/").status == 451, (
+        "a refusal closes access at once"
+    )
     assert post(office, answer, answer="consent").status == 303
     assert ask(f"{office.replay}/all/{EDITIONS[0]}id_/{SITE}/").status == 200
     described = get(office, f"{where}/title", curator)
-    assert "J. Uurwerk" in described.text and "Stad Utrecht" in described.text and "<script>alert" not in described.text
-    form = {"title": "Klokkenmuseum", "creators": "J. Uurwerk\nT. Tik", "keywords": "klokken\nuren", "genre": "museum", "languages": "nl"}
-    assert post(office, f"{where}/title", curator, **form, abstract="</script><script>alert(3)</script>").status == 303
+    assert (
+        "J. Uurwerk" in described.text
+        and "Stad Utrecht" in described.text
+        and "<script>alert" not in described.text
+    )
+    form = {
+        "title": "Klokkenmuseum",
+        "creators": "J. Uurwerk\nT. Tik",
+        "keywords": "klokken\nuren",
+        "genre": "museum",
+        "languages": "nl",
+    }
+    assert (
+        post(office, f"{where}/title", curator, **form, abstract="</script><script>alert(3)</script>").status
+        == 303
+    )
     listed = get(office, "/catalogue?creator=Tik&genre=museum&keyword=uren")
     [key] = re.findall(r'href="/title/([^"]+)"', listed.text)
     title = get(office, f"/title/{key}")
-    assert "<script>alert" not in title.text and "application/ld+json" in title.text and "\\u003cscript" in title.text
-    assert "Klokkenmuseum" in get(office, f"/title/{key}/marcxml").text and "dc:creator" in get(office, f"/title/{key}/dc").text
+    assert (
+        "<script>alert" not in title.text
+        and "application/ld+json" in title.text
+        and "\\u003cscript" in title.text
+    )
+    assert (
+        "Klokkenmuseum" in get(office, f"/title/{key}/marcxml").text
+        and "dc:creator" in get(office, f"/title/{key}/dc").text
+    )
     assert '"@type": "WebSite"' in get(office, f"/title/{key}/jsonld").text
     assert "Klokkenmuseum" not in get(office, "/catalogue?creator=Nobody").text
 
@@ -140,7 +187,10 @@ def test_a_list_is_uploaded_looked_at_and_imported(office: Served, cookies):
     assert post(office, seen, cookies["partner"]).status == 303
     exported = get(office, "/targets.csv?q=one.example", cookies["curator"]).text
     assert ",'=cmd()," in exported and "partner" in exported
-    assert ask(f"{office.portal}/targets/import", "POST", headers=headers, body=good + b" " * (10 << 20)).status == 413
+    assert (
+        ask(f"{office.portal}/targets/import", "POST", headers=headers, body=good + b" " * (10 << 20)).status
+        == 413
+    )
 
 
 def test_a_complaint_from_the_form_to_a_closed_page(office: Served, cookies, box: LetterBox):
@@ -148,10 +198,24 @@ def test_a_complaint_from_the_form_to_a_closed_page(office: Served, cookies, box
     assert "2009-03-12" in get(office, f"/complain?url={url}&at={EDITIONS[0]}").text
     reviewer = cookies["reviewer"]
     told = post(
-        office, "/cases", reviewer, url=url, words=EVIL, who="rights holder", ground="copyright", name=EVIL, mail="me@home.example"
+        office,
+        "/cases",
+        reviewer,
+        url=url,
+        words=EVIL,
+        who="rights holder",
+        ground="copyright",
+        name=EVIL,
+        mail="me@home.example",
     ).headers["Location"]
     assert harmless(get(office, told, reviewer).text) and get(office, "/cases", reviewer).status == 200
-    warned = {"act": "decide", "decision": "warning", "area": "page", "audience": "everyone", "public_text": EVIL}
+    warned = {
+        "act": "decide",
+        "decision": "warning",
+        "area": "page",
+        "audience": "everyone",
+        "public_text": EVIL,
+    }
     assert post(office, told, reviewer, **warned).status == 303
     frame = ask(f"{office.frame}/all/{EDITIONS[0]}/{url}")
     assert frame.status == 200 and harmless(frame.text), "the warning stands above the page, as text"
@@ -180,9 +244,18 @@ def test_a_complaint_from_the_form_to_a_closed_page(office: Served, cookies, box
 
 def test_a_template_and_the_criteria_are_changed_with_care(office: Served, cookies):
     wrong = post(office, "/letters/templates/notice/en", cookies["curator"], subject="s", body="{nonsense}")
-    assert wrong.status == 400 and "no field {nonsense}" in wrong.text and "{nonsense}</textarea>" in wrong.text
+    assert (
+        wrong.status == 400 and "no field {nonsense}" in wrong.text and "{nonsense}</textarea>" in wrong.text
+    )
     boss = cookies["administrator"]
-    given = {"code-0": "ours", "question-0": EVIL, "kind-0": "yes-no", "weight-0": "2", "required-0": "1", "roles-0": "curator"}
+    given = {
+        "code-0": "ours",
+        "question-0": EVIL,
+        "kind-0": "yes-no",
+        "weight-0": "2",
+        "required-0": "1",
+        "roles-0": "curator",
+    }
     assert post(office, "/criteria", cookies["curator"], **given).status == 403
     with office.archive() as archive:
         before = selecting.criteria_of(archive)
@@ -191,12 +264,20 @@ def test_a_template_and_the_criteria_are_changed_with_care(office: Served, cooki
             assert harmless(get(office, "/criteria", boss).text)
             assert [one.code for one in selecting.criteria_of(archive)] == ["ours"]
         finally:
-            # The other tests of this office, in whatever order, answer the criteria that came with the program.
+            # The other tests of this office, in whatever order, answer the criteria that came with the
+            # program.
             selecting.set_criteria(archive, before)
 
 
 def test_a_lacking_role_is_403_and_a_rule_of_access_451(office: Served, cookies):
-    given = {"code-0": "ours", "question-0": "Ours?", "kind-0": "yes-no", "weight-0": "2", "required-0": "1", "roles-0": "reviewer"}
+    given = {
+        "code-0": "ours",
+        "question-0": "Ours?",
+        "kind-0": "yes-no",
+        "weight-0": "2",
+        "required-0": "1",
+        "roles-0": "reviewer",
+    }
     with office.archive() as archive:
         dossier, _ = selecting.enter(archive, selecting.draft(["https://roles.example/"]))
         before = selecting.criteria_of(archive)
@@ -226,27 +307,49 @@ def page(office: Served) -> Iterator[Page]:
 
 
 def pages_of(archive: Archive, box: LetterBox) -> list[str]:
-    """Every page of curation, each with something on it: a site asked about, its letter and the owner's answer, a list with a bad line, a
-    case with its decision, a described site."""
+    """Every page of curation, each with something on it: a site asked about, its letter and the owner's
+    answer, a list with a bad line, a case with its decision, a described site.
+    """
     long = "A very long name of a museum of clocks and of everything else that ticks, strikes, chimes or stands still"
-    dossier, _ = selecting.enter(archive, dataclasses.replace(selecting.draft(["https://axe.example/a/very/long/path/"]), name=long))
+    dossier, _ = selecting.enter(
+        archive, dataclasses.replace(selecting.draft(["https://axe.example/a/very/long/path/"]), name=long)
+    )
     number = dossier.id
     if dossier.state is TargetState.NOMINATED:
-        selecting.answer(archive, number, [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")])
+        selecting.answer(
+            archive,
+            number,
+            [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],
+        )
         selecting.decide(archive, number, "select")
-        asking.add_contact(archive, Contact(target=number, name="O. Owner", mail="axe@owner.example", language="nl"))
+        asking.add_contact(
+            archive, Contact(target=number, name="O. Owner", mail="axe@owner.example", language="nl")
+        )
         asking.ask(archive, [number], portal_url="http://portal.example")
         mailing.deliver_for(archive, number)
     [letter] = asking.letters_of(archive, number)
     [answer] = re.findall(r"/answer/\S+", box.to("axe@owner.example")[-1].text)
     rows = b"address,name\nhttps://axe-one.example/,One\nhttps://axe.example/a/very/long/path/,Known\nnot a site,Bad\n"
     listed = enlisting.preview(archive, rows, by="administrator").token
-    case = answering.complain(archive, url=f"{SITE}/news.html", words="It is mine. " * 40, name="Somebody", mail="axe@home.example")
+    case = answering.complain(
+        archive, url=f"{SITE}/news.html", words="It is mine. " * 40, name="Somebody", mail="axe@home.example"
+    )
     answering.decide(archive, case.reference, Ruling(decision=Decision.WARNING, public_text="Disputed."))
     open_case = answering.complain(archive, url=f"{SITE}/", words="And this.")
-    record = portraying.save(archive, number, {"title": long, "creators": ("J. Uurwerk",), "genre": "museum", "abstract": "Clocks. " * 60})
+    record = portraying.save(
+        archive,
+        number,
+        {"title": long, "creators": ("J. Uurwerk",), "genre": "museum", "abstract": "Clocks. " * 60},
+    )
     return [
-        *("/suggest", "/suggest?done=new", "/complain", f"/complain?url={SITE}/news.html&at={EDITIONS[0]}", answer, "/catalogue"),
+        *(
+            "/suggest",
+            "/suggest?done=new",
+            "/complain",
+            f"/complain?url={SITE}/news.html&at={EDITIONS[0]}",
+            answer,
+            "/catalogue",
+        ),
         *(
             f"/title/{record.key}",
             "/catalogue?words=nothing",
@@ -255,8 +358,21 @@ def pages_of(archive: Archive, box: LetterBox) -> list[str]:
             f"/targets/{number}",
             f"/targets/{number}/letter",
         ),
-        *(f"/targets/{number}/title", f"/targets/import/{listed}", "/targets/ask", "/letters", f"/letters/{letter.id}", "/criteria"),
-        *("/letters/templates/notice/de", "/cases", f"/cases/{case.reference}", f"/cases/{open_case.reference}", "/targets/999999"),
+        *(
+            f"/targets/{number}/title",
+            f"/targets/import/{listed}",
+            "/targets/ask",
+            "/letters",
+            f"/letters/{letter.id}",
+            "/criteria",
+        ),
+        *(
+            "/letters/templates/notice/de",
+            "/cases",
+            f"/cases/{case.reference}",
+            f"/cases/{open_case.reference}",
+            "/targets/999999",
+        ),
     ]
 
 

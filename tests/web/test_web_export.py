@@ -33,12 +33,16 @@ def records(archive: Archive, words: str) -> list[tuple[str, str]]:
 @pytest.mark.browser
 def test_an_exported_wacz_is_replayed_with_picture_and_style(served: Served, browser: Browser, tmp_path):
     wacz = tmp_path / "search.wacz"
-    wacz.write_bytes(ask(f"{served.portal}/search/export?q=clock+edition&from=2012-06&to=2012-06&form=wacz").body)
+    wacz.write_bytes(
+        ask(f"{served.portal}/search/export?q=clock+edition&from=2012-06&to=2012-06&form=wacz").body
+    )
     with zipfile.ZipFile(wacz) as made:
         pages = [json.loads(line) for line in made.read("pages/pages.jsonl").splitlines()]
         lines = made.read("indexes/index.cdxj").decode().splitlines()
     assert [page["url"] for page in pages[1:]] == [f"{SITE}/", f"{SITE}/"]
-    assert {line.split(" ")[0] for line in lines} == {f"org,example){path}" for path in ("/", "/app.js", "/picture.png", "/style.css")}
+    assert {line.split(" ")[0] for line in lines} == {
+        f"org,example){path}" for path in ("/", "/app.js", "/picture.png", "/style.css")
+    }
     founding.found(tmp_path / "home", clock=lambda: NOW)
     with Archive.open(tmp_path / "home", clock=lambda: NOW) as archive:
         archiving.import_files(archive, [wacz], collection="taken", in_place=True)
@@ -48,8 +52,16 @@ def test_an_exported_wacz_is_replayed_with_picture_and_style(served: Served, bro
             page.goto(f"{other.portal}/all/{EDITIONS[1]}/{SITE}/")
             inside = page.frame_locator("#frame")
             expect(inside.locator("h1")).to_have_text("Museum of clocks, edition 2", timeout=20_000)
-            assert inside.locator("#picture").evaluate("picture => picture.decode().then(() => picture.naturalWidth)") == 2
-            assert inside.locator("h1").evaluate("element => getComputedStyle(element).color") == "rgb(2, 100, 50)"
+            assert (
+                inside.locator("#picture").evaluate(
+                    "picture => picture.decode().then(() => picture.naturalWidth)"
+                )
+                == 2
+            )
+            assert (
+                inside.locator("h1").evaluate("element => getComputedStyle(element).color")
+                == "rgb(2, 100, 50)"
+            )
         finally:
             page.close()
 
@@ -58,7 +70,9 @@ def test_parts_are_those_nearest_in_time_and_parts_of_parts_and_nothing_closed(t
     site, early, late = "http://parts.example", "20100101000000", "20200101000000"
     warc = Warc(tmp_path / "parts.warc.gz")
     warc.response(
-        f"{site}/", early, b"<title>Whole</title>A windmill.<link rel=stylesheet href=/s.css><img src=/moved.png><iframe src=/f.html>"
+        f"{site}/",
+        early,
+        b"<title>Whole</title>A windmill.<link rel=stylesheet href=/s.css><img src=/moved.png><iframe src=/f.html>",
     )
     warc.response(f"{site}/", late, b"<title>Later</title><p>A harbour.<img src=/new.png>")
     for stamp in (early, late):
@@ -67,18 +81,44 @@ def test_parts_are_those_nearest_in_time_and_parts_of_parts_and_nothing_closed(t
         warc.response(f"{site}/ground.png", stamp, PICTURE, mime="image/png")
         warc.response(f"{site}/new.png", stamp, PICTURE + stamp.encode(), mime="image/png")
         warc.response(f"{site}/secret.png", stamp, PICTURE + b"secret", mime="image/png")
-    warc.response(f"{site}/moved.png", early, b"", mime="text/plain", status="302 Found", headers=(("Location", "/there.png"),))
+    warc.response(
+        f"{site}/moved.png",
+        early,
+        b"",
+        mime="text/plain",
+        status="302 Found",
+        headers=(("Location", "/there.png"),),
+    )
     warc.response(f"{site}/there.png", late, PICTURE + b"there", mime="image/png")
-    warc.response(f"{site}/f.html", early, b"<title>Frame</title><img src=/secret.png><a href=/linked.html>a link is no part</a>")
+    warc.response(
+        f"{site}/f.html",
+        early,
+        b"<title>Frame</title><img src=/secret.png><a href=/linked.html>a link is no part</a>",
+    )
     warc.response(f"{site}/linked.html", early, b"<title>Linked</title>")
     home = make_home(tmp_path / "home", warc.write())
     with Archive.open(home, clock=lambda: NOW) as archive:
         found = records(archive, "windmill")
         assert found[0] == (f"{site}/", "2010-01-01") and len(found) == len(set(found))
-        expected = {"/s.css": 2010, "/more.css": 2010, "/ground.png": 2010, "/moved.png": 2010, "/there.png": 2020, "/f.html": 2010}
-        assert {(url.removeprefix(site), int(day[:4])) for url, day in found[1:]} == {*expected.items(), ("/secret.png", 2010)}
-        assert sorted(records(archive, "harbour")) == [(f"{site}/", "2020-01-01"), (f"{site}/new.png", "2020-01-01")]
+        expected = {
+            "/s.css": 2010,
+            "/more.css": 2010,
+            "/ground.png": 2010,
+            "/moved.png": 2010,
+            "/there.png": 2020,
+            "/f.html": 2010,
+        }
+        assert {(url.removeprefix(site), int(day[:4])) for url, day in found[1:]} == {
+            *expected.items(),
+            ("/secret.png", 2010),
+        }
+        assert sorted(records(archive, "harbour")) == [
+            (f"{site}/", "2020-01-01"),
+            (f"{site}/new.png", "2020-01-01"),
+        ]
         ruling.add(archive, f"{site}/secret.png", answer=RuleAnswer.HIDE, reason="closed")
         assert (f"{site}/secret.png", "2010-01-01") not in records(archive, "windmill")
         ruling.add(archive, f"{site}/ground.png", answer=RuleAnswer.HIDE, captured_to="2015")
-        assert (f"{site}/ground.png", "2020-01-01") in records(archive, "windmill"), "the nearest that is open, as replay shows it"
+        assert (f"{site}/ground.png", "2020-01-01") in records(archive, "windmill"), (
+            "the nearest that is open, as replay shows it"
+        )

@@ -72,10 +72,16 @@ def test_tables_as_files(surveyed):
 
 def test_the_registry_is_changed(surveyed):
     served, _ = surveyed
-    cookie = {"Cookie": sign_in(served, "curator"), "Content-Type": "application/x-www-form-urlencoded", "Origin": served.portal}
+    cookie = {
+        "Cookie": sign_in(served, "curator"),
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Origin": served.portal,
+    }
     form = b"what=format&puid=image/x-odd&name=Odd&risk=at+risk&reason=Nobody+reads+it&software=browser&note="
     assert ask(f"{served.portal}/formats/registry", "POST", headers=cookie, body=form).status == 303
-    known = json.loads(ask(f"{served.portal}/formats/registry.json", headers={"Cookie": cookie["Cookie"]}).text)
+    known = json.loads(
+        ask(f"{served.portal}/formats/registry.json", headers={"Cookie": cookie["Cookie"]}).text
+    )
     assert {
         "puid": "image/x-odd",
         "name": "Odd",
@@ -90,7 +96,11 @@ def test_the_registry_is_changed(surveyed):
 
 def test_ignoring_and_checking_again(surveyed):
     served, harvest = surveyed
-    cookie = {"Cookie": sign_in(served, "curator"), "Content-Type": "application/x-www-form-urlencoded", "Origin": served.portal}
+    cookie = {
+        "Cookie": sign_in(served, "curator"),
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Origin": served.portal,
+    }
     form = b"code=quality.part-never-tried&subject=http://live.example.net/leak.png&reason="
     assert ask(f"{served.portal}/quality/{harvest}/ignore", "POST", headers=cookie, body=form).status == 303
     assert ask(f"{served.portal}/quality/{harvest}/check", "POST", headers=cookie, body=b"").status == 303

@@ -1,4 +1,6 @@
-"""Plan, watch, review and dashboard in the portal: over HTTP and in a real browser, by keyboard, without scripts, on a phone."""
+"""Plan, watch, review and dashboard in the portal: over HTTP and in a real browser, by keyboard, without
+scripts, on a phone.
+"""
 
 import re
 import threading
@@ -20,7 +22,17 @@ from webdepot.archive import Archive
 from webdepot.harvest.control import Verb
 from webdepot.model import HarvestState, TargetId
 from webdepot.selection import schedule
-from webdepot.services import founding, harvesting, importing, planning, profiling, reviewing, scheduling, selecting, steering
+from webdepot.services import (
+    founding,
+    harvesting,
+    importing,
+    planning,
+    profiling,
+    reviewing,
+    scheduling,
+    selecting,
+    steering,
+)
 from webdepot.services.progress import unwatched
 
 PNG = bytes.fromhex(
@@ -36,7 +48,11 @@ GATE = threading.Semaphore(0)
 def page_of(path: str) -> str:
     if path.startswith("/slow"):
         GATE.acquire(timeout=20)
-    links = "".join(f"<a href=/slow{number}>x</a>" for number in range(6)) if path == "/live" else "<a href=/2>two</a>"
+    links = (
+        "".join(f"<a href=/slow{number}>x</a>" for number in range(6))
+        if path == "/live"
+        else "<a href=/2>two</a>"
+    )
     return f"<title>{HOSTILE}</title>{links}<img src=/missing.png>" if path != "/missing.png" else ""
 
 
@@ -67,7 +83,9 @@ def office(tmp_path_factory: pytest.TempPathFactory, site: str) -> Iterator[Offi
             accounts.add(archive.database, role.value, PASSWORD, [role], now)
         first, second = (cleared(archive, f"{site}/{name}") for name in ("one", "two"))
         selecting.enter(archive, selecting.draft([f"{site}/three"], name=HOSTILE))
-        dates = schedule.read_dates("daily", first_on=(now + timedelta(days=1)).date().isoformat(), at_time="22:00")
+        dates = schedule.read_dates(
+            "daily", first_on=(now + timedelta(days=1)).date().isoformat(), at_time="22:00"
+        )
         for number in (first, second):
             planning.set_plan(archive, number, dates, profile="quick")
             planning.run_now(archive, number)
@@ -79,7 +97,10 @@ def office(tmp_path_factory: pytest.TempPathFactory, site: str) -> Iterator[Offi
 
 @pytest.fixture(scope="module")
 def cookies(office: Office) -> dict[str, str]:
-    return {role.value: sign_in(office.served, role.value) for role in (Role.CURATOR, Role.REVIEWER, Role.ADMINISTRATOR)}
+    return {
+        role.value: sign_in(office.served, role.value)
+        for role in (Role.CURATOR, Role.REVIEWER, Role.ADMINISTRATOR)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -110,14 +131,37 @@ def pages_of(office: Office) -> list[str]:
     harvest = office.harvests[1]
     day = (datetime.now(UTC) + timedelta(days=3)).date()
     return [
-        *("/dashboard", "/schedule", f"/schedule?day={day}", "/schedule/targets", f"/schedule/targets/{office.first}", "/schedule/queue"),
-        *("/review", f"/review/{harvest}", "/harvests", f"/harvests/{harvest}", "/users", "/users/curator", "/account", "/audit"),
+        *(
+            "/dashboard",
+            "/schedule",
+            f"/schedule?day={day}",
+            "/schedule/targets",
+            f"/schedule/targets/{office.first}",
+            "/schedule/queue",
+        ),
+        *(
+            "/review",
+            f"/review/{harvest}",
+            "/harvests",
+            f"/harvests/{harvest}",
+            "/users",
+            "/users/curator",
+            "/account",
+            "/audit",
+        ),
     ]
 
 
 def test_a_plan_is_made_in_the_portal(office: Office, cookies):
     path, curator = f"/schedule/targets/{office.second}", cookies["curator"]
-    fields = {"order": "set", "frequency": "cron", "cron": "0 4 * * SUN", "first_on": "2026-01-01", "opens": "22:00", "closes": "06:00"}
+    fields = {
+        "order": "set",
+        "frequency": "cron",
+        "cron": "0 4 * * SUN",
+        "first_on": "2026-01-01",
+        "opens": "22:00",
+        "closes": "06:00",
+    }
     assert post(office, path, curator, **fields, profile="quick").status == 303
     text = get(office, path, curator).text
     assert 'value="0 4 * * SUN"' in text and 'value="22:00"' in text and "It may be harvested" in text
@@ -153,7 +197,9 @@ def test_review_says_what_is_missing_and_decisions_need_their_reasons(office: Of
     assert office.harvests[0] in get(office, "/review?state=rejected", reviewer).text
     refused = post(office, f"{path}/decide", reviewer, order="accept")
     assert refused.status == 409 and "Possible now: reopen" in refused.text
-    assert post(office, f"{path}/decide", reviewer, order="reopen", words="it is as it should be").status == 303
+    assert (
+        post(office, f"{path}/decide", reviewer, order="reopen", words="it is as it should be").status == 303
+    )
     page = get(office, path, reviewer).text
     assert "rejected – parts are missing" in page and HOSTILE not in page
 
@@ -162,8 +208,18 @@ def test_screenshots_stand_side_by_side(office: Office, cookies, tmp_path: Path)
     with office.served.archive() as archive:
         warc = Warc(tmp_path / "shots.warc.gz")
         warc.response("http://shots.example/", "20260101000000", b"<title>x</title>")
-        warc.raw("urn:view:http://shots.example/", "20260101000000", PNG, {"WARC-Type": "resource", "Content-Type": "image/png"})
-        warc.raw("urn:view:http://evil.example/", "20260101000000", b"<script>", {"WARC-Type": "resource", "Content-Type": "text/html"})
+        warc.raw(
+            "urn:view:http://shots.example/",
+            "20260101000000",
+            PNG,
+            {"WARC-Type": "resource", "Content-Type": "image/png"},
+        )
+        warc.raw(
+            "urn:view:http://evil.example/",
+            "20260101000000",
+            b"<script>",
+            {"WARC-Type": "resource", "Content-Type": "text/html"},
+        )
         taken = importing.take(archive, [warc.write()], collection="shots", watch=unwatched)
         assert taken.harvest is not None
         reviewing.examine(archive, taken.harvest)
@@ -172,7 +228,10 @@ def test_screenshots_stand_side_by_side(office: Office, cookies, tmp_path: Path)
     assert len(found) == 1 and "evil.example" not in text
     picture = get(office, found[0], cookies["reviewer"])
     assert picture.headers["Content-Type"] == "image/png" and picture.body == PNG
-    assert "sandbox" in picture.headers["Content-Security-Policy"] and picture.headers["X-Content-Type-Options"] == "nosniff"
+    assert (
+        "sandbox" in picture.headers["Content-Security-Policy"]
+        and picture.headers["X-Content-Type-Options"] == "nosniff"
+    )
     assert get(office, "/review/pictures/999", cookies["reviewer"]).status == 404
 
 
@@ -182,7 +241,9 @@ def test_the_dashboard_counts_and_its_csv_agrees(office: Office, cookies):
     table = get(office, "/dashboard.csv", cookies["curator"]).text.splitlines()
     assert table[0] == "section,name,value" and "targets,cleared,2" in table
     months = get(office, "/dashboard/months.csv", cookies["curator"]).text.splitlines()
-    assert months[0] == "month,harvests,documents,size_bytes,errors" and months[-1].startswith(f"{datetime.now(UTC):%Y-%m},")
+    assert months[0] == "month,harvests,documents,size_bytes,errors" and months[-1].startswith(
+        f"{datetime.now(UTC):%Y-%m},"
+    )
 
 
 def test_harvests_are_listed_by_state_and_target(office: Office, cookies):
@@ -192,7 +253,9 @@ def test_harvests_are_listed_by_state_and_target(office: Office, cookies):
 
 
 @needs_axe
-def test_no_page_has_a_serious_fault_of_accessibility_nor_is_wider_than_a_phone(office: Office, cookies, browser: Browser):
+def test_no_page_has_a_serious_fault_of_accessibility_nor_is_wider_than_a_phone(
+    office: Office, cookies, browser: Browser
+):
     page = signed_in(browser, office, cookies["administrator"], bypass_csp=True, locale=LANGUAGE)
     for path in pages_of(office):
         look_at(page, office.served.portal, path)
@@ -207,7 +270,9 @@ def test_pages_speak_three_languages(office: Office, cookies):
             assert f'<html lang="{code}">' in text and words in text, path
 
 
-def test_by_keyboard_and_without_scripts_a_harvest_is_accepted_and_public(office: Office, cookies, browser: Browser):
+def test_by_keyboard_and_without_scripts_a_harvest_is_accepted_and_public(
+    office: Office, cookies, browser: Browser
+):
     harvest = office.harvests[1]
     page = signed_in(browser, office, cookies["reviewer"], java_script_enabled=False)
     page.goto(f"{office.served.portal}/review/{harvest}")
@@ -227,14 +292,18 @@ def test_by_keyboard_and_without_scripts_a_harvest_is_accepted_and_public(office
             threading.Event().wait(0.1)
         assert harvesting.get(archive, harvest).state is HarvestState.KEPT
     assert ask(f"{office.served.portal}/all/*/{office.site}/two").status == 200
-    assert ask(f"{office.served.portal}/all/*/{office.site}/one").status == 404, "what waits for review is not public"
+    assert ask(f"{office.served.portal}/all/*/{office.site}/one").status == 404, (
+        "what waits for review is not public"
+    )
     page.goto(f"{office.served.portal}/review/{harvest}")
     expect(page.get_by_text("accepted – whole enough")).to_be_visible()
     page.context.close()
 
 
 def steer(page: Page) -> None:
-    """Everything that can be done to a running harvest on its live page, one after the other, each seen on the page."""
+    """Everything that can be done to a running harvest on its live page, one after the other, each seen on
+    the page.
+    """
     page.get_by_label("Reason").first.fill("the owner telephones")
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("button", name="Go on")).to_be_visible(timeout=20_000)
@@ -252,7 +321,9 @@ def steer(page: Page) -> None:
     page.locator("#patterns").fill("/slow5")
     page.locator("button[value=reject]").click()
     expect(page.locator("#orders ~ div tbody tr")).to_have_count(5, timeout=20_000)
-    page.get_by_role("button", name="Stop").click()  # what is being waited for is given up: nothing more comes from the site
+    page.get_by_role(
+        "button", name="Stop"
+    ).click()  # what is being waited for is given up: nothing more comes from the site
 
 
 def test_a_running_harvest_is_watched_and_steered_live(office: Office, cookies, browser: Browser):
@@ -282,7 +353,10 @@ def test_a_running_harvest_is_watched_and_steered_live(office: Office, cookies, 
         given = [order.verb for order in watched.orders]
         assert given == [Verb.PAUSE, Verb.RESUME, Verb.CHANGE, Verb.ADD, Verb.CHANGE, Verb.STOP]
         assert {order.by for order in watched.orders} == {"curator"} and watched.options.limit_pages == 5000
-        assert watched.options.reject[-1] == "/slow5" and harvesting.get(archive, harvest.id).state is HarvestState.STOPPED
+        assert (
+            watched.options.reject[-1] == "/slow5"
+            and harvesting.get(archive, harvest.id).state is HarvestState.STOPPED
+        )
     assert not worker.is_alive()
     stream = get(office, f"/harvests/{harvest.id}/events", cookies["curator"])
     assert stream.headers["Content-Type"].startswith("text/event-stream")

@@ -1,4 +1,6 @@
-"""Harvests, reports, profiles and scope in the portal: who may see and do what, and that pages say what they should."""
+"""Harvests, reports, profiles and scope in the portal: who may see and do what, and that pages say what they
+should.
+"""
 
 import json
 from collections.abc import Iterator
@@ -14,7 +16,10 @@ from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.services import founding, harvesting, profiling
 
-PAGES = {"/": "<a href=/2>two</a><a href=/film.avi>film</a><a href=http://else.example/>else</a>", "/2": "<title>Two</title>two"}
+PAGES = {
+    "/": "<a href=/2>two</a><a href=/film.avi>film</a><a href=http://else.example/>else</a>",
+    "/2": "<title>Two</title>two",
+}
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +29,9 @@ def harvested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served
     founding.found(home)
     with small_site(lambda path: PAGES.get(path, "")) as site, Archive.open(home) as archive:
         profiling.save(
-            archive, "museum", 'description = "Museums"\nallow_private = true\ndelay_s = 0\n[[rules]]\nreject = "extension"\nof = ["avi"]\n'
+            archive,
+            "museum",
+            'description = "Museums"\nallow_private = true\ndelay_s = 0\n[[rules]]\nreject = "extension"\nof = ["avi"]\n',
         )
         options = profiling.options_of(archive, "museum")
         harvest = harvesting.start_or_resume(archive, [f"{site}/"], options)
@@ -46,7 +53,14 @@ def post(served: Served, path: str, who: str = "curator", **fields: str) -> Answ
 
 def test_staff_only(harvested: tuple[Served, str]) -> None:
     served, harvest = harvested
-    paths = ("/harvests", f"/harvests/{harvest}", f"/harvests/{harvest}/reports/hosts", "/profiles", "/profiles/museum", "/scope")
+    paths = (
+        "/harvests",
+        f"/harvests/{harvest}",
+        f"/harvests/{harvest}/reports/hosts",
+        "/profiles",
+        "/profiles/museum",
+        "/scope",
+    )
     for path in paths:
         assert ask(served.portal + path).status == 303
         assert get(served, path, "reader").status == 403
@@ -103,7 +117,9 @@ def test_profiles_are_written_in_the_portal_and_a_wrong_one_is_told(harvested: t
 
 def test_scope_is_explained(harvested: tuple[Served, str]) -> None:
     served, _ = harvested
-    query = urlencode({"url": "http://a.example/x.avi", "profile": "museum", "seed": "http://a.example/", "path": "L"})
+    query = urlencode(
+        {"url": "http://a.example/x.avi", "profile": "museum", "seed": "http://a.example/", "path": "L"}
+    )
     page = get(served, f"/scope?{query}").text
     assert "It is not harvested" in page
     assert "reject extension avi" in page

@@ -1,4 +1,6 @@
-"""An archived robots.txt as rules of access: what it disallows is refused, what it allows is shown, and the newest file counts."""
+"""An archived robots.txt as rules of access: what it disallows is refused, what it allows is shown, and the
+newest file counts.
+"""
 
 from pathlib import Path
 
@@ -12,9 +14,7 @@ from webdepot.services import heeding, importing, indexing, replaying, ruling
 from webdepot.services.progress import unwatched
 
 OLD = b"User-agent: *\nDisallow: /\n"
-NEW = (
-    b"User-agent: other\nDisallow: /\n\nUser-agent: *\nDisallow: /private/\nAllow: /private/open\nDisallow: /one.html$\nDisallow: /*/tmp\n"
-)
+NEW = b"User-agent: other\nDisallow: /\n\nUser-agent: *\nDisallow: /private/\nAllow: /private/open\nDisallow: /one.html$\nDisallow: /*/tmp\n"
 
 
 @pytest.fixture
@@ -40,12 +40,20 @@ def closed(archive: Archive) -> set[str]:
 def test_the_newest_robots_txt_is_heeded(home: Path, tmp_path: Path):
     with Archive.open(home) as archive:
         assert closed(archive) == set(), "by itself it closes nothing"
-        assert heeding.heed(archive, "www.example.org", dry_run=True).patterns == [(RuleAnswer.REFUSE, "www.example.org")]
+        assert heeding.heed(archive, "www.example.org", dry_run=True).patterns == [
+            (RuleAnswer.REFUSE, "www.example.org")
+        ]
         assert closed(archive) == set()
         ruling.add(archive, "www.example.org/a/*", answer=RuleAnswer.SHOW, reason="owner")
         heeding.heed(archive, "www.example.org", text="By robots.txt.")
-        assert closed(archive) == {"/", "/private/x", "/private/open/x", "/one.html", "/one.html.bak"}, "other rules stay"
-    newer = Warc(tmp_path / "newer.warc.gz").response(f"{SITE}/robots.txt", EDITIONS[3], NEW, mime="text/plain").write()
+        assert closed(archive) == {"/", "/private/x", "/private/open/x", "/one.html", "/one.html.bak"}, (
+            "other rules stay"
+        )
+    newer = (
+        Warc(tmp_path / "newer.warc.gz")
+        .response(f"{SITE}/robots.txt", EDITIONS[3], NEW, mime="text/plain")
+        .write()
+    )
     with Archive.open(home) as archive:
         taken = importing.take(archive, [newer], collection="museums", watch=unwatched)
         assert taken.harvest is not None

@@ -41,14 +41,25 @@ def test_every_state_and_outcome_has_its_word():
 
 def test_no_text_is_left_unused():
     sources = [path.read_text(encoding="utf-8") for path in (files("webdepot.web") / "templates").iterdir()]
-    sources += [path.read_text(encoding="utf-8") for path in files("webdepot.web").iterdir() if path.name.endswith(".py")]
+    sources += [
+        path.read_text(encoding="utf-8")
+        for path in files("webdepot.web").iterdir()
+        if path.name.endswith(".py")
+    ]
     everything = "\n".join(sources)
-    # Keys put together from a beginning and a value: t("depot.state_" ~ state) in templates, f"depot.state_{state}" in code.
-    joined = re.findall(r"""["']([a-z_]+\.[a-z_.]*)["']\s*~""", everything) + re.findall(r"""f["']([a-z_]+\.[a-z_.]*)\{""", everything)
-    joined += re.findall(r"""["']([a-z_]+\.[a-z_]*_)["']""", everything)  # handed to a macro that puts them together
+    # Keys put together from a beginning and a value: t("depot.state_" ~ state) in templates,
+    # f"depot.state_{state}" in code.
+    joined = re.findall(r"""["']([a-z_]+\.[a-z_.]*)["']\s*~""", everything) + re.findall(
+        r"""f["']([a-z_]+\.[a-z_.]*)\{""", everything
+    )
+    joined += re.findall(
+        r"""["']([a-z_]+\.[a-z_]*_)["']""", everything
+    )  # handed to a macro that puts them together
     made = tuple({*joined, "help.", "language.", "harvests.delay_s", "harvests.workers"})
     unused = [
-        key for key in load("en").texts if not key.startswith(made) and key.removesuffix(".one").removesuffix(".other") not in everything
+        key
+        for key in load("en").texts
+        if not key.startswith(made) and key.removesuffix(".one").removesuffix(".other") not in everything
     ]
     assert unused == []
 
@@ -88,14 +99,22 @@ def test_numbers_sizes_and_dates_are_said_the_languages_way():
 
 def test_pages_speak_the_language_of_the_browser_the_cookie_and_the_link(served: Served):
     assert 'lang="de"' in ask(f"{served.portal}/", headers={"Accept-Language": "de"}).text
-    assert 'lang="nl"' in ask(f"{served.portal}/", headers={"Accept-Language": "de", "Cookie": "language=nl"}).text
-    assert 'lang="en"' in ask(f"{served.portal}/?lang=en", headers={"Accept-Language": "de", "Cookie": "language=nl"}).text
+    assert (
+        'lang="nl"'
+        in ask(f"{served.portal}/", headers={"Accept-Language": "de", "Cookie": "language=nl"}).text
+    )
+    assert (
+        'lang="en"'
+        in ask(f"{served.portal}/?lang=en", headers={"Accept-Language": "de", "Cookie": "language=nl"}).text
+    )
     chosen = ask(f"{served.portal}/-/language?lang=nl&to=/about")
     assert (chosen.status, chosen.headers["Location"]) == (303, "/about")
     assert "language=nl" in chosen.headers["Set-Cookie"] and "HttpOnly" in chosen.headers["Set-Cookie"]
 
 
-@pytest.mark.parametrize("to", ["//evil.example/", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", ""])
+@pytest.mark.parametrize(
+    "to", ["//evil.example/", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", ""]
+)
 def test_a_language_link_never_leads_to_another_site(served: Served, to):
     assert ask(f"{served.portal}/-/language?lang=nl&to={to}").headers["Location"] == "/"
 

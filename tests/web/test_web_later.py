@@ -1,4 +1,6 @@
-"""Every endpoint of the route tables is a function that takes a request, though its module is loaded when it is first asked for."""
+"""Every endpoint of the route tables is a function that takes a request, though its module is loaded when it
+is first asked for.
+"""
 
 import importlib
 import inspect
@@ -17,7 +19,9 @@ def endpoint_of(page: Page) -> typing.Any:
     return getattr(importlib.import_module(page.endpoint.__module__), page.endpoint.__name__, None)
 
 
-@pytest.mark.parametrize("pages", [PORTAL_PAGES, FRAME_PAGES, REPLAY_PAGES], ids=["portal", "frame", "replay"])
+@pytest.mark.parametrize(
+    "pages", [PORTAL_PAGES, FRAME_PAGES, REPLAY_PAGES], ids=["portal", "frame", "replay"]
+)
 def test_every_page_of_the_tables_is_there(pages: tuple[Page, ...]):
     for page in pages:
         endpoint = endpoint_of(page)
@@ -30,5 +34,7 @@ def test_every_page_of_the_tables_is_there(pages: tuple[Page, ...]):
 def test_every_module_that_is_loaded_later_has_a_page():
     """The one list in `app.py` names no module that is gone, and none that no page needs."""
     later = {name for name, value in vars(app).items() if type(value).__name__ == "Later"}
-    used = {page.endpoint.__module__.rpartition(".")[2] for page in (*PORTAL_PAGES, *FRAME_PAGES, *REPLAY_PAGES)}
+    used = {
+        page.endpoint.__module__.rpartition(".")[2] for page in (*PORTAL_PAGES, *FRAME_PAGES, *REPLAY_PAGES)
+    }
     assert later and later <= used

@@ -1,4 +1,6 @@
-"""What other programs ask for: revisits resolved, fuzzy addresses, the description of it all, and a real pywb on top of our index."""
+"""What other programs ask for: revisits resolved, fuzzy addresses, the description of it all, and a real pywb
+on top of our index.
+"""
 
 import json
 import shutil
@@ -39,9 +41,17 @@ def test_revisits_are_resolved(told: tuple[Served, Path]):
     query = f"{served.replay}/all/cdx?url={SITE}/clock&resolveRevisits=true"
     first, second = (json.loads(line) for line in ask(f"{query}&output=json").text.splitlines())
     assert (first["orig.filename"], second["mime"]) == ("-", "warc/revisit")
-    assert (second["orig.filename"], second["orig.offset"], second["orig.length"]) == (path.name, first["offset"], first["length"])
+    assert (second["orig.filename"], second["orig.offset"], second["orig.length"]) == (
+        path.name,
+        first["offset"],
+        first["length"],
+    )
     assert '"orig.filename": "machines.warc.gz"' in ask(query).text
-    assert ask(f"{query}&output=text").text.splitlines()[1].endswith(f"{first['length']} {first['offset']} {path.name}")
+    assert (
+        ask(f"{query}&output=text")
+        .text.splitlines()[1]
+        .endswith(f"{first['length']} {first['offset']} {path.name}")
+    )
 
 
 def test_cache_busters_are_forgiven_when_asked(told: tuple[Served, Path]):
@@ -67,7 +77,7 @@ def test_everything_is_described(told: tuple[Served, Path]):
         assert ask(f"{base}{path.format(**values)}{query}").status in (200, 302), path
 
 
-# --- pywb -----------------------------------------------------------------------------------------------------------------
+# --- pywb ---
 
 
 @contextmanager

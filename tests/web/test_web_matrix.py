@@ -1,10 +1,12 @@
-"""Every surface that has an address gives the same answer as the slow reference (`rule_matrix.py`), asked over HTTP.
+"""Every surface that has an address gives the same answer as the slow reference (`rule_matrix.py`), asked
+over HTTP.
 
-A reader's access point is where the request comes from: a network for the reading room and for partners, a session (and, on the faces that
-know none, a pass) for staff. The server's clock is a file, so that it can be another day. Lending has tests of its own: `test_web_use.py`.
+A reader's access point is where the request comes from: a network for the reading room and for partners, a
+session (and, on the faces that know none, a pass) for staff. The server's clock is a file, so that it can be
+another day. Lending has tests of its own: `test_web_use.py`.
 
-Beside the pages of `rule_matrix.py` there are pictures for the search for pictures, and a work in the depot for what partners fetch. Every
-route of the three faces is asked, or `NOT_ASKED` says why it need not be.
+Beside the pages of `rule_matrix.py` there are pictures for the search for pictures, and a work in the depot
+for what partners fetch. Every route of the three faces is asked, or `NOT_ASKED` says why it need not be.
 """
 
 import csv
@@ -39,7 +41,9 @@ from webdepot.web.app import FRAME_PAGES, PORTAL_PAGES, REPLAY_PAGES
 RULE_SETS = 3
 STAFF_ONLY = "http://pass.net/"
 PICTURES = [f"http://b.org/x/{number}.png" for number in range(len(URLS))]
-"""One for each page, captured once, where rules about `org,` and `org,b)/x` reach them and the questions about a.org do not."""
+"""One for each page, captured once, where rules about `org,` and `org,b)/x` reach them and the questions
+about a.org do not.
+"""
 WORK = "http://b.org/x/work.html"
 """Stands in the depot by itself, so that partners can fetch it where no rule closes a capture of it."""
 NOT_ASKED = {
@@ -65,7 +69,11 @@ NOT_ASKED = {
     "/{page}": "leads to the portal",
 }
 """Routes for everybody that show no capture, or that are tested elsewhere."""
-SOURCES = {AccessPoint.PUBLIC: "127.0.0.1", AccessPoint.READING_ROOM: "127.0.0.2", AccessPoint.PARTNER: "127.0.0.3"}
+SOURCES = {
+    AccessPoint.PUBLIC: "127.0.0.1",
+    AccessPoint.READING_ROOM: "127.0.0.2",
+    AccessPoint.PARTNER: "127.0.0.3",
+}
 SETTINGS = '[web]\nreading_room_networks = ["127.0.0.2/32"]\npartner_networks = ["127.0.0.3/32"]\n'
 SHOWS = (RuleAnswer.SHOW, RuleAnswer.REFUSE, RuleAnswer.HIDE, RuleAnswer.WARN)
 
@@ -125,7 +133,9 @@ class Asker:
     def get(self, face: str, path: str, **headers: str) -> Answer:
         base = {"portal": self.served.portal, "frame": self.served.frame, "replay": self.served.replay}[face]
         asked.add((face, route_of(face, path.partition("?")[0])))
-        given = {"Host": urlsplit(base).netloc} | {name.replace("_", "-"): value for name, value in headers.items()}
+        given = {"Host": urlsplit(base).netloc} | {
+            name.replace("_", "-"): value for name, value in headers.items()
+        }
         if self.cookies[face]:
             given["Cookie"] = self.cookies[face]
         return self._said(base, path, given)
@@ -159,7 +169,10 @@ class Asker:
 asked: set[tuple[str, str]] = set()
 """Faces and routes that were asked in this process."""
 TABLES = {"portal": PORTAL_PAGES, "frame": FRAME_PAGES, "replay": REPLAY_PAGES}
-ROUTES = {face: [(compile_path(page.path)[0], page.path) for page in pages if "GET" in page.methods] for face, pages in TABLES.items()}
+ROUTES = {
+    face: [(compile_path(page.path)[0], page.path) for page in pages if "GET" in page.methods]
+    for face, pages in TABLES.items()
+}
 
 
 def route_of(face: str, path: str) -> str:
@@ -176,7 +189,9 @@ def test_every_surface_agrees_with_the_reference_over_http(served: Served):
                 rules.remove(connection, rule.id)
             every = [rules.add(connection, rule) for rule in random_rules(chance, SHOWS)]
             for point, answer in ((None, RuleAnswer.REFUSE), (AccessPoint.STAFF, RuleAnswer.SHOW)):
-                made = Rule(id=0, prefix="net,pass)", answer=answer, access_point=point, created_at=_noon(DAYS[0]))
+                made = Rule(
+                    id=0, prefix="net,pass)", answer=answer, access_point=point, created_at=_noon(DAYS[0])
+                )
                 rules.add(connection, made)
         for today in DAYS:
             served.set_clock(_noon(today))
@@ -185,21 +200,38 @@ def test_every_surface_agrees_with_the_reference_over_http(served: Served):
                 case = f"{point} on {today}: {every}"
                 with Asker(served, point) as asker:
                     _compare(asker, answers, case)
-                    _compare_pictures(asker, answers, _shown(every, Reader(access_point=point), today, PICTURES, [STAMPS[1]]), case)
-                    _compare_work(asker, _shown(every, Reader(access_point=point), today, [WORK], STAMPS[1:5]), case)
+                    _compare_pictures(
+                        asker,
+                        answers,
+                        _shown(every, Reader(access_point=point), today, PICTURES, [STAMPS[1]]),
+                        case,
+                    )
+                    _compare_work(
+                        asker, _shown(every, Reader(access_point=point), today, [WORK], STAMPS[1:5]), case
+                    )
                 compared += len(answers)
     assert compared == RULE_SETS * len(DAYS) * len(AccessPoint) * len(URLS) * len(STAMPS)
     for face, pages in TABLES.items():
         open_to_all = {page.path for page in pages if "GET" in page.methods and not page.roles}
         left = open_to_all - {route for where, route in asked if where == face} - NOT_ASKED.keys()
         # The portal leads to these pages on the frame face, and signs in.
-        assert not left - {"/", "/compare", "/sign-in", "/-/pass/{token}/{address:path}", "/cdx/search/cdx", "/-/banner/{address:path}"}, (
-            face
-        )
+        assert not left - {
+            "/",
+            "/compare",
+            "/sign-in",
+            "/-/pass/{token}/{address:path}",
+            "/cdx/search/cdx",
+            "/-/banner/{address:path}",
+        }, face
 
 
-def _shown(every: list[Rule], reader: Reader, today: date, urls: Sequence[str], stamps: Sequence[str]) -> dict[tuple[str, str], bool]:
-    return {place: answer is RuleAnswer.SHOW for place, answer in _reference(every, reader, today, urls, stamps).items()}
+def _shown(
+    every: list[Rule], reader: Reader, today: date, urls: Sequence[str], stamps: Sequence[str]
+) -> dict[tuple[str, str], bool]:
+    return {
+        place: answer is RuleAnswer.SHOW
+        for place, answer in _reference(every, reader, today, urls, stamps).items()
+    }
 
 
 def _reference(
@@ -208,10 +240,19 @@ def _reference(
     def capture(url: str, stamp: str) -> Capture:
         place = Location(container="", offset=0, length=0)
         return Capture(
-            key=key_of(url), timestamp=stamp, url=url, kind=RecordKind.RESPONSE, status=200, mime="text/html", digest="", location=place
+            key=key_of(url),
+            timestamp=stamp,
+            url=url,
+            kind=RecordKind.RESPONSE,
+            status=200,
+            mime="text/html",
+            digest="",
+            location=place,
         )
 
-    return {(url, stamp): reference(capture(url, stamp), every, reader, today) for url in urls for stamp in stamps}
+    return {
+        (url, stamp): reference(capture(url, stamp), every, reader, today) for url in urls for stamp in stamps
+    }
 
 
 def _compare(asker: Asker, answers: dict[tuple[str, str], RuleAnswer], case: str) -> None:
@@ -243,7 +284,9 @@ def _compare_lists(asker: Asker, url: str, mine: list[str], status: int, case: s
     timemap = asker.get("replay", f"/all/timemap/json/{url}")
     assert timemap.status == status, (url, case)
     if mine:
-        found = [re.search(r"/(\d{14})id_/", one["uri"]) for one in json.loads(timemap.text)["mementos"]["list"]]
+        found = [
+            re.search(r"/(\d{14})id_/", one["uri"]) for one in json.loads(timemap.text)["mementos"]["list"]
+        ]
         assert [stamp[1] for stamp in found if stamp] == mine, (url, case)
     for form in ("link", "cdxj"):
         timemap = asker.get("replay", f"/all/timemap/{form}/{url}")
@@ -254,7 +297,9 @@ def _compare_lists(asker: Asker, url: str, mine: list[str], status: int, case: s
     page = asker.get("portal", f"/all/*/{url}")
     assert page.status == status, (url, case)
     count = re.search(r"Archived (once|\d+ times)", page.text)
-    assert (count[1] if count else "") == ("once" if len(mine) == 1 else f"{len(mine)} times" if mine else ""), (url, case)
+    assert (count[1] if count else "") == (
+        "once" if len(mine) == 1 else f"{len(mine)} times" if mine else ""
+    ), (url, case)
 
 
 def _compare_pages(asker: Asker, url: str, mine: list[str], refused: int, case: str) -> None:
@@ -264,7 +309,11 @@ def _compare_pages(asker: Asker, url: str, mine: list[str], refused: int, case: 
             assert raw.status == refused, (url, stamp, case)
             continue
         nearest = [one for one in mine if raw.body == _body(url, one)]
-        assert raw.status == 200 and len(nearest) == 1 and (nearest == [stamp]) == (stamp in mine), (url, stamp, case)
+        assert raw.status == 200 and len(nearest) == 1 and (nearest == [stamp]) == (stamp in mine), (
+            url,
+            stamp,
+            case,
+        )
     for stamp in (STAMPS[1], STAMPS[-1]):
         frame = asker.get("frame", f"/all/{stamp}/{url}")
         banner = asker.get("frame", f"/-/banner/all/{stamp}/{url}")
@@ -279,7 +328,9 @@ def _compare_pages(asker: Asker, url: str, mine: list[str], refused: int, case: 
 
 
 def _compare_other_forms(asker: Asker, url: str, mine: list[str], refused: int, case: str) -> None:
-    """The same capture for the worker, without scripts, through the proxy, as a citation; and two of them compared."""
+    """The same capture for the worker, without scripts, through the proxy, as a citation; and two of them
+    compared.
+    """
     stamp = STAMPS[3]
     for_worker, still = (asker.get("replay", f"/all/{stamp}{form}/{url}") for form in ("sw_", "ns_"))
     cited = asker.get("portal", f"/cite?url={url}&at={stamp}&form=ris")
@@ -287,8 +338,16 @@ def _compare_other_forms(asker: Asker, url: str, mine: list[str], refused: int, 
     answers = [for_worker, still, cited, compared]
     if asker.point is not AccessPoint.STAFF:  # nobody signs in at a terminal
         answers.append(asker.through_the_proxy(url, "Tue, 31 Dec 2019 23:59:59 GMT"))
-    assert {answer.status for answer in answers} == ({200} if mine else {refused}), ([one.status for one in answers], url, case)
-    said = {found for answer in answers for found in re.findall(r"A clock of (\d{14}) at", re.sub(r"<[^>]*>", "", answer.text))}
+    assert {answer.status for answer in answers} == ({200} if mine else {refused}), (
+        [one.status for one in answers],
+        url,
+        case,
+    )
+    said = {
+        found
+        for answer in answers
+        for found in re.findall(r"A clock of (\d{14}) at", re.sub(r"<[^>]*>", "", answer.text))
+    }
     assert said <= set(mine), (said, url, case)
     if mine:
         assert re.findall(r'<option value="(\d{14})"', compared.text) == 2 * mine, (url, case)
@@ -306,36 +365,54 @@ def _compare_search(asker: Asker, shown: set[tuple[str, str]], case: str) -> Non
     rows = list(csv.DictReader(io.StringIO(asker.get("portal", "/search/export?q=clock&form=csv").text)))
     assert {(row["url"], row["timestamp"]) for row in rows} == shown, case
     feed = asker.get("portal", "/search.atom?q=clock").text
-    assert {urlsplit(url).path for url in URLS if url in urls} <= {urlsplit(url).path for url in URLS if url in feed}, case
+    assert {urlsplit(url).path for url in URLS if url in urls} <= {
+        urlsplit(url).path for url in URLS if url in feed
+    }, case
     trend = json.loads(asker.get("portal", "/api/trend?w=clock").text)
     years = Counter(stamp[:4] for _, stamp in shown)
     assert {year: count for year, count in trend["words"]["clock"].items() if count} == years, case
     table = asker.get("portal", "/search/trend?w=clock&format=csv").text.splitlines()[1:]
-    assert {line.split(",")[0]: int(line.split(",")[2]) for line in table if line.split(",")[2] != "0"} == years, case
-    assert json.loads(asker.get("portal", "/api/suggest?q=cloc").text)[1] == (["clock"] if shown else []), case
+    assert {
+        line.split(",")[0]: int(line.split(",")[2]) for line in table if line.split(",")[2] != "0"
+    } == years, case
+    assert json.loads(asker.get("portal", "/api/suggest?q=cloc").text)[1] == (["clock"] if shown else []), (
+        case
+    )
     for url in URLS[:2]:
         why = asker.get("portal", f"/search/why?q=clock&key={quote(key_of(url))}")
         assert why.status == (200 if url in urls else 404), (url, case)
 
 
-def _compare_pictures(asker: Asker, answers: dict[tuple[str, str], RuleAnswer], pictures: dict[tuple[str, str], bool], case: str) -> None:
+def _compare_pictures(
+    asker: Asker, answers: dict[tuple[str, str], RuleAnswer], pictures: dict[tuple[str, str], bool], case: str
+) -> None:
     """A picture is found where a version of its page is shown, and it itself."""
     urls = {url for (url, _), answer in answers.items() if answer is RuleAnswer.SHOW}
-    wanted = {picture for url, picture in zip(URLS, PICTURES, strict=True) if url in urls and pictures[picture, STAMPS[1]]}
+    wanted = {
+        picture
+        for url, picture in zip(URLS, PICTURES, strict=True)
+        if url in urls and pictures[picture, STAMPS[1]]
+    }
     found = json.loads(asker.get("portal", "/api/images?q=clock").text)["images"]
     assert {one["url"] for one in found} == wanted, case
     page = asker.get("portal", "/search/images?q=clock").text
     assert {picture for picture in PICTURES if picture in page} == wanted, case
     for picture in PICTURES[:2]:
         small = asker.get("replay", f"/-/thumbnail/all/{STAMPS[1]}/{picture}")
-        assert (small.status == 200) == pictures[picture, STAMPS[1]] and small.status in (200, 404, 451), (small.status, case)
+        assert (small.status == 200) == pictures[picture, STAMPS[1]] and small.status in (200, 404, 451), (
+            small.status,
+            case,
+        )
 
 
 def _compare_work(asker: Asker, shown: dict[tuple[str, str], bool], case: str) -> None:
     """An object goes out whole or not at all; its description names no address but that of the site."""
     listed = asker.get("portal", "/oai?verb=ListRecords&metadataPrefix=oai_mets_lmer").text
     (place,) = set(re.findall(r"/transfer/([^<\"]+)\.zip", listed))
-    one = asker.get("portal", f"/oai?verb=GetRecord&metadataPrefix=oai_mets_lmer&identifier=oai:localhost.localdomain:{place}").text
+    one = asker.get(
+        "portal",
+        f"/oai?verb=GetRecord&metadataPrefix=oai_mets_lmer&identifier=oai:localhost.localdomain:{place}",
+    ).text
     assert place in one and not any(url in listed + one for url in URLS), case
     fetched = asker.get("portal", f"/transfer/{place}.zip")
     assert fetched.status == (200 if all(shown.values()) else 401), (fetched.status, case)

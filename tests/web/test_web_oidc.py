@@ -44,7 +44,11 @@ def issuer() -> Iterator[str]:
     """The provider: it knows three people and issues codes for whoever signs in there."""
     # Warnings of its own libraries are not ours: it has a process to itself.
     process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", PROVIDER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=os.environ
+        [sys.executable, "-W", "ignore", "-c", PROVIDER],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ,
     )
     assert process.stdout is not None
     try:
@@ -101,7 +105,11 @@ def sign_in_there(portal: Served, subject: str, to: str = "/account") -> Answer:
 
 def session_of(answer: Answer) -> str:
     assert answer.status == 303, answer.text
-    return next(value.partition(";")[0] for value in answer.headers.get_all("Set-Cookie") if value.startswith("session="))
+    return next(
+        value.partition(";")[0]
+        for value in answer.headers.get_all("Set-Cookie")
+        if value.startswith("session=")
+    )
 
 
 def test_the_form_leads_there(portal: Served):
@@ -138,7 +146,11 @@ def test_a_name_that_somebody_has_here_is_never_taken_over(portal: Served):
 def test_no_password_opens_such_an_account(portal: Served):
     session_of(sign_in_there(portal, "anna-1"))
     for password in ("", PASSWORD):
-        answer = ask(f"{portal.portal}/sign-in", "POST", body=urlencode({"name": "anna", "password": password}).encode())
+        answer = ask(
+            f"{portal.portal}/sign-in",
+            "POST",
+            body=urlencode({"name": "anna", "password": password}).encode(),
+        )
         assert answer.status == 401
 
 
@@ -164,7 +176,9 @@ def test_it_leads_to_no_other_site_afterwards(portal: Served):
 def test_the_request_carries_a_challenge_and_a_nonce(portal: Served):
     address, _ = begin(portal)
     asked = parse_qs(urlsplit(address).query)
-    assert asked["code_challenge_method"] == ["S256"] and re.fullmatch(r"[\w-]{43}", asked["code_challenge"][0])
+    assert asked["code_challenge_method"] == ["S256"] and re.fullmatch(
+        r"[\w-]{43}", asked["code_challenge"][0]
+    )
     assert len(asked["nonce"][0]) > 20 and asked["redirect_uri"] == [f"{portal.portal}/sign-in/oidc/back"]
 
 
@@ -188,7 +202,9 @@ def test_a_token_for_another_nonce_verifier_or_client_is_refused(issuer: str):
 class _Liar(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = json.dumps(
-            dict.fromkeys(("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"), "https://evil.example")
+            dict.fromkeys(
+                ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"), "https://evil.example"
+            )
         ).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -205,5 +221,7 @@ def test_another_issuer_or_plain_http_elsewhere_is_a_wrong_setting():
     server = HTTPServer(("127.0.0.1", 0), _Liar)
     threading.Thread(target=server.handle_request).start()
     with pytest.raises(ConfigError, match="describes itself otherwise"):
-        Provider(OidcConfig(issuer=f"http://127.0.0.1:{server.server_port}", client_id="x")).begin("http://127.0.0.1:9/")
+        Provider(OidcConfig(issuer=f"http://127.0.0.1:{server.server_port}", client_id="x")).begin(
+            "http://127.0.0.1:9/"
+        )
     server.server_close()

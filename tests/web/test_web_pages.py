@@ -38,7 +38,9 @@ def test_search_marks_words_and_leads_to_versions(served: Served):
     assert "site%3Awww.example.org" in text
 
 
-@pytest.mark.parametrize("typed", ["www.example.org", "http://example.org/", "https://www.EXAMPLE.org", "example.org/news.html"])
+@pytest.mark.parametrize(
+    "typed", ["www.example.org", "http://example.org/", "https://www.EXAMPLE.org", "example.org/news.html"]
+)
 def test_an_address_in_the_search_box_leads_to_its_versions(served: Served, typed):
     answer = ask(f"{served.portal}/search?q={typed}")
     assert answer.status == 303
@@ -49,7 +51,9 @@ def test_a_word_with_a_dot_that_is_not_kept_is_searched_as_words(served: Served)
     assert ask(f"{served.portal}/search?q=unknown.example").status == 200
 
 
-@pytest.mark.parametrize("typed", ["www.example.org", "example.org/?", "HTTPS://www.example.org:443/", "//example.org"])
+@pytest.mark.parametrize(
+    "typed", ["www.example.org", "example.org/?", "HTTPS://www.example.org:443/", "//example.org"]
+)
 def test_versions_of_any_spelling(served: Served, typed):
     form = ask(f"{served.portal}/versions?url={typed}")
     assert form.status == 303
@@ -63,7 +67,10 @@ def test_versions_of_a_year_are_listed_and_stand_in_the_calendar(served: Served)
     text = ask(f"{served.portal}/all/2012*/{SITE}/").text
     assert "Calendar of 2012" in text
     assert "1 June 2012: 2 captures" in text
-    assert text.count(f'<td><a href="/all/{EDITIONS[1]}/') == 1 and text.count(f'<td><a href="/all/{EDITIONS[2]}/') == 1
+    assert (
+        text.count(f'<td><a href="/all/{EDITIONS[1]}/') == 1
+        and text.count(f'<td><a href="/all/{EDITIONS[2]}/') == 1
+    )
     assert EDITIONS[3] not in text.split("Calendar of 2012")[1]
 
 
@@ -84,7 +91,9 @@ def test_the_frame_stands_on_the_host_of_replay_and_not_on_the_portals(served: S
     answer = ask(f"{served.portal}/all/{EDITIONS[1]}/{SITE}/")
     assert (answer.status, answer.headers["Location"]) == (302, f"{served.frame}/all/{EDITIONS[1]}/{SITE}/")
     answer = ask(f"{served.portal}/all/{EDITIONS[1]}/{SITE}/", headers={"Cookie": "language=nl"})
-    assert answer.headers["Location"].startswith(f"{served.frame}/-/language?lang=nl&to=%2Fall%2F{EDITIONS[1]}")
+    assert answer.headers["Location"].startswith(
+        f"{served.frame}/-/language?lang=nl&to=%2Fall%2F{EDITIONS[1]}"
+    )
 
 
 def test_the_frame_has_banner_time_bar_and_a_sandboxed_page(served: Served):
@@ -93,7 +102,11 @@ def test_the_frame_has_banner_time_bar_and_a_sandboxed_page(served: Served):
     for step in (EDITIONS[0], EDITIONS[2], EDITIONS[3]):
         assert f'href="/all/{step}/{SITE}/"' in text
     assert f'src="{served.replay}/-/start/all/{EDITIONS[1]}mp_/{SITE}/"' in text
-    assert 'sandbox="allow-scripts allow-same-origin' in text and "allow-top-navigation" not in text and "allow-popups" not in text
+    assert (
+        'sandbox="allow-scripts allow-same-origin' in text
+        and "allow-top-navigation" not in text
+        and "allow-popups" not in text
+    )
     assert '<noscript><p class="no-script">Without JavaScript an archived page is shown ' in text
     assert f'<a href="{served.replay}/all/{EDITIONS[1]}id_/{SITE}/">' in text
     assert f'href="{served.portal}/all/*/{SITE}/"' in text
@@ -101,7 +114,8 @@ def test_the_frame_has_banner_time_bar_and_a_sandboxed_page(served: Served):
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"), [("2012", 1), ("201206011500", 1), ("20120601155959", 2), ("", 3), ("1999", 0), ("20991231", 3)]
+    ("asked", "found"),
+    [("2012", 1), ("201206011500", 1), ("20120601155959", 2), ("", 3), ("1999", 0), ("20991231", 3)],
 )
 def test_any_timestamp_leads_to_the_nearest_version(served: Served, asked, found):
     path = f"/all/{asked}/{SITE}/" if asked else f"/all/{SITE}/"
@@ -159,7 +173,11 @@ def raw_ask(base: str, path: str, headers: str = "") -> Answer:
     """As `ask`, for paths that no client library would let through."""
     parts = urlsplit(base)
     with socket.create_connection((parts.hostname, parts.port), timeout=30) as link:
-        link.sendall(f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n{headers}Connection: close\r\n\r\n".encode("latin-1"))
+        link.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n{headers}Connection: close\r\n\r\n".encode(
+                "latin-1"
+            )
+        )
         got = http.client.HTTPResponse(link)
         try:
             got.begin()
@@ -174,7 +192,15 @@ def test_endless_headers_are_refused(served: Served):
 
 
 def test_odd_parameters_of_a_search_are_taken_as_their_defaults(served: Served):
-    for query in ("q=clock&page=0", "q=clock&page=-1", "q=clock&page=x", "q=clock&sort=x", "q=clock&from=19&to=abcd", "q=%00", "q="):
+    for query in (
+        "q=clock&page=0",
+        "q=clock&page=-1",
+        "q=clock&page=x",
+        "q=clock&sort=x",
+        "q=clock&from=19&to=abcd",
+        "q=%00",
+        "q=",
+    ):
         assert ask(f"{served.portal}/search?{query}").status in (200, 400)
 
 
@@ -183,7 +209,7 @@ def test_other_methods_are_refused_in_words(served: Served):
     assert answer.status == 405 and "does not take such a request" in answer.text
 
 
-# --- who may see what --------------------------------------------------------------------------------------------------
+# --- who may see what ---
 
 
 def test_the_status_page_is_for_staff_and_says_what_there_is(served: Served, cookies):
@@ -211,7 +237,9 @@ def test_signing_in_and_out(served: Served):
 def test_a_session_means_nothing_to_the_other_faces(served: Served, cookies):
     headers = {"Cookie": cookies[Role.ADMINISTRATOR]}
     assert ask(f"{served.frame}/status", headers=headers).headers["Location"] == f"{served.portal}/status"
-    assert "administrator" not in ask(f"{served.frame}/all/{EDITIONS[1]}/{SITE}/nowhere", headers=headers).text
+    assert (
+        "administrator" not in ask(f"{served.frame}/all/{EDITIONS[1]}/{SITE}/nowhere", headers=headers).text
+    )
 
 
 def test_forms_are_bounded(served: Served):
@@ -255,7 +283,11 @@ def test_guesses_are_slowed_down_by_name_and_by_address():
 def test_every_answer_has_the_security_headers(served: Served, path):
     headers = ask(served.portal + path).headers
     policy = headers["Content-Security-Policy"]
-    assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy and f"frame-src {served.replay}" in policy
+    assert (
+        "default-src 'none'" in policy
+        and "frame-ancestors 'none'" in policy
+        and f"frame-src {served.replay}" in policy
+    )
     assert "unsafe" not in policy
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Referrer-Policy"] == "no-referrer"
@@ -299,5 +331,7 @@ def test_the_list_of_versions_is_narrowed(served: Served):
     assert changed.count("unchanged</span>") == 0 and "1 June 2012, 12:00" in changed
     assert (
         "1 June 2012, 12:00"
-        not in ask(f"{served.portal}/versions?url={SITE}/picture.png&year=2012&type=text/html").text.partition('id="list"')[2]
+        not in ask(
+            f"{served.portal}/versions?url={SITE}/picture.png&year=2012&type=text/html"
+        ).text.partition('id="list"')[2]
     )

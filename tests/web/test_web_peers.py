@@ -1,4 +1,6 @@
-"""Peer connections go past the worker and past every policy of content, by UDP: an archived page gets none, however it comes by them."""
+"""Peer connections go past the worker and past every policy of content, by UDP: an archived page gets none,
+however it comes by them.
+"""
 
 import socket
 from collections.abc import Iterator
@@ -33,7 +35,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, outside: socket.socket) ->
     folder = tmp_path_factory.mktemp("peers")
     page = HOSTILE.replace("PORT", str(outside.getsockname()[1])).encode()
     with serving(
-        make_home(folder / "home", Warc(folder / "peers.warc.gz").response("http://hostile.org/", EDITIONS[0], page).write())
+        make_home(
+            folder / "home",
+            Warc(folder / "peers.warc.gz").response("http://hostile.org/", EDITIONS[0], page).write(),
+        )
     ) as made:
         yield made
 
@@ -41,8 +46,12 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, outside: socket.socket) ->
 def test_a_peer_connection_taken_from_a_fresh_frame_asks_nobody(hostile: Served, outside: socket.socket):
     with Leaks.listening() as leaks, launched(leaks) as browser:
         page = browser.new_page()
-        with page.expect_console_message(lambda said: said.text.startswith("trying"), timeout=60_000) as heard:
+        with page.expect_console_message(
+            lambda said: said.text.startswith("trying"), timeout=60_000
+        ) as heard:
             page.goto(f"{hostile.frame}/all/{EDITIONS[0]}/http://hostile.org/")
-        assert heard.value.text == "trying with a function", "the means are there: it is the browser that must refuse"
+        assert heard.value.text == "trying with a function", (
+            "the means are there: it is the browser that must refuse"
+        )
         with pytest.raises(TimeoutError):
             outside.recvfrom(2000)

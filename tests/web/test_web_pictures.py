@@ -38,21 +38,32 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     warc.response(f"{SITE}/pictures/red-windmill.png", STAMP, picture(), mime="image/png")
     warc.response(f"{SITE}/harbour/lighthouse.jpg", STAMP, picture("red", kind="JPEG"), mime="image/jpeg")
     warc.response(f"{SITE}/secret.png", STAMP, picture("green"), mime="image/png")
-    warc.response(f"{SITE}/broken.png", STAMP, b"\x89PNG\r\n\x1a\n and then nothing of the kind", mime="image/png")
+    warc.response(
+        f"{SITE}/broken.png", STAMP, b"\x89PNG\r\n\x1a\n and then nothing of the kind", mime="image/png"
+    )
     home = make_home(folder / "home", warc.write())
     with Archive.open(home, clock=lambda: NOW) as archive:
-        ruling.add(archive, "www.example.org/secret.png", answer=RuleAnswer.REFUSE, access_point=AccessPoint.PUBLIC)
+        ruling.add(
+            archive, "www.example.org/secret.png", answer=RuleAnswer.REFUSE, access_point=AccessPoint.PUBLIC
+        )
     with serving(home) as running:
         yield running
 
 
 def test_pictures_are_found_by_description_and_file_name_and_closed_ones_are_not(served: Served):
     found = json.loads(ask(f"{served.portal}/api/images?q=windmill").text)
-    assert [image["url"] for image in found["images"]] == [f"{SITE}/pictures/red-windmill.png", f"{SITE}/broken.png"]
-    assert found["images"][0]["page"] == {"url": f"{SITE}/harbour/", "title": "The old harbour", "timestamp": STAMP}
-    assert [image["url"] for image in json.loads(ask(f"{served.portal}/api/images?q=lighthouse").text)["images"]] == [
-        f"{SITE}/harbour/lighthouse.jpg"
+    assert [image["url"] for image in found["images"]] == [
+        f"{SITE}/pictures/red-windmill.png",
+        f"{SITE}/broken.png",
     ]
+    assert found["images"][0]["page"] == {
+        "url": f"{SITE}/harbour/",
+        "title": "The old harbour",
+        "timestamp": STAMP,
+    }
+    assert [
+        image["url"] for image in json.loads(ask(f"{served.portal}/api/images?q=lighthouse").text)["images"]
+    ] == [f"{SITE}/harbour/lighthouse.jpg"]
     by_page = json.loads(ask(f"{served.portal}/api/images?q=harbour").text)["images"]
     assert f"{SITE}/pictures/red-windmill.png" in {image["url"] for image in by_page}
     assert ask(f"{served.portal}/api/images?q=%22").status == 400
@@ -62,7 +73,11 @@ def test_pictures_are_found_by_description_and_file_name_and_closed_ones_are_not
 def test_a_small_picture_comes_from_the_replay_face_alone(served: Served):
     path = f"/-/thumbnail/all/{STAMP}/{SITE}/pictures/red-windmill.png"
     answer = ask(served.replay + path)
-    assert (answer.status, answer.headers["Content-Type"], answer.headers["X-Content-Type-Options"]) == (200, "image/jpeg", "nosniff")
+    assert (answer.status, answer.headers["Content-Type"], answer.headers["X-Content-Type-Options"]) == (
+        200,
+        "image/jpeg",
+        "nosniff",
+    )
     small = Image.open(io.BytesIO(answer.body))
     assert (small.size, small.format) == ((240, 180), "JPEG")
     assert ask(served.replay + path).body == answer.body
@@ -88,7 +103,14 @@ def test_bombs_and_garbage_give_nothing_and_the_next_picture_is_made():
     try:
         wide = io.BytesIO()
         Image.new("1", (30_000, 30_000)).save(wide, "PNG")
-        for hostile in (wide.getvalue(), b"", b"GIF89a", picture(kind="JPEG")[:200], b"<svg onload='x'/>", b"\0" * 100_000):
+        for hostile in (
+            wide.getvalue(),
+            b"",
+            b"GIF89a",
+            picture(kind="JPEG")[:200],
+            b"<svg onload='x'/>",
+            b"\0" * 100_000,
+        ):
             assert maker.make(hostile) is None
         assert maker.make(picture()) is not None
     finally:
@@ -107,6 +129,8 @@ def test_the_screen_of_pictures(served: Served):
         assert page.locator(".pictures li").count() == 2
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.evaluate(AXE.read_text())
-        serious = page.evaluate("axe.run().then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id))")
+        serious = page.evaluate(
+            "axe.run().then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact)).map(v => v.id))"
+        )
         assert serious == []
         browser.close()

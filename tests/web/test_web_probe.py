@@ -1,8 +1,10 @@
-"""Fidelity and leaks: a site of probes is harvested by our harvester, goes off line, and is replayed in a real browser.
+"""Fidelity and leaks: a site of probes is harvested by our harvester, goes off line, and is replayed in a
+real browser.
 
-Each group is one page. `BEYOND_THE_WORKER` lists what the replay worker (wabac.js) itself cannot do, with the reason; the test fails
-as well when one of those begins to work, so that the list stays true. Everything that the browser sends elsewhere than to loopback
-meets a proxy that notes and refuses it, and what it sends by UDP meets a socket that does the same.
+Each group is one page. `BEYOND_THE_WORKER` lists what the replay worker (wabac.js) itself cannot do, with the
+reason; the test fails as well when one of those begins to work, so that the list stays true. Everything that
+the browser sends elsewhere than to loopback meets a proxy that notes and refuses it, and what it sends by UDP
+meets a socket that does the same.
 """
 
 import socket
@@ -108,12 +110,15 @@ def test_no_way_out_of_an_archived_page(page: Page, probed: Served, leaks: Leaks
     archived = page.frames[1]
     made = archived.evaluate("made")
     assert len(made) >= 28
-    # Most attempts were turned into questions to the archive; those that could not be are in the banner's count.
+    # Most attempts were turned into questions to the archive; those that could not be are in the banner's
+    # count.
     expect(page.locator(".blocked")).to_be_visible()
     assert "session" not in archived.evaluate("document.cookie")
     archived.evaluate("leave()")
     expect(page.locator(".page-title")).to_have_text("This address is not in the archive")
     assert page.url.startswith(probed.frame), "the top frame was moved"
     assert len(page.context.pages) == 1
-    assert not [line for line in leaks.asked if "live.example" in line or OTHER in line or HOST in line], leaks.asked
+    assert not [line for line in leaks.asked if "live.example" in line or OTHER in line or HOST in line], (
+        leaks.asked
+    )
     assert datagrams.came == [], "something left by UDP"

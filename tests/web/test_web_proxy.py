@@ -1,4 +1,6 @@
-"""Proxy mode: terminals see the web as it was, over HTTP and HTTPS, at the time they chose, and nothing of the live web."""
+"""Proxy mode: terminals see the web as it was, over HTTP and HTTPS, at the time they chose, and nothing of
+the live web.
+"""
 
 import http.client
 import socket
@@ -17,9 +19,21 @@ SHOP = "https://shop.example.org"
 def proxied(tmp_path_factory: pytest.TempPathFactory, museum: Path) -> Iterator[Proxied]:
     folder = tmp_path_factory.mktemp("proxy")
     warc = Warc(folder / "shop.warc.gz")
-    cookies = (("Set-Cookie", "basket=3; Path=/"), ("Alt-Svc", 'h3=":443"'), ("Strict-Transport-Security", "max-age=9"), ("ETag", '"x"'))
-    warc.response(f"{SHOP}/", EDITIONS[1], b"<title>Shop</title>clocks", headers=(*cookies, ("Content-Security-Policy", "img-src 'self'")))
-    warc.response(f"{SHOP}/old", EDITIONS[1], b"", status="301 Moved", headers=(("Location", f"{SHOP}/new?a=1"),))
+    cookies = (
+        ("Set-Cookie", "basket=3; Path=/"),
+        ("Alt-Svc", 'h3=":443"'),
+        ("Strict-Transport-Security", "max-age=9"),
+        ("ETag", '"x"'),
+    )
+    warc.response(
+        f"{SHOP}/",
+        EDITIONS[1],
+        b"<title>Shop</title>clocks",
+        headers=(*cookies, ("Content-Security-Policy", "img-src 'self'")),
+    )
+    warc.response(
+        f"{SHOP}/old", EDITIONS[1], b"", status="301 Moved", headers=(("Location", f"{SHOP}/new?a=1"),)
+    )
     warc.response(f"{SHOP}/film", EDITIONS[1], bytes(range(256)) * 10, mime="video/mp4")
     warc.response(f"{SHOP}/gone", EDITIONS[1], b"once gone, kept so", status="410 Gone")
     home = make_home(folder / "home", museum, warc.write(), settings='[web]\nproxy_date = "2009"\n')
@@ -48,7 +62,9 @@ def test_a_terminal_chooses_its_time_and_collection(proxied: Proxied):
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     assert "2009-01-01" in proxied.ask(control).text
     try:
-        assert proxied.ask(control, "POST", headers=form, body=b"date=2012-06&collection=museums").status == 303
+        assert (
+            proxied.ask(control, "POST", headers=form, body=b"date=2012-06&collection=museums").status == 303
+        )
         assert "edition 3" in proxied.ask(f"{SITE}/").text, "the end of that month"
         page = proxied.ask(control).text
         assert "2012-06-30" in page and 'value="museums"' in page
@@ -69,7 +85,9 @@ def test_https_is_spoken_with_a_certificate_of_the_archives_authority(proxied: P
     given = proxied.ask("http://webdepot.proxy/authority.crt")
     assert given.body == proxied.authority.read_bytes()
     assert proxied.authority.with_name("authority.key").stat().st_mode & 0o077 == 0
-    connection = http.client.HTTPSConnection("127.0.0.1", proxied.port, timeout=30, context=ssl.create_default_context())
+    connection = http.client.HTTPSConnection(
+        "127.0.0.1", proxied.port, timeout=30, context=ssl.create_default_context()
+    )
     connection.set_tunnel("shop.example.org", 443)
     with pytest.raises(ssl.SSLCertVerificationError):
         connection.request("GET", "/")
@@ -106,7 +124,13 @@ def test_what_is_not_kept_is_not_fetched(proxied: Proxied):
 
 
 @pytest.mark.parametrize(
-    "line", [b"CONNECT nonsense HTTP/1.1", b"CONNECT :443 HTTP/1.1", b"CONNECT a b:443 HTTP/1.1", b"CONNECT " + b"a" * 20_000]
+    "line",
+    [
+        b"CONNECT nonsense HTTP/1.1",
+        b"CONNECT :443 HTTP/1.1",
+        b"CONNECT a b:443 HTTP/1.1",
+        b"CONNECT " + b"a" * 20_000,
+    ],
 )
 def test_tunnels_to_nowhere_are_refused_in_words(proxied: Proxied, line: bytes):
     with socket.create_connection(("127.0.0.1", proxied.port), timeout=20) as connection:

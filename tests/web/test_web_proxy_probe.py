@@ -62,13 +62,19 @@ def test_the_page_of_the_proxy_itself(page: Page):
 
 @pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_of_the_proxy_fit_a_phone_and_keep_nobody_out(browser: Browser, scheme: Literal["light", "dark"]):
-    context = browser.new_context(viewport={"width": 375, "height": 700}, color_scheme=scheme, bypass_csp=True)
+def test_pages_of_the_proxy_fit_a_phone_and_keep_nobody_out(
+    browser: Browser, scheme: Literal["light", "dark"]
+):
+    context = browser.new_context(
+        viewport={"width": 375, "height": 700}, color_scheme=scheme, bypass_csp=True
+    )
     page = context.new_page()
     for address in ("http://webdepot.proxy/", f"http://{HOST}/nothing-of-the-kind"):
         page.goto(address)
         assert page.evaluate("document.documentElement.scrollWidth") <= 375, address
         page.add_script_tag(path=AXE)
         found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        assert [each["id"] for each in found["violations"] if each["impact"] in ("serious", "critical")] == [], address
+        assert [
+            each["id"] for each in found["violations"] if each["impact"] in ("serious", "critical")
+        ] == [], address
     context.close()

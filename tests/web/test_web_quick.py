@@ -1,4 +1,6 @@
-"""The quick way and the usual way give the same answers; what may take long, or is wrong, never goes the quick way."""
+"""The quick way and the usual way give the same answers; what may take long, or is wrong, never goes the
+quick way.
+"""
 
 import asyncio
 import random
@@ -28,7 +30,9 @@ LARGE = random.Random(1).randbytes(300_000)
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
     folder = tmp_path_factory.mktemp("quick")
     warc = Warc(folder / "quick.warc.gz")
-    warc.response(f"{SITE}/", STAMP, b"<title>Clocks</title>", headers=(("X-Odd", "Käse"), ("Set-Cookie", "a=b")))
+    warc.response(
+        f"{SITE}/", STAMP, b"<title>Clocks</title>", headers=(("X-Odd", "Käse"), ("Set-Cookie", "a=b"))
+    )
     warc.response(f"{SITE}/a?b=c", STAMP, b"with a question")
     warc.response(f"{SITE}/moved", STAMP, b"", status="302 Found", headers=(("Location", "/elsewhere"),))
     warc.response(f"{SITE}/error", STAMP, b"broken", status="500 Oh")
@@ -42,7 +46,9 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
         yield opened
 
 
-def ask(app: Any, target: str, headers: dict[str, str] | None = None) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+def ask(
+    app: Any, target: str, headers: dict[str, str] | None = None
+) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     path, _, query = target.partition("?")
     given = {"host": "replay.test", **(headers or {})}
     scope = {
@@ -67,7 +73,11 @@ def ask(app: Any, target: str, headers: dict[str, str] | None = None) -> tuple[i
         sent.append(message)
 
     asyncio.run(app(scope, receive, send))
-    return sent[0]["status"], sorted(sent[0]["headers"]), b"".join(message.get("body", b"") for message in sent[1:])
+    return (
+        sent[0]["status"],
+        sorted(sent[0]["headers"]),
+        b"".join(message.get("body", b"") for message in sent[1:]),
+    )
 
 
 SMALL = [
@@ -97,15 +107,21 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("target", [*SMALL, *OTHERS])
-@pytest.mark.parametrize("headers", [{}, {"Range": "bytes=2-4"}, {"Accept": "text/html"}], ids=["plain", "range", "page"])
-def test_both_ways_answer_alike(archive: Archive, monkeypatch: pytest.MonkeyPatch, target: str, headers: dict[str, str]):
+@pytest.mark.parametrize(
+    "headers", [{}, {"Range": "bytes=2-4"}, {"Accept": "text/html"}], ids=["plain", "range", "page"]
+)
+def test_both_ways_answer_alike(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch, target: str, headers: dict[str, str]
+):
     app = build_replay(archive, portal_url="http://portal.test", replay_url="http://replay.test")
     quick = ask(app, target, headers)
     monkeypatch.setattr(QuickAnswers, "find", lambda *_: None)
     assert quick == ask(app, target, headers)
 
 
-@pytest.mark.parametrize(("target", "is_quick"), [*((target, True) for target in SMALL), *((target, False) for target in OTHERS)])
+@pytest.mark.parametrize(
+    ("target", "is_quick"), [*((target, True) for target in SMALL), *((target, False) for target in OTHERS)]
+)
 def test_small_answers_and_no_others_go_the_quick_way(archive: Archive, target: str, is_quick: bool):
     asked = []
 
@@ -131,7 +147,11 @@ def running(archive: Archive) -> Iterator[Served]:
 
 def said_by(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """Without what speaks about the connection alone."""
-    return sorted((name.lower(), value) for name, value in headers if name.lower() not in ("date", "connection", "transfer-encoding"))
+    return sorted(
+        (name.lower(), value)
+        for name, value in headers
+        if name.lower() not in ("date", "connection", "transfer-encoding")
+    )
 
 
 @pytest.mark.parametrize("target", [*SMALL, *OTHERS])
@@ -140,7 +160,9 @@ def test_the_connection_itself_answers_as_the_routes_do(archive: Archive, runnin
     status, headers, body = ask(app, target, {"host": urlsplit(running.replay).netloc})
     got = ask_served(running.replay + target)
     assert (got.status, got.body) == (status, body)
-    assert said_by(got.headers.items()) == said_by((name.decode(), value.decode("latin-1")) for name, value in headers)
+    assert said_by(got.headers.items()) == said_by(
+        (name.decode(), value.decode("latin-1")) for name, value in headers
+    )
 
 
 def spoken_with(running: Served, *requests: str) -> bytes:
@@ -165,7 +187,11 @@ def test_one_connection_carries_many_requests_in_their_order(running: Served):
     assert statuses == [b"200"] * 5 + [b"500"]
     places = [found.start() for found in re.finditer(rb"\r\n\r\nwith a question", data)]
     larges = [found.start() for found in re.finditer(rb"\r\n\r\n[0-9a-f]+\r\n" + re.escape(LARGE[:40]), data)]
-    assert places[1] < larges[0] < places[2] < larges[1] and len(places) == 3 and data.endswith(b"\r\n\r\nbroken")
+    assert (
+        places[1] < larges[0] < places[2] < larges[1]
+        and len(places) == 3
+        and data.endswith(b"\r\n\r\nbroken")
+    )
     assert data.count(b"connection: close") == 1 and data.lower().count(b"\r\nx-robots-tag:") == 6
 
 

@@ -26,20 +26,47 @@ def odd(tmp_path_factory: pytest.TempPathFactory):
     first.response(f"{ODD}/deflate", STAMP, zlib.compress(PAGE), headers=[("Content-Encoding", "deflate")])
     first.response(f"{ODD}/liar", STAMP, PAGE, headers=[("Content-Encoding", "gzip")])
     first.response(f"{ODD}/br-liar", STAMP, PAGE, headers=[("Content-Encoding", "br")])
-    first.response(f"{ODD}/chunked", STAMP, b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n", headers=[("Transfer-Encoding", "chunked")])
+    first.response(
+        f"{ODD}/chunked",
+        STAMP,
+        b"5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n",
+        headers=[("Transfer-Encoding", "chunked")],
+    )
     first.response(f"{ODD}/chunk-liar", STAMP, PAGE, headers=[("Transfer-Encoding", "chunked")])
-    first.response(f"{ODD}/long", STAMP, LONG, mime="video/mp4", headers=[("Content-Length", "7"), ("Accept-Ranges", "none")])
+    first.response(
+        f"{ODD}/long",
+        STAMP,
+        LONG,
+        mime="video/mp4",
+        headers=[("Content-Length", "7"), ("Accept-Ranges", "none")],
+    )
     first.response(f"{ODD}/missing", STAMP, b"gone for good", status="410 Gone")
     first.response(f"{ODD}/broken", STAMP, b"server error page", status="503 Service Unavailable")
     first.response(f"{ODD}/empty", STAMP, b"", status="204 No Content")
     for code in ODD_CODES:
         first.response(f"{ODD}/code-{code}", STAMP, b"words all the same", status=f"{code} Odd")
-    first.response(f"{ODD}/moved", STAMP, b"", status="301 Moved", headers=[("Location", "/target?a=1&b=%20")])
-    first.response(f"{ODD}/out", STAMP, b"", status="302 Found", headers=[("Location", "https://live.example.net/x")])
+    first.response(
+        f"{ODD}/moved", STAMP, b"", status="301 Moved", headers=[("Location", "/target?a=1&b=%20")]
+    )
+    first.response(
+        f"{ODD}/out", STAMP, b"", status="302 Found", headers=[("Location", "https://live.example.net/x")]
+    )
     first.response(f"{ODD}/target?a=1&b=%20", STAMP, b"arrived")
-    first.response("http://www.self.example/", STAMP, b"", status="301 Moved", headers=[("Location", "https://self.example/")])
+    first.response(
+        "http://www.self.example/",
+        STAMP,
+        b"",
+        status="301 Moved",
+        headers=[("Location", "https://self.example/")],
+    )
     first.response("https://self.example/", "20150101000005", b"the page itself")
-    first.response("http://only-self.example/", STAMP, b"", status="301 Moved", headers=[("Location", "https://only-self.example/")])
+    first.response(
+        "http://only-self.example/",
+        STAMP,
+        b"",
+        status="301 Moved",
+        headers=[("Location", "https://only-self.example/")],
+    )
     first.response(
         f"{ODD}/headers",
         STAMP,
@@ -65,7 +92,9 @@ def odd(tmp_path_factory: pytest.TempPathFactory):
     second = Warc(folder / "second.warc.gz")
     second.revisit(f"{ODD}/again", "20160101000000", PAGE, of_url=f"{ODD}/page", of_stamp=STAMP)
     second.revisit(f"{ODD}/page", "20170101000000", PAGE, of_url="http://nowhere.example/", of_stamp=STAMP)
-    second.revisit(f"{ODD}/orphan", "20160101000000", b"bytes that nobody has", of_url=f"{ODD}/orphan", of_stamp=STAMP)
+    second.revisit(
+        f"{ODD}/orphan", "20160101000000", b"bytes that nobody has", of_url=f"{ODD}/orphan", of_stamp=STAMP
+    )
     lost = Warc(folder / "lost.warc.gz").response(f"{ODD}/lost", STAMP, PAGE)
     torn = Warc(folder / "torn.warc.gz").response(f"{ODD}/torn", STAMP, LONG)
     home = make_home(folder / "home", first.write(), second.write(), lost.write(), torn.write())
@@ -83,7 +112,11 @@ def raw(served: Served, path: str, stamp: str = STAMP, modifier: str = "id_", **
 
 def test_a_capture_has_its_status_its_headers_and_its_bytes(served: Served):
     answer = ask(f"{served.replay}/all/{EDITIONS[1]}id_/{SITE}/")
-    assert (answer.status, answer.headers["Content-Type"], answer.body) == (200, "text/html", edition(2, EDITIONS[1]))
+    assert (answer.status, answer.headers["Content-Type"], answer.body) == (
+        200,
+        "text/html",
+        edition(2, EDITIONS[1]),
+    )
     assert answer.headers["Memento-Datetime"] == "Fri, 01 Jun 2012 12:00:00 GMT"
     link = answer.headers["Link"]
     assert f'<{SITE}/>; rel="original"' in link
@@ -105,14 +138,26 @@ def test_short_timestamps_lead_to_the_nearest(served: Served, asked, found):
 
 
 def test_missing_captures_are_404_with_a_page_for_people_and_a_line_for_machines(served: Served):
-    page = ask(f"{served.replay}/all/{EDITIONS[1]}id_/{SITE}/nowhere", headers={"Accept": "text/html", "Accept-Language": "nl"})
+    page = ask(
+        f"{served.replay}/all/{EDITIONS[1]}id_/{SITE}/nowhere",
+        headers={"Accept": "text/html", "Accept-Language": "nl"},
+    )
     assert page.status == 404 and "Niet in het archief" in page.text
     line = ask(f"{served.replay}/all/{EDITIONS[1]}id_/{SITE}/nowhere")
-    assert line.status == 404 and line.headers["Content-Type"].startswith("text/plain") and "is not kept" in line.text
+    assert (
+        line.status == 404
+        and line.headers["Content-Type"].startswith("text/plain")
+        and "is not kept" in line.text
+    )
 
 
 @pytest.mark.parametrize(
-    "path", ["/all/20x9id_/http://www.example.org/", "/all/2019id_/http://[bad/", "/-x/2019id_/http://www.example.org/"]
+    "path",
+    [
+        "/all/20x9id_/http://www.example.org/",
+        "/all/2019id_/http://[bad/",
+        "/-x/2019id_/http://www.example.org/",
+    ],
 )
 def test_malformed_addresses_are_400(served: Served, path):
     answer = ask(served.replay + path)
@@ -124,7 +169,8 @@ def test_a_url_of_100_kb_is_414(served: Served):
 
 
 @pytest.mark.parametrize(
-    ("path", "coding", "archived"), [("/gzip", "gzip", gzip.compress(PAGE, mtime=0)), ("/br", "br", brotli.compress(PAGE))]
+    ("path", "coding", "archived"),
+    [("/gzip", "gzip", gzip.compress(PAGE, mtime=0)), ("/br", "br", brotli.compress(PAGE))],
 )
 def test_content_coding_is_kept_for_who_takes_it_and_undone_for_who_does_not(odd, path, coding, archived):
     for accept in ({}, {"Accept-Encoding": f"{coding}, zstd"}, {"Accept-Encoding": "*"}):
@@ -167,7 +213,9 @@ def test_parts_of_media(odd, asked, first, last):
     assert answer.body == LONG[first : last + 1]
 
 
-@pytest.mark.parametrize("asked", ["bytes=9-1", "bytes=99999999-", "lines=1-2", "bytes=1-2,5-6", "bytes=-", "bytes=-0"])
+@pytest.mark.parametrize(
+    "asked", ["bytes=9-1", "bytes=99999999-", "lines=1-2", "bytes=1-2,5-6", "bytes=-", "bytes=-0"]
+)
 def test_ranges_that_make_no_sense_get_everything(odd, asked):
     answer = raw(odd, "/long", headers={"Range": asked})
     assert (answer.status, answer.body) == (200, LONG)
@@ -203,7 +251,10 @@ def test_archived_redirects_stay_in_the_archive(odd):
     assert raw(odd, "/out").headers["Location"] == f"/all/{STAMP}id_/https://live.example.net/x"
     for_worker = raw(odd, "/out", modifier="sw_")
     assert "Location" not in for_worker.headers
-    assert (for_worker.headers["X-Orig-Location"], for_worker.headers["X-Redirect-Status"]) == ("https://live.example.net/x", "302")
+    assert (for_worker.headers["X-Orig-Location"], for_worker.headers["X-Redirect-Status"]) == (
+        "https://live.example.net/x",
+        "302",
+    )
 
 
 def test_redirects_to_the_same_page_are_passed_over(odd):
@@ -214,7 +265,14 @@ def test_redirects_to_the_same_page_are_passed_over(odd):
 
 def test_headers_that_would_act_are_renamed_and_the_rest_is_kept(odd):
     headers = raw(odd, "/headers").headers
-    for name in ("Set-Cookie", "Strict-Transport-Security", "Refresh", "Clear-Site-Data", "Service-Worker-Allowed", "X-Frame-Options"):
+    for name in (
+        "Set-Cookie",
+        "Strict-Transport-Security",
+        "Refresh",
+        "Clear-Site-Data",
+        "Service-Worker-Allowed",
+        "X-Frame-Options",
+    ):
         assert name not in headers and f"X-Archive-Orig-{name}" in headers, name
     assert headers.get_all("Content-Security-Policy") == [headers["Content-Security-Policy"]]
     assert "sandbox" in headers["Content-Security-Policy"]
@@ -271,7 +329,10 @@ def test_frames_opened_directly_lead_to_the_portal(served: Served):
 
 def test_old_links_with_modifiers_on_the_portal_lead_to_replay(served: Served):
     answer = ask(f"{served.portal}/all/{EDITIONS[1]}id_/{SITE}/")
-    assert (answer.status, answer.headers["Location"]) == (307, f"{served.replay}/all/{EDITIONS[1]}id_/{SITE}/")
+    assert (answer.status, answer.headers["Location"]) == (
+        307,
+        f"{served.replay}/all/{EDITIONS[1]}id_/{SITE}/",
+    )
 
 
 def test_time_gate_and_time_map(served: Served):
@@ -290,25 +351,50 @@ def test_the_start_page_tells_the_worker_a_policy_that_lets_nothing_out(served: 
     assert f'data-target="/all/{EDITIONS[1]}mp_/{SITE}/"' in text
     policy = text.partition('data-policy="')[2].partition('"')[0]
     assert "ws:" not in policy and "wss:" not in policy and "https:" not in policy and "*" not in policy
-    assert "form-action &#39;self&#39;" in policy and f"frame-ancestors &#39;self&#39; {served.frame}" in policy
+    assert (
+        "form-action &#39;self&#39;" in policy and f"frame-ancestors &#39;self&#39; {served.frame}" in policy
+    )
 
 
 def test_replay_answers_to_its_own_name_alone(served: Served):
     by_number = served.replay.replace("localhost", "127.0.0.1")
     answer = ask(f"{by_number}/all/{EDITIONS[1]}id_/{SITE}/")
-    assert (answer.status, answer.headers["Location"]) == (307, f"{served.replay}/all/{EDITIONS[1]}id_/{SITE}/")
+    assert (answer.status, answer.headers["Location"]) == (
+        307,
+        f"{served.replay}/all/{EDITIONS[1]}id_/{SITE}/",
+    )
 
 
 def test_awkward_captures_as_still_pictures_have_words_and_the_right_status(odd):
     """Rewritten by the server: lies about codings, orphans, lost and torn containers, odd headers."""
-    for path in ("/gzip", "/br", "/deflate", "/liar", "/br-liar", "/chunk-liar", "/page", "/headers", "/chunked"):
+    for path in (
+        "/gzip",
+        "/br",
+        "/deflate",
+        "/liar",
+        "/br-liar",
+        "/chunk-liar",
+        "/page",
+        "/headers",
+        "/chunked",
+    ):
         answer = raw(odd, path, modifier="ns_")
         assert (answer.status, "Content-Encoding" in answer.headers) == (200, False), path
         assert answer.body == (b"hello world" if path == "/chunked" else PAGE)
-        assert "Set-Cookie" not in answer.headers and "script-src 'none'" in answer.headers["Content-Security-Policy"]
+        assert (
+            "Set-Cookie" not in answer.headers
+            and "script-src 'none'" in answer.headers["Content-Security-Policy"]
+        )
     assert raw(odd, "/again", "20160101000000", modifier="ns_").body == PAGE
     assert raw(odd, "/moved", modifier="ns_").headers["Location"] == f"/all/{STAMP}ns_/{ODD}/target?a=1&b=%20"
-    for path, status in (("/missing", 410), ("/broken", 503), ("/orphan", 404), ("/lost", 500), ("/torn", 500), ("/never", 404)):
+    for path, status in (
+        ("/missing", 410),
+        ("/broken", 503),
+        ("/orphan", 404),
+        ("/lost", 500),
+        ("/torn", 500),
+        ("/never", 404),
+    ):
         answer = raw(odd, path, modifier="ns_")
         assert answer.status == status and answer.body and b"Traceback" not in answer.body, path
     assert raw(odd, f"http://www.example.org/{'a' * 100_000}", modifier="ns_").status == 414

@@ -1,4 +1,6 @@
-"""Who may do what: every route as every role, changing requests from elsewhere, sessions, keys, people and the audit trail."""
+"""Who may do what: every route as every role, changing requests from elsewhere, sessions, keys, people and
+the audit trail.
+"""
 
 import csv
 import io
@@ -36,7 +38,13 @@ def cookies(ruled: Served) -> dict[Role | None, str]:
     return {None: "", **{role: sign_in(ruled, role.value) for role in Role}}
 
 
-def post(served: Served, path: str, cookie: str, fields: dict[str, str] | list[tuple[str, str]] = {}, **headers: str) -> Answer:  # noqa: B006
+def post(
+    served: Served,
+    path: str,
+    cookie: str,
+    fields: dict[str, str] | list[tuple[str, str]] = {},  # noqa: B006
+    **headers: str,
+) -> Answer:
     given = {"Cookie": cookie, "Content-Type": "application/x-www-form-urlencoded"} | {
         name.replace("_", "-"): value for name, value in headers.items()
     }
@@ -60,7 +68,12 @@ def test_every_route_lets_in_whom_the_table_says(ruled: Served, cookies, role):
         for method in page.methods:
             if page.path in LEAVES and role is not None:
                 continue
-            answer = ask(ruled.portal + path_of(page), method, headers={"Cookie": cookies[role]}, body=b"" if method != "GET" else None)
+            answer = ask(
+                ruled.portal + path_of(page),
+                method,
+                headers={"Cookie": cookies[role]},
+                body=b"" if method != "GET" else None,
+            )
             may = not page.roles or role in page.roles
             assert is_refused(answer, role) is not may, (method, page.path, answer.status)
             assert answer.status < 500, (method, page.path, answer.text)
@@ -75,11 +88,19 @@ def test_a_key_never_does_more_than_its_role_whoever_made_it(ruled: Served, role
     for page in PORTAL_PAGES:
         if page.roles and role not in page.roles:
             headers = {"Authorization": f"Bearer {text}", "Content-Type": "application/x-www-form-urlencoded"}
-            answer = ask(ruled.portal + path_of(page), page.methods[0], headers=headers, body=b"" if "POST" in page.methods else None)
+            answer = ask(
+                ruled.portal + path_of(page),
+                page.methods[0],
+                headers=headers,
+                body=b"" if "POST" in page.methods else None,
+            )
             assert is_refused(answer, role), (page.path, answer.status)
     for path in ("/account/password", "/account/keys", "/account/sessions"):
         answer = ask(
-            ruled.portal + path, "POST", headers={"Authorization": f"Bearer {text}"}, body=b"label=x&role=administrator&session=&old=x"
+            ruled.portal + path,
+            "POST",
+            headers={"Authorization": f"Bearer {text}"},
+            body=b"label=x&role=administrator&session=&old=x",
         )
         assert answer.status == 400 and "not with a key" in answer.text, path
 
@@ -104,8 +125,17 @@ def test_changing_requests_from_other_sites_are_refused_everywhere(ruled: Served
     for page in PORTAL_PAGES:
         if "GET" in page.methods:
             continue
-        for header in ({"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://evil.example"}):
-            answer = ask(ruled.portal + path_of(page), "POST", headers={"Cookie": cookies[Role.ADMINISTRATOR], **header}, body=b"")
+        for header in (
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site"},
+            {"Origin": "http://evil.example"},
+        ):
+            answer = ask(
+                ruled.portal + path_of(page),
+                "POST",
+                headers={"Cookie": cookies[Role.ADMINISTRATOR], **header},
+                body=b"",
+            )
             assert answer.status == 403 and "came from another site" in answer.text, (page.path, header)
 
 
@@ -120,7 +150,16 @@ def test_a_session_given_to_a_browser_before_it_signs_in_is_worth_nothing(ruled:
 
 
 @pytest.mark.parametrize(
-    "to", ["//evil.example/", "https://evil.example/", "/\\evil.example", "\\\\evil.example", "/\t/evil.example", "javascript:alert(1)", ""]
+    "to",
+    [
+        "//evil.example/",
+        "https://evil.example/",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "/\t/evil.example",
+        "javascript:alert(1)",
+        "",
+    ],
 )
 def test_signing_in_leads_to_no_other_site(ruled: Served, to):
     assert local_path(to) == "/"
@@ -133,21 +172,37 @@ def test_people_are_added_changed_and_closed_and_each_change_is_on_record(ruled:
     boss = cookies[Role.ADMINISTRATOR]
     assert post(ruled, "/users", boss, {"name": "piet", "password": "short", "role": "reader"}).status == 400
     assert post(ruled, "/users", boss, {"name": "piet", "password": PASSWORD}).status == 400
-    assert post(ruled, "/users", boss, {"name": "piet", "password": PASSWORD, "role": "curator"}).headers["Location"] == "/users/piet"
-    assert post(ruled, "/users", boss, {"name": "piet", "password": PASSWORD, "role": "curator"}).status == 409
+    assert (
+        post(ruled, "/users", boss, {"name": "piet", "password": PASSWORD, "role": "curator"}).headers[
+            "Location"
+        ]
+        == "/users/piet"
+    )
+    assert (
+        post(ruled, "/users", boss, {"name": "piet", "password": PASSWORD, "role": "curator"}).status == 409
+    )
     session = sign_in(ruled, "piet")
     assert ask(f"{ruled.portal}/harvests", headers={"Cookie": session}).status == 200
-    assert post(ruled, "/users/piet", boss, [("order", "roles"), ("role", "reader"), ("role", "partner")]).status == 303
+    assert (
+        post(ruled, "/users/piet", boss, [("order", "roles"), ("role", "reader"), ("role", "partner")]).status
+        == 303
+    )
     assert ask(f"{ruled.portal}/harvests", headers={"Cookie": session}).status == 403
     assert post(ruled, "/users/piet", boss, {"order": "close"}).status == 303
     assert ask(f"{ruled.portal}/account", headers={"Cookie": session}).status == 303
     assert post(ruled, "/sign-in", "", {"name": "piet", "password": PASSWORD}).status == 401
-    page = ask(f"{ruled.portal}/audit?subject_kind=person&subject=piet&action=roles+changed", headers={"Cookie": boss}).text
+    page = ask(
+        f"{ruled.portal}/audit?subject_kind=person&subject=piet&action=roles+changed",
+        headers={"Cookie": boss},
+    ).text
     assert "<del>curator</del>" in page and "<ins>partner, reader</ins>" in page and "administrator" in page
     table = ask(f"{ruled.portal}/audit.csv?subject=piet", headers={"Cookie": boss}).text
     rows = list(csv.DictReader(io.StringIO(table)))
     assert [row["action"] for row in rows] == ["closed", "roles changed", "signed in", "added"]
-    assert rows[1]["before"] == '{"roles": ["curator"]}' and rows[1]["after"] == '{"roles": ["partner", "reader"]}'
+    assert (
+        rows[1]["before"] == '{"roles": ["curator"]}'
+        and rows[1]["after"] == '{"roles": ["partner", "reader"]}'
+    )
     assert rows[1]["agent"] == "administrator"
 
 
@@ -188,7 +243,9 @@ def test_a_key_opens_what_its_role_opens_and_no_more(ruled: Served, cookies):
     assert wrong.status == 401 and "Bearer" in wrong.headers["WWW-Authenticate"]
     number = re.search(r'name="revoke" value="(\d+)"', text)
     assert number is not None
-    refused = ask(f"{ruled.portal}/account/keys", "POST", headers=header, body=urlencode({"revoke": number[1]}).encode())
+    refused = ask(
+        f"{ruled.portal}/account/keys", "POST", headers=header, body=urlencode({"revoke": number[1]}).encode()
+    )
     assert refused.status == 400 and "not with a key" in refused.text
     assert post(ruled, "/account/keys", curator, {"revoke": number[1]}).status == 303
     assert ask(f"{ruled.portal}/harvests", headers=header).status == 401
@@ -198,9 +255,13 @@ def test_a_key_ends_on_its_day_and_with_its_person(ruled: Served):
     with ruled.archive() as archive:
         accounts.add(archive.database, "kees", PASSWORD, [Role.CURATOR, Role.READER], NOW)
         _, text = accounts.make_key(archive.database, "kees", "x", [Role.CURATOR], NOW, days=1)
-        assert accounts.find_key(archive.database, text, NOW) == accounts.Person(name="kees", roles=frozenset({Role.CURATOR}))
+        assert accounts.find_key(archive.database, text, NOW) == accounts.Person(
+            name="kees", roles=frozenset({Role.CURATOR})
+        )
         accounts.set_roles(archive.database, "kees", [Role.READER], NOW, by="test")
-        assert accounts.find_key(archive.database, text, NOW) == accounts.Person(name="kees", roles=frozenset())
+        assert accounts.find_key(archive.database, text, NOW) == accounts.Person(
+            name="kees", roles=frozenset()
+        )
         assert accounts.find_key(archive.database, text, NOW.replace(day=NOW.day + 2)) is None
         accounts.close(archive.database, "kees", NOW, by="test")
         assert accounts.find_key(archive.database, text, NOW) is None
@@ -210,7 +271,10 @@ def test_ones_own_password_is_changed_by_who_knows_it(ruled: Served):
     with ruled.archive() as archive:
         accounts.add(archive.database, "jan", PASSWORD, [Role.READER], NOW)
     session = sign_in(ruled, "jan")
-    assert post(ruled, "/account/password", session, {"old": "wrong", "password": "another long one"}).status == 400
+    assert (
+        post(ruled, "/account/password", session, {"old": "wrong", "password": "another long one"}).status
+        == 400
+    )
     assert post(ruled, "/account/password", session, {"old": PASSWORD, "password": PASSWORD}).status == 303
     assert ask(f"{ruled.portal}/account", headers={"Cookie": session}).status == 303
 
@@ -218,7 +282,9 @@ def test_ones_own_password_is_changed_by_who_knows_it(ruled: Served):
 def test_the_trail_is_paged_and_its_cells_run_nothing(ruled: Served, cookies):
     with ruled.archive() as archive:
         for number in range(120):
-            accounts.add(archive.database, "x", PASSWORD, [Role.READER], NOW, by="test") if number == 0 else accounts.set_roles(
+            accounts.add(
+                archive.database, "x", PASSWORD, [Role.READER], NOW, by="test"
+            ) if number == 0 else accounts.set_roles(
                 archive.database, "x", [Role.READER], NOW, by='=HYPERLINK("http://evil.example")'
             )
     boss = {"Cookie": cookies[Role.ADMINISTRATOR]}

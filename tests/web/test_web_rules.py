@@ -1,4 +1,6 @@
-"""Rules of access are the same on every surface: list, calendar, frame, banner, raw replay, TimeMap, TimeGate, search box."""
+"""Rules of access are the same on every surface: list, calendar, frame, banner, raw replay, TimeMap,
+TimeGate, search box.
+"""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +17,9 @@ WORDS = "Closed at the wish of the museum until 2030."
 
 @pytest.fixture(scope="module")
 def ruled(tmp_path_factory: pytest.TempPathFactory, museum: Path):
-    """2012 is refused for the whole site, the news of 2009 hidden, 2019 shown with a warning, the leaflet hidden."""
+    """2012 is refused for the whole site, the news of 2009 hidden, 2019 shown with a warning, the leaflet
+    hidden.
+    """
     home = make_home(tmp_path_factory.mktemp("ruled") / "home", museum)
     made = datetime(2026, 1, 1, tzinfo=UTC)
     year = {"captured_from": "20120101000000", "captured_to": "20121231235959"}
@@ -62,16 +66,25 @@ def test_an_address_that_is_closed_altogether_is_451_in_the_rules_own_words(rule
         answer = ask(address)
         assert answer.status == 451, address
         assert WORDS in answer.text, address
-    gate = ask(f"{ruled.replay}/all/{SITE}/data.json", headers={"Accept-Datetime": "Sat, 02 Jun 2012 00:00:00 GMT"})
+    gate = ask(
+        f"{ruled.replay}/all/{SITE}/data.json", headers={"Accept-Datetime": "Sat, 02 Jun 2012 00:00:00 GMT"}
+    )
     assert gate.status == 451
 
 
 def test_pages_and_banners_of_what_is_closed_name_its_address(ruled: Served):
-    for address in (f"{ruled.portal}/all/*/{SITE}/data.json", f"{ruled.frame}/all/{EDITIONS[1]}/{SITE}/data.json"):
+    for address in (
+        f"{ruled.portal}/all/*/{SITE}/data.json",
+        f"{ruled.frame}/all/{EDITIONS[1]}/{SITE}/data.json",
+    ):
         assert f'<p class="address">{SITE}/data.json</p>' in ask(address).text, address
     banner = ask(f"{ruled.frame}/-/banner/all/{EDITIONS[1]}/{SITE}/data.json")
     assert banner.status == 451
-    assert 'class="banner-inner missing"' in banner.text and "Access is closed" in banner.text and f"{SITE}/data.json" in banner.text
+    assert (
+        'class="banner-inner missing"' in banner.text
+        and "Access is closed" in banner.text
+        and f"{SITE}/data.json" in banner.text
+    )
 
 
 def test_what_is_hidden_is_as_if_it_were_not_there(ruled: Served):

@@ -38,9 +38,15 @@ def test_the_web_as_it_stood_and_years_with_their_counts(served: Served):
     assert f'<h2><a href="/all/{EDITIONS[2]}/{SITE}/">' in text  # the last of that day
     assert "as_of=2012-06-01" in text.partition("search/why")[2][:200] and 'value="2012-06-01"' in text
     assert ask(f"{served.portal}/search?q=edition&as_of=2008").text.count("<article>") == 0
-    assert "as_of" not in ask(f"{served.portal}/search?q=edition&as_of=yesterday").text.partition("search/why")[2][:200]
+    assert (
+        "as_of"
+        not in ask(f"{served.portal}/search?q=edition&as_of=yesterday").text.partition("search/why")[2][:200]
+    )
     years = ask(f"{served.portal}/search?q=edition").text.partition("<h2>Year</h2>")[2]
-    assert "from=2012&amp;to=2012" in years.partition("2009")[0] and '>2012</a> <span class="quiet">2</span>' in years
+    assert (
+        "from=2012&amp;to=2012" in years.partition("2009")[0]
+        and '>2012</a> <span class="quiet">2</span>' in years
+    )
 
 
 def test_why(served: Served):
@@ -51,7 +57,9 @@ def test_why(served: Served):
 
 def test_trend_as_picture_table_and_csv(served: Served):
     text = ask(f"{served.portal}/search/trend?w=clock&w=news").text
-    assert text.count('class="line line-1"') == text.count('class="line line-2"') == 3, "2009, 2012 and 2019, with gaps between"
+    assert text.count('class="line line-1"') == text.count('class="line line-2"') == 3, (
+        "2009, 2012 and 2019, with gaps between"
+    )
     assert "<table" in text and text.count("nothing was harvested") == 8
     rows = list(csv.DictReader(io.StringIO(ask(f"{served.portal}/search/trend?w=clock&format=csv").text)))
     assert rows[0]["year"] == "2009" and int(rows[0]["clock"]) >= 1
@@ -72,7 +80,9 @@ def test_exports(served: Served):
 def test_the_interface_for_machines_is_what_it_says_it_is(served: Served):
     described = json.loads(ask(f"{served.portal}/api/openapi.json").text)
     answer = json.loads(ask(f"{served.portal}/api/search?q=clock&limit=1").text)
-    schema = described["paths"]["/api/search"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    schema = described["paths"]["/api/search"]["get"]["responses"]["200"]["content"]["application/json"][
+        "schema"
+    ]
     assert answer.keys() == schema["properties"].keys()
     assert answer["hits"][0].keys() == schema["properties"]["hits"]["items"]["properties"].keys()
     assert json.loads(ask(f"{served.portal}/api/suggest?q=clo").text)[1][0] == "clock"
@@ -86,13 +96,23 @@ def test_the_interface_for_machines_is_what_it_says_it_is(served: Served):
 def test_saved_searches_have_a_feed_that_needs_no_session(served: Served):
     cookie = {"Cookie": sign_in(served, "reader"), "Origin": served.portal}
     form = {"Content-Type": "application/x-www-form-urlencoded"}
-    assert ask(f"{served.portal}/searches", "POST", headers={**cookie, **form}, body=b"q=clock&name=Clocks").status == 303
+    assert (
+        ask(
+            f"{served.portal}/searches", "POST", headers={**cookie, **form}, body=b"q=clock&name=Clocks"
+        ).status
+        == 303
+    )
     text = ask(f"{served.portal}/searches", headers=cookie).text
     token = text.partition("/searches/")[2].partition(".atom")[0]
     feed = ElementTree.fromstring(ask(f"{served.portal}/searches/{token}.atom").body)
     assert feed.findtext(f"{ATOM}title", "").startswith("Clocks")
     assert feed.findall(f"{ATOM}entry")
-    assert ask(f"{served.portal}/searches", "POST", headers={**cookie, **form}, body=f"remove={token}".encode()).status == 303
+    assert (
+        ask(
+            f"{served.portal}/searches", "POST", headers={**cookie, **form}, body=f"remove={token}".encode()
+        ).status
+        == 303
+    )
     assert ask(f"{served.portal}/searches/{token}.atom").status == 404
 
 
@@ -126,14 +146,20 @@ def test_the_histogram_narrows_by_dragging_and_by_keyboard(served: Served, brows
 
 @pytest.mark.browser
 @pytest.mark.skipif(not AXE.exists(), reason="python scripts/vendor.py --tests fetches axe")
-@pytest.mark.parametrize("path", ["/search?q=clock", "/search/trend?w=clock&w=news", "/search/why?q=clock&key=org,example)/"])
+@pytest.mark.parametrize(
+    "path", ["/search?q=clock", "/search/trend?w=clock&w=news", "/search/why?q=clock&key=org,example)/"]
+)
 def test_no_serious_findings_about_accessibility(served: Served, browser: Browser, path):
     for width in (1280, 375):
         page = browser.new_page(viewport={"width": width, "height": 800}, bypass_csp=True)
         page.goto(served.portal + path)
         page.add_script_tag(path=str(AXE))
         found = page.evaluate("axe.run(document, { iframes: false, resultTypes: ['violations'] })")
-        serious = [(one["id"], one["nodes"][0]["html"][:200]) for one in found["violations"] if one["impact"] in ("serious", "critical")]
+        serious = [
+            (one["id"], one["nodes"][0]["html"][:200])
+            for one in found["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
         assert serious == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.close()
@@ -144,5 +170,7 @@ def test_a_year_without_a_harvest_is_a_gap_in_the_trend():
     drawn = charts.of_trend({"clock": {2001: 1, 2002: 2, 2005: 2}, "never": {}}, volume, relative=True)
     [(_, clock), (_, never)] = drawn.lines
     assert drawn.years == list(range(2001, 2008)) and len(clock) == len(never) == 3
-    assert clock[0].split()[1] == "166.7,20.0" and clock[1] == "662.7,155.0 670.7,155.0", "two years together, one alone as a stroke"
+    assert clock[0].split()[1] == "166.7,20.0" and clock[1] == "662.7,155.0 670.7,155.0", (
+        "two years together, one alone as a stroke"
+    )
     assert never[0].split()[0] == "0.0,290.0", "a year with a harvest and without the word is a zero"

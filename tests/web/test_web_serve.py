@@ -62,7 +62,11 @@ def test_configured_addresses_must_have_different_host_names(tmp_path: Path, por
                 addresses_of(archive, "0.0.0.0", 1, 2)
             return
         found = addresses_of(archive, "0.0.0.0", 1, 2)
-        assert (found.portal_url, found.frame_url, found.replay_url) == (portal, portal, "https://replay.example.org")
+        assert (found.portal_url, found.frame_url, found.replay_url) == (
+            portal,
+            portal,
+            "https://replay.example.org",
+        )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +86,12 @@ def test_on_loopback_portal_and_replay_have_different_host_names(archive: Archiv
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_it_tidily_while_a_reader_is_connected(archive: Archive, number):
-    process = subprocess.Popen([sys.executable, "-c", SERVER, str(archive.home)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SERVER, str(archive.home)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     portal, _ = json.loads(process.stdout.readline())
     port = int(portal.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port)) as reader:

@@ -1,5 +1,6 @@
-"""Pages of quality, formats, depot and statistics, and pages that say no, in a real browser: they fit screens and phones, keep nobody out,
-and their forms work."""
+"""Pages of quality, formats, depot and statistics, and pages that say no, in a real browser: they fit screens
+and phones, keep nobody out, and their forms work.
+"""
 
 from collections.abc import Iterator
 
@@ -34,7 +35,13 @@ def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
         damaged.write_bytes(damaged.read_bytes()[:-1])
         auditing.audit(archive, packages=[package])
         _read_and_close(archive)
-    pages = [f"/quality/{taken.harvest.id}", "/formats", "/formats?collection=museums", "/formats/watch", "/formats/registry"]
+    pages = [
+        f"/quality/{taken.harvest.id}",
+        "/formats",
+        "/formats?collection=museums",
+        "/formats/watch",
+        "/formats/registry",
+    ]
     pages += ["/formats/registry?format=fmt/101", "/depot", "/depot/packages", f"/depot/packages/{package}"]
     pages += [
         "/statistics",
@@ -48,12 +55,20 @@ def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
 
 def _read_and_close(archive: Archive) -> None:
     """One page is closed by a rule, another is read by somebody else; and something was read this month."""
-    ruling.add(archive, "http://mixed.example/", answer=RuleAnswer.REFUSE, public_text="Closed at the owner's wish, until 2031.")
+    ruling.add(
+        archive,
+        "http://mixed.example/",
+        answer=RuleAnswer.REFUSE,
+        public_text="Closed at the owner's wish, until 2031.",
+    )
     ruling.add(archive, f"{SITE}/news.html", answer=RuleAnswer.LEND)
     capture = archive.captures.closest("org,example)/news.html", EDITIONS[1])
     assert capture is not None and lending.hold(archive, capture, Reader(seat="another terminal"))
     counter = counting.Counter(archive)
-    for point, url in ((AccessPoint.PUBLIC, f"{SITE}/"), (AccessPoint.READING_ROOM, f"{SITE}/a-long-address/{'x' * 80}")):
+    for point, url in (
+        (AccessPoint.PUBLIC, f"{SITE}/"),
+        (AccessPoint.READING_ROOM, f"{SITE}/a-long-address/{'x' * 80}"),
+    ):
         counter.note(Metric.REQUESTS, collection="museums", site="example.org", url=url, point=point)
     counter.write()
 
@@ -77,7 +92,12 @@ def page(browser: Browser, kept) -> Iterator[Page]:
 def test_every_page_fits_and_keeps_nobody_out(page: Page, kept):
     served, paths = kept
     for path in paths:
-        look_at(page, served.portal, path, status=next((status for part, status in STATUSES.items() if part in path), 200))
+        look_at(
+            page,
+            served.portal,
+            path,
+            status=next((status for part, status in STATUSES.items() if part in path), 200),
+        )
 
 
 def test_a_finding_is_ignored_and_stays_so(page: Page, kept):

@@ -1,4 +1,6 @@
-"""Pages without a service worker: rewritten on the server, without scripts, and still nothing leaves for the live web."""
+"""Pages without a service worker: rewritten on the server, without scripts, and still nothing leaves for the
+live web.
+"""
 
 from collections.abc import Iterator
 
@@ -30,7 +32,11 @@ def test_a_page_is_rewritten_and_acts_no_more(served: Served):
     assert "script-src 'none'" in policy and policy.startswith("sandbox ") and "allow-scripts" not in policy
     assert answer.headers["Memento-Datetime"]
     picture = ask(f"{served.replay}/museums/{EDITIONS[1]}ns_/{SITE}/picture.png")
-    assert (picture.status, picture.headers["Content-Type"], picture.body[:4]) == (200, "image/png", b"\x89PNG")
+    assert (picture.status, picture.headers["Content-Type"], picture.body[:4]) == (
+        200,
+        "image/png",
+        b"\x89PNG",
+    )
     assert ask(f"{served.replay}/museums/{EDITIONS[1]}ns_/{SITE}/never").status == 404
     short = ask(f"{served.replay}/museums/2012ns_/{SITE}/")
     assert (short.status, short.headers["Location"].startswith("/museums/2012")) == (302, True)

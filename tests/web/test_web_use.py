@@ -35,7 +35,9 @@ def home(tmp_path: Path, museum: Path) -> Path:
     with Archive.open(made, clock=lambda: NOW) as archive:
         accounts.add(archive.database, "curator", PASSWORD, [Role.CURATOR], NOW)
         ruling.add(archive, f"{SITE}/data.json", answer=RuleAnswer.REFUSE, public_text="Closed.")
-        ruling.add(archive, f"{SITE}/news.html", answer=RuleAnswer.LEND, access_point=AccessPoint.READING_ROOM)
+        ruling.add(
+            archive, f"{SITE}/news.html", answer=RuleAnswer.LEND, access_point=AccessPoint.READING_ROOM
+        )
     return made
 
 
@@ -74,7 +76,10 @@ def test_staff_see_a_chart_and_take_a_table(home: Path):
     with serving(home) as served:
         frame_of(served)
     done = subprocess.run(
-        [Path(sys.executable).with_name("webdepot"), "--home", home, "statistics", "--json"], capture_output=True, text=True, check=True
+        [Path(sys.executable).with_name("webdepot"), "--home", home, "statistics", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert {line["metric"]: line["total"] for line in lines}["Total_Item_Requests"] == 1
@@ -87,7 +92,9 @@ def test_staff_see_a_chart_and_take_a_table(home: Path):
         assert table.headers["Content-Type"].startswith("text/csv")
         rows = list(csv.reader(io.StringIO(table.text)))
         head = next(row for row in rows if row[:1] == ["Title"])
-        assert ["example.org", "all", "reading room", "NL", "Total_Item_Requests", "1"] in [row[:6] for row in rows]
+        assert ["example.org", "all", "reading room", "NL", "Total_Item_Requests", "1"] in [
+            row[:6] for row in rows
+        ]
         assert len(head) == 6 + 12
         for wrong in ("from=soon", "from=2026-13", "from=2027-01&to=2026-01"):
             assert ask(f"{served.portal}/statistics?{wrong}", headers=cookie).status == 400
@@ -109,19 +116,34 @@ def test_one_reader_at_a_time(home: Path):
         assert ask(raw).status == 200, "the same terminal"
         second = ask(raw, source=FROM_ELSEWHERE)
         assert second.status == 423 and "one reader at a time" in second.text
-        framed = ask(f"{served.frame}/all/{EDITIONS[1]}/{SITE}/news.html", headers=READER, source=FROM_ELSEWHERE)
+        framed = ask(
+            f"{served.frame}/all/{EDITIONS[1]}/{SITE}/news.html", headers=READER, source=FROM_ELSEWHERE
+        )
         assert framed.status == 423 and f'<p class="address">{SITE}/news.html</p>' in framed.text
         banner = ask(f"{served.frame}/-/banner/all/{EDITIONS[1]}/{SITE}/news.html", source=FROM_ELSEWHERE)
-        assert banner.status == 423 and 'class="banner-inner missing"' in banner.text and "In use" in banner.text
-        assert ask(f"{served.frame}/all/{EDITIONS[1]}/{SITE}/", headers=READER, source=FROM_ELSEWHERE).status == 200, "other pages are free"
-        assert ask(f"{served.replay}/all/{EDITIONS[1]}id_/{SITE}/picture.png", source=FROM_ELSEWHERE).status == 200
+        assert (
+            banner.status == 423 and 'class="banner-inner missing"' in banner.text and "In use" in banner.text
+        )
+        assert (
+            ask(f"{served.frame}/all/{EDITIONS[1]}/{SITE}/", headers=READER, source=FROM_ELSEWHERE).status
+            == 200
+        ), "other pages are free"
+        assert (
+            ask(f"{served.replay}/all/{EDITIONS[1]}id_/{SITE}/picture.png", source=FROM_ELSEWHERE).status
+            == 200
+        )
         seat = f"/all/{EDITIONS[1]}/{SITE}/news.html"
         own = {"Sec-Fetch-Site": "same-origin"}
         assert ask(f"{served.frame}/-/seat{seat}", "POST", headers=own).status == 204
         assert ask(f"{served.frame}/-/seat{seat}", "POST", headers=own, source=FROM_ELSEWHERE).status == 423
-        assert ask(f"{served.frame}/-/left{seat}", "POST", headers=own, source=FROM_ELSEWHERE).status == 204, "another's seat stays"
+        assert (
+            ask(f"{served.frame}/-/left{seat}", "POST", headers=own, source=FROM_ELSEWHERE).status == 204
+        ), "another's seat stays"
         assert ask(raw, source=FROM_ELSEWHERE).status == 423
-        assert ask(f"{served.frame}/-/left{seat}", "POST", headers={"Sec-Fetch-Site": "cross-site"}).status == 403
+        assert (
+            ask(f"{served.frame}/-/left{seat}", "POST", headers={"Sec-Fetch-Site": "cross-site"}).status
+            == 403
+        )
         assert ask(f"{served.frame}/-/left{seat}", "POST", headers=own).status == 204
         assert ask(raw, source=FROM_ELSEWHERE).status == 200
     with Archive.open(home) as archive:
@@ -133,7 +155,9 @@ def test_a_page_that_was_left_open_is_free_after_a_while_or_by_staff(home: Path)
     with Archive.open(home, clock=lambda: now) as archive:
         capture = archive.captures.closest("org,example)/news.html", EDITIONS[1])
         assert capture is not None
-        one, other = (lending.Reader(access_point=AccessPoint.READING_ROOM, seat=seat) for seat in ("one", "other"))
+        one, other = (
+            lending.Reader(access_point=AccessPoint.READING_ROOM, seat=seat) for seat in ("one", "other")
+        )
         assert lending.hold(archive, capture, one)
         with pytest.raises(lending.InUse):
             lending.hold(archive, capture, other)
@@ -150,14 +174,19 @@ def test_a_page_that_was_left_open_is_free_after_a_while_or_by_staff(home: Path)
 
 def test_who_has_a_page_is_written_once_and_again_when_a_quarter_of_the_time_has_passed(home: Path):
     now = NOW
-    with closing(sqlite3.connect(home / "webdepot.db")) as watching, Archive.open(home, clock=lambda: now) as archive:
+    with (
+        closing(sqlite3.connect(home / "webdepot.db")) as watching,
+        Archive.open(home, clock=lambda: now) as archive,
+    ):
 
         def commits() -> int:
             return int(watching.execute("PRAGMA data_version").fetchone()[0])
 
         capture = archive.captures.closest("org,example)/news.html", EDITIONS[1])
         assert capture is not None
-        reader, other = (lending.Reader(access_point=AccessPoint.READING_ROOM, seat=seat) for seat in ("one", "other"))
+        reader, other = (
+            lending.Reader(access_point=AccessPoint.READING_ROOM, seat=seat) for seat in ("one", "other")
+        )
         assert not lending.needs_no_writing(archive, capture, reader)
         assert lending.hold(archive, capture, reader)
         begun = commits()
@@ -168,7 +197,9 @@ def test_who_has_a_page_is_written_once_and_again_when_a_quarter_of_the_time_has
             with pytest.raises(lending.InUse, match="5 minutes" if passed_s < 30 else "4 minutes"):
                 lending.hold(archive, capture, other)
             assert not lending.needs_no_writing(archive, capture, other)
-        assert commits() == begun and [held.until for held in lending.every(archive)] == [NOW + timedelta(minutes=5)]
+        assert commits() == begun and [held.until for held in lending.every(archive)] == [
+            NOW + timedelta(minutes=5)
+        ]
         now = NOW + timedelta(seconds=75)
         assert not lending.needs_no_writing(archive, capture, reader)
         assert lending.hold(archive, capture, reader)
@@ -183,14 +214,21 @@ def test_several_servers_agree_on_who_has_a_page(home: Path):
     with Archive.open(home, clock=lambda: NOW) as archive, Archive.open(home, clock=lambda: NOW) as beside:
         capture = archive.captures.closest("org,example)/news.html", EDITIONS[1])
         assert capture is not None
-        one, other = (lending.Reader(access_point=AccessPoint.READING_ROOM, seat=seat) for seat in ("one", "other"))
-        for give_back in (lambda: lending.leave(beside, capture.url, one), lambda: lending.free(beside, capture.url)):
+        one, other = (
+            lending.Reader(access_point=AccessPoint.READING_ROOM, seat=seat) for seat in ("one", "other")
+        )
+        for give_back in (
+            lambda: lending.leave(beside, capture.url, one),
+            lambda: lending.free(beside, capture.url),
+        ):
             for server in (archive, beside, archive):
                 assert lending.hold(server, capture, one)
                 with pytest.raises(lending.InUse):
                     lending.hold(server, capture, other)
             give_back()
-            assert not lending.needs_no_writing(archive, capture, one), "the first server does not believe its memory"
+            assert not lending.needs_no_writing(archive, capture, one), (
+                "the first server does not believe its memory"
+            )
             assert lending.hold(beside, capture, other)
             with pytest.raises(lending.InUse):
                 lending.hold(archive, capture, one)

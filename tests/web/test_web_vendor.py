@@ -1,4 +1,6 @@
-"""Fetching the browser files: only the very bytes that are pinned are accepted, and what is there is left alone."""
+"""Fetching the browser files: only the very bytes that are pinned are accepted, and what is there is left
+alone.
+"""
 
 import dataclasses
 import importlib.util
@@ -39,13 +41,21 @@ def npm(tmp_path: Path):
     """A program that packs what it is told to: the registry as it might be on a bad day."""
     tarball = tmp_path / "registry.tgz"
     program = tmp_path / "npm"
-    program.write_text(f'#!/bin/sh\nwhile [ "$1" != --pack-destination ]; do shift; done\ncp {tarball} "$2/packed.tgz"\n')
+    program.write_text(
+        f'#!/bin/sh\nwhile [ "$1" != --pack-destination ]; do shift; done\ncp {tarball} "$2/packed.tgz"\n'
+    )
     program.chmod(0o755)
     return tarball, [str(program)]
 
 
 def test_the_pinned_files_are_there_and_nothing_is_fetched():
-    done = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True, env={**os.environ, "PATH": "/nonexistent"}, check=False)
+    done = subprocess.run(
+        [sys.executable, SCRIPT],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": "/nonexistent"},
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (0, "Browser files: all there.\n")
 
 
@@ -88,7 +98,9 @@ def test_other_bytes_are_refused_in_words_and_change_nothing(vendor, npm, tmp_pa
 
 
 def test_a_registry_that_fails_is_said_in_words(vendor, tmp_path: Path):
-    with pytest.raises(vendor.CannotFetch, match=r"npm ended with status 1\. Is the package registry reachable"):
+    with pytest.raises(
+        vendor.CannotFetch, match=r"npm ended with status 1\. Is the package registry reachable"
+    ):
         vendor.run(["false"], tmp_path, "npm")
     with pytest.raises(vendor.CannotFetch, match="npm did not run"):
         vendor.run([str(tmp_path / "nothing")], tmp_path, "npm")

@@ -25,19 +25,33 @@ from webdepot.services import selecting
 from webdepot.web import wording
 from webdepot.web.language import CODES, load
 
-FACTS = {"detail": "503: later (1.2).", "pages": "7 pages", "count": 3, "limit": "3", "stated": "sha1:AA", "found": "sha1:BB"}
+FACTS = {
+    "detail": "503: later (1.2).",
+    "pages": "7 pages",
+    "count": 3,
+    "limit": "3",
+    "stated": "sha1:AA",
+    "found": "sha1:BB",
+}
 FACTS |= {"before": "2020", "new": 1, "gone": 2, "changed": 3, "same": 4, "now": 9, "usual": 10}
 
 
 def test_english_texts_are_those_of_the_rooms():
     for room, table in (("quality", quality_texts.TEXTS), ("formats", format_texts.TEXTS)):
-        known = {key.removeprefix(f"{room}.words."): text for key, text in load("en").texts.items() if key.startswith(f"{room}.words.")}
+        known = {
+            key.removeprefix(f"{room}.words."): text
+            for key, text in load("en").texts.items()
+            if key.startswith(f"{room}.words.")
+        }
         assert known == {code: text.words for code, text in table.items()}
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_every_finding_has_its_words(code):
-    found = [quality_texts.finding(each, subject="https://a.example/", place="p", **FACTS) for each in quality_texts.TEXTS]
+    found = [
+        quality_texts.finding(each, subject="https://a.example/", place="p", **FACTS)
+        for each in quality_texts.TEXTS
+    ]
     found += [format_texts.finding(each, subject="x", place="byte 7", **FACTS) for each in format_texts.TEXTS]
     for each in found:
         said = wording.of_finding(load(code), each)
@@ -57,8 +71,18 @@ def test_gaps_are_filled_in_dutch_and_german():
     [
         {},
         {"quality.part-error": 1},
-        {"quality.part-error": 90, "quality.link-broken": 90, "quality.page-login": 90, "quality.body-truncated": 90},
-        {"quality.digest-differs": 2, "quality.queue-left": 1, "quality.seed-failed": 1, "quality.count-differs": 1},
+        {
+            "quality.part-error": 90,
+            "quality.link-broken": 90,
+            "quality.page-login": 90,
+            "quality.body-truncated": 90,
+        },
+        {
+            "quality.digest-differs": 2,
+            "quality.queue-left": 1,
+            "quality.seed-failed": 1,
+            "quality.count-differs": 1,
+        },
         {"quality.nothing-harvested": 1},
     ],
 )
@@ -78,7 +102,9 @@ def test_one_thing_is_said_as_one(code):
     ends = [reason_of(end, settings, waiting=1, shut_out=()) for end in (End.FINISHED, End.STOPPED)]
     said = [wording.of_reason(load(code), kept(each)) for each in (reason, *ends)]
     assert not re.search(r"(?<![\d.,])1 ", " ".join(said)), said
-    assert all((mine == english) == (code == "en") for mine, english in zip(said, (reason, *ends), strict=True))
+    assert all(
+        (mine == english) == (code == "en") for mine, english in zip(said, (reason, *ends), strict=True)
+    )
 
 
 def gates():
@@ -93,7 +119,9 @@ def gates():
     yield permission.gate(selected, [], [letter], day + timedelta(days=1))
     yield permission.gate(selected, [], [Notice(state=LetterState.QUEUED)], day)
     yield permission.gate(selected, [], [Notice(state=LetterState.UNDELIVERABLE)], day)
-    yield permission.gate(selected, [Basis(ground=Ground.CONSENT, since=day, until=day)], [], day + timedelta(days=1))
+    yield permission.gate(
+        selected, [Basis(ground=Ground.CONSENT, since=day, until=day)], [], day + timedelta(days=1)
+    )
     yield permission.gate(selected, [Basis(ground=Ground.REFUSAL, since=day)], [], day)
 
 
@@ -127,7 +155,9 @@ def test_what_rules_say_of_a_harvest_is_said_in_the_readers_language(code):
 
 def said_in_the_code() -> set[str]:
     """Keys of all reasons that the program gives, from its source."""
-    source = "\n".join(path.read_text(encoding="utf-8") for path in Path(reasons.__file__).parent.rglob("*.py"))
+    source = "\n".join(
+        path.read_text(encoding="utf-8") for path in Path(reasons.__file__).parent.rglob("*.py")
+    )
     return {key for key in re.findall(r'\bsaid\(\s*"([\w.]+)"', source) if key != "KEY"}
 
 
@@ -149,7 +179,9 @@ def kept(reason: str) -> str:
 
 @pytest.mark.parametrize("end", End)
 def test_kept_reasons_of_a_harvest_are_said_in_the_readers_language(end):
-    settings = SimpleNamespace(least_free_bytes=5_000_000, limit_pages=2000, limit_bytes=7000, limit_time_s=1.5)
+    settings = SimpleNamespace(
+        least_free_bytes=5_000_000, limit_pages=2000, limit_bytes=7000, limit_time_s=1.5
+    )
     for waiting, shut_out in ((0, ()), (1234, ("a.example",))):
         reason = reason_of(end, settings, waiting=waiting, shut_out=shut_out)
         assert wording.of_reason(load("en"), kept(reason)).replace(",", "") == reason.replace(",", "")
@@ -163,10 +195,15 @@ def test_kept_reasons_of_a_harvest_are_said_in_the_readers_language(end):
 def test_kept_reasons_know_states_grounds_and_days_again():
     since = date(2026, 5, 29)
     silence = reasons.said("no_answer", "no answer to {letter} by {day}", letter="L-1", day=since)
-    reason = reasons.said("ground_because", "{ground}: {reason}", ground=Ground.IMPLIED_CONSENT, reason=silence)
+    reason = reasons.said(
+        "ground_because", "{ground}: {reason}", ground=Ground.IMPLIED_CONSENT, reason=silence
+    )
     assert kept(reason) == reason == "implied consent: no answer to L-1 by 2026-05-29"
     said = wording.of_reason(load("de"), kept(reason))
-    assert said == f"{load('de').texts['targets.ground_implied_consent']}: keine Antwort auf L-1 bis 29. Mai 2026"
+    assert (
+        said
+        == f"{load('de').texts['targets.ground_implied_consent']}: keine Antwort auf L-1 bis 29. Mai 2026"
+    )
     state = reasons.said("it_is", "it is {state}", state=TargetState.PUT_OFF)
     assert load("nl").texts["targets.state_put_off"] in wording.of_reason(load("nl"), kept(state))
 
@@ -189,7 +226,14 @@ def test_what_a_person_typed_stays_as_typed(typed):
 
 @pytest.mark.parametrize(
     "text",
-    ["x\x1f", "x\x1f{", "x\x1f[]", 'x\x1f{"key": "since"}', 'x\x1f{"key": "since", "values": []}', 'x\x1f{"key": "nie", "values": {}}'],
+    [
+        "x\x1f",
+        "x\x1f{",
+        "x\x1f[]",
+        'x\x1f{"key": "since"}',
+        'x\x1f{"key": "since", "values": []}',
+        'x\x1f{"key": "nie", "values": {}}',
+    ],
 )
 def test_a_kept_reason_that_cannot_be_read_is_its_sentence(text):
     assert wording.of_reason(load("de"), reasons.from_kept(text)) == "x"
@@ -197,23 +241,37 @@ def test_a_kept_reason_that_cannot_be_read_is_its_sentence(text):
 
 def test_reasons_are_texts_that_can_be_copied_and_sent():
     reason = reasons.said("it_is", "it is {state}", state=TargetState.PUT_OFF)
-    for again in (copy.deepcopy(reason), pickle.loads(pickle.dumps(reason)), pickle.loads(pickle.dumps(kept(reason)))):
+    for again in (
+        copy.deepcopy(reason),
+        pickle.loads(pickle.dumps(reason)),
+        pickle.loads(pickle.dumps(kept(reason))),
+    ):
         assert again == reason and again.key == reason.key and str(again.values["state"]) == "put off"
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_what_was_done_has_its_words(code):
     """Every action that the program writes into an event, as far as its source names it."""
-    source = "\n".join(path.read_text(encoding="utf-8") for path in (Path(reasons.__file__).parent / "services").rglob("*.py"))
+    source = "\n".join(
+        path.read_text(encoding="utf-8")
+        for path in (Path(reasons.__file__).parent / "services").rglob("*.py")
+    )
     source += Path(accounts.__file__).read_text(encoding="utf-8")
-    actions = set(re.findall(r'action="([a-z ]+)"', source)) | set(re.findall(r'\b_?(?:event|note)\((?:\w+, )*"([a-z ]+)"', source))
-    actions |= set(re.findall(r'_note\(connection, [\w.\[\]"]+, "([a-z ]+)"', source)) | set(TargetState) | set(CaseState)
+    actions = set(re.findall(r'action="([a-z ]+)"', source)) | set(
+        re.findall(r'\b_?(?:event|note)\((?:\w+, )*"([a-z ]+)"', source)
+    )
+    actions |= (
+        set(re.findall(r'_note\(connection, [\w.\[\]"]+, "([a-z ]+)"', source))
+        | set(TargetState)
+        | set(CaseState)
+    )
     actions |= {f"ordered {verb}" for verb in Verb} | {"turn: retry", "turn: finish"}
     actions.discard("command")  # a means of an alarm, not an act
     missing = [
         action
         for action in actions
-        if wording.of_action(load(code), action) == action and f"actions.{re.sub('[^a-z]+', '_', action)}" not in load(code).texts
+        if wording.of_action(load(code), action) == action
+        and f"actions.{re.sub('[^a-z]+', '_', action)}" not in load(code).texts
     ]
     assert missing == [] and len(actions) > 60
 
@@ -228,5 +286,7 @@ def test_a_step_that_is_not_possible_is_refused_in_the_readers_language():
         "Possible now: judge, put off, reject, refuse."
     )
     said = wording.of_reason(load("de"), kept(reason))
-    assert said.startswith("Website 7 (<b>): der Schritt „Auswählen“ ist jetzt nicht möglich, der Stand ist: aufgenommen.")
+    assert said.startswith(
+        "Website 7 (<b>): der Schritt „Auswählen“ ist jetzt nicht möglich, der Stand ist: aufgenommen."
+    )
     assert "beurteilt" in said and "{" not in said

@@ -1,15 +1,19 @@
-"""The CDX server's questions: parameters as pywb and as the Internet Archive's server take them, read into one value.
+"""The CDX server's questions: parameters as pywb and as the Internet Archive's server take them, read into
+one value.
 
-    url, matchType, from, to, limit, sort, closest, filter, fl or fields, collapse, collapseTime, output, page, pageSize, showNumPages,
-    resumeKey, showResumeKey, resolveRevisits, allowFuzzy
+    url, matchType, from, to, limit, sort, closest, filter, fl or fields, collapse, collapseTime, output,
+    page, pageSize, showNumPages, resumeKey, showResumeKey, resolveRevisits, allowFuzzy
 
-The two dialects differ in what an answer looks like and in filters without a sign; `Dialect` says which is meant.
+The two dialects differ in what an answer looks like and in filters without a sign; `Dialect` says which is
+meant.
 
-* pywb (https://pywb.readthedocs.io/en/latest/manual/cdxserver_api.html): `filter=[!][=|~]field:text`, without a sign the field contains it;
-* Internet Archive (https://github.com/internetarchive/wayback/tree/master/wayback-cdx-server): `filter=[!]field:expression`, the whole
-  field.
+* pywb (https://pywb.readthedocs.io/en/latest/manual/cdxserver_api.html): `filter=[!][=|~]field:text`, without
+  a sign the field contains it;
+* Internet Archive (https://github.com/internetarchive/wayback/tree/master/wayback-cdx-server):
+  `filter=[!]field:expression`, the whole field.
 
-Expressions are read by RE2, which takes time in proportion to the text: a stranger's expression cannot hold the server up.
+Expressions are read by RE2, which takes time in proportion to the text: a stranger's expression cannot hold
+the server up.
 """
 
 import re
@@ -76,7 +80,15 @@ _FOREIGN = {"original": "url", "mimetype": "mime", "statuscode": "status"}
 """The Internet Archive's names."""
 _USUAL = {
     Dialect.PYWB: ("urlkey", "timestamp", "url", "mime", "status", "digest", "length", "offset", "filename"),
-    Dialect.INTERNET_ARCHIVE: ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"),
+    Dialect.INTERNET_ARCHIVE: (
+        "urlkey",
+        "timestamp",
+        "original",
+        "mimetype",
+        "statuscode",
+        "digest",
+        "length",
+    ),
 }
 
 
@@ -109,12 +121,21 @@ class CdxQuery:
     @property
     def is_plain(self) -> bool:
         """Whether it is about one address and every capture that is read is part of the answer."""
-        searches = self.filters or self.collapse or self.counts_pages or self.last or self.page is not None or self.resolves_revisits
+        searches = (
+            self.filters
+            or self.collapse
+            or self.counts_pages
+            or self.last
+            or self.page is not None
+            or self.resolves_revisits
+        )
         return self.match is Match.EXACT and not searches
 
 
 def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
-    """Read a query string; InputError names the parameter that is wrong. Unknown parameters are passed over, as both servers do."""
+    """Read a query string; InputError names the parameter that is wrong. Unknown parameters are passed over,
+    as both servers do.
+    """
     given: dict[str, str] = {}
     filters: list[str] = []
     collapse: list[str] = []
@@ -130,7 +151,14 @@ def parse(parameters: Iterable[tuple[str, str]], dialect: Dialect) -> CdxQuery:
         raise InputError(f"At most {MOST_FILTERS} filters are read.")
     url, match = _url(given)
     if given.keys() <= _MOST_ASKED:  # as most machines ask
-        return CdxQuery(dialect=dialect, url=url, match=match, span=_EVER, fields=_USUAL[dialect], output=_output(given, dialect))
+        return CdxQuery(
+            dialect=dialect,
+            url=url,
+            match=match,
+            span=_EVER,
+            fields=_USUAL[dialect],
+            output=_output(given, dialect),
+        )
     sort, closest = _sort(given, match)
     limit = _number(given, "limit", MOST_LINES, lowest=-MOST_LINES)
     if limit < 0 and match is not Match.EXACT:
@@ -169,7 +197,11 @@ def selected(captures: Iterator[Capture], query: CdxQuery) -> Iterator[Capture]:
         if not all(passes(capture) for passes in query.filters):
             continue
         if query.collapse:
-            values = (value[:width] if width else value for name, width in query.collapse for value in [FIELDS[name](capture)])
+            values = (
+                value[:width] if width else value
+                for name, width in query.collapse
+                for value in [FIELDS[name](capture)]
+            )
             seen = tuple(values)
             if seen == known:
                 continue
@@ -192,7 +224,13 @@ def resume_key(position: Position) -> str:
 def _position(text: str) -> Position:
     for form in (text, unquote(text)):
         parts = form.split(" ")
-        if len(parts) == 4 and parts[3].isascii() and parts[3].isdigit() and len(parts[3]) < 18 and _is_stamp(parts[1]):
+        if (
+            len(parts) == 4
+            and parts[3].isascii()
+            and parts[3].isdigit()
+            and len(parts[3]) < 18
+            and _is_stamp(parts[1])
+        ):
             return Position(key=parts[0], timestamp=parts[1], container=parts[2], offset=int(parts[3]))
     raise InputError(f"resumeKey {text[:100]!r} is none that this server gave.")
 
@@ -238,7 +276,9 @@ def _stamp(text: str, name: str, *, end: bool) -> str:
     try:
         period = period_of(text)
     except ValueError:
-        raise InputError(f"{name} {text[:30]!r} is no timestamp. Write 4 to 14 digits: 2019 or 20190304050607.") from None
+        raise InputError(
+            f"{name} {text[:30]!r} is no timestamp. Write 4 to 14 digits: 2019 or 20190304050607."
+        ) from None
     return to_timestamp(period.end if end else period.start)
 
 
@@ -283,7 +323,9 @@ def _collapse(text: str) -> tuple[str, int]:
     name, _, width = text.partition(":")
     name = _FOREIGN.get(name, name)
     if name not in FIELDS or (width and not (width.isascii() and width.isdigit() and len(width) < 5)):
-        raise InputError(f"collapse {text[:50]!r} is none. Write a field, or a field and how many signs of it count: timestamp:8")
+        raise InputError(
+            f"collapse {text[:50]!r} is none. Write a field, or a field and how many signs of it count: timestamp:8"
+        )
     return name, int(width or 0)
 
 
@@ -313,4 +355,8 @@ def within(spans: Sequence[Span], span: Span) -> tuple[Span, ...]:
     """The part of open spans that lies in a span."""
     if span is _EVER:
         return tuple(spans)
-    return tuple((max(first, span[0]), min(last, span[1])) for first, last in spans if first <= span[1] and last >= span[0])
+    return tuple(
+        (max(first, span[0]), min(last, span[1]))
+        for first, last in spans
+        if first <= span[1] and last >= span[0]
+    )

@@ -1,4 +1,5 @@
-"""How a version is cited, for programs that keep literature: BibTeX and RIS (https://en.wikipedia.org/wiki/RIS_(file_format)).
+"""How a version is cited, for programs that keep literature: BibTeX and RIS
+(https://en.wikipedia.org/wiki/RIS_(file_format)).
 
 Words for people are the face's own: they stand in the reader's language.
 """
@@ -10,7 +11,16 @@ from enum import StrEnum
 from webdepot.access.lookup import moment_of
 from webdepot.url import host_of
 
-_BIBTEX_SIGNS = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$", "_": r"\_"}
+_BIBTEX_SIGNS = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "%": r"\%",
+    "&": r"\&",
+    "#": r"\#",
+    "$": r"\$",
+    "_": r"\_",
+}
 _LINE_END = re.compile(r"[\x00-\x1f\x7f\u0085\u2028\u2029]+")
 
 
@@ -47,7 +57,10 @@ def _bibtex(citation: Citation) -> str:
         "howpublished": f"\\url{{{_one_line(citation.url)}}}",
         "year": str(day.year),
         "month": str(day.month),
-        "note": _escaped(f"Archived {day.isoformat()} by {citation.archive}" + (f", {citation.urn}" if citation.urn else "")),
+        "note": _escaped(
+            f"Archived {day.isoformat()} by {citation.archive}"
+            + (f", {citation.urn}" if citation.urn else "")
+        ),
         "url": _one_line(citation.address),
     }
     lines = ",\n".join(f"  {key} = {{{value}}}" for key, value in fields.items())

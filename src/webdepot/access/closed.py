@@ -1,8 +1,10 @@
-"""Rules of access as plain areas of closed captures, for indexes that cannot ask the gate about every capture.
+"""Rules of access as plain areas of closed captures, for indexes that cannot ask the gate about every
+capture.
 
-`policy.allows` is the truth: of all rules that match a capture one decides, the closest first. Here the same answer is worked out once for
-all captures: for each prefix that a rule names, and each stretch of time between the ends of its rules, the gate is asked about one
-capture; what it refuses becomes an area. Below a prefix with rules of its own these count, so its parent's areas leave it out.
+`policy.allows` is the truth: of all rules that match a capture one decides, the closest first. Here the same
+answer is worked out once for all captures: for each prefix that a rule names, and each stretch of time
+between the ends of its rules, the gate is asked about one capture; what it refuses becomes an area. Below a
+prefix with rules of its own these count, so its parent's areas leave it out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,32 +20,56 @@ _SIGNS = tuple(map(chr, range(0x21, 0x7F)))
 
 
 def areas(rules: Sequence[Rule], reader: Reader, today: date) -> tuple[Closed, ...]:
-    """What this reader must not see today. A capture lies in one of the areas exactly when the gate refuses it."""
+    """What this reader must not see today. A capture lies in one of the areas exactly when the gate refuses
+    it.
+    """
     rules = [rule for rule in rules if rule.answer is not RuleAnswer.WARN]
-    # A rule for one key alone: what begins like it gets places of its own, so that the rule is not heard there.
+    # A rule for one key alone: what begins like it gets places of its own, so that the rule is not heard
+    # there.
     beside = {rule.prefix + sign for rule in rules if rule.exact for sign in _SIGNS}
     prefixes = sorted({rule.prefix for rule in rules} | beside)
     found: list[Closed] = []
     for prefix in prefixes:
         speaking = [rule for rule in rules if prefix.startswith(rule.prefix)]
         below = tuple(other for other in prefixes if other != prefix and other.startswith(prefix))
-        stretches = [(first, last) for first, last in _stretches(speaking, today) if not allows(prefix, first, speaking, reader, today)]
-        found += [Closed(prefix=prefix, but=_outermost(below), first=first, last=last) for first, last in _joined(stretches)]
+        stretches = [
+            (first, last)
+            for first, last in _stretches(speaking, today)
+            if not allows(prefix, first, speaking, reader, today)
+        ]
+        found += [
+            Closed(prefix=prefix, but=_outermost(below), first=first, last=last)
+            for first, last in _joined(stretches)
+        ]
     return tuple(found)
 
 
 def open_spans(rules: Sequence[Rule], key: str, reader: Reader, today: date) -> tuple[Span, ...]:
-    """When captures of one key were made that this reader may see today. `rules` may hold others than those of this key."""
+    """When captures of one key were made that this reader may see today. `rules` may hold others than those
+    of this key.
+    """
     speaking = [rule for rule in rules if key.startswith(rule.prefix)]
     if not speaking:
         return ANY_TIME
-    return tuple(_joined([stretch for stretch in _stretches(speaking, today) if allows(key, stretch[0], speaking, reader, today)]))
+    return tuple(
+        _joined(
+            [
+                stretch
+                for stretch in _stretches(speaking, today)
+                if allows(key, stretch[0], speaking, reader, today)
+            ]
+        )
+    )
 
 
-def open_segments(rules: Sequence[Rule], start: str, stop: str, reader: Reader, today: date) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
-    """Keys from `start` to before `stop`, cut where the answer changes: bounds and open spans of each piece; closed pieces are left out.
+def open_segments(
+    rules: Sequence[Rule], start: str, stop: str, reader: Reader, today: date
+) -> Iterator[tuple[str, str, tuple[Span, ...]]]:
+    """Keys from `start` to before `stop`, cut where the answer changes: bounds and open spans of each piece;
+    closed pieces are left out.
 
-    All keys between two neighbouring ends of prefixes are below the same prefixes, so one of them speaks for all.
+    All keys between two neighbouring ends of prefixes are below the same prefixes, so one of them speaks for
+    all.
     """
     ends = {start, stop}
     for rule in rules:

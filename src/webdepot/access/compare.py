@@ -1,7 +1,10 @@
-"""Two versions of a page side by side: which words, links and pictures came, went or changed. Pure functions on the pages' bytes.
+"""Two versions of a page side by side: which words, links and pictures came, went or changed. Pure functions
+on the pages' bytes.
 
-1. `read` takes a page apart: its lines of text, links with their words, pictures with their descriptions, all addresses absolute;
-2. `of_lines` lays the lines of both beside each other (Ratcliff-Obershelp, difflib), and inside a changed line the words;
+1. `read` takes a page apart: its lines of text, links with their words, pictures with their descriptions, all
+   addresses absolute;
+2. `of_lines` lays the lines of both beside each other (Ratcliff-Obershelp, difflib), and inside a changed
+   line the words;
 3. `came_and_went` tells which links or pictures only one of them has.
 
 Pages are cut at `MOST_LINES`; the comparison says so.
@@ -75,7 +78,12 @@ def read(data: bytes, content_type: str, url: str) -> Taken:
     tree = HTMLTree.parse(text_of(data, content_type))
     found = _of_text(
         extract_plain_text(
-            tree, preserve_formatting=True, main_content=False, list_bullets=False, alt_texts=False, skip_elements=["noscript"]
+            tree,
+            preserve_formatting=True,
+            main_content=False,
+            list_bullets=False,
+            alt_texts=False,
+            skip_elements=["noscript"],
         )
     )
     base = tree.document.query_selector("base[href]")
@@ -91,7 +99,8 @@ def read(data: bytes, content_type: str, url: str) -> Taken:
 def of_lines(before: Sequence[str], after: Sequence[str]) -> list[Line]:
     """The lines of both in one order, long stretches without a change left out."""
     lines: list[Line] = []
-    # Lines that come very often (autojunk) do not anchor a comparison: without that, a page of equal lines takes minutes.
+    # Lines that come very often (autojunk) do not anchor a comparison: without that, a page of equal lines
+    # takes minutes.
     for step, first, last, from_, to in SequenceMatcher(None, before, after).get_opcodes():
         if step == "equal":
             lines += [Line(kind=Kind.SAME, text=text) for text in after[from_:to]]
@@ -128,10 +137,20 @@ def _changed(before: Sequence[str], after: Sequence[str]) -> Iterator[Line]:
         old, new = (side[at] if at < len(side) else "" for side in (before, after))
         pieces = _words(old, new) if old and new else None
         if pieces is not None:
-            yield Line(kind=Kind.REMOVED, text=old, pieces=tuple(piece for piece in pieces if piece.kind is not Kind.ADDED))
-            yield Line(kind=Kind.ADDED, text=new, pieces=tuple(piece for piece in pieces if piece.kind is not Kind.REMOVED))
+            yield Line(
+                kind=Kind.REMOVED,
+                text=old,
+                pieces=tuple(piece for piece in pieces if piece.kind is not Kind.ADDED),
+            )
+            yield Line(
+                kind=Kind.ADDED,
+                text=new,
+                pieces=tuple(piece for piece in pieces if piece.kind is not Kind.REMOVED),
+            )
             continue
-        yield from (Line(kind=kind, text=text) for kind, text in ((Kind.REMOVED, old), (Kind.ADDED, new)) if text)
+        yield from (
+            Line(kind=kind, text=text) for kind, text in ((Kind.REMOVED, old), (Kind.ADDED, new)) if text
+        )
 
 
 def _words(old: str, new: str) -> list[Piece] | None:

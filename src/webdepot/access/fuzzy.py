@@ -1,6 +1,8 @@
-"""Cache-busters: arguments that a script adds so that an address is new each time. Two addresses that differ only there are one page.
+"""Cache-busters: arguments that a script adds so that an address is new each time. Two addresses that differ
+only there are one page.
 
-Asked for only when the exact address is not kept, and only while replaying: a list of versions is about one address.
+Asked for only when the exact address is not kept, and only while replaying: a list of versions is about one
+address.
 """
 
 import re
@@ -24,12 +26,18 @@ def without_busters(key: str) -> str:
     path, mark, query = key.partition("?")
     if not mark:
         return key
-    kept = [argument for argument in query.split("&") if not (_NUMBERED.match(argument) or _NAMED.match(argument))]
+    kept = [
+        argument for argument in query.split("&") if not (_NUMBERED.match(argument) or _NAMED.match(argument))
+    ]
     return f"{path}?{'&'.join(kept)}" if kept else path
 
 
-def find_key(captures: CaptureIndex, key: str, segments: Iterable[Segment], *, collection: str = EVERYTHING) -> str | None:
-    """A kept key that differs from this one in cache-busters alone. `segments` cover the keys that begin with the bare one."""
+def find_key(
+    captures: CaptureIndex, key: str, segments: Iterable[Segment], *, collection: str = EVERYTHING
+) -> str | None:
+    """A kept key that differs from this one in cache-busters alone. `segments` cover the keys that begin with
+    the bare one.
+    """
     bare = without_busters(key)
     near = islice(iter_keys(captures, segments, collection=collection), MOST_KEYS)
     return next((capture.key for capture, _ in near if without_busters(capture.key) == bare), None)

@@ -1,7 +1,9 @@
-"""Which version of an address: the closest to a moment, its neighbours in time, and addresses near by or below a prefix.
+"""Which version of an address: the closest to a moment, its neighbours in time, and addresses near by or
+below a prefix.
 
-Everything is answered by single seeks in the captures index, inside the spans of time that the rules of access leave open; a URL
-with fifty thousand captures costs the same as one with five. Walks past captures that are no versions to a reader are bounded.
+Everything is answered by single seeks in the captures index, inside the spans of time that the rules of
+access leave open; a URL with fifty thousand captures costs the same as one with five. Walks past captures
+that are no versions to a reader are bounded.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,7 +42,12 @@ class Listed:
 
 
 def iter_by_distance(
-    captures: CaptureIndex, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
+    captures: CaptureIndex,
+    key: str,
+    timestamp: str,
+    *,
+    collection: str = EVERYTHING,
+    spans: Sequence[Span] = ANY_TIME,
 ) -> Iterator[Capture]:
     """The captures of a key from the closest to a timestamp outwards; the earlier one first on a tie."""
     nearest = captures.closest(key, timestamp, collection=collection, spans=spans)
@@ -54,7 +61,10 @@ def iter_by_distance(
     before, after = (filter(lambda found: found != nearest, side) for side in (before, after))
     earlier, later = next(before, None), next(after, None)
     while earlier or later:
-        if later is None or (earlier is not None and wanted - moment_of(earlier.timestamp) <= moment_of(later.timestamp) - wanted):
+        if later is None or (
+            earlier is not None
+            and wanted - moment_of(earlier.timestamp) <= moment_of(later.timestamp) - wanted
+        ):
             assert earlier is not None  # noqa: S101 - the loop's own condition
             yield earlier
             earlier = next(before, None)
@@ -64,22 +74,41 @@ def iter_by_distance(
 
 
 def find_closest(
-    captures: CaptureIndex, key: str, timestamp: str, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME
+    captures: CaptureIndex,
+    key: str,
+    timestamp: str,
+    *,
+    collection: str = EVERYTHING,
+    spans: Sequence[Span] = ANY_TIME,
 ) -> Capture | None:
     """The closest version in the open spans."""
-    near = islice(iter_by_distance(captures, key, timestamp, collection=collection, spans=spans), FARTHEST_STEPS)
+    near = islice(
+        iter_by_distance(captures, key, timestamp, collection=collection, spans=spans), FARTHEST_STEPS
+    )
     return next((capture for capture in near if is_version(capture)), None)
 
 
-def neighbours(captures: CaptureIndex, capture: Capture, *, collection: str = EVERYTHING, spans: Sequence[Span] = ANY_TIME) -> Neighbours:
+def neighbours(
+    captures: CaptureIndex,
+    capture: Capture,
+    *,
+    collection: str = EVERYTHING,
+    spans: Sequence[Span] = ANY_TIME,
+) -> Neighbours:
     """First, previous, next and last capture as seen from one; first and last may be the capture itself."""
     key, stamp = capture.key, int(capture.timestamp)
 
     def step(narrowed: Sequence[Span], *, newest_first: bool) -> Capture | None:
-        walk = captures.versions(key, collection=collection, spans=narrowed, newest_first=newest_first, limit=FARTHEST_STEPS)
+        walk = captures.versions(
+            key, collection=collection, spans=narrowed, newest_first=newest_first, limit=FARTHEST_STEPS
+        )
         found = next((one for one in walk if is_version(one)), None)
         # Of several in one second the one that look-up would open.
-        return captures.closest(key, found.timestamp, collection=collection, spans=spans) if found and not newest_first else found
+        return (
+            captures.closest(key, found.timestamp, collection=collection, spans=spans)
+            if found and not newest_first
+            else found
+        )
 
     return Neighbours(
         first=step(spans, newest_first=False),
@@ -104,15 +133,23 @@ def iter_keys(
 ) -> Iterator[tuple[Capture, Sequence[Span]]]:
     """The first open capture of each key, in order of keys, with the spans that are open to it."""
     for start, stop, spans in segments:
-        while (capture := next(captures.scan(start, stop, collection=collection, spans=spans, limit=1), None)) is not None:
+        while (
+            capture := next(captures.scan(start, stop, collection=collection, spans=spans, limit=1), None)
+        ) is not None:
             yield capture, spans
             start = capture.key + "\0"
 
 
-def addresses(captures: CaptureIndex, segments: Iterable[Segment], *, collection: str = EVERYTHING, limit: int) -> list[Listed]:
-    """Addresses with their first capture and how often each was captured, redirects to themselves not counted."""
+def addresses(
+    captures: CaptureIndex, segments: Iterable[Segment], *, collection: str = EVERYTHING, limit: int
+) -> list[Listed]:
+    """Addresses with their first capture and how often each was captured, redirects to themselves not
+    counted.
+    """
     found: list[Listed] = []
-    for capture, spans in islice(iter_keys(captures, segments, collection=collection), limit + FARTHEST_STEPS):
+    for capture, spans in islice(
+        iter_keys(captures, segments, collection=collection), limit + FARTHEST_STEPS
+    ):
         tallies = captures.tally(capture.key, digits=0, collection=collection, spans=spans)
         found += [Listed(capture=capture, tally=tally) for tally in tallies]
         if len(found) >= limit:
@@ -120,10 +157,14 @@ def addresses(captures: CaptureIndex, segments: Iterable[Segment], *, collection
     return found
 
 
-def near_by(captures: CaptureIndex, segments: Iterable[Segment], *, collection: str = EVERYTHING, limit: int = 8) -> list[Capture]:
+def near_by(
+    captures: CaptureIndex, segments: Iterable[Segment], *, collection: str = EVERYTHING, limit: int = 8
+) -> list[Capture]:
     """HTML pages in these stretches of keys, one capture each."""
     near = islice(iter_keys(captures, segments, collection=collection), FARTHEST_STEPS)
-    return list(islice((capture for capture, _ in near if capture.status == 200 and "html" in capture.mime), limit))
+    return list(
+        islice((capture for capture, _ in near if capture.status == 200 and "html" in capture.mime), limit)
+    )
 
 
 def until(spans: Sequence[Span], end: str) -> tuple[Span, ...]:

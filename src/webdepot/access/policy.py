@@ -1,18 +1,22 @@
-"""May this reader see this capture? The one gate of access; look-up, calendar, search and replay all ask here.
+"""May this reader see this capture? The one gate of access; look-up, calendar, search and replay all ask
+here.
 
-A rule closes or opens what stands below a key prefix, for captures of a period, at one access point or at all, as long as it
-is valid. Of the rules that match, one decides:
+A rule closes or opens what stands below a key prefix, for captures of a period, at one access point or at
+all, as long as it is valid. Of the rules that match, one decides:
 
-1. the one with the longest prefix (closer to the page), one for the page alone before one for what stands below it,
+1. the one with the longest prefix (closer to the page), one for the page alone before one for what stands
+   below it,
 2. then one that names an access point before one for all,
 3. then the youngest.
 
-A rule that warns decides nothing: the page is shown or not as without it, and its text stands above the page where it is shown.
+A rule that warns decides nothing: the page is shown or not as without it, and its text stands above the page
+where it is shown.
 
 A rolling embargo speaks about captures younger than so many days, whichever day it is.
 
-Without a matching rule the answer is yes. A verdict's reason is the rule's public text; **an empty reason means that the reader
-must not learn that the capture exists** (the rule hides it), so faces answer as if it were not there.
+Without a matching rule the answer is yes. A verdict's reason is the rule's public text; **an empty reason
+means that the reader must not learn that the capture exists** (the rule hides it), so faces answer as if it
+were not there.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -88,7 +92,9 @@ class Rule:
     created_at: datetime
 
     def span(self, today: date) -> tuple[str, str]:
-        """First and last timestamp of the captures that it speaks about on that day; the first behind the last where there are none."""
+        """First and last timestamp of the captures that it speaks about on that day; the first behind the
+        last where there are none.
+        """
         if not self.embargo_days:
             return self.captured_from, self.captured_to
         try:
@@ -131,7 +137,11 @@ def decisive(key: str, timestamp: str, rules: Iterable[Rule], reader: Reader, to
 
 def _chosen(matching: Sequence[Rule]) -> Rule | None:
     deciding = [rule for rule in matching if rule.answer is not RuleAnswer.WARN]
-    return max(deciding, key=lambda rule: (len(rule.prefix), rule.exact, rule.access_point is not None, rule.id), default=None)
+    return max(
+        deciding,
+        key=lambda rule: (len(rule.prefix), rule.exact, rule.access_point is not None, rule.id),
+        default=None,
+    )
 
 
 def _texts(rules: Sequence[Rule]) -> str:

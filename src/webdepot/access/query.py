@@ -11,8 +11,8 @@
     title:word          in the title; also heading: address: text: image: anchor:        title:"annual report"
     before:2005  after:2019-06  as-of:2010-03-01                    captured before, captured after, as it stood then
 
-Several `site:`, `type:` or `lang:` mean one of them; `before:` and `after:` include the date they name. What cannot be understood is an
-InputError that shows the place. An address typed in is recognised by `is_address`.
+Several `site:`, `type:` or `lang:` mean one of them; `before:` and `after:` include the date they name. What
+cannot be understood is an InputError that shows the place. An address typed in is recognised by `is_address`.
 """
 
 import contextlib
@@ -111,7 +111,12 @@ def parse(text: str) -> TextQuery:
         alternatives=tuple(groups),
         excluded=tuple(term.text for term in wanted if term.is_minus),
         sites=tuple(_site(term, text) for term in fields if term.field == "site"),
-        mimes=tuple(mime for term in fields if term.field == "type" and not _PUID.match(term.text) for mime in _mimes(term, text)),
+        mimes=tuple(
+            mime
+            for term in fields
+            if term.field == "type" and not _PUID.match(term.text)
+            for mime in _mimes(term, text)
+        ),
         formats=tuple(term.text for term in fields if term.field == "type" and _PUID.match(term.text)),
         parts=tuple(_part(term, text) for term in fields if term.field in _PARTS),
         catalogue=tuple(_told(term, text) for term in fields if term.field in CATALOGUE_FIELDS),
@@ -121,13 +126,17 @@ def parse(text: str) -> TextQuery:
     )
     if not (query.words or query.phrases or query.alternatives or fields):
         raise InputError(
-            "Say at least one word to look for." if not query.excluded else "Say also what to look for, not only what to leave out."
+            "Say at least one word to look for."
+            if not query.excluded
+            else "Say also what to look for, not only what to leave out."
         )
     return query
 
 
 def is_address(text: str) -> bool:
-    """Whether what was typed is meant as an address: it has a scheme, begins with `www.`, or is a host name with a path."""
+    """Whether what was typed is meant as an address: it has a scheme, begins with `www.`, or is a host name
+    with a path.
+    """
     typed = text.strip()
     if not typed or len(typed) > LONGEST_QUERY or any(char.isspace() for char in typed) or '"' in typed:
         return False
@@ -141,7 +150,8 @@ def is_address(text: str) -> bool:
     name = host.partition(":")[0].rstrip(".").lower()
     if slash or ":" in host or name.startswith("www."):
         return True
-    # `index.html` looks like a host; a name below a top-level domain that exists is one, unless it ends like a file.
+    # `index.html` looks like a host; a name below a top-level domain that exists is one, unless it ends like
+    # a file.
     return name.rpartition(".")[2] not in _FILE_NAMES and is_known_host(name)
 
 
@@ -224,7 +234,9 @@ def _site(term: _Term, text: str) -> str:
     canonical = find_canonical(f"http://{bare}/") if bare else None
     if canonical is None:
         raise _wrong(text, term.at, f"{term.text[:50]!r} is no host. Write it like site:example.org")
-    return canonical.removeprefix("http://").rstrip("/").partition(":")[0] if not bare.startswith("[") else bare
+    return (
+        canonical.removeprefix("http://").rstrip("/").partition(":")[0] if not bare.startswith("[") else bare
+    )
 
 
 def _mimes(term: _Term, text: str) -> tuple[str, ...]:
@@ -234,7 +246,11 @@ def _mimes(term: _Term, text: str) -> tuple[str, ...]:
         return TYPES[value]
     if re.fullmatch(r"[a-z]+/[a-z0-9.+-]+", value):
         return (value,)
-    raise _wrong(text, term.at, f"There is no type {value[:50]!r}. Known: {', '.join(TYPES)}, or a media type such as text/html.")
+    raise _wrong(
+        text,
+        term.at,
+        f"There is no type {value[:50]!r}. Known: {', '.join(TYPES)}, or a media type such as text/html.",
+    )
 
 
 def _part(term: _Term, text: str) -> tuple[Part, str]:
@@ -274,7 +290,11 @@ def _dates(term: _Term, text: str) -> Period:
     with contextlib.suppress(ValueError):
         if found:
             return times.period_of("".join(part for part in found.groups() if part))
-    raise _wrong(text, term.at, f"{term.text[:50]!r} is no date. Write {term.field}:2010, {term.field}:2010-03 or {term.field}:2010-03-01")
+    raise _wrong(
+        text,
+        term.at,
+        f"{term.text[:50]!r} is no date. Write {term.field}:2010, {term.field}:2010-03 or {term.field}:2010-03-01",
+    )
 
 
 def _refuse_minus(term: _Term, text: str) -> None:
@@ -286,4 +306,6 @@ def _wrong(text: str, at: int, message: str) -> InputError:
     """The message, and the query with the place marked below it."""
     start = max(at - 30, 0)
     shown = text[start : start + 60].replace("\n", " ").replace("\t", " ")
-    return InputError(f"{message}\n  {'…' if start else ''}{shown}\n  {' ' * (at - start + (1 if start else 0))}^")
+    return InputError(
+        f"{message}\n  {'…' if start else ''}{shown}\n  {' ' * (at - start + (1 if start else 0))}^"
+    )

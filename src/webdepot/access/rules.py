@@ -1,4 +1,6 @@
-"""Rules of access in the database. They are added or taken back and never changed: a younger rule overrides an older one."""
+"""Rules of access in the database. They are added or taken back and never changed: a younger rule overrides
+an older one.
+"""
 
 from collections.abc import Sequence
 from datetime import date
@@ -13,7 +15,9 @@ from webdepot.errors import InputError, NotFound
 def add(connection: Connection, rule: Rule) -> Rule:
     """Keep a rule (its `id` is given here); InputError when it would close everything or nothing."""
     if not rule.prefix.strip():
-        raise InputError("A rule of access needs the start of an address. Without one it would speak about everything.")
+        raise InputError(
+            "A rule of access needs the start of an address. Without one it would speak about everything."
+        )
     if rule.captured_from > rule.captured_to or rule.valid_from > rule.valid_to:
         raise InputError(f"The rule for {rule.prefix} ends before it begins.")
     if rule.embargo_days < 0:
@@ -34,13 +38,19 @@ def add(connection: Connection, rule: Rule) -> Rule:
         "created_by": rule.created_by,
         "created_at": rule.created_at,
     }
-    kept = connection.execute(insert(access_rules).values(**values).returning(*access_rules.c)).mappings().one()
+    kept = (
+        connection.execute(insert(access_rules).values(**values).returning(*access_rules.c)).mappings().one()
+    )
     return _rule(kept)
 
 
 def remove(connection: Connection, number: int) -> Rule:
     """Take a rule back; NotFound when there is none with that number. What it said stays in the events."""
-    row = connection.execute(delete(access_rules).where(access_rules.c.id == number).returning(*access_rules.c)).mappings().one_or_none()
+    row = (
+        connection.execute(delete(access_rules).where(access_rules.c.id == number).returning(*access_rules.c))
+        .mappings()
+        .one_or_none()
+    )
     if row is None:
         raise NotFound(f"There is no rule of access {number}. See: webdepot rule list")
     return _rule(row)
@@ -52,11 +62,15 @@ def by_prefix(connection: Connection) -> "Prefixed":
 
 
 def every(connection: Connection) -> list[Rule]:
-    return [_rule(row) for row in connection.execute(select(access_rules).order_by(access_rules.c.id)).mappings()]
+    return [
+        _rule(row) for row in connection.execute(select(access_rules).order_by(access_rules.c.id)).mappings()
+    ]
 
 
 class Prefixed:
-    """Rules by their prefix. Looking up costs one step for each different length of a prefix, not one for each rule."""
+    """Rules by their prefix. Looking up costs one step for each different length of a prefix, not one for
+    each rule.
+    """
 
     def __init__(self, every: Sequence[Rule]) -> None:
         self.every = tuple(every)
@@ -69,7 +83,12 @@ class Prefixed:
 
     def speaking_about(self, key: str) -> list[Rule]:
         """The rules that may speak about captures of one key."""
-        return [rule for length in self._lengths if length <= len(key) for rule in self._by_prefix.get(key[:length], ())]
+        return [
+            rule
+            for length in self._lengths
+            if length <= len(key)
+            for rule in self._by_prefix.get(key[:length], ())
+        ]
 
     def speaking_between(self, start: str, stop: str) -> list[Rule]:
         """The rules that may speak about captures of keys from `start` to before `stop`."""

@@ -1,4 +1,6 @@
-"""Saved searches: a person's queries with a name, and a token that opens the search's feed without signing in."""
+"""Saved searches: a person's queries with a name, and a token that opens the search's feed without signing
+in.
+"""
 
 import secrets
 from collections.abc import Sequence
@@ -24,14 +26,25 @@ class SavedSearch:
     created_at: datetime
 
 
-def save(connection: Connection, person: str, *, name: str, query: str, collection: str, now: datetime) -> SavedSearch:
+def save(
+    connection: Connection, person: str, *, name: str, query: str, collection: str, now: datetime
+) -> SavedSearch:
     """Keep a search; InputError where it has no words or the person has too many."""
     if not query.strip():
         raise InputError("Say what to look for before you save the search.")
     if len(of_person(connection, person)) >= MOST_SAVED:
         raise InputError(f"A person can save at most {MOST_SAVED} searches. Remove one first.")
-    values = {"token": secrets.token_urlsafe(16), "person": person, "name": (name.strip() or query)[:LONGEST_NAME], "query": query}
-    row = connection.execute(insert(saved_searches).values(**values, collection=collection, created_at=now).returning(*saved_searches.c))
+    values = {
+        "token": secrets.token_urlsafe(16),
+        "person": person,
+        "name": (name.strip() or query)[:LONGEST_NAME],
+        "query": query,
+    }
+    row = connection.execute(
+        insert(saved_searches)
+        .values(**values, collection=collection, created_at=now)
+        .returning(*saved_searches.c)
+    )
     return _search(row.mappings().one())
 
 
@@ -41,7 +54,11 @@ def of_person(connection: Connection, person: str) -> Sequence[SavedSearch]:
 
 
 def get(connection: Connection, token: str) -> SavedSearch:
-    row = connection.execute(select(saved_searches).where(saved_searches.c.token == token)).mappings().one_or_none()
+    row = (
+        connection.execute(select(saved_searches).where(saved_searches.c.token == token))
+        .mappings()
+        .one_or_none()
+    )
     if row is None:
         raise NotFound("There is no such saved search.")
     return _search(row)
@@ -49,8 +66,12 @@ def get(connection: Connection, token: str) -> SavedSearch:
 
 def remove(connection: Connection, person: str, token: str) -> None:
     """Only the person's own."""
-    connection.execute(delete(saved_searches).where(saved_searches.c.token == token, saved_searches.c.person == person))
+    connection.execute(
+        delete(saved_searches).where(saved_searches.c.token == token, saved_searches.c.person == person)
+    )
 
 
 def _search(row: RowMapping) -> SavedSearch:
-    return SavedSearch(**{name: row[name] for name in ("token", "person", "name", "query", "collection", "created_at")})
+    return SavedSearch(
+        **{name: row[name] for name in ("token", "person", "name", "query", "collection", "created_at")}
+    )

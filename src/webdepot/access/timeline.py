@@ -19,7 +19,9 @@ class Day:
     timestamp: str = ""
     """Of the day's first capture."""
     is_changed: bool = False
-    """Whether a capture of this day has other bytes than the one before it; told only for the year that was asked for."""
+    """Whether a capture of this day has other bytes than the one before it; told only for the year that was
+    asked for.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,9 @@ def of(tallies: Iterable[Tally]) -> Timeline:
     """The timeline of one key, from its captures counted by day, in order of time."""
     counted = list(tallies)
     days = {
-        tally.label: Day(number=int(tally.label[6:]), count=tally.count, timestamp=tally.first, is_changed=tally.changed)
+        tally.label: Day(
+            number=int(tally.label[6:]), count=tally.count, timestamp=tally.first, is_changed=tally.changed
+        )
         for tally in counted
     }
     first, last = (counted[0].first, counted[-1].last) if counted else ("", "")

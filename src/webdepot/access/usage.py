@@ -1,7 +1,9 @@
-"""What is used, counted without anybody being known: no address, no session, no browser, no time but the month.
+"""What is used, counted without anybody being known: no address, no session, no browser, no time but the
+month.
 
-The measures are those of COUNTER 5 (https://cop5.projectcounter.org) that can be taken so; what needs a session there (unique items,
-double clicks) is left out. A *site* is a host without `www.`; of searches it is empty. Requests of robots are not counted.
+The measures are those of COUNTER 5 (https://cop5.projectcounter.org) that can be taken so; what needs a
+session there (unique items, double clicks) is left out. A *site* is a host without `www.`; of searches it is
+empty. Requests of robots are not counted.
 """
 
 import hashlib
@@ -20,7 +22,10 @@ from webdepot.access.tables import usage, usage_of_pages
 MOST_PAGES = 2000
 """So many different pages wait for being written; what comes on top is counted for its site alone."""
 _LONGEST_URL = 2000
-_ROBOT = re.compile(r"bot\b|bots\b|crawl|spider|slurp|archiver|headlesschrome|curl/|wget|python-|httpx|java/|libwww|go-http", re.IGNORECASE)
+_ROBOT = re.compile(
+    r"bot\b|bots\b|crawl|spider|slurp|archiver|headlesschrome|curl/|wget|python-|httpx|java/|libwww|go-http",
+    re.IGNORECASE,
+)
 
 
 class Metric(StrEnum):
@@ -104,13 +109,19 @@ def _add(connection: Connection, table: Table, rows: Sequence[Mapping[str, objec
     keys = [column.name for column in table.primary_key]
     for row in rows:
         made = insert(table).values(**row)
-        connection.execute(made.on_conflict_do_update(index_elements=keys, set_={"count": table.c.count + made.excluded.count}))
+        connection.execute(
+            made.on_conflict_do_update(
+                index_elements=keys, set_={"count": table.c.count + made.excluded.count}
+            )
+        )
 
 
 def find(connection: Connection, first: str, last: str) -> list[tuple[Use, int]]:
     """Every count of the months from `first` to `last`, both included."""
     wanted = select(usage).where(usage.c.month >= first, usage.c.month <= last)
-    rows = connection.execute(wanted.order_by(usage.c.site, usage.c.collection, usage.c.access_point, usage.c.metric, usage.c.month))
+    rows = connection.execute(
+        wanted.order_by(usage.c.site, usage.c.collection, usage.c.access_point, usage.c.metric, usage.c.month)
+    )
     return [
         (
             Use(

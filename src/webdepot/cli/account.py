@@ -14,7 +14,12 @@ from webdepot.errors import InputError
 commands = typer.Typer(no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Name to sign in with.")]
-FromStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from the first line of stdin instead of asking.")]
+FromStdin = Annotated[
+    bool,
+    typer.Option(
+        "--password-stdin", help="Read the password from the first line of stdin instead of asking."
+    ),
+]
 
 
 @commands.command(epilog="Example: webdepot account add anna --role curator --role reviewer")
@@ -27,7 +32,9 @@ def add(
     """Add a person. The password is asked for, or read from stdin."""
     call = call_of(context)
     with call.archive() as archive:
-        person = accounts.add(archive.database, name, _password(password_stdin), role, archive.clock(), by=archive.agent)
+        person = accounts.add(
+            archive.database, name, _password(password_stdin), role, archive.clock(), by=archive.agent
+        )
     fields = {"name": person.name, "roles": sorted(person.roles)}
     call.output().result(fields, f"{plain(person.name)} can sign in as {', '.join(sorted(person.roles))}.")
 
@@ -37,7 +44,9 @@ def password(context: typer.Context, name: Name, password_stdin: FromStdin = Fal
     """Give a person a new password; all their sessions end."""
     call = call_of(context)
     with call.archive() as archive:
-        accounts.set_password(archive.database, name, _password(password_stdin), now=archive.clock(), by=archive.agent)
+        accounts.set_password(
+            archive.database, name, _password(password_stdin), now=archive.clock(), by=archive.agent
+        )
     call.output().say(f"{plain(name)} has a new password.")
 
 
@@ -48,12 +57,16 @@ def list_(context: typer.Context, json: Json = False) -> None:
     with call.archive() as archive:
         for person in accounts.every(archive.database):
             fields = {"name": person.name, "roles": sorted(person.roles)}
-            call.output(json).result(fields, f"{plain(person.name)}  [dim]{', '.join(sorted(person.roles))}[/dim]")
+            call.output(json).result(
+                fields, f"{plain(person.name)}  [dim]{', '.join(sorted(person.roles))}[/dim]"
+            )
 
 
 @commands.command(epilog="Example: webdepot account roles anna --role curator --role reviewer")
 def roles(
-    context: typer.Context, name: Name, role: Annotated[list[Role], typer.Option(help="From now on; may be given more than once.")]
+    context: typer.Context,
+    name: Name,
+    role: Annotated[list[Role], typer.Option(help="From now on; may be given more than once.")],
 ) -> None:
     """Give a person other roles, from their next request on."""
     call = call_of(context)
@@ -81,7 +94,9 @@ def reopen(context: typer.Context, name: Name) -> None:
     call.output().say(f"The account {plain(name)} is open again.")
 
 
-@commands.command(epilog="Example: webdepot account key anna --label 'nightly report' --role reader --days 90")
+@commands.command(
+    epilog="Example: webdepot account key anna --label 'nightly report' --role reader --days 90"
+)
 def key(
     context: typer.Context,
     name: Name,
@@ -93,8 +108,12 @@ def key(
     """Make a key for programs (`Authorization: Bearer KEY`). It is printed this once."""
     call = call_of(context)
     with call.archive() as archive:
-        made, text = accounts.make_key(archive.database, name, label, role, archive.clock(), days=days, by=archive.agent)
-    call.output(json).result({"id": made.id, "label": made.label, "roles": sorted(made.roles), "key": text}, text)
+        made, text = accounts.make_key(
+            archive.database, name, label, role, archive.clock(), days=days, by=archive.agent
+        )
+    call.output(json).result(
+        {"id": made.id, "label": made.label, "roles": sorted(made.roles), "key": text}, text
+    )
 
 
 @commands.command(epilog="Example: webdepot account keys anna --revoke 3")
@@ -110,13 +129,24 @@ def keys(
         if revoke:
             accounts.revoke_key(archive.database, name, revoke, archive.clock(), by=archive.agent)
         for held in accounts.keys_of(archive.database, name):
-            fields = {"id": held.id, "label": held.label, "roles": sorted(held.roles), "ends": held.ends_at, "used": held.used_at}
-            call.output(json).result(fields, f"{held.id}  {plain(held.label)}  [dim]{', '.join(sorted(held.roles))}[/dim]")
+            fields = {
+                "id": held.id,
+                "label": held.label,
+                "roles": sorted(held.roles),
+                "ends": held.ends_at,
+                "used": held.used_at,
+            }
+            call.output(json).result(
+                fields, f"{held.id}  {plain(held.label)}  [dim]{', '.join(sorted(held.roles))}[/dim]"
+            )
 
 
 @commands.command(epilog="Example: webdepot account sessions anna --end")
 def sessions(
-    context: typer.Context, name: Name, end: Annotated[bool, typer.Option("--end", help="End all of them.")] = False, json: Json = False
+    context: typer.Context,
+    name: Name,
+    end: Annotated[bool, typer.Option("--end", help="End all of them.")] = False,
+    json: Json = False,
 ) -> None:
     """Where a person is signed in; or end it."""
     call = call_of(context)
@@ -124,8 +154,16 @@ def sessions(
         if end:
             accounts.end_session(archive.database, name, "", archive.clock(), by=archive.agent)
         for each in accounts.sessions_of(archive.database, name, archive.clock()):
-            fields = {"id": each.id, "began": each.began_at, "seen": each.seen_at, "ends": each.ends_at, "device": each.device}
-            call.output(json).result(fields | {"address": each.address}, f"{each.id}  {each.address}  {plain(each.device)}")
+            fields = {
+                "id": each.id,
+                "began": each.began_at,
+                "seen": each.seen_at,
+                "ends": each.ends_at,
+                "device": each.device,
+            }
+            call.output(json).result(
+                fields | {"address": each.address}, f"{each.id}  {each.address}  {plain(each.device)}"
+            )
 
 
 def _password(from_stdin: bool) -> str:

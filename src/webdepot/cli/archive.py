@@ -40,31 +40,56 @@ class Robots(StrEnum):
 
 def archive(
     context: typer.Context,
-    urls: Annotated[list[str] | None, typer.Argument(metavar="URL...", help="Addresses to start from; a profile may have its own.")] = None,
-    profile: Annotated[str, typer.Option(metavar="NAME", help="Harvest by this profile; other options go before it.")] = "",
-    scope: Annotated[Scope | None, typer.Option(help="What belongs to it: same host, same domain, below the path, or anything.")] = None,
-    delay: Annotated[float | None, typer.Option(min=0, help="Shortest pause between two requests to one server, in seconds.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, max=1000, help="Requests in flight at once over all servers.")] = None,
+    urls: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="URL...", help="Addresses to start from; a profile may have its own."),
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(metavar="NAME", help="Harvest by this profile; other options go before it.")
+    ] = "",
+    scope: Annotated[
+        Scope | None,
+        typer.Option(help="What belongs to it: same host, same domain, below the path, or anything."),
+    ] = None,
+    delay: Annotated[
+        float | None,
+        typer.Option(min=0, help="Shortest pause between two requests to one server, in seconds."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Requests in flight at once over all servers.")
+    ] = None,
     robots: Annotated[Robots | None, typer.Option(help="What to do about robots.txt.")] = None,
-    robots_reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why robots.txt is not obeyed; it is recorded.")] = None,
+    robots_reason: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Why robots.txt is not obeyed; it is recorded.")
+    ] = None,
     fetch: Annotated[
-        Fetch | None, typer.Option(help="How pages are fetched: plain, opened in a browser, too, or only those that are empty without.")
+        Fetch | None,
+        typer.Option(
+            help="How pages are fetched: plain, opened in a browser, too, or only those that are empty without."
+        ),
     ] = None,
     browser: Annotated[bool, typer.Option("--browser", help="The same as --fetch browser.")] = False,
     reject: Annotated[
-        list[str] | None, typer.Option(metavar="REGEX", help="Leave out addresses that match; may be given more than once.")
+        list[str] | None,
+        typer.Option(metavar="REGEX", help="Leave out addresses that match; may be given more than once."),
     ] = None,
     limit_pages: Annotated[int | None, typer.Option(min=0, help="Stop after so many documents.")] = None,
     limit_bytes: Annotated[int | None, typer.Option(min=0, help="Stop after so many bytes.")] = None,
     limit_time: Annotated[float | None, typer.Option(min=0, help="Stop after so many seconds.")] = None,
-    allow_private: Annotated[bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")] = False,
+    allow_private: Annotated[
+        bool, typer.Option("--allow-private", help="Allow private and loopback addresses.")
+    ] = False,
     organisation: Annotated[
-        str | None, typer.Option(metavar="DOMAIN", help="All hosts of this organisation belong to it; see `webdepot organisation`.")
+        str | None,
+        typer.Option(
+            metavar="DOMAIN", help="All hosts of this organisation belong to it; see `webdepot organisation`."
+        ),
     ] = None,
     host_rule: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="RULE", help="How its hosts are told: BelongsTo, InNetRange, SameNameServers, SameRegistrant(0.8). Default: BelongsTo."
+            metavar="RULE",
+            help="How its hosts are told: BelongsTo, InNetRange, SameNameServers, SameRegistrant(0.8). Default: BelongsTo.",
         ),
     ] = None,
     no_deposit: NoDeposit = False,
@@ -72,7 +97,9 @@ def archive(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Archive web sites: harvest, check, identify, put into the depot and index them. Goes on where it was stopped."""
+    """Archive web sites: harvest, check, identify, put into the depot and index them. Goes on where it was
+    stopped.
+    """
     call = call_of(context)
     output = call.output(json, quiet)
     if browser and fetch not in (None, Fetch.BROWSER):
@@ -84,7 +111,8 @@ def archive(
             "delay_s": delay,
             "workers": workers,
             "robots": robots and robots.value,
-            "robots_reason": robots_reason or (f"asked for on the command line by {agent()}" if robots in _AGAINST else None),
+            "robots_reason": robots_reason
+            or (f"asked for on the command line by {agent()}" if robots in _AGAINST else None),
             "fetch": Fetch.BROWSER.value if browser else fetch and fetch.value,
             "reject": tuple(map(_regex, reject)) if reject else None,
             "limit_pages": limit_pages,
@@ -119,10 +147,16 @@ _AGAINST = frozenset({Robots.OBEY_BUT_EMBEDS, Robots.IGNORE})
 
 def import_(
     context: typer.Context,
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="WARC or ARC files, compressed or not, or folders of them.")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="WARC or ARC files, compressed or not, or folders of them."),
+    ],
     in_place: Annotated[
         bool,
-        typer.Option("--in-place", help="Leave them where they are: WARC, ARC or WACZ in folders, at http(s):// or s3:// addresses."),
+        typer.Option(
+            "--in-place",
+            help="Leave them where they are: WARC, ARC or WACZ in folders, at http(s):// or s3:// addresses.",
+        ),
     ] = False,
     no_deposit: NoDeposit = False,
     collection: Collection = "imported",
@@ -134,7 +168,9 @@ def import_(
     output = call.output(json, quiet)
     _found(call, output)
     with call.archive() as opened, shown(output) as watch:
-        report = archiving.import_files(opened, paths, collection=collection, deposit=not no_deposit, in_place=in_place, watch=watch)
+        report = archiving.import_files(
+            opened, paths, collection=collection, deposit=not no_deposit, in_place=in_place, watch=watch
+        )
     for skipped in report.skipped:
         output.warn(plain(skipped))
     if report.taken is not None:
@@ -142,7 +178,10 @@ def import_(
     elif not report.known:
         raise typer.Exit(1)
     else:
-        output.result({"state": "known", "files": len(report.known)}, f"Nothing new: {len(report.known)} files are in the archive already.")
+        output.result(
+            {"state": "known", "files": len(report.known)},
+            f"Nothing new: {len(report.known)} files are in the archive already.",
+        )
     if report.skipped:
         raise typer.Exit(1)
 

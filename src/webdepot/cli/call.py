@@ -15,9 +15,14 @@ if TYPE_CHECKING:
     from webdepot.archive import Archive
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks; errors are still told.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress and no remarks; errors are still told.")
+]
 NoDeposit = Annotated[
-    bool, typer.Option("--no-deposit", help="Leave it out of the depot for now; keep it later with: webdepot harvest keep")
+    bool,
+    typer.Option(
+        "--no-deposit", help="Leave it out of the depot for now; keep it later with: webdepot harvest keep"
+    ),
 ]
 
 

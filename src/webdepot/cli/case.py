@@ -12,7 +12,9 @@ from webdepot.services import answering, mailing
 from webdepot.services.answering import Area, Audience, Ruling
 
 commands = typer.Typer(no_args_is_help=True)
-Which = Annotated[str, typer.Argument(help="Reference or number of the case, as `webdepot case list` prints it.")]
+Which = Annotated[
+    str, typer.Argument(help="Reference or number of the case, as `webdepot case list` prints it.")
+]
 Reason = Annotated[str, typer.Option(help="Why, in a few words.")]
 
 
@@ -34,7 +36,16 @@ def add(
     call = call_of(context)
     with call.archive() as archive:
         case = answering.complain(
-            archive, url=url, words=words, who=who, ground=ground, name=name, mail=mail, language=language, origin="staff", by=archive.agent
+            archive,
+            url=url,
+            words=words,
+            who=who,
+            ground=ground,
+            name=name,
+            mail=mail,
+            language=language,
+            origin="staff",
+            by=archive.agent,
         )
         _deliver(archive)
     call.output(json).result(fields(case), f"Case {case.reference}: {plain(case.url)}")
@@ -55,7 +66,9 @@ def list_(
     for one in found:
         decision = one.decision.value if one.decision else ""
         since = f"{one.state.value:9}  {one.since:%Y-%m-%d}"
-        text = f"[bold]{one.reference}[/bold]  {since}  {one.ground.value}  {plain(one.url[:100])}  {decision}"
+        text = (
+            f"[bold]{one.reference}[/bold]  {since}  {one.ground.value}  {plain(one.url[:100])}  {decision}"
+        )
         call.output(json).result(fields(one), text)
 
 
@@ -66,8 +79,14 @@ def show(context: typer.Context, case: Which, json: Json = False) -> None:
     with call.archive() as archive:
         found = answering.get(archive, case)
         events = answering.history(archive, found)
-    told = [{"at": event.at, "agent": event.agent, "action": event.action, "message": event.message} for event in events]
-    lines = [f"{event.at:%Y-%m-%d %H:%M}  {plain(event.action)}  {plain(event.agent)}  {plain(event.message)}" for event in events]
+    told = [
+        {"at": event.at, "agent": event.agent, "action": event.action, "message": event.message}
+        for event in events
+    ]
+    lines = [
+        f"{event.at:%Y-%m-%d %H:%M}  {plain(event.action)}  {plain(event.agent)}  {plain(event.message)}"
+        for event in events
+    ]
     head = f"[bold]{found.reference}[/bold] {found.state.value}: {plain(found.url)}\n{plain(found.words)}"
     call.output(json).result({**fields(found), "history": told}, "\n".join([head, *lines]))
 
@@ -79,10 +98,15 @@ def decide(
     context: typer.Context,
     case: Which,
     decision: Annotated[Decision, typer.Argument(help="No action, a warning above the page, or closed.")],
-    area: Annotated[Area, typer.Option(help="The page alone, what begins like it, its host, or the host and all below it.")] = Area.PAGE,
+    area: Annotated[
+        Area,
+        typer.Option(help="The page alone, what begins like it, its host, or the host and all below it."),
+    ] = Area.PAGE,
     address: Annotated[str, typer.Option(help="Where the area begins; default: the page of the case.")] = "",
     audience: Annotated[Audience, typer.Option(help="For whom it is closed.")] = Audience.EVERYONE,
-    captured_from: Annotated[str, typer.Option(help="Only captures from this date on: 2019, 2019-03, 2019-03-04.")] = "",
+    captured_from: Annotated[
+        str, typer.Option(help="Only captures from this date on: 2019, 2019-03, 2019-03-04.")
+    ] = "",
     captured_to: Annotated[str, typer.Option(help="Only captures up to this date.")] = "",
     text: Annotated[str, typer.Option(help="The warning, or what readers see instead of the page.")] = "",
     words: Annotated[str, typer.Option(help="The reason, for the letter.")] = "",

@@ -1,6 +1,8 @@
-"""The table of commands: every noun and every command of its own, with the module that has it and its line in the help.
+"""The table of commands: every noun and every command of its own, with the module that has it and its line in
+the help.
 
-It stands apart from the modules so that `webdepot --help` reads the table alone, and a command loads its own module alone.
+It stands apart from the modules so that `webdepot --help` reads the table alone, and a command loads its own
+module alone.
 """
 
 from dataclasses import dataclass
@@ -8,7 +10,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command of its own, or, without a function, a noun with its commands. Its module is loaded when it is asked for."""
+    """A command of its own, or, without a function, a noun with its commands. Its module is loaded when it is
+    asked for.
+    """
 
     name: str
     module: str

@@ -20,5 +20,13 @@ def show(context: typer.Context, json: Json = False) -> None:
     call = call_of(context)
     output = call.output(json)
     for setting in configuration.iter_settings(configuration.read(call.home)):
-        fields = {"key": setting.name, "value": setting.value, "default": setting.default, "source": setting.source}
-        output.result(fields, f"{setting.name} = [bold]{plain(repr(setting.value))}[/bold]  [dim]({plain(setting.source)})[/dim]")
+        fields = {
+            "key": setting.name,
+            "value": setting.value,
+            "default": setting.default,
+            "source": setting.source,
+        }
+        output.result(
+            fields,
+            f"{setting.name} = [bold]{plain(repr(setting.value))}[/bold]  [dim]({plain(setting.source)})[/dim]",
+        )

@@ -11,13 +11,21 @@ from webdepot.cli.serve import serve
 
 def demo(
     context: typer.Context,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port of the portal; 0 takes any free one.")] = None,
-    replay_port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port of the replay server; 0 takes any free one.")] = None,
-    no_serve: Annotated[bool, typer.Option("--no-serve", help="Archive the editions, but do not open the portal.")] = False,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port of the portal; 0 takes any free one.")
+    ] = None,
+    replay_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port of the replay server; 0 takes any free one.")
+    ] = None,
+    no_serve: Annotated[
+        bool, typer.Option("--no-serve", help="Archive the editions, but do not open the portal.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Archive a sample site in several editions (the dates are invented) and open the portal. A second run reuses it."""
+    """Archive a sample site in several editions (the dates are invented) and open the portal. A second run
+    reuses it.
+    """
     # The sample site draws its pictures with a library that no other command needs.
     from webdepot.demo.run import run
 

@@ -1,4 +1,6 @@
-"""`webdepot depot`: the long-term keeping as a whole, its copies, its audits, and getting everything back from it."""
+"""`webdepot depot`: the long-term keeping as a whole, its copies, its audits, and getting everything back
+from it.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -36,19 +38,31 @@ copy = typer.Typer(help="The places where copies of the depot stand.", no_args_i
 commands.add_typer(copy, name="copy")
 
 PlaceName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the place.")]
-Rate = Annotated[float | None, typer.Option("--rate", min=0, help="Read at most so many bytes a second; 0 means as fast as possible.")]
+Rate = Annotated[
+    float | None,
+    typer.Option("--rate", min=0, help="Read at most so many bytes a second; 0 means as fast as possible."),
+]
 
 
 @commands.command(epilog="Example: webdepot depot audit --limit-bytes 500000000000")
 def audit(
     context: typer.Context,
-    package: Annotated[list[str] | None, typer.Option("--package", help="Only these packages, due or not.")] = None,
+    package: Annotated[
+        list[str] | None, typer.Option("--package", help="Only these packages, due or not.")
+    ] = None,
     place: Annotated[str, typer.Option(help="Only the copies in this place.")] = "",
     older_than: Annotated[
         float | None,
-        typer.Option("--older-than", metavar="DAYS", min=0, help="Copies not read for so many days. Default: depot.audit_days."),
+        typer.Option(
+            "--older-than",
+            metavar="DAYS",
+            min=0,
+            help="Copies not read for so many days. Default: depot.audit_days.",
+        ),
     ] = None,
-    limit_bytes: Annotated[int, typer.Option(min=0, help="Stop after so many bytes; the next audit goes on.")] = 0,
+    limit_bytes: Annotated[
+        int, typer.Option(min=0, help="Stop after so many bytes; the next audit goes on.")
+    ] = 0,
     rate: Rate = None,
     no_repair: Annotated[bool, typer.Option("--no-repair", help="Only look; write nothing.")] = False,
     json: Json = False,
@@ -56,7 +70,8 @@ def audit(
 ) -> None:
     """Read the copies that are due, compare them with their checksums and mend them.
 
-    Exits 0 when all is whole or mended, 1 when something waits (a place is away, damage was left), 6 when something cannot be mended.
+    Exits 0 when all is whole or mended, 1 when something waits (a place is away, damage was left), 6 when
+    something cannot be mended.
     """
     call = call_of(context)
     output = call.output(json, quiet)
@@ -82,11 +97,16 @@ def audit(
 @commands.command(epilog="Example: webdepot depot verify /mnt/copy-of-the-depot")
 def verify(
     context: typer.Context,
-    place: Annotated[str, typer.Argument(metavar="[PLACE]", help="Folder or s3:// address. Default: the depot of the archive.")] = "",
+    place: Annotated[
+        str,
+        typer.Argument(metavar="[PLACE]", help="Folder or s3:// address. Default: the depot of the archive."),
+    ] = "",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Read a whole depot from its files alone, without a database, and say what is wrong. Exits 1 on findings, 6 on damage."""
+    """Read a whole depot from its files alone, without a database, and say what is wrong. Exits 1 on
+    findings, 6 on damage.
+    """
     call = call_of(context)
     output = call.output(json, quiet)
     if place:
@@ -100,10 +120,17 @@ def verify(
         for subject, finding in auditing.verify_place(store, watch=watch):
             counted += 1
             grave += finding.severity is Severity.ERROR
-            fields = {"object": subject, "code": finding.code, "severity": finding.severity.value, "message": finding.message}
+            fields = {
+                "object": subject,
+                "code": finding.code,
+                "severity": finding.severity.value,
+                "message": finding.message,
+            }
             output.result(fields, f"{finding.severity.value}  {plain(finding.message)}")
     words = "is whole" if not counted else f"{counted} findings, {grave} of them damage"
-    output.result({"place": address, "findings": counted, "damaged": grave}, f"[bold]{plain(address)}[/bold]: {words}.")
+    output.result(
+        {"place": address, "findings": counted, "damaged": grave}, f"[bold]{plain(address)}[/bold]: {words}."
+    )
     if counted:
         raise typer.Exit(EXIT_LOST if grave else 1)
 
@@ -112,7 +139,10 @@ def verify(
 def rebuild(
     context: typer.Context,
     source: Annotated[
-        str, typer.Option("--from", help="Folder or s3:// address of the depot. Default: the one of the configuration.")
+        str,
+        typer.Option(
+            "--from", help="Folder or s3:// address of the depot. Default: the one of the configuration."
+        ),
     ] = "",
     json: Json = False,
     quiet: Quiet = False,
@@ -125,7 +155,13 @@ def rebuild(
     for words in done.failed:
         output.warn(plain(words))
     output.result(
-        {"packages": done.packages, "captures": done.captures, "pages": done.pages, "rows": done.rows, "failed": list(done.failed)},
+        {
+            "packages": done.packages,
+            "captures": done.captures,
+            "pages": done.pages,
+            "rows": done.rows,
+            "failed": list(done.failed),
+        },
         f"{done.packages:,} packages, {done.captures:,} captures and {done.pages:,} pages came back; {done.rows:,} other rows.",
     )
     if done.failed:
@@ -146,16 +182,27 @@ def status(context: typer.Context, json: Json = False) -> None:
         "alarms": len(seen.alarms),
         "ndsa": {level.area: level.level for level in seen.levels},
     }
-    levels = "\n".join(f"  {level.area:<12} {level.level}  {_LEVEL_WORDS[level.reason]}" for level in seen.levels)
-    output.result(fields, f"{seen.packages:,} packages, {size_words(seen.size_bytes)}; {len(seen.alarms)} alarms\nNDSA levels\n{levels}")
+    levels = "\n".join(
+        f"  {level.area:<12} {level.level}  {_LEVEL_WORDS[level.reason]}" for level in seen.levels
+    )
+    output.result(
+        fields,
+        f"{seen.packages:,} packages, {size_words(seen.size_bytes)}; {len(seen.alarms)} alarms\nNDSA levels\n{levels}",
+    )
 
 
 @commands.command(epilog="Example: webdepot depot report --output fixity.json")
 def report(
     context: typer.Context,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: the terminal.")] = None,
-    check: Annotated[Path | None, typer.Option("--check", help="Check the signature of such a report instead.")] = None,
-    key: Annotated[str, typer.Option("--key", help="Public key the report must be signed with, as its sender told you.")] = "",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; default: the terminal.")
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option("--check", help="Check the signature of such a report instead.")
+    ] = None,
+    key: Annotated[
+        str, typer.Option("--key", help="Public key the report must be signed with, as its sender told you.")
+    ] = "",
     json: Json = False,
 ) -> None:
     """Write the fixity report, signed, or check one that somebody gave you."""
@@ -172,7 +219,9 @@ def report(
         typer.echo(data.decode())
     else:
         output.write_bytes(data)
-        told.result({"file": str(output), "key": public}, f"Wrote {plain(str(output))}, signed with {public}.")
+        told.result(
+            {"file": str(output), "key": public}, f"Wrote {plain(str(output))}, signed with {public}."
+        )
 
 
 @copy.command(epilog="Example: webdepot depot copy add vault 's3://depot?endpoint=https://s3.example.org'")
@@ -180,8 +229,13 @@ def add(
     context: typer.Context,
     name: PlaceName,
     address: Annotated[str, typer.Argument(help="Folder, or s3://BUCKET/PREFIX?endpoint=URL&region=NAME.")],
-    write_once: Annotated[bool, typer.Option("--write-once", help="The place's keys cannot delete; nothing is tried there.")] = False,
-    no_fill: Annotated[bool, typer.Option("--no-fill", help="Only register it; the next audit or `copy fill` copies everything.")] = False,
+    write_once: Annotated[
+        bool, typer.Option("--write-once", help="The place's keys cannot delete; nothing is tried there.")
+    ] = False,
+    no_fill: Annotated[
+        bool,
+        typer.Option("--no-fill", help="Only register it; the next audit or `copy fill` copies everything."),
+    ] = False,
     rate: Rate = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -196,7 +250,9 @@ def add(
                 "This server does not refuse to overwrite. Copies there are still checked, but two writers would not be kept apart."
             )
         filled = (
-            FillReport(copied=0, size_bytes=0, waiting=0) if no_fill else auditing.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
+            FillReport(copied=0, size_bytes=0, waiting=0)
+            if no_fill
+            else auditing.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
         )
     _tell_fill(output, filled)
 
@@ -204,7 +260,9 @@ def add(
 @copy.command(epilog="Example: webdepot depot copy fill vault")
 def fill(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the place; default: all that wait.")] = "",
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="Name of the place; default: all that wait.")
+    ] = "",
     rate: Rate = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -229,7 +287,9 @@ def remove(context: typer.Context, name: PlaceName, json: Json = False) -> None:
 
 @copy.command(name="status", epilog="Example: webdepot depot copy status --json")
 def copy_status(context: typer.Context, json: Json = False) -> None:
-    """Each place with its copies, their state and the oldest audit. Exits 1 while something is damaged, lost or away."""
+    """Each place with its copies, their state and the oldest audit. Exits 1 while something is damaged, lost
+    or away.
+    """
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
@@ -248,7 +308,8 @@ def copy_status(context: typer.Context, json: Json = False) -> None:
         away = f"  [red]away since {place.away_since:%Y-%m-%d}[/red]" if place.away_since else ""
         oldest = f"oldest audit {place.oldest_check:%Y-%m-%d}" if place.oldest_check else "never read"
         output.result(
-            fields, f"[bold]{plain(place.name)}[/bold]  {plain(place.address)}  {states}, {size_words(place.size_bytes)}, {oldest}{away}"
+            fields,
+            f"[bold]{plain(place.name)}[/bold]  {plain(place.address)}  {states}, {size_words(place.size_bytes)}, {oldest}{away}",
         )
     if seen.alarms:
         raise typer.Exit(1)
@@ -256,9 +317,15 @@ def copy_status(context: typer.Context, json: Json = False) -> None:
 
 def _tell_audit(output: Output, report: AuditReport) -> None:
     for problem in report.problems:
-        fields = {"package": problem.package, "place": problem.place, "outcome": problem.outcome.value, "message": problem.message}
+        fields = {
+            "package": problem.package,
+            "place": problem.place,
+            "outcome": problem.outcome.value,
+            "message": problem.message,
+        }
         output.result(
-            fields, f"[bold]{problem.outcome.value}[/bold]  {plain(problem.package)} in {plain(problem.place)}: {plain(problem.message)}"
+            fields,
+            f"[bold]{problem.outcome.value}[/bold]  {plain(problem.package)} in {plain(problem.place)}: {plain(problem.message)}",
         )
     counts = {outcome.value: count for outcome, count in report.counts.items()}
     words = ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "nothing was due"

@@ -1,4 +1,6 @@
-"""`webdepot formats`: what files are and whether they are sound, for loose files, containers and the whole archive."""
+"""`webdepot formats`: what files are and whether they are sound, for loose files, containers and the whole
+archive.
+"""
 
 import json as json_text
 import os
@@ -24,14 +26,20 @@ Workers = Annotated[int, typer.Option(min=0, max=256, help="Files looked at at o
 
 
 @commands.command(epilog="Example: webdepot formats identify downloads/ --json")
-def identify(context: typer.Context, paths: Paths, workers: Workers = 0, json: Json = False, quiet: Quiet = False) -> None:
+def identify(
+    context: typer.Context, paths: Paths, workers: Workers = 0, json: Json = False, quiet: Quiet = False
+) -> None:
     """Say what files are, by PRONOM's signatures and by looking at text; names and folders need no archive."""
     _each_file(call_of(context), paths, json=json, quiet=quiet, workers=workers, checked=False)
 
 
 @commands.command(epilog="Example: webdepot formats validate report.pdf pictures/ --json")
-def validate(context: typer.Context, paths: Paths, workers: Workers = 0, json: Json = False, quiet: Quiet = False) -> None:
-    """Identify files, check them by the rules of their formats and read their properties. Exit 1 when one is not valid."""
+def validate(
+    context: typer.Context, paths: Paths, workers: Workers = 0, json: Json = False, quiet: Quiet = False
+) -> None:
+    """Identify files, check them by the rules of their formats and read their properties. Exit 1 when one is
+    not valid.
+    """
     if _each_file(call_of(context), paths, json=json, quiet=quiet, workers=workers, checked=True):
         raise typer.Exit(1)
 
@@ -39,7 +47,9 @@ def validate(context: typer.Context, paths: Paths, workers: Workers = 0, json: J
 @commands.command(epilog="Example: webdepot formats report crawl/*.warc.gz")
 def report(
     context: typer.Context,
-    containers: Annotated[list[Path], typer.Argument(metavar="CONTAINER...", help="WARC or ARC files, or folders of them.")],
+    containers: Annotated[
+        list[Path], typer.Argument(metavar="CONTAINER...", help="WARC or ARC files, or folders of them.")
+    ],
     no_validate: Annotated[bool, typer.Option("--no-validate", help="Identify only.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -48,38 +58,56 @@ def report(
     call = call_of(context)
     output = call.output(json, quiet)
     with shown(output) as watch:
-        for each in identifying.report_containers(containers, signature_file=_signatures(call), checked=not no_validate, watch=watch):
+        for each in identifying.report_containers(
+            containers, signature_file=_signatures(call), checked=not no_validate, watch=watch
+        ):
             output.result(_container_fields(each), _container_words(each))
 
 
 @commands.command(epilog="Example: webdepot formats update pronom-126.sig")
 def update(
     context: typer.Context,
-    file: Annotated[Path | None, typer.Argument(help="A set of signatures in Siegfried's form. Without it, the sets are listed.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A set of signatures in Siegfried's form. Without it, the sets are listed."),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Take a newer set of PRONOM signatures from a file, without a network. Old results stay; see `formats again`."""
+    """Take a newer set of PRONOM signatures from a file, without a network. Old results stay; see `formats
+    again`.
+    """
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
         if file is None:
             for known in identifying.signature_sets(archive):
-                output.result(_set_fields(known), f"{known.installed_at:%Y-%m-%d}  {plain(known.name)}  [dim]{plain(known.engine)}[/dim]")
+                output.result(
+                    _set_fields(known),
+                    f"{known.installed_at:%Y-%m-%d}  {plain(known.name)}  [dim]{plain(known.engine)}[/dim]",
+                )
             return
         found, is_new = identifying.update_signatures(archive, file)
     words = "In use from now on" if is_new else "Known already"
-    output.result(_set_fields(found) | {"new": is_new}, f"{words}: {plain(found.name)}  [dim]{plain(found.engine)}[/dim]")
+    output.result(
+        _set_fields(found) | {"new": is_new},
+        f"{words}: {plain(found.name)}  [dim]{plain(found.engine)}[/dim]",
+    )
 
 
 @commands.command(epilog="Example: webdepot formats again --limit 10")
 def again(
     context: typer.Context,
-    harvests: Annotated[list[str] | None, typer.Argument(metavar="HARVEST...", help="Only these; all kept harvests by default.")] = None,
+    harvests: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="HARVEST...", help="Only these; all kept harvests by default."),
+    ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Stop after so many harvests; 0 means no limit.")] = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Identify kept harvests again with today's engine and signatures. Adds to what was said, never overwrites; can be stopped."""
+    """Identify kept harvests again with today's engine and signatures. Adds to what was said, never
+    overwrites; can be stopped.
+    """
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
@@ -91,7 +119,10 @@ def again(
                 "uncertain": table.uncertain,
                 "not_recognised": table.not_recognised,
             }
-            output.result(fields, f"[bold]{plain(harvest.id)}[/bold]  {table.recognised:,} of {table.files:,} recognised")
+            output.result(
+                fields,
+                f"[bold]{plain(harvest.id)}[/bold]  {table.recognised:,} of {table.files:,} recognised",
+            )
 
 
 @commands.command(epilog="Example: webdepot formats watch --json")
@@ -117,21 +148,30 @@ def watch(context: typer.Context, json: Json = False) -> None:
             }
             held = f"{each.uris:,} addresses, {size_words(each.size_bytes)}, since {each.since:%Y-%m-%d}"
             named = plain(each.name or each.mime or "unknown")
-            output.result(fields, f"[yellow]{each.flag.risk.value}[/yellow]  [bold]{named}[/bold]  {held}\n    {plain(each.flag.reason)}")
+            output.result(
+                fields,
+                f"[yellow]{each.flag.risk.value}[/yellow]  [bold]{named}[/bold]  {held}\n    {plain(each.flag.reason)}",
+            )
 
 
 @commands.command(name="registry", epilog="Example: webdepot formats registry > registry.json")
 def registry_(
     context: typer.Context,
     file: Annotated[
-        Path | None, typer.Argument(help="A registry to take in place of the present one. Without it, that is printed.")
+        Path | None,
+        typer.Argument(help="A registry to take in place of the present one. Without it, that is printed."),
     ] = None,
 ) -> None:
     """The registry of formats and of the software that shows them, as JSON."""
     call = call_of(context)
     with call.archive() as archive:
         if file is None:
-            sys.stdout.write(json_text.dumps(registry.to_document(watching.load_registry(archive)), ensure_ascii=False, indent=1) + "\n")
+            sys.stdout.write(
+                json_text.dumps(
+                    registry.to_document(watching.load_registry(archive)), ensure_ascii=False, indent=1
+                )
+                + "\n"
+            )
             return
         try:
             document = json_text.loads(file.read_text(encoding="utf-8"))
@@ -146,7 +186,9 @@ def _each_file(call: Call, paths: list[Path], *, json: bool, quiet: bool, worker
     """Tell of every file; how many were not valid."""
     output = call.output(json, quiet)
     wrong = 0
-    for each in identifying.examine_files(paths, checked=checked, signature_file=_signatures(call), workers=workers):
+    for each in identifying.examine_files(
+        paths, checked=checked, signature_file=_signatures(call), workers=workers
+    ):
         wrong += each.found.validity is Validity.NOT_VALID
         try:
             output.result(_file_fields(each), _file_words(each, checked))
@@ -196,15 +238,30 @@ def _finding_fields(found: Finding) -> dict[str, str]:
 def _file_words(each: FileReport, checked: bool) -> str:
     format = each.found.format
     colour = {FormatVerdict.RECOGNISED: "green", FormatVerdict.UNCERTAIN: "yellow"}.get(format.verdict, "red")
-    named = " ".join(filter(None, (format.puid or "–", format.name, format.version, f"({format.mime})" if format.mime else "")))
-    lines = [f"[bold]{plain(str(each.path))}[/bold]  [{colour}]{format.verdict.value}[/{colour}]  {plain(named)}"]
+    named = " ".join(
+        filter(
+            None, (format.puid or "–", format.name, format.version, f"({format.mime})" if format.mime else "")
+        )
+    )
+    lines = [
+        f"[bold]{plain(str(each.path))}[/bold]  [{colour}]{format.verdict.value}[/{colour}]  {plain(named)}"
+    ]
     if checked:
-        lines[0] += f"  {'[red]' if each.found.validity is Validity.NOT_VALID else '[dim]'}{each.found.validity.value}[/]"
+        lines[0] += (
+            f"  {'[red]' if each.found.validity is Validity.NOT_VALID else '[dim]'}{each.found.validity.value}[/]"
+        )
     if format.warning:
         lines.append(f"    [yellow]{plain(format.warning)}[/yellow]")
-    lines += [f"    {plain(found.message)}{f' [dim]({plain(found.place)})[/dim]' if found.place else ''}" for found in each.found.findings]
+    lines += [
+        f"    {plain(found.message)}{f' [dim]({plain(found.place)})[/dim]' if found.place else ''}"
+        for found in each.found.findings
+    ]
     if each.found.properties:
-        lines.append("    [dim]" + plain(", ".join(f"{name} {value}" for name, value in each.found.properties.items())) + "[/dim]")
+        lines.append(
+            "    [dim]"
+            + plain(", ".join(f"{name} {value}" for name, value in each.found.properties.items()))
+            + "[/dim]"
+        )
     return "\n".join(lines)
 
 
@@ -222,7 +279,9 @@ def _container_fields(each: ContainerReport) -> dict[str, Any]:
         "bytes": table.size_bytes,
         **{
             verdict.name.lower(): {"count": count, "share": round(table.share(verdict), 4)}
-            for verdict, count in zip(FormatVerdict, (table.recognised, table.uncertain, table.not_recognised))
+            for verdict, count in zip(
+                FormatVerdict, (table.recognised, table.uncertain, table.not_recognised)
+            )
         },
         "mismatches": each.mismatches,
         "formats": [
@@ -263,4 +322,10 @@ def _container_words(each: ContainerReport) -> str:
 
 
 def _set_fields(found: Any) -> dict[str, Any]:
-    return {"name": found.name, "sha256": found.sha256, "engine": found.engine, "installed": found.installed_at, "by": found.installed_by}
+    return {
+        "name": found.name,
+        "sha256": found.sha256,
+        "engine": found.engine,
+        "installed": found.installed_at,
+        "by": found.installed_by,
+    }

@@ -23,11 +23,17 @@ if TYPE_CHECKING:
 WIDEST_COLUMN = 60
 
 commands = typer.Typer(no_args_is_help=True)
-Harvest = Annotated[str, typer.Argument(help="Identifier of the harvest, as `webdepot harvest list` prints it.")]
+Harvest = Annotated[
+    str, typer.Argument(help="Identifier of the harvest, as `webdepot harvest list` prints it.")
+]
 
 
 @commands.command(name="list", epilog="Example: webdepot harvest list --json")
-def list_(context: typer.Context, limit: Annotated[int, typer.Option(min=1, help="So many at most.")] = 50, json: Json = False) -> None:
+def list_(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(min=1, help="So many at most.")] = 50,
+    json: Json = False,
+) -> None:
     """The newest harvests first."""
     from webdepot.services import harvesting
 
@@ -52,8 +58,16 @@ def list_(context: typer.Context, limit: Annotated[int, typer.Option(min=1, help
 
 
 @commands.command(epilog="Example: webdepot harvest resume 20261115090251-www-example-org-1f2e3d")
-def resume(context: typer.Context, harvest: Harvest, no_deposit: NoDeposit = False, json: Json = False, quiet: Quiet = False) -> None:
-    """Go on with a harvest: one that is paused in another process, or one that was stopped or killed; then check, keep and index it."""
+def resume(
+    context: typer.Context,
+    harvest: Harvest,
+    no_deposit: NoDeposit = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Go on with a harvest: one that is paused in another process, or one that was stopped or killed; then
+    check, keep and index it.
+    """
     from webdepot.services import archiving, steering
 
     call = call_of(context)
@@ -82,12 +96,14 @@ def keep(context: typer.Context, harvest: Harvest, json: Json = False, quiet: Qu
     tell(output, report)
 
 
-# --- steering -------------------------------------------------------------------------------------------------------------
+# --- steering ---
 
 Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; it is recorded.")]
 
 
-@commands.command(epilog="Example: webdepot harvest pause 20261115090251-www-example-org-1f2e3d --reason 'the owner asked'")
+@commands.command(
+    epilog="Example: webdepot harvest pause 20261115090251-www-example-org-1f2e3d --reason 'the owner asked'"
+)
 def pause(context: typer.Context, harvest: Harvest, reason: Reason = "", json: Json = False) -> None:
     """Ask nothing more until it is resumed; the process stays. Works from any other process."""
     _steer(context, harvest, Verb.PAUSE, reason, json)
@@ -99,25 +115,46 @@ def stop(context: typer.Context, harvest: Harvest, reason: Reason = "", json: Js
     _steer(context, harvest, Verb.STOP, reason, json)
 
 
-@commands.command(epilog="Example: webdepot harvest abort 20261115090251-www-example-org-1f2e3d --reason 'wrong site'")
+@commands.command(
+    epilog="Example: webdepot harvest abort 20261115090251-www-example-org-1f2e3d --reason 'wrong site'"
+)
 def abort(context: typer.Context, harvest: Harvest, reason: Reason = "", json: Json = False) -> None:
     """End it for good: what was fetched is kept, what waits is given up."""
     _steer(context, harvest, Verb.ABORT, reason, json)
 
 
-@commands.command(epilog="Example: webdepot harvest limits 20261115090251-www-example-org-1f2e3d --limit-pages 5000 --reject '/calendar/'")
+@commands.command(
+    epilog="Example: webdepot harvest limits 20261115090251-www-example-org-1f2e3d --limit-pages 5000 --reject '/calendar/'"
+)
 def limits(
     context: typer.Context,
     harvest: Harvest,
-    limit_pages: Annotated[int | None, typer.Option(min=0, help="Stop after so many documents; 0 for no limit.")] = None,
-    limit_bytes: Annotated[int | None, typer.Option(min=0, help="Stop after so many bytes; 0 for no limit.")] = None,
-    limit_time: Annotated[float | None, typer.Option(min=0, help="Stop after so many seconds; 0 for no limit.")] = None,
-    limit_host_pages: Annotated[int | None, typer.Option(min=0, help="So many documents of one host; 0 for no limit.")] = None,
-    limit_host_bytes: Annotated[int | None, typer.Option(min=0, help="So many bytes of one host; 0 for no limit.")] = None,
-    delay: Annotated[float | None, typer.Option(min=0, help="Shortest pause between two requests to one server, in seconds.")] = None,
+    limit_pages: Annotated[
+        int | None, typer.Option(min=0, help="Stop after so many documents; 0 for no limit.")
+    ] = None,
+    limit_bytes: Annotated[
+        int | None, typer.Option(min=0, help="Stop after so many bytes; 0 for no limit.")
+    ] = None,
+    limit_time: Annotated[
+        float | None, typer.Option(min=0, help="Stop after so many seconds; 0 for no limit.")
+    ] = None,
+    limit_host_pages: Annotated[
+        int | None, typer.Option(min=0, help="So many documents of one host; 0 for no limit.")
+    ] = None,
+    limit_host_bytes: Annotated[
+        int | None, typer.Option(min=0, help="So many bytes of one host; 0 for no limit.")
+    ] = None,
+    delay: Annotated[
+        float | None,
+        typer.Option(min=0, help="Shortest pause between two requests to one server, in seconds."),
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, max=1000, help="Requests in flight at once.")] = None,
-    reject: Annotated[list[str] | None, typer.Option(metavar="REGEX", help="Leave out what matches, from now on.")] = None,
-    profile: Annotated[str, typer.Option(metavar="NAME", help="Rules, limits and hosts of this profile, from now on.")] = "",
+    reject: Annotated[
+        list[str] | None, typer.Option(metavar="REGEX", help="Leave out what matches, from now on.")
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(metavar="NAME", help="Rules, limits and hosts of this profile, from now on.")
+    ] = "",
     reason: Reason = "",
     json: Json = False,
 ) -> None:
@@ -140,18 +177,26 @@ def limits(
         raise InputError("Say what shall change, for example --limit-pages 1000.")
     with call.archive() as archive:
         if profile:
-            _ordered(output, harvest, steering.use_profile(archive, harvest, profiling.options_of(archive, profile), reason=reason))
+            _ordered(
+                output,
+                harvest,
+                steering.use_profile(archive, harvest, profiling.options_of(archive, profile), reason=reason),
+            )
         if reject:
             _ordered(output, harvest, steering.reject(archive, harvest, reject, reason=reason))
         if changes:
             _ordered(output, harvest, steering.change(archive, harvest, changes, reason=reason))
 
 
-@commands.command(epilog="Example: webdepot harvest add 20261115090251-www-example-org-1f2e3d https://www.example.org/hidden.html")
+@commands.command(
+    epilog="Example: webdepot harvest add 20261115090251-www-example-org-1f2e3d https://www.example.org/hidden.html"
+)
 def add(
     context: typer.Context,
     harvest: Harvest,
-    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Addresses to fetch, whatever the scope says.")],
+    urls: Annotated[
+        list[str], typer.Argument(metavar="URL...", help="Addresses to fetch, whatever the scope says.")
+    ],
     reason: Reason = "",
     json: Json = False,
 ) -> None:
@@ -164,15 +209,21 @@ def add(
     _ordered(call.output(json), harvest, order)
 
 
-@commands.command(epilog="Example: webdepot harvest remove 20261115090251-www-example-org-1f2e3d '/calendar/'")
+@commands.command(
+    epilog="Example: webdepot harvest remove 20261115090251-www-example-org-1f2e3d '/calendar/'"
+)
 def remove(
     context: typer.Context,
     harvest: Harvest,
-    patterns: Annotated[list[str], typer.Argument(metavar="REGEX...", help="Waiting addresses that match are given up.")],
+    patterns: Annotated[
+        list[str], typer.Argument(metavar="REGEX...", help="Waiting addresses that match are given up.")
+    ],
     reason: Reason = "",
     json: Json = False,
 ) -> None:
-    """Remove waiting addresses; to leave out later ones as well use: webdepot harvest limits HARVEST --reject REGEX"""
+    """Remove waiting addresses; to leave out later ones as well use: webdepot harvest limits HARVEST --reject
+    REGEX
+    """
     from webdepot.services import steering
 
     call = call_of(context)
@@ -191,18 +242,29 @@ def _steer(context: typer.Context, harvest: str, verb: Verb, reason: str, json: 
 
 
 def _ordered(output: Output, harvest: str, order: Order) -> None:
-    fields = {"harvest": harvest, "order": order.number, "verb": order.verb.value, "urls": list(order.urls), "changes": dict(order.changes)}
-    output.result(fields, f"Order {order.number} for {plain(harvest)}: [bold]{order.verb.value}[/bold]. It is obeyed within a moment.")
+    fields = {
+        "harvest": harvest,
+        "order": order.number,
+        "verb": order.verb.value,
+        "urls": list(order.urls),
+        "changes": dict(order.changes),
+    }
+    output.result(
+        fields,
+        f"Order {order.number} for {plain(harvest)}: [bold]{order.verb.value}[/bold]. It is obeyed within a moment.",
+    )
 
 
-# --- looking at it ----------------------------------------------------------------------------------------------------------
+# --- looking at it ---
 
 
 @commands.command(epilog="Example: webdepot harvest show 20261115090251-www-example-org-1f2e3d --follow")
 def show(
     context: typer.Context,
     harvest: Harvest,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Show new numbers each second until it ends.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show new numbers each second until it ends.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Numbers of a harvest, live while it runs: rate, done, waiting, how complete, per host."""
@@ -221,7 +283,11 @@ def show(
 
 def _live_fields(watched: "steering.Watched") -> dict[str, object]:
     found, numbers = watched.harvest, watched.live
-    fields: dict[str, object] = {"harvest": found.id, "state": found.state.value, "running": watched.is_running}
+    fields: dict[str, object] = {
+        "harvest": found.id,
+        "state": found.state.value,
+        "running": watched.is_running,
+    }
     if numbers is None:
         return fields | {"counts": dict(found.counts), "reason": found.reason}
     estimate = numbers.estimate
@@ -236,7 +302,12 @@ def _live_fields(watched: "steering.Watched") -> dict[str, object]:
         "errors": numbers.errors,
         "robots_refused": numbers.robots_refused,
         "elapsed_s": round(numbers.elapsed_s, 1),
-        "complete": {"share": round(estimate.share, 4), "basis": estimate.basis.value, "to_come": estimate.to_come, "words": str(estimate)},
+        "complete": {
+            "share": round(estimate.share, 4),
+            "basis": estimate.basis.value,
+            "to_come": estimate.to_come,
+            "words": str(estimate),
+        },
         "rejected": dict(numbers.refusals),
         "hosts": [
             {
@@ -258,7 +329,10 @@ def _live_words(watched: "steering.Watched") -> str:
     if watched.is_running:
         state = "paused" if watched.standing.paused else "running"
     elif found.state is HarvestState.RUNNING:
-        state, reason = "interrupted", f"Its process is gone. Go on with it: webdepot harvest resume {found.id}"
+        state, reason = (
+            "interrupted",
+            f"Its process is gone. Go on with it: webdepot harvest resume {found.id}",
+        )
     lines = [f"[bold]{plain(found.id)}[/bold]  {state}  [dim]{plain(reason)}[/dim]"]
     if numbers is None:
         return lines[0]
@@ -272,11 +346,16 @@ def _live_words(watched: "steering.Watched") -> str:
         f"  {host.errors:,} errors"
         for host in numbers.hosts
     ]
-    lines += [f"  rejected by {plain(rule)}: {number:,}" for rule, number in sorted(numbers.refusals.items(), key=lambda item: -item[1])]
+    lines += [
+        f"  rejected by {plain(rule)}: {number:,}"
+        for rule, number in sorted(numbers.refusals.items(), key=lambda item: -item[1])
+    ]
     return "\n".join(lines)
 
 
-@commands.command(epilog="Example: webdepot harvest report 20261115090251-www-example-org-1f2e3d --kind hosts --csv")
+@commands.command(
+    epilog="Example: webdepot harvest report 20261115090251-www-example-org-1f2e3d --kind hosts --csv"
+)
 def report(
     context: typer.Context,
     harvest: Harvest,
@@ -285,7 +364,9 @@ def report(
     as_csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values with a head line.")] = False,
     json: Json = False,
 ) -> None:
-    """A report from the crawl log: hosts, mime, status, seeds, rejected (by rule) or traps. Also while it runs."""
+    """A report from the crawl log: hosts, mime, status, seeds, rejected (by rule) or traps. Also while it
+    runs.
+    """
     from webdepot.services import steering
 
     call = call_of(context)
@@ -299,7 +380,9 @@ def report(
         for row in made.rows:
             output.result(row, "")
         return
-    for line in _aligned([made.columns, *([_cell(name, row[name]) for name in made.columns] for row in made.rows)]):
+    for line in _aligned(
+        [made.columns, *([_cell(name, row[name]) for name in made.columns] for row in made.rows)]
+    ):
         output.result({}, line)
 
 
@@ -310,8 +393,14 @@ def _cell(name: str, value: object) -> str:
 def _aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
     """Lines with columns below each other: numbers to the right, words to the left; the head in bold."""
     widths = [min(max(map(len, column)), WIDEST_COLUMN) for column in zip(*table)]
-    are_numbers = [all(cell.replace(",", "").isdigit() for cell in column[1:]) and len(column) > 1 for column in zip(*table)]
+    are_numbers = [
+        all(cell.replace(",", "").isdigit() for cell in column[1:]) and len(column) > 1
+        for column in zip(*table)
+    ]
     for number, row in enumerate(table):
-        cells = [cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(row, widths, are_numbers)]
+        cells = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, are_numbers)
+        ]
         line = plain("  ".join(cells).rstrip())
         yield f"[bold]{line}[/bold]" if number == 0 else line

@@ -1,4 +1,6 @@
-"""`webdepot init`, `status` and `doctor`: the archive as a whole. Each loads its own service: `status` is asked often."""
+"""`webdepot init`, `status` and `doctor`: the archive as a whole. Each loads its own service: `status` is
+asked often.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,12 +11,18 @@ from webdepot.cli.call import Json, Quiet, agent, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
 
-_MARKS = {"ok": "[green]ok[/green]     ", "warning": "[yellow]warning[/yellow]", "error": "[red]error[/red]  "}
+_MARKS = {
+    "ok": "[green]ok[/green]     ",
+    "warning": "[yellow]warning[/yellow]",
+    "error": "[red]error[/red]  ",
+}
 
 
 def init(
     context: typer.Context,
-    home: Annotated[Path | None, typer.Argument(help="Folder of the new archive. Default: the one of --home.")] = None,
+    home: Annotated[
+        Path | None, typer.Argument(help="Folder of the new archive. Default: the one of --home.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -38,7 +46,9 @@ def status(context: typer.Context, json: Json = False) -> None:
     call = call_of(context)
     with call.archive() as archive:
         seen = reporting.status(archive)
-    states = ", ".join(f"{count} {state}" for state, count in sorted(seen.harvests_by_state.items())) or "none yet"
+    states = (
+        ", ".join(f"{count} {state}" for state, count in sorted(seen.harvests_by_state.items())) or "none yet"
+    )
     running = [harvest.id for harvest in seen.harvests if harvest.state == "running"]
     call.output(json).result(
         {
@@ -65,12 +75,19 @@ def status(context: typer.Context, json: Json = False) -> None:
 
 def doctor(
     context: typer.Context,
-    deep: Annotated[bool, typer.Option("--deep", help="Read every container and compare it with its checksum.")] = False,
-    mend: Annotated[bool, typer.Option("--mend", help="Do what can be done at once: recover containers, update the indexes.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read every container and compare it with its checksum.")
+    ] = False,
+    mend: Annotated[
+        bool,
+        typer.Option("--mend", help="Do what can be done at once: recover containers, update the indexes."),
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check installation, configuration, disk, database, depot and indexes, and say how to mend. Exits 1 on errors."""
+    """Check installation, configuration, disk, database, depot and indexes, and say how to mend. Exits 1 on
+    errors.
+    """
     from webdepot.services import examining
 
     call = call_of(context)

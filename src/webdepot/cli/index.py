@@ -71,7 +71,9 @@ def _indexed(context: typer.Context, json: bool, quiet: bool, work: Callable[...
 def export(
     context: typer.Context,
     path: Annotated[Path, typer.Argument(help="File to write; with .gz it is compressed.")],
-    form: Annotated[Form, typer.Option(help="cdxj, cdx11, cdx9, or zipnum (NAME.cdxj.gz with its .idx and .loc).")] = Form.CDXJ,
+    form: Annotated[
+        Form, typer.Option(help="cdxj, cdx11, cdx9, or zipnum (NAME.cdxj.gz with its .idx and .loc).")
+    ] = Form.CDXJ,
     collection: Annotated[str, typer.Option(help="Only captures of this collection.")] = "all",
     json: Json = False,
 ) -> None:
@@ -79,17 +81,26 @@ def export(
     call = call_of(context)
     with call.archive() as archive:
         lines = listing.export(archive, path, form, collection=collection)
-    call.output(json).result({"lines": lines, "path": str(path)}, f"{lines:,} captures written to {plain(str(path))}.")
+    call.output(json).result(
+        {"lines": lines, "path": str(path)}, f"{lines:,} captures written to {plain(str(path))}."
+    )
 
 
 @commands.command(name="import", epilog="Example: webdepot index import old-index.cdxj --collection museums")
 def import_(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="CDX with 9 or 11 columns, CDXJ or ZipNum (.cdxj.gz).", exists=True, dir_okay=False)],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="CDX with 9 or 11 columns, CDXJ or ZipNum (.cdxj.gz).", exists=True, dir_okay=False
+        ),
+    ],
     collection: Annotated[str, typer.Option(help="Collection that the captures belong to.")],
     json: Json = False,
 ) -> None:
-    """Take the lines of another archive's index in. Containers are not touched; those that are missing here are told."""
+    """Take the lines of another archive's index in. Containers are not touched; those that are missing here
+    are told.
+    """
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:

@@ -1,8 +1,9 @@
-"""The program `webdepot`. One file per noun in this folder; each command parses, calls one service function, renders.
+"""The program `webdepot`. One file per noun in this folder; each command parses, calls one service function,
+renders.
 
-Exit codes: 0 done · 1 failed, findings, or not found · 2 wrong usage, input or configuration · 3 not permitted ·
-4 conflict (port in use, home in use or newer) · 5 another machine failed · 6 damaged data · 7 disk full or read-only ·
-130 interrupted (resumable).
+Exit codes: 0 done · 1 failed, findings, or not found · 2 wrong usage, input or configuration · 3 not
+permitted · 4 conflict (port in use, home in use or newer) · 5 another machine failed · 6 damaged data · 7
+disk full or read-only · 130 interrupted (resumable).
 """
 
 import errno
@@ -33,11 +34,14 @@ def _version(asked: bool) -> None:
 def before(
     context: typer.Context,
     home_folder: Annotated[
-        Path | None, typer.Option("--home", help="Folder of the archive. Default: $WEBDEPOT_HOME, or ~/webdepot.")
+        Path | None,
+        typer.Option("--home", help="Folder of the archive. Default: $WEBDEPOT_HOME, or ~/webdepot."),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     context.obj = Call(home=(home_folder or default_home()).expanduser().absolute(), json=json, quiet=quiet)
 
@@ -67,7 +71,9 @@ def build_app(only: str | None = None) -> typer.Typer:
 def _add(app: typer.Typer, command: Command) -> None:
     module = importlib.import_module(f"webdepot.cli.{command.module}")
     if command.function:
-        app.command(name=command.name, help=command.help, epilog=command.epilog)(getattr(module, command.function))
+        app.command(name=command.name, help=command.help, epilog=command.epilog)(
+            getattr(module, command.function)
+        )
     else:
         app.add_typer(module.commands, name=command.name, help=command.help)
 
@@ -101,7 +107,10 @@ def main() -> None:
             raise
         _fail(str(explained), explained.exit_status)
     except KeyboardInterrupt:
-        _fail("Interrupted. What was acknowledged is safe; run the same command again to go on.", EXIT_INTERRUPTED)
+        _fail(
+            "Interrupted. What was acknowledged is safe; run the same command again to go on.",
+            EXIT_INTERRUPTED,
+        )
     except OSError as error:
         if error.errno in _STORAGE_WORDS:
             _fail(_storage_words(error), NoSpace.exit_status)

@@ -17,15 +17,33 @@ from webdepot.services import discovering, founding
 
 commands = typer.Typer(no_args_is_help=True)
 Root = Annotated[str, typer.Argument(metavar="DOMAIN", help="A domain of the organisation.")]
-Which = Annotated[str, typer.Option("--organisation", "-o", metavar="DOMAIN", help="The organisation; not needed while there is only one.")]
-Private = Annotated[bool, typer.Option("--allow-private", help="Allow sites at private and loopback addresses.")]
-Hosts = Annotated[list[str], typer.Argument(metavar="HOST...", help="Hosts or domains; what lies below them goes with them.")]
+Which = Annotated[
+    str,
+    typer.Option(
+        "--organisation", "-o", metavar="DOMAIN", help="The organisation; not needed while there is only one."
+    ),
+]
+Private = Annotated[
+    bool, typer.Option("--allow-private", help="Allow sites at private and loopback addresses.")
+]
+Hosts = Annotated[
+    list[str],
+    typer.Argument(metavar="HOST...", help="Hosts or domains; what lies below them goes with them."),
+]
 _OWN = {True: "[green]belongs[/green]", False: "[dim]no[/dim]     ", None: "[yellow]ask[/yellow]    "}
 
 
 @commands.command(epilog="Example: webdepot organisation discover uni-example.de --json")
-def discover(context: typer.Context, domain: Root, allow_private: Private = False, json: Json = False, quiet: Quiet = False) -> None:
-    """Find the domains of an organisation from one of them. Prints its profile and every host with score, case and evidence."""
+def discover(
+    context: typer.Context,
+    domain: Root,
+    allow_private: Private = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the domains of an organisation from one of them. Prints its profile and every host with score,
+    case and evidence.
+    """
     call = call_of(context)
     output = call.output(json, quiet)
     if founding.found(call.home, agent=agent()):
@@ -51,15 +69,25 @@ def list_(context: typer.Context, json: Json = False) -> None:
     with call.archive() as archive:
         found = discovering.listed(archive)
     for organisation, counts in found:
-        fields = {"root": organisation.root, "name": organisation.profile.name, "surveyed": organisation.surveyed_at, **counts}
+        fields = {
+            "root": organisation.root,
+            "name": organisation.profile.name,
+            "surveyed": organisation.surveyed_at,
+            **counts,
+        }
         words = ", ".join(f"{count:,} {word}" for word, count in sorted(counts.items()))
-        output.result(fields, f"[bold]{plain(organisation.root)}[/bold]  {plain(organisation.profile.name)}  [dim]{words}[/dim]")
+        output.result(
+            fields,
+            f"[bold]{plain(organisation.root)}[/bold]  {plain(organisation.profile.name)}  [dim]{words}[/dim]",
+        )
 
 
 @commands.command(epilog="Example: webdepot organisation show uni-example.de --own ask")
 def show(
     context: typer.Context,
-    domain: Annotated[str, typer.Argument(metavar="DOMAIN", help="The organisation; not needed while there is only one.")] = "",
+    domain: Annotated[
+        str, typer.Argument(metavar="DOMAIN", help="The organisation; not needed while there is only one.")
+    ] = "",
     own: Annotated[str, typer.Option(help="Only hosts of this kind: own, ask, other or wait.")] = "",
     csv: Annotated[bool, typer.Option("--csv", help="The table as CSV.")] = False,
     json: Json = False,
@@ -79,7 +107,9 @@ def show(
         _tell_hosts(output, hosts)
 
 
-@commands.command(epilog="Example: webdepot organisation correct uni-example.de --range 192.0.2.0/24 --name 'Uni Example'")
+@commands.command(
+    epilog="Example: webdepot organisation correct uni-example.de --range 192.0.2.0/24 --name 'Uni Example'"
+)
 def correct(
     context: typer.Context,
     domain: Root,
@@ -88,9 +118,13 @@ def correct(
     name_server: Annotated[list[str] | None, typer.Option(help="A name server of its own.")] = None,
     member: Annotated[list[str] | None, typer.Option(help="A domain that belongs to it.")] = None,
     stranger: Annotated[list[str] | None, typer.Option(help="A domain that does not belong to it.")] = None,
-    remove: Annotated[list[str] | None, typer.Option(help="A name, range, server or domain that is wrong.")] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option(help="A name, range, server or domain that is wrong.")
+    ] = None,
 ) -> None:
-    """Add to an organisation's profile, or strike something from it. It counts from the next survey or harvest on."""
+    """Add to an organisation's profile, or strike something from it. It counts from the next survey or
+    harvest on.
+    """
     call = call_of(context)
     with call.archive() as archive:
         organisation = discovering.correct(
@@ -106,7 +140,9 @@ def correct(
     _tell_profile(call.output(), organisation)
 
 
-@commands.command(epilog="Example: webdepot organisation accept institute.example --organisation uni-example.de")
+@commands.command(
+    epilog="Example: webdepot organisation accept institute.example --organisation uni-example.de"
+)
 def accept(context: typer.Context, hosts: Hosts, organisation: Which = "") -> None:
     """Say that these hosts belong to the organisation; later runs respect it."""
     _decide(context, hosts, organisation, accepted=True)
@@ -118,27 +154,38 @@ def reject(context: typer.Context, hosts: Hosts, organisation: Which = "") -> No
     _decide(context, hosts, organisation, accepted=False)
 
 
-@commands.command(epilog="Example: webdepot organisation vhosts /etc/nginx/nginx.conf /etc/apache2/sites-enabled")
+@commands.command(
+    epilog="Example: webdepot organisation vhosts /etc/nginx/nginx.conf /etc/apache2/sites-enabled"
+)
 def vhosts(
     context: typer.Context,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Configuration files of Apache or nginx, or folders of them.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH...", help="Configuration files of Apache or nginx, or folders of them."),
+    ],
     organisation: Which = "",
     allow_private: Private = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Read which sites web servers host (case 4), examine them, and add them. Exits 1 when a file could not be read."""
+    """Read which sites web servers host (case 4), examine them, and add them. Exits 1 when a file could not
+    be read.
+    """
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
         known = discovering.get(archive, organisation)
-        found, findings = discovering.read_vhosts(archive, known, paths, allow_private=allow_private, watch=watch)
+        found, findings = discovering.read_vhosts(
+            archive, known, paths, allow_private=allow_private, watch=watch
+        )
     if output.json:
         _print_list(found)
     else:
         _tell_hosts(output, found)
     for finding in findings:
-        output.warn(plain(f"{finding.subject}{', ' if finding.place else ''}{finding.place}: {finding.message}"))
+        output.warn(
+            plain(f"{finding.subject}{', ' if finding.place else ''}{finding.place}: {finding.message}")
+        )
     if any(finding.severity == "warning" for finding in findings):
         raise typer.Exit(1)
 
@@ -146,14 +193,19 @@ def vhosts(
 @commands.command(epilog="Example: webdepot organisation scan 192.0.2.0/24 --yes")
 def scan(
     context: typer.Context,
-    ranges: Annotated[list[str] | None, typer.Argument(metavar="RANGE...", help="Part of your own ranges; default: all of them.")] = None,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RANGE...", help="Part of your own ranges; default: all of them."),
+    ] = None,
     organisation: Which = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before the start.")] = False,
     allow_private: Private = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Look for web servers in the ranges that the configuration declares as your own. Off by default; refuses all others."""
+    """Look for web servers in the ranges that the configuration declares as your own. Off by default; refuses
+    all others.
+    """
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive:
@@ -177,7 +229,10 @@ def _decide(context: typer.Context, hosts: Sequence[str], organisation: str, *, 
         known = discovering.get(archive, organisation)
         discovering.decide(archive, known, hosts, accepted=accepted)
     word = "belong" if accepted else "do not belong"
-    call.output().result({"hosts": list(hosts), "accepted": accepted}, f"{plain(', '.join(hosts))}: {word} to {plain(known.profile.name)}.")
+    call.output().result(
+        {"hosts": list(hosts), "accepted": accepted},
+        f"{plain(', '.join(hosts))}: {word} to {plain(known.profile.name)}.",
+    )
 
 
 def _print_list(hosts: Sequence[KnownHost]) -> None:
@@ -202,7 +257,9 @@ def _tell_profile(output: Output, organisation: Organisation) -> None:
     lines = [f"[bold]{plain(profile.name)}[/bold]  {plain(profile.root)}"]
     for title, items in parts:
         for number, item in enumerate(items[:20]):
-            lines.append(f"  {title if not number else '':18}{plain(item.value)}  [dim]{plain(item.source)}, {item.at:%Y-%m-%d}[/dim]")
+            lines.append(
+                f"  {title if not number else '':18}{plain(item.value)}  [dim]{plain(item.source)}, {item.at:%Y-%m-%d}[/dim]"
+            )
         if not items and title in ("Net ranges", "Name servers", "Registrant"):
             lines.append(f"  {title:18}[dim]none found[/dim]")
     lines.extend(f"  [dim]{plain(note)}[/dim]" for note in profile.notes)
@@ -214,4 +271,7 @@ def _tell_hosts(output: Output, hosts: Sequence[KnownHost]) -> None:
         case = f"case {host.case}" if host.case else "      "
         decided = f"  [bold]{host.decision}[/bold] by {plain(host.decided_by)}" if host.decision else ""
         reasons = "\n".join(f"           [dim]{plain(words)}[/dim]" for words in host.evidence[:4])
-        output.result({}, f"  {_OWN[host.own]}  {host.score:.2f}  {case}  [bold]{plain(host.shown)}[/bold]{decided}\n{reasons}")
+        output.result(
+            {},
+            f"  {_OWN[host.own]}  {host.score:.2f}  {case}  [bold]{plain(host.shown)}[/bold]{decided}\n{reasons}",
+        )

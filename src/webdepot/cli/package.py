@@ -45,7 +45,8 @@ def list_(
         }
         words = ", ".join(f"{place} {state}" for place, state in states.items())
         output.result(
-            fields, f"[bold]{plain(held.id)}[/bold]  {plain(held.title)}  {size_words(held.size_bytes)}  [dim]{plain(words)}[/dim]"
+            fields,
+            f"[bold]{plain(held.id)}[/bold]  {plain(held.title)}  {size_words(held.size_bytes)}  [dim]{plain(words)}[/dim]",
         )
 
 
@@ -64,35 +65,62 @@ def show(context: typer.Context, identifier: Identifier, json: Json = False) -> 
         "version": held.version,
         "size_bytes": held.size_bytes,
         "stored_at": held.stored_at,
-        "copies": [{"place": each.place, "state": each.state.value, "checked_at": each.checked_at} for each in seen.copies],
-        "files": [
-            {"path": each.path, "size_bytes": each.size_bytes, "sha256": each.sha256, "version": each.version} for each in seen.files
+        "copies": [
+            {"place": each.place, "state": each.state.value, "checked_at": each.checked_at}
+            for each in seen.copies
         ],
-        "events": [{"at": each.at, "action": each.action, "agent": each.agent, "message": each.message} for each in seen.events],
+        "files": [
+            {"path": each.path, "size_bytes": each.size_bytes, "sha256": each.sha256, "version": each.version}
+            for each in seen.files
+        ],
+        "events": [
+            {"at": each.at, "action": each.action, "agent": each.agent, "message": each.message}
+            for each in seen.events
+        ],
         "holds": [hold.id for hold in seen.holds],
     }
-    copies = "\n".join(f"  {plain(each.place)}  {each.state.value}, read {each.checked_at:%Y-%m-%d}" for each in seen.copies)
-    files = "\n".join(f"  {size_words(each.size_bytes):>10}  {plain(each.path)}" for each in seen.files) or f"  {plain(seen.trouble)}"
-    events = "\n".join(f"  {each.at:%Y-%m-%d %H:%M}  {plain(each.action)}  {plain(each.message)}" for each in seen.events[:20])
+    copies = "\n".join(
+        f"  {plain(each.place)}  {each.state.value}, read {each.checked_at:%Y-%m-%d}" for each in seen.copies
+    )
+    files = (
+        "\n".join(f"  {size_words(each.size_bytes):>10}  {plain(each.path)}" for each in seen.files)
+        or f"  {plain(seen.trouble)}"
+    )
+    events = "\n".join(
+        f"  {each.at:%Y-%m-%d %H:%M}  {plain(each.action)}  {plain(each.message)}"
+        for each in seen.events[:20]
+    )
     words = f"[bold]{plain(held.title)}[/bold]\n{plain(held.id)}\n{plain(held.urn)}\nCopies\n{copies}\nFiles\n{files}\nEvents\n{events}"
     call.output(json).result(fields, words)
 
 
-@commands.command(epilog="Example: webdepot package export urn:nbn:de:0000-2026… --form wacz --output museum.wacz")
+@commands.command(
+    epilog="Example: webdepot package export urn:nbn:de:0000-2026… --form wacz --output museum.wacz"
+)
 def export(
     context: typer.Context,
     identifier: Identifier,
     target: Annotated[Path, typer.Option("--output", "-o", help="New file or folder.")],
-    form: Annotated[Form, typer.Option(help="bagit and ocfl are folders; wacz, zip and uof are files.")] = Form.BAGIT,
+    form: Annotated[
+        Form, typer.Option(help="bagit and ocfl are folders; wacz, zip and uof are files.")
+    ] = Form.BAGIT,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Get a package out: as a bag, a WACZ, a ZIP, a UOF or the OCFL object itself. Every byte is checked on its way."""
+    """Get a package out: as a bag, a WACZ, a ZIP, a UOF or the OCFL object itself. Every byte is checked on
+    its way.
+    """
     call = call_of(context)
     with call.archive() as archive:
         done = delivering.export(archive, identifier, form, target.absolute())
     call.output(json, quiet).result(
-        {"id": done.package.id, "form": done.form.value, "path": str(done.path), "size_bytes": done.size_bytes, "place": done.place},
+        {
+            "id": done.package.id,
+            "form": done.form.value,
+            "path": str(done.path),
+            "size_bytes": done.size_bytes,
+            "place": done.place,
+        },
         f"Wrote {plain(str(done.path))}, {size_words(done.size_bytes)}.",
     )
 
@@ -101,13 +129,18 @@ def export(
 def import_(
     context: typer.Context,
     paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Bags, WACZ, UOF, ZIP or tar files, OCFL folders, folders of WARC files.")
+        list[Path],
+        typer.Argument(
+            metavar="PATH...", help="Bags, WACZ, UOF, ZIP or tar files, OCFL folders, folders of WARC files."
+        ),
     ],
     collection: Annotated[str, typer.Option(help="Collection to put it into.")] = "imported",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check submissions and take them in, each whole or not at all. Refused ones go into the quarantine with the reasons; exits 1 then."""
+    """Check submissions and take them in, each whole or not at all. Refused ones go into the quarantine with
+    the reasons; exits 1 then.
+    """
     call = call_of(context)
     output = call.output(json, quiet)
     refused = 0
@@ -120,7 +153,9 @@ def import_(
         raise typer.Exit(1)
 
 
-@commands.command(epilog="Example: webdepot package withdraw urn:uuid:6fa1… --reason 'Court order 12/34' --approved-by 'Anna Mol'")
+@commands.command(
+    epilog="Example: webdepot package withdraw urn:uuid:6fa1… --reason 'Court order 12/34' --approved-by 'Anna Mol'"
+)
 def withdraw(
     context: typer.Context,
     identifier: Identifier,
@@ -130,7 +165,9 @@ def withdraw(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Delete a package for ever, in every place. A tombstone stays. Exits 1 while a place still has the bytes."""
+    """Delete a package for ever, in every place. A tombstone stays. Exits 1 while a place still has the
+    bytes.
+    """
     call = call_of(context)
     output = call.output(json, quiet)
     if not yes:
@@ -138,7 +175,10 @@ def withdraw(
     with call.archive() as archive, shown(output) as watch:
         done = withdrawing.withdraw(archive, identifier, reason=reason, approved_by=approved_by, watch=watch)
     left = f" Bytes are left in: {', '.join(done.waiting)}." if done.waiting else ""
-    output.result({"id": done.stone.package, "waiting": list(done.waiting)}, f"{plain(done.stone.title)} is withdrawn.{plain(left)}")
+    output.result(
+        {"id": done.stone.package, "waiting": list(done.waiting)},
+        f"{plain(done.stone.title)} is withdrawn.{plain(left)}",
+    )
     if done.waiting:
         raise typer.Exit(1)
 
@@ -149,13 +189,19 @@ def hold(
     identifier: Annotated[str, typer.Argument(metavar="[ID]", help="Package to hold.")] = "",
     collection: Annotated[str, typer.Option(help="Hold a whole collection.")] = "",
     reason: Annotated[str, typer.Option(help="Why.")] = "",
-    until: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Ends by itself on that day.")] = None,
-    retention_years: Annotated[int | None, typer.Option(min=1, help="Keep at least so many years after the deposit.")] = None,
+    until: Annotated[
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Ends by itself on that day.")
+    ] = None,
+    retention_years: Annotated[
+        int | None, typer.Option(min=1, help="Keep at least so many years after the deposit.")
+    ] = None,
     release: Annotated[int | None, typer.Option(metavar="NUMBER", help="Release a hold.")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List all holds.")] = False,
     json: Json = False,
 ) -> None:
-    """Forbid the withdrawal of a package or a collection (legal hold, retention), release a hold, or list them."""
+    """Forbid the withdrawal of a package or a collection (legal hold, retention), release a hold, or list
+    them.
+    """
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
@@ -165,12 +211,18 @@ def hold(
             found = [withdrawing.release_hold(archive, release)]
         else:
             if bool(identifier) == bool(collection):
-                raise InputError("Name a package or a collection to hold, or give --list or --release NUMBER.")
+                raise InputError(
+                    "Name a package or a collection to hold, or give --list or --release NUMBER."
+                )
             scope = HoldScope.COLLECTION if collection else HoldScope.PACKAGE
             kind = HoldKind.RETENTION if retention_years else HoldKind.LEGAL
             ends = until.replace(tzinfo=UTC) if until else None
             subject = collection or identifier
-            found = [withdrawing.place_hold(archive, kind, scope, subject, reason=reason, until=ends, years=retention_years)]
+            found = [
+                withdrawing.place_hold(
+                    archive, kind, scope, subject, reason=reason, until=ends, years=retention_years
+                )
+            ]
     for each in found:
         _tell_hold(output, each)
 
@@ -179,11 +231,15 @@ def hold(
 def migrate(
     context: typer.Context,
     identifier: Identifier,
-    tool: Annotated[str, typer.Option(help="Name of the tool: a built-in one, or one of depot.migration_tools.")],
+    tool: Annotated[
+        str, typer.Option(help="Name of the tool: a built-in one, or one of depot.migration_tools.")
+    ],
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Convert the files of an old format, and keep the results beside the originals in a new version. Exits 1 when some failed."""
+    """Convert the files of an old format, and keep the results beside the originals in a new version. Exits 1
+    when some failed.
+    """
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
@@ -239,4 +295,7 @@ def _tell_hold(output: Output, each: Hold) -> None:
         "released_at": each.released_at,
     }
     ended = f", released {each.released_at:%Y-%m-%d}" if each.released_at else ""
-    output.result(fields, f"{each.id}  {each.kind.value} hold on {each.scope.value} {plain(each.subject)}: {plain(each.reason)}{ended}")
+    output.result(
+        fields,
+        f"{each.id}  {each.kind.value} hold on {each.scope.value} {plain(each.subject)}: {plain(each.reason)}{ended}",
+    )

@@ -22,7 +22,9 @@ commands = typer.Typer(no_args_is_help=True)
 Which = Annotated[str, typer.Argument(help="Number, name or address of the site.")]
 
 
-@commands.command(epilog="Example: webdepot permission contact www.example.org --mail owner@example.org --name 'Ms Owner' --language nl")
+@commands.command(
+    epilog="Example: webdepot permission contact www.example.org --mail owner@example.org --name 'Ms Owner' --language nl"
+)
 def contact(
     context: typer.Context,
     target: Which,
@@ -37,32 +39,57 @@ def contact(
     with call.archive() as archive:
         dossier = selecting.find(archive, target)
         if mail or name or organisation:
-            asking.add_contact(archive, Contact(target=dossier.id, mail=mail, name=name, organisation=organisation, language=language))
+            asking.add_contact(
+                archive,
+                Contact(
+                    target=dossier.id, mail=mail, name=name, organisation=organisation, language=language
+                ),
+            )
         for one in asking.contacts_of(archive, dossier.id):
-            shown = {"id": one.id, "name": one.name, "organisation": one.organisation, "mail": one.mail, "language": one.language}
-            call.output(json).result(shown, f"{one.id:5}  {plain(one.salutation)}  {plain(one.mail)}  {one.language}")
+            shown = {
+                "id": one.id,
+                "name": one.name,
+                "organisation": one.organisation,
+                "mail": one.mail,
+                "language": one.language,
+            }
+            call.output(json).result(
+                shown, f"{one.id:5}  {plain(one.salutation)}  {plain(one.mail)}  {one.language}"
+            )
 
 
 @commands.command(epilog="Example: webdepot permission preview www.example.org --language de")
 def preview(
-    context: typer.Context, target: Which, language: Annotated[str, typer.Option(help="en, nl or de.")] = "", json: Json = False
+    context: typer.Context,
+    target: Which,
+    language: Annotated[str, typer.Option(help="en, nl or de.")] = "",
+    json: Json = False,
 ) -> None:
     """The letter as it would go out today; nothing is sent."""
     call = call_of(context)
     with call.archive() as archive:
         rendered = asking.preview(archive, selecting.find(archive, target).id, language=language)
     call.output(json).result(
-        {"subject": rendered.subject, "body": rendered.body}, f"[bold]{plain(rendered.subject)}[/bold]\n{plain(rendered.body)}"
+        {"subject": rendered.subject, "body": rendered.body},
+        f"[bold]{plain(rendered.subject)}[/bold]\n{plain(rendered.body)}",
     )
 
 
-@commands.command(epilog="Example: webdepot permission ask www.example.org   or, for a whole list: webdepot permission ask --all --dry-run")
+@commands.command(
+    epilog="Example: webdepot permission ask www.example.org   or, for a whole list: webdepot permission ask --all --dry-run"
+)
 def ask(
     context: typer.Context,
     targets: Annotated[list[str] | None, typer.Argument(help="Numbers, names or addresses of sites.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Every selected site that has a contact and was not asked.")] = False,
-    term_days: Annotated[int, typer.Option(help="Days to refuse, from the sending; 0 means as configured.")] = 0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say who would get a letter; send nothing.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every selected site that has a contact and was not asked.")
+    ] = False,
+    term_days: Annotated[
+        int, typer.Option(help="Days to refuse, from the sending; 0 means as configured.")
+    ] = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say who would get a letter; send nothing.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Send the letter to the owners of these sites. Sites that cannot be asked are named with the reason."""
@@ -76,35 +103,47 @@ def ask(
         else:
             seen = asking.consider(archive, [selecting.find(archive, one).id for one in targets or ()])
         for dossier, why in seen.left_out:
-            output.result({"id": dossier.id, "name": dossier.name, "asked": False, "why": why}, f"left out: {plain(dossier.name)}, {why}")
+            output.result(
+                {"id": dossier.id, "name": dossier.name, "asked": False, "why": why},
+                f"left out: {plain(dossier.name)}, {why}",
+            )
         if dry_run:
             for dossier in seen.ready:
                 output.result(
-                    {"id": dossier.id, "name": dossier.name, "asked": False, "why": "dry run"}, f"would ask: {plain(dossier.name)}"
+                    {"id": dossier.id, "name": dossier.name, "asked": False, "why": "dry run"},
+                    f"would ask: {plain(dossier.name)}",
                 )
             return
         asking.ask(archive, [dossier.id for dossier in seen.ready], term_days=term_days)
         done = mailing.deliver(archive)
     counts = {"sent": done.sent, "undeliverable": done.returned, "failed": done.failed, "error": done.error}
-    output.result(counts, f"{done.sent} sent, {done.returned} undeliverable, {done.failed} failed. {plain(done.error)}".rstrip())
+    output.result(
+        counts,
+        f"{done.sent} sent, {done.returned} undeliverable, {done.failed} failed. {plain(done.error)}".rstrip(),
+    )
     if done.failed:
         raise typer.Exit(5)
 
 
 @commands.command(epilog="Example: webdepot permission tend")
 def tend(context: typer.Context, json: Json = False) -> None:
-    """Do what time asks for: terms that are over, reminders, letters that wait. `serve` and `scheduler` do it by themselves."""
+    """Do what time asks for: terms that are over, reminders, letters that wait. `serve` and `scheduler` do it
+    by themselves.
+    """
     call = call_of(context)
     with call.archive() as archive:
         done = permitting.tend(archive)
         sent = mailing.deliver(archive).sent if archive.config.mail.host else 0
     counts = {"implied": done.implied, "ended": done.ended, "reminders": done.reminders, "sent": sent}
     call.output(json).result(
-        counts, f"{done.implied} terms passed in silence, {done.ended} grounds ended, {done.reminders} reminders, {sent} letters sent."
+        counts,
+        f"{done.implied} terms passed in silence, {done.ended} grounds ended, {done.reminders} reminders, {sent} letters sent.",
     )
 
 
-@commands.command(epilog="Example: webdepot permission reply www.example.org refusal --words 'letter of 1 June'")
+@commands.command(
+    epilog="Example: webdepot permission reply www.example.org refusal --words 'letter of 1 June'"
+)
 def reply(
     context: typer.Context,
     target: Which,
@@ -125,7 +164,9 @@ def reply(
     call.output(json).result(fields(moved), f"{plain(moved.name)} is {moved.state.value}.")
 
 
-@commands.command(epilog="Example: webdepot permission ground www.example.org 'open licence' --reason 'CC BY 4.0 in the footer'")
+@commands.command(
+    epilog="Example: webdepot permission ground www.example.org 'open licence' --reason 'CC BY 4.0 in the footer'"
+)
 def ground(
     context: typer.Context,
     target: Which,
@@ -154,7 +195,11 @@ def letters(
     call = call_of(context)
     with call.archive() as archive:
         if target:
-            found = [one for one in asking.letters_of(archive, selecting.find(archive, target).id) if state in (None, one.state)]
+            found = [
+                one
+                for one in asking.letters_of(archive, selecting.find(archive, target).id)
+                if state in (None, one.state)
+            ]
         else:
             found = asking.all_letters(archive, state, page)[0]
     for one in found:

@@ -22,8 +22,16 @@ def list_(context: typer.Context, json: Json = False) -> None:
     with call.archive() as archive:
         good, broken = profiling.every(archive)
     for profile in good:
-        fields = {"name": profile.name, "description": profile.description, "origin": profile.origin, "rules": len(profile.rules)}
-        output.result(fields, f"[bold]{plain(profile.name)}[/bold]  {plain(profile.description)}  [dim]{plain(profile.origin)}[/dim]")
+        fields = {
+            "name": profile.name,
+            "description": profile.description,
+            "origin": profile.origin,
+            "rules": len(profile.rules),
+        }
+        output.result(
+            fields,
+            f"[bold]{plain(profile.name)}[/bold]  {plain(profile.description)}  [dim]{plain(profile.origin)}[/dim]",
+        )
     for item in broken:
         output.warn(plain(item.problem))
     if broken:
@@ -46,7 +54,9 @@ def show(context: typer.Context, name: Name, json: Json = False) -> None:
         "rules": [str(spec) for spec in profile.rules],
         "hosts": {host: dict(told) for host, told in profile.hosts.items()},
     }
-    lines = [f"[bold]{plain(profile.name)}[/bold]  {plain(profile.description)}  [dim]{plain(profile.origin)}[/dim]"]
+    lines = [
+        f"[bold]{plain(profile.name)}[/bold]  {plain(profile.description)}  [dim]{plain(profile.origin)}[/dim]"
+    ]
     lines += [f"  {key} = {plain(repr(value))}" for key, value in profile.values.items()]
     lines += [f"  seed {plain(seed)}" for seed in profile.seeds]
     lines += [f"  rule {number}: {plain(str(spec))}" for number, spec in enumerate(profile.rules, start=1)]
@@ -68,4 +78,6 @@ def save(
         raise InputError(f"There is no file {file}.")
     with call.archive() as archive:
         profile = profiling.save(archive, name, file.read_text(encoding="utf-8", errors="replace"))
-    output.result({"name": profile.name, "origin": profile.origin}, f"Kept as [bold]{plain(profile.origin)}[/bold].")
+    output.result(
+        {"name": profile.name, "origin": profile.origin}, f"Kept as [bold]{plain(profile.origin)}[/bold]."
+    )

@@ -1,4 +1,6 @@
-"""Progress of long work: a live line on a terminal, JSON lines on stderr with --json, a remark per phase otherwise."""
+"""Progress of long work: a live line on a terminal, JSON lines on stderr with --json, a remark per phase
+otherwise.
+"""
 
 import json
 import sys
@@ -56,7 +58,9 @@ class _JsonLines:
 
 
 class _Remarks:
-    """For logs and pipes: one line when a phase begins, and no more than one every ten seconds while it lasts."""
+    """For logs and pipes: one line when a phase begins, and no more than one every ten seconds while it
+    lasts.
+    """
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -106,4 +110,8 @@ def _pieces(progress: Progress) -> tuple[str, str, str]:
         parts.append(f"{progress.rate:,.1f}/s")
     if progress.errors:
         parts.append(f"{progress.errors:,} errors")
-    return f"{_WORDS[progress.phase]}: ", " · ".join(parts), f"  {progress.note[:80]}" if progress.note else ""
+    return (
+        f"{_WORDS[progress.phase]}: ",
+        " · ".join(parts),
+        f"  {progress.note[:80]}" if progress.note else "",
+    )

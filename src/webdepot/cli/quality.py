@@ -12,19 +12,24 @@ from webdepot.services import harvesting, ingesting, patching
 from webdepot.services.ingesting import Checked
 
 commands = typer.Typer(no_args_is_help=True)
-Harvest = Annotated[str, typer.Argument(help="Identifier of the harvest, as `webdepot harvest list` prints it.")]
+Harvest = Annotated[
+    str, typer.Argument(help="Identifier of the harvest, as `webdepot harvest list` prints it.")
+]
 
 
 @commands.command(epilog="Example: webdepot quality check 20261115090251-www-example-org-1f2e3d --json")
 def check(
     context: typer.Context,
     harvest: Harvest,
-    again: Annotated[bool, typer.Option("--again", help="Check a kept harvest anew; its package gets a further version.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Check a kept harvest anew; its package gets a further version.")
+    ] = False,
     limit: Annotated[int, typer.Option(min=0, help="Show so many findings; 0 means all.")] = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Look for missing parts, broken links, false pages, cut answers and what differs from earlier harvests; give a verdict.
+    """Look for missing parts, broken links, false pages, cut answers and what differs from earlier harvests;
+    give a verdict.
 
     Exit 1 when the verdict is not good.
     """
@@ -45,7 +50,9 @@ def check(
 def patch(
     context: typer.Context,
     harvest: Harvest,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the addresses that would be asked for.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list the addresses that would be asked for.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -67,23 +74,35 @@ def patch(
         "reason": done.reason,
     }
     said = done.reason if done.patch is None else f"{done.patch.harvest.id} brought {brought:,} documents"
-    output.result(fields, f"{done.asked:,} addresses were asked for again: {plain(said)}\n{_verdict_words(done.checked)}")
+    output.result(
+        fields,
+        f"{done.asked:,} addresses were asked for again: {plain(said)}\n{_verdict_words(done.checked)}",
+    )
 
 
-@commands.command(epilog="Example: webdepot quality ignore 20261115090251-www-example-org-1f2e3d quality.sub-domain shop.example.org")
+@commands.command(
+    epilog="Example: webdepot quality ignore 20261115090251-www-example-org-1f2e3d quality.sub-domain shop.example.org"
+)
 def ignore(
     context: typer.Context,
     harvest: Harvest,
     code: Annotated[str, typer.Argument(help="Code of the finding.")],
-    subject: Annotated[str, typer.Argument(help="What it is about; without it, all findings of that code.")] = "",
+    subject: Annotated[
+        str, typer.Argument(help="What it is about; without it, all findings of that code.")
+    ] = "",
     reason: Annotated[str, typer.Option(help="Why; kept with the decision.")] = "",
     json: Json = False,
 ) -> None:
     """Ignore a finding for this target from the next check on."""
     call = call_of(context)
     with call.archive() as archive:
-        ingesting.ignore(archive, harvesting.get(archive, harvest), code, subject, reason=reason, by=archive.agent)
-    call.output(json).result({"code": code, "subject": subject, "ignored": True}, f"Ignored from now on: {plain(code)} {plain(subject)}")
+        ingesting.ignore(
+            archive, harvesting.get(archive, harvest), code, subject, reason=reason, by=archive.agent
+        )
+    call.output(json).result(
+        {"code": code, "subject": subject, "ignored": True},
+        f"Ignored from now on: {plain(code)} {plain(subject)}",
+    )
 
 
 def _finding_fields(finding: Finding) -> dict[str, Any]:

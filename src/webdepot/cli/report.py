@@ -22,7 +22,11 @@ def tell(output: Output, report: "ArchiveReport") -> None:
         "state": harvest.state.value,
         "reason": harvest.reason,
         "counts": dict(counts),
-        "verdict": {"answer": report.verdict.answer.value, "rule": report.verdict.rule, "reason": report.verdict.reason},
+        "verdict": {
+            "answer": report.verdict.answer.value,
+            "rule": report.verdict.rule,
+            "reason": report.verdict.reason,
+        },
         "findings": dict(report.finding_counts),
         "formats": {
             "files": formats.files,
@@ -41,11 +45,16 @@ def tell(output: Output, report: "ArchiveReport") -> None:
     )
     mark = "[green]✓[/green]" if report.verdict else "[yellow]![/yellow]"
     lines.append(f"  Quality     {mark} {plain(report.verdict.reason)}")
-    lines += [f"              [dim]{plain(finding.subject)}[/dim]  {plain(finding.message)}" for finding in report.findings[:5]]
+    lines += [
+        f"              [dim]{plain(finding.subject)}[/dim]  {plain(finding.message)}"
+        for finding in report.findings[:5]
+    ]
     lines.append(
         f"  Formats     {formats.recognised:,} recognised, {formats.uncertain:,} uncertain, {formats.not_recognised:,} not recognised"
     )
-    lines.append(f"  Depot       {plain(report.package.urn)}" if report.package else "  Depot       not deposited")
+    lines.append(
+        f"  Depot       {plain(report.package.urn)}" if report.package else "  Depot       not deposited"
+    )
     lines.append(f"  Index       {report.captures:,} captures, {report.pages:,} pages with words")
     if not output.json:
         lines.append("See it: [bold]webdepot serve[/bold]")

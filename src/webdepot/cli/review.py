@@ -12,7 +12,10 @@ from webdepot.model import HarvestState
 from webdepot.services import reviewing
 
 commands = typer.Typer(no_args_is_help=True)
-HarvestName = Annotated[str, typer.Argument(metavar="HARVEST", help="Identifier of the harvest, as `webdepot review list` prints it.")]
+HarvestName = Annotated[
+    str,
+    typer.Argument(metavar="HARVEST", help="Identifier of the harvest, as `webdepot review list` prints it."),
+]
 Words = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept.")]
 
 
@@ -47,7 +50,9 @@ def list_(
 
 @commands.command(epilog="Example: webdepot review show 20261115090251-www-example-org-1f2e3d --json")
 def show(context: typer.Context, harvest: HarvestName, json: Json = False) -> None:
-    """What a reviewer wants to know: the verdict, what is missing, broken, odd and new, formats, and what was said before."""
+    """What a reviewer wants to know: the verdict, what is missing, broken, odd and new, formats, and what was
+    said before.
+    """
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
@@ -58,7 +63,11 @@ def show(context: typer.Context, harvest: HarvestName, json: Json = False) -> No
         "state": found.harvest.state.value,
         "target": found.target_name,
         "verdict": {"answer": found.checked.verdict.answer.value, "reason": found.checked.verdict.reason},
-        "rules": {"answer": found.by_rules.answer.value, "rule": found.by_rules.rule, "reason": found.by_rules.reason},
+        "rules": {
+            "answer": found.by_rules.answer.value,
+            "rule": found.by_rules.rule,
+            "reason": found.by_rules.reason,
+        },
         "findings": {group: dict(codes) for group, codes in found.groups.items()},
         "difference": None
         if compared is None
@@ -74,28 +83,51 @@ def show(context: typer.Context, harvest: HarvestName, json: Json = False) -> No
         "not_valid": found.not_valid,
         "missing": found.missing,
         "patches": [patch.id for patch in found.patches],
-        "reviews": [{"decision": each.decision.value, "words": each.words, "by": each.by, "at": each.at} for each in found.reviews],
+        "reviews": [
+            {"decision": each.decision.value, "words": each.words, "by": each.by, "at": each.at}
+            for each in found.reviews
+        ],
     }
-    lines = [f"[bold]{plain(found.harvest.id)}[/bold]  {found.harvest.state.value}  {plain(found.checked.verdict.reason)}"]
-    lines += [f"  {group}: {', '.join(f'{count} {code}' for code, count in codes)}" for group, codes in found.groups.items() if codes]
+    lines = [
+        f"[bold]{plain(found.harvest.id)}[/bold]  {found.harvest.state.value}  {plain(found.checked.verdict.reason)}"
+    ]
+    lines += [
+        f"  {group}: {', '.join(f'{count} {code}' for code, count in codes)}"
+        for group, codes in found.groups.items()
+        if codes
+    ]
     if compared is not None:
-        lines.append(f"  since {compared.before.id}: {compared.added} added, {compared.gone} gone, {compared.changed} changed")
-    lines.append(f"  {found.not_valid} files not valid by their format; {found.missing} addresses could be patched")
-    lines += [f"  {each.at:%Y-%m-%d} {plain(each.by)}: {each.decision.value} {plain(each.words)}" for each in found.reviews]
+        lines.append(
+            f"  since {compared.before.id}: {compared.added} added, {compared.gone} gone, {compared.changed} changed"
+        )
+    lines.append(
+        f"  {found.not_valid} files not valid by their format; {found.missing} addresses could be patched"
+    )
+    lines += [
+        f"  {each.at:%Y-%m-%d} {plain(each.by)}: {each.decision.value} {plain(each.words)}"
+        for each in found.reviews
+    ]
     output.result(fields, "\n".join(lines))
 
 
 @commands.command(epilog="Example: webdepot review accept 20261115090251-www-example-org-1f2e3d")
-def accept(context: typer.Context, harvest: HarvestName, reason: Words = "", json: Json = False, quiet: Quiet = False) -> None:
+def accept(
+    context: typer.Context, harvest: HarvestName, reason: Words = "", json: Json = False, quiet: Quiet = False
+) -> None:
     """Put it into the depot and make it public, with its patches."""
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
         kept = reviewing.accept(archive, harvest, words=reason, watch=watch)
-    output.result({"id": harvest, "state": "kept", "package": kept.id}, f"{plain(harvest)} is kept as {plain(kept.id)} and public.")
+    output.result(
+        {"id": harvest, "state": "kept", "package": kept.id},
+        f"{plain(harvest)} is kept as {plain(kept.id)} and public.",
+    )
 
 
-@commands.command(epilog="Example: webdepot review reject 20261115090251-www-example-org-1f2e3d --reason 'a holding page, not the site'")
+@commands.command(
+    epilog="Example: webdepot review reject 20261115090251-www-example-org-1f2e3d --reason 'a holding page, not the site'"
+)
 def reject(context: typer.Context, harvest: HarvestName, reason: Words, json: Json = False) -> None:
     """Do not keep it; the reason is kept."""
     call = call_of(context)
@@ -104,16 +136,22 @@ def reject(context: typer.Context, harvest: HarvestName, reason: Words, json: Js
     call.output(json).result({"id": found.id, "state": found.state.value}, f"{plain(found.id)} is rejected.")
 
 
-@commands.command(epilog="Example: webdepot review reopen 20261115090251-www-example-org-1f2e3d --reason 'the owner explained it'")
+@commands.command(
+    epilog="Example: webdepot review reopen 20261115090251-www-example-org-1f2e3d --reason 'the owner explained it'"
+)
 def reopen(context: typer.Context, harvest: HarvestName, reason: Words, json: Json = False) -> None:
     """Take a rejection back; it waits for review again."""
     call = call_of(context)
     with call.archive() as archive:
         found = reviewing.reopen(archive, harvest, words=reason)
-    call.output(json).result({"id": found.id, "state": found.state.value}, f"{plain(found.id)} waits for review again.")
+    call.output(json).result(
+        {"id": found.id, "state": found.state.value}, f"{plain(found.id)} waits for review again."
+    )
 
 
-@commands.command(epilog="Example: webdepot review annotate 20261115090251-www-example-org-1f2e3d --reason 'the gallery needs a browser'")
+@commands.command(
+    epilog="Example: webdepot review annotate 20261115090251-www-example-org-1f2e3d --reason 'the gallery needs a browser'"
+)
 def annotate(context: typer.Context, harvest: HarvestName, reason: Words, json: Json = False) -> None:
     """Say something about a harvest, whatever its state."""
     call = call_of(context)
@@ -129,5 +167,12 @@ def patch(context: typer.Context, harvest: HarvestName, json: Json = False, quie
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
         done = reviewing.patch(archive, harvest, watch=watch)
-    fields = {"id": harvest, "asked": done.asked, "verdict": done.checked.verdict.answer.value, "reason": done.checked.verdict.reason}
-    output.result(fields, f"{done.asked} addresses were asked for again. {plain(done.checked.verdict.reason)}")
+    fields = {
+        "id": harvest,
+        "asked": done.asked,
+        "verdict": done.checked.verdict.answer.value,
+        "reason": done.checked.verdict.reason,
+    }
+    output.result(
+        fields, f"{done.asked} addresses were asked for again. {plain(done.checked.verdict.reason)}"
+    )

@@ -19,7 +19,9 @@ commands = typer.Typer(no_args_is_help=True)
 )
 def add(
     context: typer.Context,
-    pattern: Annotated[str, typer.Argument(help="Address: example.org, example.org/path/*, *.example.org, or one page.")],
+    pattern: Annotated[
+        str, typer.Argument(help="Address: example.org, example.org/path/*, *.example.org, or one page.")
+    ],
     answer: Annotated[
         RuleAnswer,
         typer.Option(
@@ -28,13 +30,21 @@ def add(
     ],
     text: Annotated[str, typer.Option(help="Shown to readers.")] = "",
     note: Annotated[str, typer.Option(help="For staff alone.")] = "",
-    reason: Annotated[str, typer.Option(help="Why, in a word: privacy, copyright, owner, robots, court.")] = "",
-    captured_from: Annotated[str, typer.Option(help="Only captures from this date on: 2019, 2019-03, 2019-03-04.")] = "",
+    reason: Annotated[
+        str, typer.Option(help="Why, in a word: privacy, copyright, owner, robots, court.")
+    ] = "",
+    captured_from: Annotated[
+        str, typer.Option(help="Only captures from this date on: 2019, 2019-03, 2019-03-04.")
+    ] = "",
     captured_to: Annotated[str, typer.Option(help="Only captures up to this date.")] = "",
-    embargo_days: Annotated[int, typer.Option(help="Only captures younger than so many days, whichever day it is.")] = 0,
+    embargo_days: Annotated[
+        int, typer.Option(help="Only captures younger than so many days, whichever day it is.")
+    ] = 0,
     valid_from: Annotated[str, typer.Option(help="First day on which the rule holds: 2026-01-01.")] = "",
     valid_to: Annotated[str, typer.Option(help="Last day on which the rule holds.")] = "",
-    at: Annotated[AccessPoint | None, typer.Option(help="Only for readers at this access point; all without it.")] = None,
+    at: Annotated[
+        AccessPoint | None, typer.Option(help="Only for readers at this access point; all without it.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Make a rule. It holds at once, in look-up, replay, search and every machine interface alike."""
@@ -65,14 +75,16 @@ def list_(context: typer.Context, json: Json = False) -> None:
     with call.archive() as archive:
         for rule in ruling.every(archive):
             where = f" at {rule.access_point.value}" if rule.access_point else ""
-            words = (
-                f"{rule.id:5}  {rule.answer.value:6}  {plain(_covers(rule))}{where}  {plain(rule.reason)}  {plain(rule.public_text[:80])}"
-            )
+            words = f"{rule.id:5}  {rule.answer.value:6}  {plain(_covers(rule))}{where}  {plain(rule.reason)}  {plain(rule.public_text[:80])}"
             call.output(json).result(_fields(rule), words)
 
 
 @commands.command(epilog="Example: webdepot rule remove 12")
-def remove(context: typer.Context, number: Annotated[int, typer.Argument(help="Number of the rule.")], json: Json = False) -> None:
+def remove(
+    context: typer.Context,
+    number: Annotated[int, typer.Argument(help="Number of the rule.")],
+    json: Json = False,
+) -> None:
     """Take a rule back. What it said stays in the events."""
     call = call_of(context)
     with call.archive() as archive:
@@ -112,7 +124,10 @@ def _fields(rule: Rule) -> dict[str, Any]:
     }
 
 
-@commands.command(name="robots", epilog="Example: webdepot rule robots www.example.org --text 'Closed by the site's robots.txt.' --dry-run")
+@commands.command(
+    name="robots",
+    epilog="Example: webdepot rule robots www.example.org --text 'Closed by the site's robots.txt.' --dry-run",
+)
 def robots_(
     context: typer.Context,
     site: Annotated[str, typer.Argument(help="Host whose newest archived robots.txt shall be heeded.")],
@@ -126,9 +141,14 @@ def robots_(
         heeded = heeding.heed(archive, site, text=text, dry_run=dry_run)
     output = call.output(json)
     for answer, pattern in heeded.patterns:
-        output.result({"answer": answer.value, "pattern": pattern, "made": not dry_run}, f"{answer.value:6}  {plain(pattern)}")
+        output.result(
+            {"answer": answer.value, "pattern": pattern, "made": not dry_run},
+            f"{answer.value:6}  {plain(pattern)}",
+        )
     for value in heeded.left_out:
-        output.say(f"No rule can say {plain(value)!r}: a star stands in its middle. Add rules by hand where it matters.")
+        output.say(
+            f"No rule can say {plain(value)!r}: a star stands in its middle. Add rules by hand where it matters."
+        )
 
 
 @commands.command(epilog="Example: webdepot rule lent")
@@ -143,7 +163,11 @@ def lent(context: typer.Context, json: Json = False) -> None:
 
 
 @commands.command(epilog="Example: webdepot rule free example.org/paper.html")
-def free(context: typer.Context, url: Annotated[str, typer.Argument(help="Address of the page.")], json: Json = False) -> None:
+def free(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(help="Address of the page.")],
+    json: Json = False,
+) -> None:
     """Take a lent page from a reader who left it open."""
     call = call_of(context)
     with call.archive() as archive:

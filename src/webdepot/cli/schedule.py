@@ -1,4 +1,6 @@
-"""`webdepot schedule`: how often targets are harvested, what is due, and what became of it. `webdepot scheduler` makes it happen."""
+"""`webdepot schedule`: how often targets are harvested, what is due, and what became of it. `webdepot
+scheduler` makes it happen.
+"""
 
 import signal
 import threading
@@ -19,19 +21,32 @@ from webdepot.services import planning, profiling, scheduling, tending
 
 commands = typer.Typer(no_args_is_help=True)
 TargetName = Annotated[str, typer.Argument(metavar="TARGET", help="Number, name or address of the target.")]
-TurnNumber = Annotated[int, typer.Argument(metavar="TURN", help="Number of the turn, as `webdepot schedule queue` prints it.")]
+TurnNumber = Annotated[
+    int, typer.Argument(metavar="TURN", help="Number of the turn, as `webdepot schedule queue` prints it.")
+]
 
 
-@commands.command(name="set", epilog="Example: webdepot schedule set www.example.org --every monthly --first 2027-01-31 --at 22:00")
+@commands.command(
+    name="set",
+    epilog="Example: webdepot schedule set www.example.org --every monthly --first 2027-01-31 --at 22:00",
+)
 def set_(
     context: typer.Context,
     target: TargetName,
     every: Annotated[Frequency, typer.Option(help="How often.")] = Frequency.MONTHLY,
-    cron: Annotated[str, typer.Option(metavar="EXPRESSION", help="With --every cron: minute hour day month weekday.")] = "",
-    first: Annotated[str, typer.Option(metavar="DAY", help="First day, like 2027-01-31; today if not given.")] = "",
-    at: Annotated[str, typer.Option(metavar="TIME", help="Time of day, like 22:00; not with cron.")] = "03:00",
+    cron: Annotated[
+        str, typer.Option(metavar="EXPRESSION", help="With --every cron: minute hour day month weekday.")
+    ] = "",
+    first: Annotated[
+        str, typer.Option(metavar="DAY", help="First day, like 2027-01-31; today if not given.")
+    ] = "",
+    at: Annotated[
+        str, typer.Option(metavar="TIME", help="Time of day, like 22:00; not with cron.")
+    ] = "03:00",
     last: Annotated[str, typer.Option(metavar="DAY", help="Last day; without an end if not given.")] = "",
-    window: Annotated[str, typer.Option(metavar="FROM-TO", help="Hours in which it may run, like 22:00-06:00.")] = "",
+    window: Annotated[
+        str, typer.Option(metavar="FROM-TO", help="Hours in which it may run, like 22:00-06:00.")
+    ] = "",
     profile: Annotated[str, typer.Option(metavar="NAME", help="Profile by which it is harvested.")] = "",
     json: Json = False,
 ) -> None:
@@ -41,8 +56,16 @@ def set_(
     with call.archive() as archive:
         number = _target(archive, target)
         today = archive.clock().astimezone(planning.zone(archive)).date().isoformat()
-        dates = dates_of.read_dates("cron" if cron else every.value, first_on=first or today, at_time=at, cron=cron, last_on=last)
-        plan = planning.set_plan(archive, number, dates, window=dates_of.read_window(opens.strip(), closes.strip()), profile=profile)
+        dates = dates_of.read_dates(
+            "cron" if cron else every.value, first_on=first or today, at_time=at, cron=cron, last_on=last
+        )
+        plan = planning.set_plan(
+            archive,
+            number,
+            dates,
+            window=dates_of.read_window(opens.strip(), closes.strip()),
+            profile=profile,
+        )
         verdict = planning.of_target(archive, number).verdict
     output = call.output(json)
     _plan(output, target, plan)
@@ -90,7 +113,9 @@ def list_(
 @commands.command(epilog="Example: webdepot schedule calendar 2027-01")
 def calendar(
     context: typer.Context,
-    month: Annotated[str, typer.Argument(metavar="[MONTH]", help="Like 2027-01; this month if not given.")] = "",
+    month: Annotated[
+        str, typer.Argument(metavar="[MONTH]", help="Like 2027-01; this month if not given.")
+    ] = "",
     json: Json = False,
 ) -> None:
     """How many harvests fall on each day of a month, and what became of those that have come."""
@@ -99,7 +124,11 @@ def calendar(
     with call.archive() as archive:
         first = date.fromisoformat(f"{month}-01") if month else archive.clock().date()
         for day in planning.month(archive, first.year, first.month):
-            fields = {"day": day.on, "planned": day.planned, **{state.value: count for state, count in day.turns.items()}}
+            fields = {
+                "day": day.on,
+                "planned": day.planned,
+                **{state.value: count for state, count in day.turns.items()},
+            }
             come = ", ".join(f"{count} {state.value}" for state, count in day.turns.items())
             if day.planned or come or output.json:
                 output.result(fields, f"{day.on}  {day.planned} planned  [dim]{come}[/dim]")
@@ -174,11 +203,15 @@ def skip(context: typer.Context, turn: TurnNumber) -> None:
 
 def scheduler(
     context: typer.Context,
-    once: Annotated[bool, typer.Option("--once", help="Run what is due now, one after the other, then end.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Run what is due now, one after the other, then end.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Harvest what is due, check it, and accept it by rules where these may, as `webdepot serve` does. Stops tidily on Ctrl-C."""
+    """Harvest what is due, check it, and accept it by rules where these may, as `webdepot serve` does. Stops
+    tidily on Ctrl-C.
+    """
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive:
@@ -234,5 +267,6 @@ def _turn(output: Output, name: str, turn: Turn) -> None:
         "reason": turn.reason,
     }
     output.result(
-        fields, f"{turn.id}  {plain(name)}  {turn.state.value}  due {turn.due_at:%Y-%m-%d %H:%M}  [dim]{plain(turn.reason)}[/dim]"
+        fields,
+        f"{turn.id}  {plain(name)}  {turn.state.value}  due {turn.due_at:%Y-%m-%d %H:%M}  [dim]{plain(turn.reason)}[/dim]",
     )

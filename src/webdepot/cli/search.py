@@ -22,15 +22,28 @@ from webdepot.times import from_timestamp
 
 def search(
     context: typer.Context,
-    query: Annotated[list[str], typer.Argument(help='Words, "phrases", -not, OR, site: type: lang: author: before: after: as-of:')],
+    query: Annotated[
+        list[str],
+        typer.Argument(help='Words, "phrases", -not, OR, site: type: lang: author: before: after: as-of:'),
+    ],
     collection: Annotated[str, typer.Option(help="Search in one collection.")] = EVERYTHING,
     sort: Annotated[Sort, typer.Option(help="Order of the results.")] = Sort.RELEVANCE,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="So many results at most.")] = 10,
     offset: Annotated[int, typer.Option(min=0, help="Leave out so many results at the beginning.")] = 0,
-    fold: Annotated[bool, typer.Option("--fold", help="Show of pages with nearly the same text only the best.")] = False,
-    facets: Annotated[bool, typer.Option("--facets", help="Count the results by site, format, language, collection and year.")] = False,
-    export: Annotated[Form | None, typer.Option(help="Write every capture that matches instead: a table, lines, or the records.")] = None,
-    out: Annotated[Path | None, typer.Option("--output", "-o", help="File for the export. Default: standard output.")] = None,
+    fold: Annotated[
+        bool, typer.Option("--fold", help="Show of pages with nearly the same text only the best.")
+    ] = False,
+    facets: Annotated[
+        bool,
+        typer.Option("--facets", help="Count the results by site, format, language, collection and year."),
+    ] = False,
+    export: Annotated[
+        Form | None,
+        typer.Option(help="Write every capture that matches instead: a table, lines, or the records."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File for the export. Default: standard output.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Find pages by their words. Prints one result per page; exits 1 when there is none."""
@@ -41,7 +54,12 @@ def search(
         text = " ".join(query)
         if export is not None:
             with shown(output) as watch:
-                _write(exporting.export(archive, text, export, reader=reader, collection=collection, watch=watch), out)
+                _write(
+                    exporting.export(
+                        archive, text, export, reader=reader, collection=collection, watch=watch
+                    ),
+                    out,
+                )
             return
         page = searching.search(
             archive,
@@ -74,7 +92,10 @@ def search(
         told = ", ".join(f"{plain(value)} {count:,}" for value, count in values)
         output.result({"facet": facet.value, "values": dict(values)}, f"[dim]{facet.value}: {told}[/dim]")
     if facets:
-        output.result({"facet": "year", "values": page.years}, f"[dim]year: {', '.join(f'{y} {n:,}' for y, n in page.years.items())}[/dim]")
+        output.result(
+            {"facet": "year", "values": page.years},
+            f"[dim]year: {', '.join(f'{y} {n:,}' for y, n in page.years.items())}[/dim]",
+        )
     if page.spelling:
         output.say(f"Did you mean: {plain(page.spelling)}")
     if not output.json:

@@ -14,13 +14,20 @@ from webdepot.cli.output import plain
 
 def serve(
     context: typer.Context,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port of the portal; 0 takes any free one.")] = None,
-    replay_port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port of the replay server; 0 takes any free one.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port of the portal; 0 takes any free one.")
+    ] = None,
+    replay_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port of the replay server; 0 takes any free one.")
+    ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     proxy: Annotated[
         int | None,
         typer.Option(
-            min=0, max=65535, metavar="PORT", help="Be the HTTP proxy of reading-room terminals on this port; 0 takes any free one."
+            min=0,
+            max=65535,
+            metavar="PORT",
+            help="Be the HTTP proxy of reading-room terminals on this port; 0 takes any free one.",
         ),
     ] = None,
     json: Json = False,
@@ -41,7 +48,8 @@ def serve(
 
     def ready(portal: str, replay: str) -> None:
         output.result(
-            {"portal": portal, "replay": replay}, f"The portal is at [bold]{portal}[/bold] (archived pages at {replay}). Stop with Ctrl-C."
+            {"portal": portal, "replay": replay},
+            f"The portal is at [bold]{portal}[/bold] (archived pages at {replay}). Stop with Ctrl-C.",
         )
 
     with call.archive() as archive, _scheduling(call, wanted=archive.config.schedule.in_server):
@@ -59,7 +67,9 @@ def serve(
 
 @contextmanager
 def _scheduling(call: Call, *, wanted: bool) -> Iterator[None]:
-    """The scheduler on a thread of its own, with an archive of its own; what it started stops tidily with the server."""
+    """The scheduler on a thread of its own, with an archive of its own; what it started stops tidily with the
+    server.
+    """
     if not wanted:
         yield
         return

@@ -14,12 +14,18 @@ from webdepot.sheets import written
 
 def statistics(
     context: typer.Context,
-    first: Annotated[str, typer.Option("--from", metavar="MONTH", help="First month, as 2026-01. Default: a year back.")] = "",
+    first: Annotated[
+        str, typer.Option("--from", metavar="MONTH", help="First month, as 2026-01. Default: a year back.")
+    ] = "",
     last: Annotated[str, typer.Option("--to", metavar="MONTH", help="Last month. Default: this one.")] = "",
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print a title report in the manner of COUNTER 5.")] = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print a title report in the manner of COUNTER 5.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """What is read: pages opened, lists looked at, searches, and what was refused, by month, site and collection. Nobody is known."""
+    """What is read: pages opened, lists looked at, searches, and what was refused, by month, site and
+    collection. Nobody is known.
+    """
     call = call_of(context)
     with call.archive() as archive:
         made = counting.report(archive, first=first, last=last)

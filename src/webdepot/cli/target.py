@@ -22,27 +22,35 @@ Which = Annotated[str, typer.Argument(help="Number, name or address of the site.
 Reason = Annotated[str, typer.Option(help="Why; kept with the decision.")]
 
 
-@commands.command(epilog="Example: webdepot target add https://www.example.org/ --name 'Example' --collection museums")
+@commands.command(
+    epilog="Example: webdepot target add https://www.example.org/ --name 'Example' --collection museums"
+)
 def add(
     context: typer.Context,
     addresses: Annotated[list[str], typer.Argument(help="Addresses to start from.")],
     name: Annotated[str, typer.Option(help="What it is called.")] = "",
     collection: Annotated[str, typer.Option(help="Collection it belongs to.")] = EVERYTHING,
     purpose: Annotated[Purpose, typer.Option(help="Why it is kept.")] = Purpose.HERITAGE,
-    strategy: Annotated[Strategy, typer.Option(help="The whole site, or a snapshot with hard limits.")] = Strategy.SELECTIVE,
+    strategy: Annotated[
+        Strategy, typer.Option(help="The whole site, or a snapshot with hard limits.")
+    ] = Strategy.SELECTIVE,
     note: Annotated[str, typer.Option(help="Anything worth knowing.")] = "",
     json: Json = False,
 ) -> None:
     """Nominate a site. One that is known already, in any spelling, is shown instead."""
     call = call_of(context)
     with call.archive() as archive:
-        nomination = selecting.draft(addresses, name=name, collection=collection, purpose=purpose, strategy=strategy, note=note)
+        nomination = selecting.draft(
+            addresses, name=name, collection=collection, purpose=purpose, strategy=strategy, note=note
+        )
         known = selecting.find_known(archive, nomination.seeds[0])
         if known is not None and known.is_same:
             dossier, is_new = known.dossier, False
         else:
             dossier, is_new = selecting.enter(archive, nomination)
-    words = f"Site {dossier.id}: {plain(dossier.name)}, {dossier.state.value}" + ("" if is_new else " (known already)")
+    words = f"Site {dossier.id}: {plain(dossier.name)}, {dossier.state.value}" + (
+        "" if is_new else " (known already)"
+    )
     call.output(json).result({**fields(dossier), "new": is_new}, words)
 
 
@@ -52,7 +60,9 @@ def list_(
     words: Annotated[str, typer.Argument(help="Parts of the name or host.")] = "",
     state: Annotated[TargetState | None, typer.Option(help="Only those in this state.")] = None,
     collection: Annotated[str, typer.Option(help="Only those of this collection.")] = "",
-    origin: Annotated[Origin | None, typer.Option(help="Only those named by the public, staff or partners.")] = None,
+    origin: Annotated[
+        Origin | None, typer.Option(help="Only those named by the public, staff or partners.")
+    ] = None,
     sort: Annotated[Sort, typer.Option(help="Order of the list.")] = Sort.NAME,
     page: Annotated[int, typer.Option(min=1, help="Fifty a page.")] = 1,
     json: Json = False,
@@ -64,9 +74,7 @@ def list_(
         found = selecting.listed(archive, asked)
     output = call.output(json)
     for one in found.rows:
-        text = (
-            f"{one.id:6}  {one.state.value:10}  {one.since:%Y-%m-%d}  [bold]{plain(one.name)}[/bold]  [dim]{plain(one.reason[:80])}[/dim]"
-        )
+        text = f"{one.id:6}  {one.state.value:10}  {one.since:%Y-%m-%d}  [bold]{plain(one.name)}[/bold]  [dim]{plain(one.reason[:80])}[/dim]"
         output.result(fields(one), text)
     if not output.json:
         output.say(f"Page {found.page} of {found.pages}, {found.total} sites.")
@@ -80,20 +88,37 @@ def show(context: typer.Context, target: Which, json: Json = False) -> None:
         dossier = selecting.find(archive, target)
         verdict = selecting.may_harvest(archive, dossier.id)
         events = selecting.history(archive, dossier.id)
-    told = [{"at": event.at, "agent": event.agent, "action": event.action, "message": event.message} for event in events]
-    lines = [f"{event.at:%Y-%m-%d %H:%M}  {plain(event.action)}  {plain(event.agent)}  {plain(event.message)}" for event in events]
+    told = [
+        {"at": event.at, "agent": event.agent, "action": event.action, "message": event.message}
+        for event in events
+    ]
+    lines = [
+        f"{event.at:%Y-%m-%d %H:%M}  {plain(event.action)}  {plain(event.agent)}  {plain(event.message)}"
+        for event in events
+    ]
     may = "[green]may be harvested[/green]" if verdict else "[red]may not be harvested[/red]"
     since = f"{dossier.state.value} since {dossier.since:%Y-%m-%d}"
     head = f"[bold]{plain(dossier.name)}[/bold] ({dossier.id}), {since}. It {may}: {plain(verdict.reason)}"
-    shown = {**fields(dossier), "may_harvest": bool(verdict), "rule": verdict.rule, "why": verdict.reason, "history": told}
+    shown = {
+        **fields(dossier),
+        "may_harvest": bool(verdict),
+        "rule": verdict.rule,
+        "why": verdict.reason,
+        "history": told,
+    }
     call.output(json).result(shown, "\n".join([head, *lines]))
 
 
-@commands.command(epilog="Example: webdepot target judge 12 national=yes:Dutch cultural=yes:'clocks of the city'")
+@commands.command(
+    epilog="Example: webdepot target judge 12 national=yes:Dutch cultural=yes:'clocks of the city'"
+)
 def judge(
     context: typer.Context,
     target: Which,
-    answers: Annotated[list[str], typer.Argument(help="CODE=ANSWER:REASON; an answer is yes, no, 0 to 4 on a scale, or words.")],
+    answers: Annotated[
+        list[str],
+        typer.Argument(help="CODE=ANSWER:REASON; an answer is yes, no, 0 to 4 on a scale, or words."),
+    ],
     json: Json = False,
 ) -> None:
     """Answer criteria, each with a reason. When all that is needed is answered the site is judged."""
@@ -103,9 +128,15 @@ def judge(
         kinds = {one.code: one.kind for one in selecting.criteria_of(archive)}
         result = selecting.answer(archive, dossier.id, [_judgement(text, kinds) for text in answers])
         dossier = selecting.get(archive, dossier.id)
-    shown = {**fields(dossier), "verdict": result.verdict.answer.value, "why": result.verdict.reason, "points": result.points}
+    shown = {
+        **fields(dossier),
+        "verdict": result.verdict.answer.value,
+        "why": result.verdict.reason,
+        "points": result.points,
+    }
     call.output(json).result(
-        shown, f"{plain(dossier.name)} is {dossier.state.value}. {result.verdict.answer.value}: {plain(result.verdict.reason)}"
+        shown,
+        f"{plain(dossier.name)} is {dossier.state.value}. {result.verdict.answer.value}: {plain(result.verdict.reason)}",
     )
 
 
@@ -124,7 +155,8 @@ def criteria(context: typer.Context, json: Json = False) -> None:
                 "roles": sorted(one.roles),
             }
             call.output(json).result(
-                shown, f"{one.code:12}  {one.kind.value:6}  x{one.weight:g}{' required' if one.required else ''}  {plain(one.question)}"
+                shown,
+                f"{one.code:12}  {one.kind.value:6}  x{one.weight:g}{' required' if one.required else ''}  {plain(one.question)}",
             )
 
 
@@ -137,7 +169,9 @@ def decide(
     look_again_on: Annotated[str, typer.Option(help="When put off: the day to look again, 2026-12-31.")] = "",
     json: Json = False,
 ) -> None:
-    """Take up, select, put off, reject, reopen or end a site. What is not possible now is refused with the reason."""
+    """Take up, select, put off, reject, reopen or end a site. What is not possible now is refused with the
+    reason.
+    """
     call = call_of(context)
     with call.archive() as archive:
         dossier = selecting.find(archive, target)
@@ -146,29 +180,46 @@ def decide(
     call.output(json).result(fields(moved), f"{plain(moved.name)} is {moved.state.value}.")
 
 
-@commands.command(epilog="Example: webdepot target describe 12 genre=museum creators='J. Uurwerk' keywords=clocks keywords=hours")
+@commands.command(
+    epilog="Example: webdepot target describe 12 genre=museum creators='J. Uurwerk' keywords=clocks keywords=hours"
+)
 def describe(
     context: typer.Context,
     target: Which,
     values: Annotated[
-        list[str] | None, typer.Argument(help=f"FIELD=VALUE, several times for lists: {', '.join(portraying.FIELDS)}.")
+        list[str] | None,
+        typer.Argument(help=f"FIELD=VALUE, several times for lists: {', '.join(portraying.FIELDS)}."),
     ] = None,
-    from_site: Annotated[bool, typer.Option("--from-site", help="Fill it from the site's own words in its newest version.")] = False,
+    from_site: Annotated[
+        bool, typer.Option("--from-site", help="Fill it from the site's own words in its newest version.")
+    ] = False,
     form: Annotated[Form | None, typer.Option(help="Print the record in this form instead.")] = None,
     json: Json = False,
 ) -> None:
-    """The catalogue record of a site: show it, fill it, write it out. What a person wrote is not written over by the site's words."""
+    """The catalogue record of a site: show it, fill it, write it out. What a person wrote is not written over
+    by the site's words.
+    """
     call = call_of(context)
     with call.archive() as archive:
         dossier = selecting.find(archive, target)
         given = portraying.given_in(values or ())
-        record = portraying.take_over(archive, dossier.id) if from_site else cataloguing.site_record(archive, dossier.target)
+        record = (
+            portraying.take_over(archive, dossier.id)
+            if from_site
+            else cataloguing.site_record(archive, dossier.target)
+        )
         record = cataloguing.write(archive, record.key, given) if given else record
         if form is not None:
-            sys.stdout.write(portraying.as_text(archive, record.key, form, portal_url=asking.portal_address(archive, "")))
+            sys.stdout.write(
+                portraying.as_text(archive, record.key, form, portal_url=asking.portal_address(archive, ""))
+            )
             return
     told = {name: getattr(record, name) for name in portraying.FIELDS}
-    lines = [f"{name:13} {plain('; '.join(value) if isinstance(value, tuple) else value)}" for name, value in told.items() if value]
+    lines = [
+        f"{name:13} {plain('; '.join(value) if isinstance(value, tuple) else value)}"
+        for name, value in told.items()
+        if value
+    ]
     shown = {"key": record.key, "urn": record.urn, **told, "sources": dict(record.sources)}
     call.output(json).result(shown, "\n".join([f"[bold]{plain(record.key)}[/bold]  {record.urn}", *lines]))
 
@@ -176,7 +227,9 @@ def describe(
 @commands.command(name="import", epilog="Example: webdepot target import sites.csv --dry-run")
 def import_(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="CSV in UTF-8 with a column `address`.", exists=True, dir_okay=False)],
+    file: Annotated[
+        Path, typer.Argument(help="CSV in UTF-8 with a column `address`.", exists=True, dir_okay=False)
+    ],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would happen; enter nothing.")] = False,
     json: Json = False,
 ) -> None:
@@ -191,8 +244,16 @@ def import_(
         if not seen.bad and not dry_run:
             seen = enlisting.import_file(archive, raw)
     done = "would be entered" if dry_run else "not entered" if seen.bad else "entered"
-    counts = {"new": len(seen.new), "known": len(seen.known), "bad": len(seen.bad), "entered": not (dry_run or seen.bad)}
-    output.result(counts, f"{len(seen.new)} new sites {done}, {len(seen.known)} known already, {len(seen.bad)} bad lines.")
+    counts = {
+        "new": len(seen.new),
+        "known": len(seen.known),
+        "bad": len(seen.bad),
+        "entered": not (dry_run or seen.bad),
+    }
+    output.result(
+        counts,
+        f"{len(seen.new)} new sites {done}, {len(seen.known)} known already, {len(seen.bad)} bad lines.",
+    )
     if seen.bad:
         raise typer.Exit(1)
 
@@ -239,4 +300,6 @@ def _judgement(text: str, kinds: dict[str, Kind]) -> Judgement:
         return Judgement(criterion=code, value=int(word) / SCALE, reason=reason)
     if kind is not Kind.SCALE and word in ("yes", "no"):
         return Judgement(criterion=code, value=float(word == "yes"), reason=reason)
-    raise InputError(f"{given[:40]!r} is no answer to {code!r}: {f'0 to {SCALE}' if kind is Kind.SCALE else 'yes or no'}.")
+    raise InputError(
+        f"{given[:40]!r} is no answer to {code!r}: {f'0 to {SCALE}' if kind is Kind.SCALE else 'yes or no'}."
+    )

@@ -5,12 +5,12 @@
     block of Archive-length bytes
     LF
 
-The first record of a file has the address `filedesc://NAME`; its block says which version the file has. We tell the version
-from each line itself, so that a record can be read without the first one. Lines are read from the right, from the date on: addresses
-and content types with blanks in them exist.
+The first record of a file has the address `filedesc://NAME`; its block says which version the file has. We
+tell the version from each line itself, so that a record can be read without the first one. Lines are read
+from the right, from the date on: addresses and content types with blanks in them exist.
 
-In terms of WARC: `filedesc:` is a warcinfo; an address of HTTP is a response with an HTTP message as its block; `dns:` is a response
-of `text/dns`; anything else a resource.
+In terms of WARC: `filedesc:` is a warcinfo; an address of HTTP is a response with an HTTP message as its
+block; `dns:` is a response of `text/dns`; anything else a resource.
 """
 
 import re
@@ -56,7 +56,9 @@ def parse(data: bytes) -> Header:
 
 
 def _date_at(words: list[str]) -> int | None:
-    """Which word is the date: the third from the right in version 1, the eighth in version 2, or the first that looks like one."""
+    """Which word is the date: the third from the right in version 1, the eighth in version 2, or the first
+    that looks like one.
+    """
     last = len(words)
     places = [last - 8, last - 3, *range(last - 3, max(1, last - _FARTHEST_DATE), -1)]
     return next((at for at in places if at >= 2 and _DATE.match(words[at])), None)

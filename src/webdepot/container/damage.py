@@ -27,12 +27,28 @@ class Reporter:
 
     def skipped(self, code: str, offset: int, reason: str, next_offset: int | None) -> None:
         """A record was passed over, and reading goes on at the next offset or, with None, ends."""
-        goes_on = f"Reading goes on at {self._unit} {next_offset}." if next_offset is not None else "No record follows it."
-        self._tell(code, Severity.ERROR, offset, f"the record at {self._unit} {offset} is skipped: {reason}. {goes_on}", _COMPARE)
+        goes_on = (
+            f"Reading goes on at {self._unit} {next_offset}."
+            if next_offset is not None
+            else "No record follows it."
+        )
+        self._tell(
+            code,
+            Severity.ERROR,
+            offset,
+            f"the record at {self._unit} {offset} is skipped: {reason}. {goes_on}",
+            _COMPARE,
+        )
 
     def garbage(self, offset: int, next_offset: int | None) -> None:
         until = f"up to {self._unit} {next_offset}" if next_offset is not None else "up to the end"
-        self._tell(GARBAGE, Severity.WARNING, offset, f"what stands from {self._unit} {offset} {until} is no record.", _COMPARE)
+        self._tell(
+            GARBAGE,
+            Severity.WARNING,
+            offset,
+            f"what stands from {self._unit} {offset} {until} is no record.",
+            _COMPARE,
+        )
 
     def not_random(self, offset: int) -> None:
         """Once per container."""
@@ -40,7 +56,11 @@ class Reporter:
             self._told_not_random = True
             message = f"from {self._unit} {offset} on, records share a gzip member, so that they cannot be read at their place."
             self._tell(
-                NOT_RANDOM, Severity.WARNING, offset, message, "Import it: it is then rewritten record by record, the records unchanged."
+                NOT_RANDOM,
+                Severity.WARNING,
+                offset,
+                message,
+                "Import it: it is then rewritten record by record, the records unchanged.",
             )
 
     def _tell(self, code: str, severity: Severity, offset: int, message: str, action: str) -> None:

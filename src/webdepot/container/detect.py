@@ -2,8 +2,8 @@
 
 1. The first bytes: gzip or not.
 2. The first record (unpacked): `WARC/` or a line of an ARC.
-3. Gzip: does the first member end with the first record? Then the others can be read at their place too; else all records
-   are in one member, or members are cut without regard to records.
+3. Gzip: does the first member end with the first record? Then the others can be read at their place too; else
+   all records are in one member, or members are cut without regard to records.
 
 Where the beginning is damaged, the first record that can be found decides.
 """
@@ -51,7 +51,9 @@ def detect(stream: BinaryIO, name: str = "The file") -> ContainerForm:
     reader = MemberReader(stream)
     begin = reader.bytes_at(0, _BEGIN_BYTES)
     if not begin:
-        raise InputError(f"{name} is empty (0 bytes): there is nothing to read. Fetch it again from where it came.")
+        raise InputError(
+            f"{name} is empty (0 bytes): there is nothing to read. Fetch it again from where it came."
+        )
     if begin[:3] == MAGIC:
         form = _gzip_form(reader)
     else:
@@ -60,7 +62,8 @@ def detect(stream: BinaryIO, name: str = "The file") -> ContainerForm:
     form = form or _form_further_on(stream, reader)
     if form is None:
         hint = next(
-            (words for magic, words in _OTHERS.items() if begin.startswith(magic)), "Give a WARC or ARC file, compressed with gzip or not."
+            (words for magic, words in _OTHERS.items() if begin.startswith(magic)),
+            "Give a WARC or ARC file, compressed with gzip or not.",
         )
         raise InputError(f"{name} is no WARC or ARC file: it begins with {begin[:12]!r}. {hint}")
     return form
@@ -71,7 +74,8 @@ def grammar_of(begin: bytes) -> Grammar | None:
     for grammar in GRAMMARS:
         if grammar.start.match(begin):
             end = grammar.header_end(begin, 0, LONGEST_HEADER_BYTES)
-            # A long WARC header may not be here to its end; an ARC line has no other sign than to be readable.
+            # A long WARC header may not be here to its end; an ARC line has no other sign than to be
+            # readable.
             if grammar.kind is Kind.WARC or (end > 0 and not grammar.parse(begin[:end]).problem):
                 return grammar
     return None
@@ -95,7 +99,11 @@ def _goes_on(reader: MemberReader, grammar: Grammar, block_end: int) -> bool:
     end: list[int] = []
     try:
         for piece in reader.iter_salvaged(0, end):
-            tail = (tail + piece[max(0, block_end - seen) :])[: 1 << 10] if seen + len(piece) > block_end else tail
+            tail = (
+                (tail + piece[max(0, block_end - seen) :])[: 1 << 10]
+                if seen + len(piece) > block_end
+                else tail
+            )
             seen += len(piece)
             if len(tail.lstrip(b"\r\n")) > 1 << 8:
                 break

@@ -1,8 +1,9 @@
 """Records that follow each other without gzip borders: a plain file, or what one gzip member unpacks to.
 
 1. Pass over line ends; a record header must follow, else the next one is searched for.
-2. The block must end where its length says: behind it stand line ends, then a record or the end. Else the length is wrong, or the
-   file was cut; the record is skipped and the next one is searched for behind its header.
+2. The block must end where its length says: behind it stand line ends, then a record or the end. Else the
+   length is wrong, or the file was cut; the record is skipped and the next one is searched for behind its
+   header.
 3. A block up to `IN_MEMORY_BYTES` is held; a larger one is read from the file when somebody asks for it.
 """
 
@@ -31,9 +32,16 @@ PiecesFrom = Callable[[int], Iterator[bytes]]
 
 
 def iter_flat(
-    window: "Window", grammar: Grammar, reporter: Reporter, located: Callable[[int, int], Location], *, place: Callable[[int], int]
+    window: "Window",
+    grammar: Grammar,
+    reporter: Reporter,
+    located: Callable[[int, int], Location],
+    *,
+    place: Callable[[int], int],
 ) -> Iterator[Record]:
-    """Records of the window in their order. `located` makes a location and `place` an offset for findings of window positions."""
+    """Records of the window in their order. `located` makes a location and `place` an offset for findings of
+    window positions.
+    """
     at: int | None = 0
     garbage_at: int | None = None
     while at is not None:
@@ -59,7 +67,11 @@ def iter_flat(
         if header.problem:
             reporter.skipped(BAD_HEADER, place(at), header.problem, place(block_end))
         else:
-            end = window.after_line_ends(block_end) if header.length <= IN_MEMORY_BYTES else block_end + len(grammar.terminator)
+            end = (
+                window.after_line_ends(block_end)
+                if header.length <= IN_MEMORY_BYTES
+                else block_end + len(grammar.terminator)
+            )
             yield _record(window, header, at, header_end, located(at, end - at))
         window.drop(block_end)
         if window.end < block_end:
@@ -82,8 +94,13 @@ def _header_at(window: "Window", grammar: Grammar, at: int) -> tuple[Header | No
         end = grammar.header_end(window.data, begin, begin + wanted)
         if end >= 0:
             return grammar.parse(window.data[begin:end]), end + window.start
-        # Where another record begins before it ends, it has no end. Without this, many such would take quadratic time.
-        if not is_more or wanted >= LONGEST_HEADER_BYTES or grammar.search.search(window.data, begin + 1, begin + wanted):
+        # Where another record begins before it ends, it has no end. Without this, many such would take
+        # quadratic time.
+        if (
+            not is_more
+            or wanted >= LONGEST_HEADER_BYTES
+            or grammar.search.search(window.data, begin + 1, begin + wanted)
+        ):
             return None, at
         wanted *= 4
 
@@ -110,7 +127,9 @@ def _problem_of(window: "Window", grammar: Grammar, header: Header, header_end: 
 
 
 def _is_cut_start(following: bytes) -> bool:
-    """Whether the data ends here, or so soon that the beginning of a next record cannot be told from anything else."""
+    """Whether the data ends here, or so soon that the beginning of a next record cannot be told from anything
+    else.
+    """
     return len(following) < _SHORTEST_START_BYTES and b"\n" not in following
 
 
@@ -140,7 +159,8 @@ def file_pieces(stream: BinaryIO, offset: int) -> Iterator[bytes]:
 class Window:
     """The part of a long row of bytes that is held now. Positions count from the beginning of the row.
 
-    `pieces_from(position)` gives the bytes from there on; only with `can_seek` is it asked for another position than 0.
+    `pieces_from(position)` gives the bytes from there on; only with `can_seek` is it asked for another
+    position than 0.
     """
 
     def __init__(self, pieces_from: PiecesFrom, *, can_seek: bool, size_bytes: int | None = None) -> None:

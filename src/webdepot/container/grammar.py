@@ -1,4 +1,6 @@
-"""What the two container formats have in common, so that one reader serves both: `warc.GRAMMAR` and `arc.GRAMMAR`."""
+"""What the two container formats have in common, so that one reader serves both: `warc.GRAMMAR` and
+`arc.GRAMMAR`.
+"""
 
 import re
 from collections.abc import Callable
@@ -14,12 +16,15 @@ LONGEST_HEADER_BYTES = 1 << 20
 """Of a record header; what is longer is none."""
 
 
-# Regular line ends, however many; at the end of the data the last one may be cut. A length that is wrong by one shows here.
+# Regular line ends, however many; at the end of the data the last one may be cut. A length that is wrong by
+# one shows here.
 _LINE_ENDS = re.compile(rb"(?:\r\n)+(?:\r\Z)?|\n+|\r\Z")
 
 
 def behind_line_ends(data: bytes) -> bytes | None:
-    """What follows the line ends behind a block; None where they are no whole ones, so that the block must end elsewhere."""
+    """What follows the line ends behind a block; None where they are no whole ones, so that the block must
+    end elsewhere.
+    """
     found = _LINE_ENDS.match(data)
     rest = data[found.end() :] if found else data
     return None if rest[:1] in (b"\r", b"\n") else rest
@@ -45,12 +50,29 @@ class Header:
     problem: str = ""
 
     def record(
-        self, header: bytes, location: Location, data: bytes | None, start: int = 0, open_block: Callable[[], BinaryIO] | None = None
+        self,
+        header: bytes,
+        location: Location,
+        data: bytes | None,
+        start: int = 0,
+        open_block: Callable[[], BinaryIO] | None = None,
     ) -> Record:
-        """The record of a header without a problem; its block begins at `start` of `data`, or is what `open_block` gives."""
+        """The record of a header without a problem; its block begins at `start` of `data`, or is what
+        `open_block` gives.
+        """
         assert self.date is not None and self.fields is not None  # noqa: S101 - only a problem leaves them out
         return Record(
-            self.kind, self.url, self.date, self.fields, self.payload_digest, header, location, self.length, data, start, open_block
+            self.kind,
+            self.url,
+            self.date,
+            self.fields,
+            self.payload_digest,
+            header,
+            location,
+            self.length,
+            data,
+            start,
+            open_block,
         )
 
 
@@ -64,10 +86,13 @@ class Grammar:
     search: re.Pattern[bytes]
     """Finds a place where a record begins: group `record`."""
     find_usual: Callable[[bytes], tuple[Header, bytes] | None]
-    """The header that the data begins with and its bytes, where it is written as nearly all are: what `header_end` and `parse` would say,
-    sooner."""
+    """The header that the data begins with and its bytes, where it is written as nearly all are: what
+    `header_end` and `parse` would say, sooner.
+    """
     header_end: Callable[[bytes, int, int], int]
-    """First byte behind the header that begins at one place, looked for up to another; -1 when its end is not there."""
+    """First byte behind the header that begins at one place, looked for up to another; -1 when its end is not
+    there.
+    """
     parse: Callable[[bytes], Header]
     """Never raises."""
     terminator: bytes

@@ -1,13 +1,15 @@
 """HTTP messages as they stand in records: the head, and the body with its codings undone.
 
-Follows RFC 9112 (message syntax, chunked) and RFC 9110, 8.4 (content coding), leniently: an archive holds what servers
-really sent and what older tools made of it, so nothing here raises. Order of use:
+Follows RFC 9112 (message syntax, chunked) and RFC 9110, 8.4 (content coding), leniently: an archive holds
+what servers really sent and what older tools made of it, so nothing here raises. Order of use:
 
 1. `parse_head` reads status line and headers;
 2. `transfer_decoded` takes the chunks away (and a transfer coding below them);
-3. `content_decoded` unpacks gzip, deflate, br and zstd up to a limit, so that a bomb costs no more than the limit.
+3. `content_decoded` unpacks gzip, deflate, br and zstd up to a limit, so that a bomb costs no more than the
+   limit.
 
-A head often lies: tools decode a body and keep the header. A body that does not begin like its coding is passed on as it is.
+A head often lies: tools decode a body and keep the header. A body that does not begin like its coding is
+passed on as it is.
 """
 
 import re
@@ -73,7 +75,9 @@ class HttpHead:
 
 
 def parse_head(data: bytes) -> HttpHead:
-    """Read a head, up to its empty line or the end. Lines may end in a bare LF, values may be folded. Never raises."""
+    """Read a head, up to its empty line or the end. Lines may end in a bare LF, values may be folded. Never
+    raises.
+    """
     text = data.decode("latin-1")
     first, _, rest = text.partition("\n")
     version, status, reason = "", 0, ""
@@ -83,7 +87,9 @@ def parse_head(data: bytes) -> HttpHead:
         version = found[1]
     else:
         rest = text
-    return HttpHead(version=version, status=status, reason=reason, headers=_plain_headers(rest) or _headers(rest))
+    return HttpHead(
+        version=version, status=status, reason=reason, headers=_plain_headers(rest) or _headers(rest)
+    )
 
 
 def _plain_headers(text: str) -> tuple[tuple[str, str], ...]:
@@ -91,7 +97,13 @@ def _plain_headers(text: str) -> tuple[tuple[str, str], ...]:
     if "\n " in text or "\n\t" in text:
         return ()
     lines = text.split("\r\n")
-    if len(lines) < 3 or len(lines) > MOST_HEADERS or lines[-1] or lines[-2] or text.count("\n") >= len(lines):
+    if (
+        len(lines) < 3
+        or len(lines) > MOST_HEADERS
+        or lines[-1]
+        or lines[-2]
+        or text.count("\n") >= len(lines)
+    ):
         return ()
     try:
         return tuple([(name, value.strip()) for name, value in [line.split(": ", 1) for line in lines[:-2]]])
@@ -118,11 +130,13 @@ def _headers(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(headers)
 
 
-# --- transfer coding ---------------------------------------------------------------------------------------------------
+# --- transfer coding ---
 
 
 def transfer_decoded(body: BinaryIO, head: HttpHead) -> BinaryIO:
-    """The body without its transfer coding; `body` itself where it has none. A body that is not chunked is passed on."""
+    """The body without its transfer coding; `body` itself where it has none. A body that is not chunked is
+    passed on.
+    """
     codings = _codings(head, "transfer-encoding")
     if "chunked" not in codings:
         return body
@@ -133,7 +147,9 @@ def transfer_decoded(body: BinaryIO, head: HttpHead) -> BinaryIO:
 
 
 def _dechunked(body: BinaryIO) -> Pieces:
-    """Chunk data piece by piece. Where a chunk line is expected and something else stands, the rest is passed on raw."""
+    """Chunk data piece by piece. Where a chunk line is expected and something else stands, the rest is passed
+    on raw.
+    """
     buffer = body.read(PIECE_BYTES)
     at = 0
     first = True
@@ -164,18 +180,22 @@ def _dechunked(body: BinaryIO) -> Pieces:
 
 
 def _looks_chunked(buffer: bytes, line: re.Match[bytes]) -> bool:
-    """Whether the first chunk ends in a line end, as far as it is in the buffer: text may begin with a line `cafe`."""
+    """Whether the first chunk ends in a line end, as far as it is in the buffer: text may begin with a line
+    `cafe`.
+    """
     end = line.end() + int(line[1], 16)
     return int(line[1], 16) == 0 or end >= len(buffer) or buffer[end : end + 1] in (b"\r", b"\n")
 
 
-# --- content coding ----------------------------------------------------------------------------------------------------
+# --- content coding ---
 
 
 def content_decoded(body: BinaryIO, head: HttpHead, *, limit_bytes: int) -> BinaryIO:
-    """A transfer-decoded body without its content coding: at most `limit_bytes`, and no more than is undamaged.
+    """A transfer-decoded body without its content coding: at most `limit_bytes`, and no more than is
+    undamaged.
 
-    A coding we do not know is passed over. With several codings each one's output is limited, so that time is bounded too.
+    A coding we do not know is passed over. With several codings each one's output is limited, so that time is
+    bounded too.
     """
     codings = [coding for coding in _codings(head, "content-encoding") if coding in _DECODERS]
     if not codings or len(codings) > MOST_CODINGS:
@@ -188,7 +208,12 @@ def content_decoded(body: BinaryIO, head: HttpHead, *, limit_bytes: int) -> Bina
 
 def _codings(head: HttpHead, name: str) -> list[str]:
     """In the order in which they were put on."""
-    return [coding.strip().lower() for value in head.get_all(name) for coding in value.split(",") if coding.strip()]
+    return [
+        coding.strip().lower()
+        for value in head.get_all(name)
+        for coding in value.split(",")
+        if coding.strip()
+    ]
 
 
 def _unchanged(pieces: Pieces) -> Pieces:
@@ -204,8 +229,12 @@ def _deflated(pieces: Pieces) -> Pieces:
     return _inflated(pieces, _after_zlib_header, trailer_bytes=None)
 
 
-def _inflated(pieces: Pieces, after_header: Callable[[bytes], int | None], *, trailer_bytes: int | None) -> Pieces:
-    """Raw inflate, because checksums at the end are no reason to throw a page away; browsers do not look at them either."""
+def _inflated(
+    pieces: Pieces, after_header: Callable[[bytes], int | None], *, trailer_bytes: int | None
+) -> Pieces:
+    """Raw inflate, because checksums at the end are no reason to throw a page away; browsers do not look at
+    them either.
+    """
     data, start = b"", None
     for piece in pieces:
         data += piece
@@ -228,7 +257,9 @@ def _inflated(pieces: Pieces, after_header: Callable[[bytes], int | None], *, tr
             yield out
         untouched = False
         if inflater.eof:
-            following = None if trailer_bytes is None else _next_member(inflater.unused_data, pieces, trailer_bytes)
+            following = (
+                None if trailer_bytes is None else _next_member(inflater.unused_data, pieces, trailer_bytes)
+            )
             if following is None:
                 return
             data, inflater = following, isal_zlib.decompressobj(wbits=-15)
@@ -249,7 +280,9 @@ def _next_member(rest: bytes, pieces: Pieces, trailer_bytes: int) -> bytes | Non
 
 
 def _until_damage(whole: bytes, start: int, pieces: Pieces, *, is_sure: bool) -> Pieces:
-    """The first piece broke: byte by byte as far as it goes, or, if it gives nothing and has no magic, the body as it is."""
+    """The first piece broke: byte by byte as far as it goes, or, if it gives nothing and has no magic, the
+    body as it is.
+    """
     inflater = zlib.decompressobj(wbits=-15)
     out = bytearray()
     try:
@@ -265,7 +298,9 @@ def _until_damage(whole: bytes, start: int, pieces: Pieces, *, is_sure: bool) ->
 
 
 def _after_gzip_header(data: bytes) -> int | None:
-    """Where the deflate stream begins (RFC 1952, 2.3): None when more bytes are needed, -1 when this is no gzip."""
+    """Where the deflate stream begins (RFC 1952, 2.3): None when more bytes are needed, -1 when this is no
+    gzip.
+    """
     if not b"\x1f\x8b\x08".startswith(data[:3]):
         return -1
     if len(data) < 10:
@@ -326,7 +361,9 @@ def _unzstded(pieces: Pieces) -> Pieces:
         yield from pieces
         return
     while data:
-        decoder = zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG})
+        decoder = zstd.ZstdDecompressor(
+            options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
+        )
         while not decoder.eof:
             try:
                 out = decoder.decompress(data, PIECE_BYTES)

@@ -1,4 +1,6 @@
-"""Which kind and version of container a file is, as registries of formats name it: by the first bytes of its first record."""
+"""Which kind and version of container a file is, as registries of formats name it: by the first bytes of its
+first record.
+"""
 
 import zlib
 from pathlib import Path

@@ -1,7 +1,8 @@
-"""Loose files as a container: one plain (uncompressed) WARC 1.1 file of resource records, in which each file lies byte for byte.
+"""Loose files as a container: one plain (uncompressed) WARC 1.1 file of resource records, in which each file
+lies byte for byte.
 
-Uncompressed on purpose: a file can be read at its place without unpacking anything, so the container serves as the file itself when the
-object is handed on.
+Uncompressed on purpose: a file can be read at its place without unpacking anything, so the container serves
+as the file itself when the object is handed on.
 """
 
 import hashlib
@@ -27,7 +28,9 @@ class LooseFile:
     date: datetime
 
 
-def write(target: Path, files: Iterable[LooseFile], *, info: Mapping[str, str], now: datetime) -> dict[Path, int]:
+def write(
+    target: Path, files: Iterable[LooseFile], *, info: Mapping[str, str], now: datetime
+) -> dict[Path, int]:
     """Write the container, durable on return; where the bytes of each file begin in it."""
     places: dict[Path, int] = {}
     with target.open("wb") as sink:

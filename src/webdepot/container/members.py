@@ -1,7 +1,8 @@
-"""Gzip members (RFC 1952): a container that is compressed record by record is a row of them, one for each record.
+"""Gzip members (RFC 1952): a container that is compressed record by record is a row of them, one for each
+record.
 
-Reading knows where each member begins and ends on disk and whether it is whole (its checksum is compared); writing gives
-one member from any number of pieces. Both go through ISA-L, about three times as fast as zlib.
+Reading knows where each member begins and ends on disk and whether it is whole (its checksum is compared);
+writing gives one member from any number of pieces. Both go through ISA-L, about three times as fast as zlib.
 """
 
 import contextlib
@@ -15,7 +16,9 @@ from isal import isal_zlib
 from webdepot.errors import CorruptData
 
 LEVEL = 2
-"""Of ISA-L: ten times the speed of zlib 9 for 6 % more bytes. Level 3 takes twice the time of this one and saves 2 % of them."""
+"""Of ISA-L: ten times the speed of zlib 9 for 6 % more bytes. Level 3 takes twice the time of this one and
+saves 2 % of them.
+"""
 LEVEL_FOR_SMALL = 0
 """Requests and notes of a page: a third of the time, and 150 bytes more of each."""
 SMALL_BYTES = 2048
@@ -37,7 +40,9 @@ class Member(NamedTuple):
 
     data: bytes
     end: int
-    """First byte behind it on disk; -1 when it is larger than what is held in memory, so that its end was not seen."""
+    """First byte behind it on disk; -1 when it is larger than what is held in memory, so that its end was not
+    seen.
+    """
     torn: str = ""
     """Why it cannot be unpacked to its end; empty when it can."""
 
@@ -77,8 +82,13 @@ class MemberReader:
         self._block_bytes = block_bytes
         self._block = memoryview(b"")
         self._block_at = 0
-        # One buffer for all blocks of a long reading: a new one for each would be taken from the system and given back every time.
-        self._buffer = memoryview(bytearray(block_bytes)) if block_bytes == BLOCK_BYTES and hasattr(stream, "readinto") else None
+        # One buffer for all blocks of a long reading: a new one for each would be taken from the system and
+        # given back every time.
+        self._buffer = (
+            memoryview(bytearray(block_bytes))
+            if block_bytes == BLOCK_BYTES and hasattr(stream, "readinto")
+            else None
+        )
 
     def bytes_at(self, offset: int, size_bytes: int) -> bytes:
         """Raw bytes; fewer only at the end of the stream."""
@@ -123,7 +133,9 @@ class MemberReader:
         return Member(b"".join(parts), -1)
 
     def iter_unpacked(self, offset: int, end: list[int] | None = None) -> Iterator[bytes]:
-        """What the member holds, in pieces; CorruptData where it breaks. Its end on disk is appended to `end`."""
+        """What the member holds, in pieces; CorruptData where it breaks. Its end on disk is appended to
+        `end`.
+        """
         unpacker = isal_zlib.decompressobj(wbits=_GZIP)
         at = offset
         while not unpacker.eof:
@@ -131,9 +143,14 @@ class MemberReader:
             try:
                 data = unpacker.decompress(piece, BLOCK_BYTES)
             except isal_zlib.error as error:  # type: ignore[misc]
-                raise CorruptData(f"The gzip data behind byte {offset} is damaged: {error}.", where=f"byte {offset}") from error
+                raise CorruptData(
+                    f"The gzip data behind byte {offset} is damaged: {error}.", where=f"byte {offset}"
+                ) from error
             if not piece and not data:
-                raise CorruptData(f"The file ends inside the gzip data that begins at byte {offset}.", where=f"byte {offset}")
+                raise CorruptData(
+                    f"The file ends inside the gzip data that begins at byte {offset}.",
+                    where=f"byte {offset}",
+                )
             at += len(piece) - len(unpacker.unconsumed_tail)
             if data:
                 yield data
@@ -141,7 +158,9 @@ class MemberReader:
             end.append(at - len(unpacker.unused_data))
 
     def iter_salvaged(self, offset: int, end: list[int]) -> Iterator[bytes]:
-        """As `iter_unpacked`, but up to the very byte where it breaks: zlib is slower, but its state can be copied."""
+        """As `iter_unpacked`, but up to the very byte where it breaks: zlib is slower, but its state can be
+        copied.
+        """
         unpacker = zlib.decompressobj(wbits=_GZIP)
         at = offset
         while not unpacker.eof:
@@ -151,9 +170,14 @@ class MemberReader:
                 data = unpacker.decompress(piece, BLOCK_BYTES)
             except zlib.error as error:
                 yield _until_damage(before, piece)
-                raise CorruptData(f"The gzip data behind byte {offset} is damaged: {error}.", where=f"byte {offset}") from error
+                raise CorruptData(
+                    f"The gzip data behind byte {offset} is damaged: {error}.", where=f"byte {offset}"
+                ) from error
             if not piece and not data:
-                raise CorruptData(f"The file ends inside the gzip data that begins at byte {offset}.", where=f"byte {offset}")
+                raise CorruptData(
+                    f"The file ends inside the gzip data that begins at byte {offset}.",
+                    where=f"byte {offset}",
+                )
             at += len(piece) - len(unpacker.unconsumed_tail)
             if data:
                 yield data

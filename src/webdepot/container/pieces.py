@@ -1,6 +1,7 @@
 """Streams made of pieces: a generator of byte strings that can be read like a file.
 
-Decoders are easiest to write, and cheapest to run, as generators; whoever reads a record wants a file. Memory is one piece.
+Decoders are easiest to write, and cheapest to run, as generators; whoever reads a record wants a file. Memory
+is one piece.
 """
 
 import io
@@ -11,7 +12,9 @@ PIECE_BYTES = 1 << 16
 
 
 def stream_of(pieces: Iterable[bytes]) -> BinaryIO:
-    """A stream that reads what the pieces hold. `read(n)` gives n bytes unless the end comes first. Not seekable."""
+    """A stream that reads what the pieces hold. `read(n)` gives n bytes unless the end comes first. Not
+    seekable.
+    """
     return cast(BinaryIO, PieceStream(pieces))
 
 

@@ -1,8 +1,9 @@
 """Plain answers: the record that nearly each one is, read by one pattern.
 
-A plain answer is an HTTP response whose record header, status line and Content-Type are written as nearly all tools and servers write them,
-which states its payload digest and redirects nowhere. Who only asks which versions a container holds gets them so in half the time that a
-`Record` takes. Whatever is doubtful is no plain answer and left to the long way, which says the same of all that is one.
+A plain answer is an HTTP response whose record header, status line and Content-Type are written as nearly all
+tools and servers write them, which states its payload digest and redirects nowhere. Who only asks which
+versions a container holds gets them so in half the time that a `Record` takes. Whatever is doubtful is no
+plain answer and left to the long way, which says the same of all that is one.
 """
 
 import re
@@ -43,7 +44,9 @@ class PlainAnswer(NamedTuple):
 
 
 def find_plain_answer(data: bytes, name: str, offset: int, length: int) -> PlainAnswer | None:
-    """The record that the data of the gzip member at that place is, where it is one plain answer and nothing else."""
+    """The record that the data of the gzip member at that place is, where it is one plain answer and nothing
+    else.
+    """
     found = _PLAIN.match(data, 0, LONGEST_USUAL_BYTES)
     if found is None:
         return None
@@ -53,10 +56,21 @@ def find_plain_answer(data: bytes, name: str, offset: int, length: int) -> Plain
     if kind != b"response" or not header.isascii() or IS_HTTP not in header or status[:1] == b"3":
         return None
     end = len(data) - len(_TERMINATOR)
-    if not (size.isdigit() and len(size) < 19 and start + int(size) == end >= found.end() and data.endswith(_TERMINATOR)):
+    if not (
+        size.isdigit()
+        and len(size) < 19
+        and start + int(size) == end >= found.end()
+        and data.endswith(_TERMINATOR)
+    ):
         return None
-    date, url, payload_digest = find_date(said_date.decode().strip()), bare(said_url.decode().strip()), said_digest.decode().strip()
+    date, url, payload_digest = (
+        find_date(said_date.decode().strip()),
+        bare(said_url.decode().strip()),
+        said_digest.decode().strip(),
+    )
     if date is None or not url.startswith(_SCHEMES) or not digest.is_usual(payload_digest):
         return None
     location = Location(container=name, offset=offset, length=length)
-    return PlainAnswer(url, date, payload_digest, int(status), content_type.decode("latin-1").strip(), location, header)
+    return PlainAnswer(
+        url, date, payload_digest, int(status), content_type.decode("latin-1").strip(), location, header
+    )

@@ -1,16 +1,19 @@
-"""Reading containers: WARC 0.17 to 1.1 and ARC 1 and 2, compressed record by record, as one gzip member, or not at all.
+"""Reading containers: WARC 0.17 to 1.1 and ARC 1 and 2, compressed record by record, as one gzip member, or
+not at all.
 
 1. `detect` tells the form from the bytes.
-2. `iter_records` gives every record that is whole, in order, with its exact place on disk. What is damaged becomes a `Finding`
-   with its place, and reading goes on at the next record that can be found. A record is whole when its gzip member unpacks to its end with
-   the right checksum, and its block ends where its header says; digests are not compared here.
+2. `iter_records` gives every record that is whole, in order, with its exact place on disk. What is damaged
+   becomes a `Finding` with its place, and reading goes on at the next record that can be found. A record is
+   whole when its gzip member unpacks to its end with the right checksum, and its block ends where its header
+   says; digests are not compared here.
 3. `read_record` gives the one record at a place, by one seek.
 
-Memory stays flat: a record larger than a few megabytes is passed over once, to see that it is whole, and unpacked again
-when its payload is asked for.
+Memory stays flat: a record larger than a few megabytes is passed over once, to see that it is whole, and
+unpacked again when its payload is asked for.
 
-Our own reader, twice as fast as warcio (bench/containers.py). FastWARC's loop is faster still, but it stops at the first damaged
-byte, takes a record that is cut or runs into the next one for a whole one, and does not tell where a record ends.
+Our own reader, twice as fast as warcio (bench/containers.py). FastWARC's loop is faster still, but it stops
+at the first damaged byte, takes a record that is cut or runs into the next one for a whole one, and does not
+tell where a record ends.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -48,24 +51,36 @@ _FindPlain = Callable[[bytes, str, int, int], PlainAnswer | None]
 
 
 def iter_records(stream: BinaryIO, name: str, *, on_finding: OnFinding) -> Iterator[Record]:
-    """Every whole record of a seekable stream, in order; InputError, at once, when it is empty or no container.
+    """Every whole record of a seekable stream, in order; InputError, at once, when it is empty or no
+    container.
 
-    Locations are byte ranges of the file; of a container compressed as a whole, byte ranges of what it unpacks to. A record that
-    shares its gzip member with others in a container compressed by records has a location of length 0 (and a finding).
+    Locations are byte ranges of the file; of a container compressed as a whole, byte ranges of what it
+    unpacks to. A record that shares its gzip member with others in a container compressed by records has a
+    location of length 0 (and a finding).
     """
     return cast(Iterator[Record], _iter_form(stream, name, on_finding, find_plain=_never))
 
 
 def iter_briefly(stream: BinaryIO, name: str, *, on_finding: OnFinding) -> Iterator[Record | PlainAnswer]:
-    """As `iter_records`, for who does not want the payloads: plain answers come as such where they can, in half the time."""
+    """As `iter_records`, for who does not want the payloads: plain answers come as such where they can, in
+    half the time.
+    """
     return _iter_form(stream, name, on_finding, find_plain=find_plain_answer)
 
 
-def _iter_form(stream: BinaryIO, name: str, on_finding: OnFinding, *, find_plain: _FindPlain) -> Iterator[Record | PlainAnswer]:
+def _iter_form(
+    stream: BinaryIO, name: str, on_finding: OnFinding, *, find_plain: _FindPlain
+) -> Iterator[Record | PlainAnswer]:
     form = detect(stream, name)
     grammar = _GRAMMAR_OF[form.kind]
     if form.compression is Compression.RECORD:
-        return _iter_members(stream, grammar, name, Reporter(name, on_finding), find_plain if form.kind is Kind.WARC else _never)
+        return _iter_members(
+            stream,
+            grammar,
+            name,
+            Reporter(name, on_finding),
+            find_plain if form.kind is Kind.WARC else _never,
+        )
     if form.compression is Compression.WHOLE:
         return _iter_whole(stream, grammar, name, Reporter(name, on_finding, "unpacked byte"))
     window = Window(partial(file_pieces, stream), can_seek=True)
@@ -75,14 +90,17 @@ def _iter_form(stream: BinaryIO, name: str, on_finding: OnFinding, *, find_plain
 def read_record(stream: BinaryIO, location: Location) -> Record:
     """The record at a place; CorruptData when no whole record is there."""
     if location.length <= 0:
-        raise _not_there(location, "it shares a gzip member with others and cannot be read alone; rewrite the container record by record")
+        raise _not_there(
+            location,
+            "it shares a gzip member with others and cannot be read alone; rewrite the container record by record",
+        )
     reader = MemberReader(stream, block_bytes=min(location.length, BLOCK_BYTES))
     if reader.is_member(location.offset):
         return _read_member(reader, location)
     return _read_plain(stream, reader, location)
 
 
-# --- one gzip member for each record -------------------------------------------------------------------------------------
+# --- one gzip member for each record ---
 
 
 def _never(*_: object) -> None:
@@ -115,7 +133,9 @@ def _iter_members(
             at = yield from _iter_odd_member(reader, grammar, member, at, name, reporter)
 
 
-def _next_after_damage(reader: MemberReader, grammar: Grammar, member: Member, at: int, reporter: Reporter) -> int | None:
+def _next_after_damage(
+    reader: MemberReader, grammar: Grammar, member: Member, at: int, reporter: Reporter
+) -> int | None:
     is_member = reader.is_member(at)
     if not is_member and not reader.bytes_at(at, 1):
         return None
@@ -130,7 +150,9 @@ def _next_after_damage(reader: MemberReader, grammar: Grammar, member: Member, a
 def _iter_odd_member(
     reader: MemberReader, grammar: Grammar, member: Member, at: int, name: str, reporter: Reporter
 ) -> Generator[Record, None, int | None]:
-    """A member that is large, or that holds something else than one record with the right end. Returns where the next one begins."""
+    """A member that is large, or that holds something else than one record with the right end. Returns where
+    the next one begins.
+    """
     header, header_end = _header_of(grammar, member.data)
     total, tail, end = len(member.data), b"", member.end
     block_end = header_end + max(0, header.length)
@@ -145,7 +167,9 @@ def _iter_odd_member(
         if header.problem:
             reporter.skipped(BAD_HEADER, at, header.problem, end)
         elif member.end >= 0:
-            yield header.record(member.data[:header_end], _location(name, at, end - at), member.data, header_end)
+            yield header.record(
+                member.data[:header_end], _location(name, at, end - at), member.data, header_end
+            )
         else:
             yield _large_record(reader, member.data, header, header_end, _location(name, at, end - at))
         return end
@@ -163,7 +187,11 @@ def _window_of_member(reader: MemberReader, member: Member, at: int, total: int)
     if member.end >= 0:
         return Window(lambda position: iter((member.data[position:],)), can_seek=True)
     # To go back means to unpack again from the beginning, so that is done in members of bounded size only.
-    return Window(lambda position: skipped(reader.iter_unpacked(at), position), can_seek=total <= _SEEKABLE_BYTES, size_bytes=total)
+    return Window(
+        lambda position: skipped(reader.iter_unpacked(at), position),
+        can_seek=total <= _SEEKABLE_BYTES,
+        size_bytes=total,
+    )
 
 
 def _passed_over(reader: MemberReader, at: int, block_end: int) -> tuple[int, bytes, int]:
@@ -184,7 +212,9 @@ def _header_of(grammar: Grammar, data: bytes) -> tuple[Header, int]:
     return (grammar.parse(data[:end]), end) if end > 0 else (Header(problem="it has no header"), 0)
 
 
-def _large_record(reader: MemberReader, data: bytes, header: Header, header_end: int, location: Location) -> Record:
+def _large_record(
+    reader: MemberReader, data: bytes, header: Header, header_end: int, location: Location
+) -> Record:
     """A record whose member is unpacked again when its block is asked for."""
 
     def open_block() -> BinaryIO:
@@ -193,7 +223,7 @@ def _large_record(reader: MemberReader, data: bytes, header: Header, header_end:
     return header.record(data[:header_end], location, None, open_block=open_block)
 
 
-# --- gzip without regard to records --------------------------------------------------------------------------------------
+# --- gzip without regard to records ---
 
 
 def _iter_whole(stream: BinaryIO, grammar: Grammar, name: str, reporter: Reporter) -> Iterator[Record]:
@@ -214,7 +244,7 @@ def _unpacked_members(reader: MemberReader, reached: list[int], _: int) -> Itera
         reached[:] = end
 
 
-# --- by place --------------------------------------------------------------------------------------------------------------
+# --- by place ---
 
 
 def _read_member(reader: MemberReader, location: Location) -> Record:
@@ -222,12 +252,16 @@ def _read_member(reader: MemberReader, location: Location) -> Record:
     if member.torn:
         raise _not_there(location, member.torn)
     grammar = grammar_of(member.data)
-    header, header_end = _header_of(grammar, member.data) if grammar else (Header(problem="no record begins there"), 0)
+    header, header_end = (
+        _header_of(grammar, member.data) if grammar else (Header(problem="no record begins there"), 0)
+    )
     if header.problem:
         raise _not_there(location, header.problem)
     if member.end < 0:
         return _large_record(reader, member.data, header, header_end, location)
-    if member.end - location.offset != location.length or behind_line_ends(member.data[header_end + header.length :]):
+    if member.end - location.offset != location.length or behind_line_ends(
+        member.data[header_end + header.length :]
+    ):
         raise _not_there(location, "the gzip member there is not this one record")
     if header_end + header.length > len(member.data):
         raise _not_there(location, "it is shorter than its header says")
@@ -237,19 +271,27 @@ def _read_member(reader: MemberReader, location: Location) -> Record:
 def _read_plain(stream: BinaryIO, reader: MemberReader, location: Location) -> Record:
     begin = reader.bytes_at(location.offset, min(location.length, LONGEST_HEADER_BYTES))
     grammar = grammar_of(begin)
-    header, header_end = _header_of(grammar, begin) if grammar else (Header(problem="no record begins there"), 0)
+    header, header_end = (
+        _header_of(grammar, begin) if grammar else (Header(problem="no record begins there"), 0)
+    )
     if header.problem:
         raise _not_there(location, header.problem)
     start = location.offset + header_end
     end = start + header.length
     if end > location.offset + location.length or not reader.reaches(end):
         raise _not_there(location, "it is shorter than its header says")
-    if behind_line_ends(reader.bytes_at(end, min(location.offset + location.length - end, _BETWEEN_BYTES))) != b"":
+    if (
+        behind_line_ends(reader.bytes_at(end, min(location.offset + location.length - end, _BETWEEN_BYTES)))
+        != b""
+    ):
         raise _not_there(location, "it is longer than its header says")
     if header.length <= IN_MEMORY_BYTES:
         return header.record(begin[:header_end], location, reader.bytes_at(start, header.length))
     return header.record(
-        begin[:header_end], location, None, open_block=lambda: stream_of(limited(file_pieces(stream, start), header.length))
+        begin[:header_end],
+        location,
+        None,
+        open_block=lambda: stream_of(limited(file_pieces(stream, start), header.length)),
     )
 
 

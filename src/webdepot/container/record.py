@@ -26,8 +26,9 @@ _WITH_HEAD = frozenset({RecordKind.RESPONSE, RecordKind.REQUEST, RecordKind.REVI
 _FIRST_READ_BYTES = 8192
 _FOLDS = (" ", "\t")
 IS_HTTP = b"\nContent-Type: application/http"
-# Lines that are not empty, so it cannot run out of the head; the first Content-Type in any case, which goes on in no second line.
-# Each line can match in one way only, so it takes linear time without `*+`, which Python 3.11 reads wrongly: nothing would match.
+# Lines that are not empty, so it cannot run out of the head; the first Content-Type in any case, which goes
+# on in no second line. Each line can match in one way only, so it takes linear time without `*+`, which
+# Python 3.11 reads wrongly: nothing would match.
 PLAIN_ANSWER = rb"""
     HTTP/[0-9.]+[ ]([0-9]{3})(?:[ ].*)?\r\n
     (?: (?!(?i:content-type)) [^\r\n].*\r\n )*
@@ -43,11 +44,12 @@ def _needle(name: str) -> str:
 
 
 class Fields:
-    """The named fields of a record header. Names in any case; of several the one spelled as it is asked for, then the first, wins.
+    """The named fields of a record header. Names in any case; of several the one spelled as it is asked for,
+    then the first, wins.
 
-    Most records are asked for five of their ten fields, so these are looked for in the text of the header itself, where they stand plainly:
-    `name: value` and CRLF, and the value goes on in no second line. `read` gives all of them, when somebody wants them or a field is
-    written in another way.
+    Most records are asked for five of their ten fields, so these are looked for in the text of the header
+    itself, where they stand plainly: `name: value` and CRLF, and the value goes on in no second line. `read`
+    gives all of them, when somebody wants them or a field is written in another way.
     """
 
     __slots__ = ("_by_name", "_header", "_pairs", "_read", "_text")
@@ -149,7 +151,9 @@ class Record:
         """Empty where the record has none (warcinfo, some metadata)."""
         self.date = date
         self.fields = fields
-        """WARC fields; an ARC record has its facts under the WARC names (`WARC-Target-URI`, `WARC-IP-Address`, ...)."""
+        """WARC fields; an ARC record has its facts under the WARC names (`WARC-Target-URI`,
+        `WARC-IP-Address`, ...).
+        """
         self.payload_digest = payload_digest
         """As stated in the record (not checked), or empty."""
         self.header = header
@@ -182,7 +186,9 @@ class Record:
         return self._head
 
     def find_plain_answer(self) -> tuple[int, str] | None:
-        """Status and Content-Type of an answer whose head is written as nearly all are, in a fifth of the time; None: see `head`."""
+        """Status and Content-Type of an answer whose head is written as nearly all are, in a fifth of the
+        time; None: see `head`.
+        """
         if self._data is None or not (IS_HTTP in self.header or self._has_head(b"HTTP/")):
             return None
         found = _PLAIN_ANSWER.match(self._data, self._start, min(self._end, self._start + LONGEST_HEAD_BYTES))
@@ -192,11 +198,17 @@ class Record:
         """False where the HTTP head, not parsed yet, has no such name (in lower case) anywhere."""
         if self._body_start < 0:
             self._split()
-        return self._head is not None or self._data is None or name in self._data[self._start : self._body_start].lower()
+        return (
+            self._head is not None
+            or self._data is None
+            or name in self._data[self._start : self._body_start].lower()
+        )
 
     @property
     def content_type(self) -> str:
-        """What the payload is said to be: the HTTP header where there is a head, else the record's own field; may be empty."""
+        """What the payload is said to be: the HTTP header where there is a head, else the record's own field;
+        may be empty.
+        """
         if self._head is None and self.kind is RecordKind.RESPONSE and (plain := self.find_plain_answer()):
             return plain[1]
         head = self.head
@@ -246,7 +258,9 @@ class Record:
         stream = self.block()
         begin, end = stream.read(_FIRST_READ_BYTES), 0
         if self._has_head(begin):
-            while (end := _head_end(begin, 0, len(begin))) == len(begin) < LONGEST_HEAD_BYTES and (more := stream.read(_FIRST_READ_BYTES)):
+            while (end := _head_end(begin, 0, len(begin))) == len(begin) < LONGEST_HEAD_BYTES and (
+                more := stream.read(_FIRST_READ_BYTES)
+            ):
                 begin += more
             self._head = parse_head(begin[:end])
         self._body_start = end

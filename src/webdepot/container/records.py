@@ -1,12 +1,14 @@
-"""What is written: records made from a visit, as WARC 1.1 has them (https://iipc.github.io/warc-specifications/).
+"""What is written: records made from a visit, as WARC 1.1 has them
+(https://iipc.github.io/warc-specifications/).
 
     from_visit     request, then response (or revisit, where the same payload is kept already)
     about_visit    metadata: where we came from, how long it took, what was linked
     warcinfo       first in every file: who made it, how
 
-The block is exactly what came over the wire, chunks included. `WARC-Payload-Digest` is over the body without transfer coding, as
-the standard says (6.3.2) and as deduplication needs: chunk borders differ from answer to answer. (`warcio check` compares it with
-the chunked bytes and so complains about chunked answers: https://github.com/webrecorder/warcio/issues/75.)
+The block is exactly what came over the wire, chunks included. `WARC-Payload-Digest` is over the body without
+transfer coding, as the standard says (6.3.2) and as deduplication needs: chunk borders differ from answer to
+answer. (`warcio check` compares it with the chunked bytes and so complains about chunked answers:
+https://github.com/webrecorder/warcio/issues/75.)
 """
 
 import hashlib
@@ -32,7 +34,8 @@ FIELDS_TYPE = "application/warc-fields"
 _REQUEST_TYPE = "application/http; msgtype=request"
 _RESPONSE_TYPE = "application/http; msgtype=response"
 _HOP_ENDS = {hop.value: f" {hop.value}\r\n" for hop in Hop}
-"""Formatting a member of an enumeration takes as long as the rest of a line, and a page has dozens of them."""
+"""Formatting a member of an enumeration takes as long as the rest of a line, and a page has dozens of them.
+"""
 _LINE_BREAKS = re.compile(r"[\r\n\0]+")
 _random: list[str] = []
 """Drawn ahead: one call of the system for 256 records."""
@@ -41,7 +44,9 @@ _VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 def new_id() -> str:
-    """A random UUID (RFC 9562, version 4); `uuid.uuid4` takes five times as long, and there are three records a page."""
+    """A random UUID (RFC 9562, version 4); `uuid.uuid4` takes five times as long, and there are three records
+    a page.
+    """
     if not _random:
         pool = os.urandom(4096).hex()
         _random.extend([pool[at : at + 32] for at in range(0, len(pool), 32)])
@@ -51,7 +56,9 @@ def new_id() -> str:
 
 @valueclass(frozen=True, slots=True, kw_only=True)
 class NewRecord:
-    """A record to be written. Its block is `head` followed by `body_bytes` bytes of the seekable `body`, from its beginning."""
+    """A record to be written. Its block is `head` followed by `body_bytes` bytes of the seekable `body`, from
+    its beginning.
+    """
 
     kind: RecordKind
     url: str = ""
@@ -86,7 +93,11 @@ def from_visit(visit: Visit, *, payload_digest: str, revisit_of: Capture | None 
     if not visit.head:
         return []
     server = _address(visit)
-    answer = _revisit(visit, payload_digest, server, revisit_of) if revisit_of else _response(visit, payload_digest, server)
+    answer = (
+        _revisit(visit, payload_digest, server, revisit_of)
+        if revisit_of
+        else _response(visit, payload_digest, server)
+    )
     if not visit.request:
         return [answer]
     request = NewRecord(
@@ -101,7 +112,9 @@ def from_visit(visit: Visit, *, payload_digest: str, revisit_of: Capture | None 
 
 
 def about_visit(visit: Visit, outlinks: Sequence[tuple[str, str]], *, concurrent_to: str = "") -> NewRecord:
-    """What the harvester knows about a visit: outlinks are canonical addresses with their hop, `concurrent_to` is the answer's id."""
+    """What the harvester knows about a visit: outlinks are canonical addresses with their hop,
+    `concurrent_to` is the answer's id.
+    """
     candidate = visit.candidate
     lines = [f"via: {_one_line(candidate.via)}\r\n"] if candidate.via else []
     if candidate.path:
@@ -147,7 +160,9 @@ def resource(url: str, date: datetime, content_type: str, body: BinaryIO, body_b
 def header(record: NewRecord, block_digest: str) -> bytes:
     """The header of a record, with the empty line that ends it."""
     url = f"WARC-Target-URI: {_one_line(record.url)}\r\n" if record.url else ""
-    more = "".join([f"{name}: {value if value.isprintable() else _one_line(value)}\r\n" for name, value in record.fields])
+    more = "".join(
+        [f"{name}: {value if value.isprintable() else _one_line(value)}\r\n" for name, value in record.fields]
+    )
     return (
         f"WARC/1.1\r\nWARC-Type: {record.kind._value_}\r\nWARC-Record-ID: {record.id}\r\nWARC-Date: {_iso(record.date)}\r\n{url}{more}"
         f"WARC-Block-Digest: {block_digest}\r\nContent-Type: {record.content_type}\r\n"
@@ -216,7 +231,11 @@ def _payload(visit: Visit) -> BinaryIO:
         return BytesIO()
     visit.body.seek(0)
     # Nearly no head has a transfer coding, so the head is not parsed for it.
-    return transfer_decoded(visit.body, parse_head(visit.head)) if b"transfer-" in visit.head.lower() else visit.body
+    return (
+        transfer_decoded(visit.body, parse_head(visit.head))
+        if b"transfer-" in visit.head.lower()
+        else visit.body
+    )
 
 
 def _named_fields(pairs: Iterable[tuple[str, str]]) -> bytes:

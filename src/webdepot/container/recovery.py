@@ -1,8 +1,9 @@
 """After a crash: every `.open` file is cut back to what was acknowledged, and sealed.
 
-With marks (from the last checkpoint, see `writer.sync`) a file is cut to its mark; one that has no mark was begun after the checkpoint
-and goes. Without marks it is cut behind its last whole record. Sealed files are not touched: they never hold more than a checkpoint
-covers. Repeating it is harmless: cut, sync, rename; a crash in between leaves the file `.open`.
+With marks (from the last checkpoint, see `writer.sync`) a file is cut to its mark; one that has no mark was
+begun after the checkpoint and goes. Without marks it is cut behind its last whole record. Sealed files are
+not touched: they never hold more than a checkpoint covers. Repeating it is harmless: cut, sync, rename; a
+crash in between leaves the file `.open`.
 """
 
 import os
@@ -51,7 +52,9 @@ def _recovered(path: Path, marks: Mapping[str, int] | None) -> Recovered:
         os.fsync(stream.fileno())
     sealed = seal(path, sha256=digest.of_file(path).value.hex(), size_bytes=kept, count=count)
     message = _message(name, size, mark if marks is not None else None, kept, count)
-    return Recovered(name=name, kept_bytes=kept, cut_bytes=size - kept, records=count, message=message, sealed=sealed)
+    return Recovered(
+        name=name, kept_bytes=kept, cut_bytes=size - kept, records=count, message=message, sealed=sealed
+    )
 
 
 def whole_records(path: Path, limit_bytes: int) -> tuple[int, int]:

@@ -1,8 +1,8 @@
 """Identical bytes are stored once: a visit whose payload is kept already becomes a revisit record.
 
-The look-up comes in through the `CaptureIndex` port for earlier harvests, and through two callables for the one that runs: its
-captures are not indexed yet. A revisit never refers to another revisit, and never stands for a body that
-is empty (nothing to save) or not whole (not the same thing).
+The look-up comes in through the `CaptureIndex` port for earlier harvests, and through two callables for the
+one that runs: its captures are not indexed yet. A revisit never refers to another revisit, and never stands
+for a body that is empty (nothing to save) or not whole (not the same thing).
 """
 
 from collections.abc import Callable
@@ -49,4 +49,9 @@ def remember_in_harvest(visit: Visit, digest: str, remember: Callable[[str, byte
 
 
 def _may_repeat(visit: Visit, digest: str) -> bool:
-    return bool(digest) and not visit.truncated and visit.failure is None and visit.body_bytes >= SMALLEST_BODY_BYTES
+    return (
+        bool(digest)
+        and not visit.truncated
+        and visit.failure is None
+        and visit.body_bytes >= SMALLEST_BODY_BYTES
+    )

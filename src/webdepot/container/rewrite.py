@@ -1,7 +1,8 @@
 """Rewriting a container so that each record can be read at its place: one gzip member for each record.
 
-For gzip files that hold all records in one member, or that are cut into members without regard to records. Headers and blocks stay as they
-are, byte for byte; only line ends between records are made regular. Written beside the target, synced, renamed.
+For gzip files that hold all records in one member, or that are cut into members without regard to records.
+Headers and blocks stay as they are, byte for byte; only line ends between records are made regular. Written
+beside the target, synced, renamed.
 """
 
 import contextlib
@@ -34,7 +35,9 @@ class Rewritten:
 
 
 def record_wise(source: BinaryIO, target: Path, *, name: str = "") -> Rewritten:
-    """Write the whole records of `source` to `target`; InputError when the source is no container, NoSpace when the disk is full."""
+    """Write the whole records of `source` to `target`; InputError when the source is no container, NoSpace
+    when the disk is full.
+    """
     name = name or target.name
     terminator = (warc.GRAMMAR if detect(source, name).kind is Kind.WARC else arc.GRAMMAR).terminator
     findings: list[Finding] = []
@@ -42,7 +45,11 @@ def record_wise(source: BinaryIO, target: Path, *, name: str = "") -> Rewritten:
     count, size, hasher = 0, 0, hashlib.sha256()
     try:
         with part.open("wb") as stream:
-            for record in iter_records(source, name, on_finding=lambda finding: findings.append(finding) if len(findings) < 1000 else None):
+            for record in iter_records(
+                source,
+                name,
+                on_finding=lambda finding: findings.append(finding) if len(findings) < 1000 else None,
+            ):
                 for piece in _iter_member(record, terminator):
                     stream.write(piece)
                     hasher.update(piece)

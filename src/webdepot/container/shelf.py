@@ -29,7 +29,9 @@ def add(connection: Connection, container: Container, *, original_sha256: str = 
 
 
 def move(connection: Connection, name: str, state: ContainerState, place: str) -> None:
-    connection.execute(update(containers).where(containers.c.name == name).values(state=state.value, place=place))
+    connection.execute(
+        update(containers).where(containers.c.name == name).values(state=state.value, place=place)
+    )
 
 
 def remove_of_harvest(connection: Connection, harvest: HarvestId) -> None:
@@ -38,7 +40,9 @@ def remove_of_harvest(connection: Connection, harvest: HarvestId) -> None:
 
 
 def of_harvest(connection: Connection, harvest: HarvestId) -> list[Container]:
-    rows = connection.execute(select(containers).where(containers.c.harvest == harvest).order_by(containers.c.name))
+    rows = connection.execute(
+        select(containers).where(containers.c.harvest == harvest).order_by(containers.c.name)
+    )
     return [_container(row) for row in rows.mappings()]
 
 
@@ -53,14 +57,20 @@ def find(connection: Connection, name: str) -> Container | None:
 
 def find_bytes(connection: Connection, sha256: str) -> Container | None:
     """The container with exactly these bytes, or made from a file with them, under whatever name."""
-    chosen = select(containers).where((containers.c.sha256 == sha256) | (containers.c.original_sha256 == sha256)).limit(1)
+    chosen = (
+        select(containers)
+        .where((containers.c.sha256 == sha256) | (containers.c.original_sha256 == sha256))
+        .limit(1)
+    )
     row = connection.execute(chosen).mappings().one_or_none()
     return _container(row) if row else None
 
 
 def totals(connection: Connection) -> tuple[int, int]:
     """How many containers, and their bytes."""
-    row = connection.execute(select(func.count(), func.coalesce(func.sum(containers.c.size_bytes), 0)).select_from(containers)).one()
+    row = connection.execute(
+        select(func.count(), func.coalesce(func.sum(containers.c.size_bytes), 0)).select_from(containers)
+    ).one()
     return int(row[0]), int(row[1])
 
 

@@ -6,8 +6,9 @@
     block of Content-Length bytes
     CRLF CRLF
 
-Read leniently: lines may end in LF alone, fields may be folded, wget writes addresses in angle brackets (a misreading of
-WARC 1.0's grammar), values are UTF-8 or else Latin-1. A header without type, date, length, or address where one is needed, is a problem.
+Read leniently: lines may end in LF alone, fields may be folded, wget writes addresses in angle brackets (a
+misreading of WARC 1.0's grammar), values are UTF-8 or else Latin-1. A header without type, date, length, or
+address where one is needed, is a problem.
 """
 
 import re
@@ -23,8 +24,9 @@ _USUAL_KINDS = {kind.value.encode(): kind for kind in RecordKind if kind is not 
 _FOLDS = (" ", "\t")
 _WITHOUT_ADDRESS = frozenset({RecordKind.WARCINFO, RecordKind.METADATA, RecordKind.UNKNOWN})
 
-# A header as nearly all are written: lines end in CRLF, none is folded, and what every record is asked for stands there once, as
-# `name: value`; where its group has a value already, `(?(1)(?!))` refuses a second one. No line fits two branches: nothing is tried twice.
+# A header as nearly all are written: lines end in CRLF, none is folded, and what every record is asked for
+# stands there once, as `name: value`; where its group has a value already, `(?(1)(?!))` refuses a second one.
+# No line fits two branches: nothing is tried twice.
 USUAL_HEADER = rb"""
     WARC/[0-9]\.[0-9]+\r\n
     (?: (?: WARC-(?: Type:[ ](?(1)(?!))(.*) | Date:[ ](?(2)(?!))(.*) | Target-URI:[ ](?(3)(?!))(.*) | Payload-Digest:[ ](?(4)(?!))(.*)
@@ -49,7 +51,9 @@ def _header_end(data: bytes, at: int, limit: int) -> int:
 
 
 def find_usual(data: bytes) -> tuple[Header, bytes] | None:
-    """The header that the data begins with, and its bytes, by one pattern in a third of the time; None where only `parse` can read it."""
+    """The header that the data begins with, and its bytes, by one pattern in a third of the time; None where
+    only `parse` can read it.
+    """
     found = _USUAL_HEADER.match(data, 0, LONGEST_USUAL_BYTES)
     if found is None:
         return None
@@ -115,7 +119,9 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 def find_date(stated: str) -> datetime | None:
     """The moment of a WARC-Date; of the fourteen digits of old tools, too."""
     try:
-        if stated[10:11] == "T" and stated[-1:] == "Z":  # nearly all of them; the C function is ten times as fast
+        if (
+            stated[10:11] == "T" and stated[-1:] == "Z"
+        ):  # nearly all of them; the C function is ten times as fast
             return datetime.fromisoformat(stated)
     except ValueError:
         pass  # a leap second, perhaps

@@ -3,12 +3,13 @@
     PREFIX-00000.warc.gz.open     being written: a warcinfo, then groups of records
     PREFIX-00000.warc.gz          sealed: never changed again
 
-1. `write` puts a group of records behind each other into one file, whole or not at all: when the disk is full the file is cut back
-   to where the group began.
+1. `write` puts a group of records behind each other into one file, whole or not at all: when the disk is full
+   the file is cut back to where the group began.
 2. When the file has reached its size the next group begins a new one. The full file stays `.open` for now.
-3. `sync` makes all of it durable and returns how large each open file is. The caller keeps these marks with its own state (the
-   frontier). A full file that an earlier `sync` had covered is sealed: renamed, announced. So a sealed file never holds
-   a record that its harvest could forget, and after a crash `recovery.recover` cuts open files back to their marks.
+3. `sync` makes all of it durable and returns how large each open file is. The caller keeps these marks with
+   its own state (the frontier). A full file that an earlier `sync` had covered is sealed: renamed, announced.
+   So a sealed file never holds a record that its harvest could forget, and after a crash `recovery.recover`
+   cuts open files back to their marks.
 4. `close` seals what is left.
 """
 
@@ -125,7 +126,14 @@ class ContainerWriter:
     """Writes records into files of one folder. One process, one thread."""
 
     def __init__(
-        self, folder: Path, *, prefix: str, size_bytes: int, info: Mapping[str, str], clock: Clock, on_sealed: Callable[[Sealed], None]
+        self,
+        folder: Path,
+        *,
+        prefix: str,
+        size_bytes: int,
+        info: Mapping[str, str],
+        clock: Clock,
+        on_sealed: Callable[[Sealed], None],
     ) -> None:
         self._folder = folder
         self._prefix = prefix
@@ -137,7 +145,9 @@ class ContainerWriter:
         self._full: list[_OpenFile] = []
 
     def write(self, group: Sequence[NewRecord]) -> list[Location]:
-        """Write records behind each other into one file; NoSpace when the disk is full, and then nothing of them is there."""
+        """Write records behind each other into one file; NoSpace when the disk is full, and then nothing of
+        them is there.
+        """
         if not group:
             return []
         if self._current is not None and self._current.size_bytes >= self._size_bytes:
@@ -149,14 +159,22 @@ class ContainerWriter:
         return self._current.write(group)
 
     def append(self, group: Sequence[NewRecord]) -> None:
-        """As `write`, for whoever does not ask where they stand; they are packed with the next ones, at the latest by `sync`."""
-        if self._current is None or self._current.size_bytes >= self._size_bytes or any(is_large(record) for record in group):
+        """As `write`, for whoever does not ask where they stand; they are packed with the next ones, at the
+        latest by `sync`.
+        """
+        if (
+            self._current is None
+            or self._current.size_bytes >= self._size_bytes
+            or any(is_large(record) for record in group)
+        ):
             self.write(group)
         else:
             self._current.append(group)
 
     def sync(self) -> Mapping[str, int]:
-        """Make all that is written durable; name and size of each open file. Files covered by an earlier sync are sealed first."""
+        """Make all that is written durable; name and size of each open file. Files covered by an earlier sync
+        are sealed first.
+        """
         waiting, self._full = self._full, []
         for file in waiting:
             if file.synced_bytes == file.size_bytes:
@@ -246,7 +264,10 @@ class _OpenFile:
                 raise explained from error
             raise
         self.count += len(group)
-        return [Location(container=self._name, offset=begin, length=end - begin) for begin, end in zip([start, *ends], ends)]
+        return [
+            Location(container=self._name, offset=begin, length=end - begin)
+            for begin, end in zip([start, *ends], ends)
+        ]
 
     def append(self, group: Sequence[NewRecord]) -> None:
         """Hold small records for the next `flush`."""
@@ -258,8 +279,9 @@ class _OpenFile:
             self.flush()
 
     def flush(self) -> None:
-        """Pack what is held and write it in one go. Many at a time, because packing one takes from the processor's cache what the
-        making of the next one needs: that is a tenth of a harvest's time."""
+        """Pack what is held and write it in one go. Many at a time, because packing one takes from the
+        processor's cache what the making of the next one needs: that is a tenth of a harvest's time.
+        """
         if not self._held:
             return
         data = b"".join(map(packed, self._held))

@@ -1,5 +1,6 @@
-"""The demonstration: a sample institution, its web site in several editions, and a run that archives all of them.
+"""The demonstration: a sample institution, its web site in several editions, and a run that archives all of
+them.
 
-Everything is invented: town, river, people, prices and dates. Host names end in `.example`, which RFC 2606 keeps free
-for this, and the site is served on loopback only.
+Everything is invented: town, river, people, prices and dates. Host names end in `.example`, which RFC 2606
+keeps free for this, and the site is served on loopback only.
 """

@@ -1,8 +1,9 @@
 """The pictures of the sample museum, drawn by code: seven motifs on a field of 150 by 100 units.
 
-Each motif is a function on a `Field`, which scales units to pixels and draws three times too large, so that the
-reduction smooths the edges. The same motif is a small GIF-age photograph in one edition and a wide banner in another.
-Chance (stems, grain, windows) comes from a fixed seed: the same motif is the same picture, always.
+Each motif is a function on a `Field`, which scales units to pixels and draws three times too large, so that
+the reduction smooths the edges. The same motif is a small GIF-age photograph in one edition and a wide banner
+in another. Chance (stems, grain, windows) comes from a fixed seed: the same motif is the same picture,
+always.
 """
 
 import math
@@ -56,20 +57,30 @@ class Field:
 
     def line(self, points: Sequence[Point], colour: str, width: float) -> None:
         self.pen.line(
-            [(x * self.scale, y * self.scale) for x, y in points], fill=colour, width=max(1, round(width * self.scale)), joint="curve"
+            [(x * self.scale, y * self.scale) for x, y in points],
+            fill=colour,
+            width=max(1, round(width * self.scale)),
+            joint="curve",
         )
 
     def hills(self, height: float, swing: float, phase: float, colour: str) -> None:
         """A soft ridge across the whole width, filled down to the lower edge."""
-        ridge = [(x, height + swing * math.sin(x / 21 + phase) + swing / 2 * math.sin(x / 9 + 2 * phase)) for x in range(0, WIDTH + 2, 2)]
+        ridge = [
+            (x, height + swing * math.sin(x / 21 + phase) + swing / 2 * math.sin(x / 9 + 2 * phase))
+            for x in range(0, WIDTH + 2, 2)
+        ]
         self.polygon([(0, HEIGHT), *ridge, (WIDTH, HEIGHT)], colour)
 
     def glow(self, x: float, y: float, radius: float, colour: str) -> None:
         """Light added around a point."""
         light = Image.new("RGB", self.image.size)
-        box = [value * self.scale for value in (x - radius / 2, y - radius / 2, x + radius / 2, y + radius / 2)]
+        box = [
+            value * self.scale for value in (x - radius / 2, y - radius / 2, x + radius / 2, y + radius / 2)
+        ]
         ImageDraw.Draw(light).ellipse(box, fill=colour)
-        light = light.reduce(8).filter(ImageFilter.GaussianBlur(radius * self.scale / 24)).resize(self.image.size)
+        light = (
+            light.reduce(8).filter(ImageFilter.GaussianBlur(radius * self.scale / 24)).resize(self.image.size)
+        )
         self.image.paste(ImageChops.add(self.image, light))
 
 
@@ -107,7 +118,9 @@ def _loom(field: Field) -> None:
         level = 52 + row * 0.95
         for number in range(48):
             on = (number + row) % 4 < 2 if (row // 12 + number // 12) % 2 else (number - row) % 4 < 2
-            field.box(26.5 + number * 2, level, 28.5 + number * 2, level + 0.8, "#2e4a7d" if on else "#e6dcc6")
+            field.box(
+                26.5 + number * 2, level, 28.5 + number * 2, level + 0.8, "#2e4a7d" if on else "#e6dcc6"
+            )
     field.polygon([(22, 49), (128, 46), (128, 51), (22, 54)], "#7b5233")
     field.line([(22, 50), (128, 47)], "#a87a4e", 0.8)
     for left in (12, 126):
@@ -142,14 +155,21 @@ def _flax(field: Field) -> None:
         )
         for petal in range(5):
             angle = petal * math.tau / 5 + chance.random()
-            field.disc(x + 1.7 * math.cos(angle), top + 1.5 * math.sin(angle), 1.5, chance.choice(("#5877d0", "#6f8fe2")))
+            field.disc(
+                x + 1.7 * math.cos(angle),
+                top + 1.5 * math.sin(angle),
+                1.5,
+                chance.choice(("#5877d0", "#6f8fe2")),
+            )
         field.disc(x, top, 0.8, "#f4e9a8")
 
 
 def _tower(field: Field) -> None:
     """Stepped gables on the market, and the tower with Terwogt's clock."""
     field.sky("#cfe3ea", "#fbf3e2")
-    _gables(field, 84, ("#b5523b", "#8e3f31", "#c9785a", "#a3604a", "#7d4a3c", "#bb6a4c", "#94513f"), "#f7ead2")
+    _gables(
+        field, 84, ("#b5523b", "#8e3f31", "#c9785a", "#a3604a", "#7d4a3c", "#bb6a4c", "#94513f"), "#f7ead2"
+    )
     field.box(66, 30, 86, 84, "#7a5a48")
     field.box(66, 30, 69, 84, "#8c6a56")
     field.polygon([(64, 31), (76, 4), (88, 31)], "#39586a")
@@ -172,7 +192,9 @@ def _gables(field: Field, ground: float, colours: Sequence[str], light: str) -> 
         left, width, top = number * 22 - 3, 21, 52 + (number * 5) % 11
         field.box(left, top, left + width, ground, colour)
         for step in range(5):
-            field.box(left + 2.1 * step, top - 3 * (step + 1), left + width - 2.1 * step, top - 3 * step, colour)
+            field.box(
+                left + 2.1 * step, top - 3 * (step + 1), left + width - 2.1 * step, top - 3 * step, colour
+            )
         for row in range(2):
             for column in range(3):
                 x, y = left + 3 + column * 6, top + 5 + row * 12
@@ -222,7 +244,10 @@ def _rosette(field: Field, x: float, y: float) -> None:
         angle = petal * math.tau / 16
         reach = 13 if petal % 2 else 9
         tip = (x + reach * math.cos(angle), y + reach * math.sin(angle))
-        side = [(x + reach * 0.55 * math.cos(angle + turn), y + reach * 0.55 * math.sin(angle + turn)) for turn in (0.22, -0.22)]
+        side = [
+            (x + reach * 0.55 * math.cos(angle + turn), y + reach * 0.55 * math.sin(angle + turn))
+            for turn in (0.22, -0.22)
+        ]
         field.polygon([(x, y), side[0], tip, side[1]], "#fbf8f1" if petal % 2 else "#c3b69f")
     for dot in range(24):
         angle = dot * math.tau / 24
@@ -234,12 +259,16 @@ def _rosette(field: Field, x: float, y: float) -> None:
 def _flood(field: Field) -> None:
     """High water on the market in January 1926, as the photographer kept it."""
     field.sky("#8d8d8d", "#dedede")
-    _gables(field, 72, ("#6d6d6d", "#555555", "#7b7b7b", "#626262", "#4c4c4c", "#707070", "#5b5b5b"), "#cfcfcf")
+    _gables(
+        field, 72, ("#6d6d6d", "#555555", "#7b7b7b", "#626262", "#4c4c4c", "#707070", "#5b5b5b"), "#cfcfcf"
+    )
     field.box(0, 70, WIDTH, HEIGHT, "#9c9c9c")
     for row in range(15):
         for part in range(5):
             x = (row * 29 + part * 33) % WIDTH
-            field.line([(x, 71 + row * 2), (x + 9 + row, 71 + row * 2)], "#c4c4c4" if part % 2 else "#7a7a7a", 0.5)
+            field.line(
+                [(x, 71 + row * 2), (x + 9 + row, 71 + row * 2)], "#c4c4c4" if part % 2 else "#7a7a7a", 0.5
+            )
     field.polygon([(56, 80), (98, 80), (91, 88), (63, 88)], "#2c2c2c")
     for x in (66, 76, 87):
         field.polygon([(x - 3, 80), (x + 3, 80), (x + 2, 70), (x - 2, 70)], "#3b3b3b")
@@ -247,7 +276,9 @@ def _flood(field: Field) -> None:
     field.line([(90, 64), (102, 94)], "#2c2c2c", 0.8)
     grain = Image.frombytes("L", (300, 200), Random(1926).randbytes(60_000)).resize(field.image.size)
     grey = Image.blend(field.image.convert("L"), grain, 0.1)
-    tone = Image.merge("RGB", [grey.point(lambda value, top=top: value * top // 255) for top in (244, 226, 194)])
+    tone = Image.merge(
+        "RGB", [grey.point(lambda value, top=top: value * top // 255) for top in (244, 226, 194)]
+    )
     field.image.paste(tone)
 
 

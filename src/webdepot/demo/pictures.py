@@ -68,7 +68,10 @@ def counter_gif(number: int) -> bytes:
 def head_png(height: int) -> bytes:
     """A gradient one pixel wide, as the boxes of 2009 had behind their heads."""
     return _encoded(
-        Image.composite(Image.new("RGB", (1, 256), "#16294d"), Image.new("RGB", (1, 256), "#5f83bd"), _shade()).resize((1, height)), "PNG"
+        Image.composite(
+            Image.new("RGB", (1, 256), "#16294d"), Image.new("RGB", (1, 256), "#5f83bd"), _shade()
+        ).resize((1, height)),
+        "PNG",
     )
 
 

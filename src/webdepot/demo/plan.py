@@ -1,4 +1,6 @@
-"""The town plan of 1832 that the sample museum shows: one set of shapes, as SVG and as the PNG tiles of an older age."""
+"""The town plan of 1832 that the sample museum shows: one set of shapes, as SVG and as the PNG tiles of an
+older age.
+"""
 
 import io
 from dataclasses import dataclass
@@ -51,11 +53,18 @@ def svg() -> bytes:
         f'<rect width="{SIDE}" height="{SIDE}" fill="{_PAPER}"/>',
         _line(_RIVER, _WATER, 38),
         *(_line(street, _STREET, 13) for street in _STREETS),
-        *(f'<polygon points="{_points(block)}" fill="{_HOUSE}" stroke="{_INK}" stroke-width="1"/>' for block in _BLOCKS),
+        *(
+            f'<polygon points="{_points(block)}" fill="{_HOUSE}" stroke="{_INK}" stroke-width="1"/>'
+            for block in _BLOCKS
+        ),
     ]
     for place in PLACES:
-        parts.append(f'<g><title>{place.name}: {place.note}</title><circle cx="{place.x}" cy="{place.y}" r="7" fill="#a33a34"/>')
-        parts.append(f'<text x="{place.x + 12}" y="{place.y + 5}" font-family="serif" font-size="17" fill="{_INK}">{place.name}</text></g>')
+        parts.append(
+            f'<g><title>{place.name}: {place.note}</title><circle cx="{place.x}" cy="{place.y}" r="7" fill="#a33a34"/>'
+        )
+        parts.append(
+            f'<text x="{place.x + 12}" y="{place.y + 5}" font-family="serif" font-size="17" fill="{_INK}">{place.name}</text></g>'
+        )
     return "\n".join([*parts, "</svg>"]).encode()
 
 

@@ -1,7 +1,8 @@
 """Pages from texts and templates: one template folder a look, the same words in each.
 
-Steps: choose the edition's pages and news, add a news list for each language, render each with the look's `page.html`,
-and make feed, sitemap and robots.txt from the same list, so that they never disagree with the site.
+Steps: choose the edition's pages and news, add a news list for each language, render each with the look's
+`page.html`, and make feed, sitemap and robots.txt from the same list, so that they never disagree with the
+site.
 """
 
 from collections.abc import Iterator
@@ -20,7 +21,11 @@ from webdepot.times import to_http, to_iso
 
 _HOMES = {"nl": "/", "de": "/de/", "en": "/en/"}
 _NAMES = {"nl": "Nederlands", "de": "Deutsch", "en": "English"}
-_MISSING = {"nl": "Deze pagina is er niet (meer)", "de": "Diese Seite gibt es nicht", "en": "This page does not exist"}
+_MISSING = {
+    "nl": "Deze pagina is er niet (meer)",
+    "de": "Diese Seite gibt es nicht",
+    "en": "This page does not exist",
+}
 CLOSED_FOLDER = "/intern/"
 
 
@@ -49,7 +54,13 @@ def site_pages(edition: Edition) -> list[Page]:
     """Standing pages, a list of news for each language, and the items."""
     items = texts.news(edition.name)
     lists = [
-        Page(path=f"{NEWS_FOLDERS[code]}.html", language=code, title=NEWS_TITLES[code], menu=NEWS_TITLES[code], blocks=())
+        Page(
+            path=f"{NEWS_FOLDERS[code]}.html",
+            language=code,
+            title=NEWS_TITLES[code],
+            menu=NEWS_TITLES[code],
+            blocks=(),
+        )
         for code in texts.LANGUAGES
     ]
     return [*texts.pages(edition.name), *lists, *items]
@@ -78,9 +89,15 @@ def page_bytes(page: Page, edition: Edition, look: Look, *, template: str = "pag
 
 def missing_page(edition: Edition, look: Look) -> Resource:
     """What the server says with status 404."""
-    page = Page(path="/404", language="nl", title=_MISSING["nl"], blocks=texts.blocks("\n\n".join(_MISSING.values())))
+    page = Page(
+        path="/404", language="nl", title=_MISSING["nl"], blocks=texts.blocks("\n\n".join(_MISSING.values()))
+    )
     return Resource(
-        path="/404", type=f"text/html; charset={look.encoding}", changed=edition.date, status=404, body=page_bytes(page, edition, look)
+        path="/404",
+        type=f"text/html; charset={look.encoding}",
+        changed=edition.date,
+        status=404,
+        body=page_bytes(page, edition, look),
     )
 
 
@@ -94,14 +111,20 @@ def robots(edition: Edition, *, sitemap: bool) -> Resource:
     lines = ["# Museum Veldwijk", "User-agent: *", f"Disallow: {CLOSED_FOLDER}"]
     if sitemap:
         lines += ["", f"Sitemap: http://{HOST}/sitemap.xml"]
-    return Resource(path="/robots.txt", type="text/plain; charset=utf-8", changed=edition.date, body="\n".join([*lines, ""]).encode())
+    return Resource(
+        path="/robots.txt",
+        type="text/plain; charset=utf-8",
+        changed=edition.date,
+        body="\n".join([*lines, ""]).encode(),
+    )
 
 
 def sitemap(edition: Edition, extra: tuple[str, ...] = ()) -> Resource:
     """sitemaps.org 0.9, without the folder that robots.txt closes."""
     paths = [page.path for page in site_pages(edition) if not page.path.startswith(CLOSED_FOLDER)]
     entries = "\n".join(
-        f"  <url><loc>http://{HOST}{path}</loc><lastmod>{to_iso(edition.date)[:10]}</lastmod></url>" for path in [*paths, *extra]
+        f"  <url><loc>http://{HOST}{path}</loc><lastmod>{to_iso(edition.date)[:10]}</lastmod></url>"
+        for path in [*paths, *extra]
     )
     body = f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{entries}\n</urlset>\n'
     return Resource(path="/sitemap.xml", type="application/xml", changed=edition.date, body=body.encode())
@@ -120,12 +143,25 @@ def feed(edition: Edition) -> Resource:
         f"  <link>http://{HOST}/</link><description>Nieuws uit de Linnenwaag</description><language>nl</language>\n"
         f"{entries}\n</channel></rss>\n"
     )
-    return Resource(path="/nieuws.xml", type="application/rss+xml; charset=utf-8", changed=edition.date, body=body.encode())
+    return Resource(
+        path="/nieuws.xml",
+        type="application/rss+xml; charset=utf-8",
+        changed=edition.date,
+        body=body.encode(),
+    )
 
 
 def redirect(edition: Edition, path: str, location: str, *, host: str = HOST, status: int = 301) -> Resource:
     body = f'<html><head><title>Moved</title></head><body><a href="{location}">{location}</a></body></html>\n'
-    return Resource(path=path, type="text/html", changed=edition.date, host=host, status=status, location=location, body=body.encode())
+    return Resource(
+        path=path,
+        type="text/html",
+        changed=edition.date,
+        host=host,
+        status=status,
+        location=location,
+        body=body.encode(),
+    )
 
 
 def _changed(page: Page, edition: Edition) -> datetime:
@@ -144,4 +180,10 @@ def _loader(folder: str) -> PackageLoader:
 
 @cache
 def _environment(folder: str) -> Environment:
-    return Environment(loader=_loader(folder), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return Environment(
+        loader=_loader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

@@ -1,4 +1,5 @@
-"""The demonstration run: found the archive of the sample institution, harvest its sample site edition by edition.
+"""The demonstration run: found the archive of the sample institution, harvest its sample site edition by
+edition.
 
 1. Make the home if there is none, marked as a demonstration.
 2. Serve one edition on loopback and archive it under a clock that starts on the edition's day.
@@ -44,14 +45,16 @@ repository = "webarchief.streekarchief-veldwijk.example"
 def run(home: Path, report: Callable[[str], None], *, editions: Sequence[Edition] = site.EDITIONS) -> None:
     """Bring the demonstration up to date; `report` is told what happens, in lines for a person.
 
-    A second run finds everything there and changes nothing. Conflict when the home is an archive that is no demonstration,
-    KeyboardInterrupt when a harvest was stopped.
+    A second run finds everything there and changes nothing. Conflict when the home is an archive that is no
+    demonstration, KeyboardInterrupt when a harvest was stopped.
     """
     if founding.found(home, settings=_SETTINGS):
         report(f"Made the archive of the {site.INSTITUTION} (an invented institution) at {home}.")
     config = configuration.read(home)
     if not config.archive.demo:
-        raise Conflict(f"{home} is an archive of your own, not the demonstration. Name another folder: webdepot --home DIR demo")
+        raise Conflict(
+            f"{home} is an archive of your own, not the demonstration. Name another folder: webdepot --home DIR demo"
+        )
     clock = DemoClock()
     with DemoSite() as demo:
         config = replace(config, harvest=replace(config.harvest, connect_to=demo.connect_to))

@@ -1,7 +1,8 @@
 """The sample site as a real web server on loopback: one edition at a time, told apart by the Host header.
 
-Steps of an answer: find the host and the path in the edition that is shown, answer 404 with the site's own page where
-there is none, compress text for clients that take it (the servers of 2016 and later did), send head and body at once.
+Steps of an answer: find the host and the path in the edition that is shown, answer 404 with the site's own
+page where there is none, compress text for clients that take it (the servers of 2016 and later did), send
+head and body at once.
 """
 
 import gzip
@@ -16,17 +17,27 @@ from webdepot.demo.resource import HOSTS, Edition, Resource
 from webdepot.demo.site import Served
 from webdepot.times import to_http
 
-_SERVERS = {"2003": "Apache/1.3.27 (Unix)", "2004": "Apache/1.3.31 (Unix)", "2009": "Apache/2.2.9", "2016": "nginx/1.10.1", "2024": "nginx"}
+_SERVERS = {
+    "2003": "Apache/1.3.27 (Unix)",
+    "2004": "Apache/1.3.31 (Unix)",
+    "2009": "Apache/2.2.9",
+    "2016": "nginx/1.10.1",
+    "2024": "nginx",
+}
 _COMPRESSED_SINCE = "2016"
 
 
 class DemoSite:
-    """Serves the sample site while it is open; `show` switches the edition. Safe to switch between two requests."""
+    """Serves the sample site while it is open; `show` switches the edition. Safe to switch between two
+    requests.
+    """
 
     def __init__(self, edition: Edition = site.EDITIONS[0]) -> None:
         self._shown = site.serve(edition)
         self._server = _Server(self)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="demo site", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="demo site", daemon=True
+        )
 
     @property
     def address(self) -> str:
@@ -55,7 +66,9 @@ class DemoSite:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()

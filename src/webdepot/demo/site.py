@@ -13,11 +13,31 @@ SEED = f"http://{HOST}/"
 INSTITUTION = "Streekarchief Veldwijk"
 
 EDITIONS = (
-    Edition(name="2003", date=datetime(2003, 5, 14, 9, 30, tzinfo=UTC), label="tables, frames and a visitor counter"),
-    Edition(name="2004", date=datetime(2004, 11, 3, 14, 10, tzinfo=UTC), label="the same site after the flood in the cellar"),
-    Edition(name="2009", date=datetime(2009, 6, 18, 8, 45, tzinfo=UTC), label="boxes, a weblog, a town plan in tiles"),
-    Edition(name="2016", date=datetime(2016, 9, 10, 11, 20, tzinfo=UTC), label="responsive, wide pictures in several sizes"),
-    Edition(name="2024", date=datetime(2024, 4, 18, 7, 5, tzinfo=UTC), label="script modules, drawings, data fetched by script"),
+    Edition(
+        name="2003",
+        date=datetime(2003, 5, 14, 9, 30, tzinfo=UTC),
+        label="tables, frames and a visitor counter",
+    ),
+    Edition(
+        name="2004",
+        date=datetime(2004, 11, 3, 14, 10, tzinfo=UTC),
+        label="the same site after the flood in the cellar",
+    ),
+    Edition(
+        name="2009",
+        date=datetime(2009, 6, 18, 8, 45, tzinfo=UTC),
+        label="boxes, a weblog, a town plan in tiles",
+    ),
+    Edition(
+        name="2016",
+        date=datetime(2016, 9, 10, 11, 20, tzinfo=UTC),
+        label="responsive, wide pictures in several sizes",
+    ),
+    Edition(
+        name="2024",
+        date=datetime(2024, 4, 18, 7, 5, tzinfo=UTC),
+        label="script modules, drawings, data fetched by script",
+    ),
 )
 """In the order of time."""
 

@@ -1,7 +1,8 @@
 """The words of the sample site: read from TOML, chosen for an edition, cut into blocks.
 
-A text that an edition does not change is the one of the edition before. The markup is small on purpose: paragraphs,
-`## heading`, `- item`, `![caption](picture)`, and inside a line `[words](address)`, `**strong**`, `*slanted*`.
+A text that an edition does not change is the one of the edition before. The markup is small on purpose:
+paragraphs, `## heading`, `- item`, `![caption](picture)`, and inside a line `[words](address)`, `**strong**`,
+`*slanted*`.
 """
 
 import datetime
@@ -60,7 +61,11 @@ class Page:
 
 def pages(edition: str) -> list[Page]:
     """The standing pages of an edition, in the order of the file."""
-    return [_page(entry, text, entry["path"]) for entry in _read("pages.toml")["page"] if (text := _text(entry, edition))]
+    return [
+        _page(entry, text, entry["path"])
+        for entry in _read("pages.toml")["page"]
+        if (text := _text(entry, edition))
+    ]
 
 
 def news(edition: str) -> list[Page]:

@@ -1,8 +1,9 @@
 """BagIt 1.0 (RFC 8493): packages out as bags, and bags of others checked before they are taken.
 
-Out: `data/` holds the package's files under their logical paths, SHA-256 manifests, the folder appears whole or not at all.
-In: every rule of the RFC that protects bytes is checked, each violation named: declaration, manifests complete and equal to the payload,
-tag files, Payload-Oxum. `fetch.txt` is refused: a submission brings its own bytes.
+Out: `data/` holds the package's files under their logical paths, SHA-256 manifests, the folder appears whole
+or not at all. In: every rule of the RFC that protects bytes is checked, each violation named: declaration,
+manifests complete and equal to the payload, tag files, Payload-Oxum. `fetch.txt` is refused: a submission
+brings its own bytes.
 """
 
 import hashlib
@@ -24,14 +25,20 @@ from webdepot.errors import Conflict
 from webdepot.ports import ObjectStore
 
 DECLARATION = "bagit.txt"
-_DECLARED = re.compile(r"BagIt-Version: (0\.9[3-7]|1\.0)\r?\n?Tag-File-Character-Encoding: UTF-8\s*", re.IGNORECASE)
+_DECLARED = re.compile(
+    r"BagIt-Version: (0\.9[3-7]|1\.0)\r?\n?Tag-File-Character-Encoding: UTF-8\s*", re.IGNORECASE
+)
 _MANIFEST = re.compile(r"(tag)?manifest-(md5|sha1|sha224|sha256|sha384|sha512)\.txt")
 _OXUM = re.compile(r"^Payload-Oxum:\s*([0-9]+)\.([0-9]+)\s*$", re.MULTILINE | re.IGNORECASE)
 LONGEST_MANIFEST_BYTES = 256 << 20
 
 
-def write(store: ObjectStore, inventory: Inventory, target: Path, *, info: Mapping[str, str], created: datetime) -> int:
-    """Write the newest version of an object as a bag; payload bytes. Conflict when the folder exists, CorruptData on damage."""
+def write(
+    store: ObjectStore, inventory: Inventory, target: Path, *, info: Mapping[str, str], created: datetime
+) -> int:
+    """Write the newest version of an object as a bag; payload bytes. Conflict when the folder exists,
+    CorruptData on damage.
+    """
     if target.exists():
         raise Conflict(f"{target} exists already. Name a new folder for the bag.")
     partial = target.with_name(f".{target.name}.partial")
@@ -46,7 +53,9 @@ def write(store: ObjectStore, inventory: Inventory, target: Path, *, info: Mappi
         "bag-info.txt": "".join(f"{name}: {' '.join(value.split())}\n" for name, value in facts.items()),
         "manifest-sha256.txt": "".join(lines),
     }
-    tags["tagmanifest-sha256.txt"] = "".join(f"{hashlib.sha256(text.encode()).hexdigest()}  {name}\n" for name, text in tags.items())
+    tags["tagmanifest-sha256.txt"] = "".join(
+        f"{hashlib.sha256(text.encode()).hexdigest()}  {name}\n" for name, text in tags.items()
+    )
     for name, text in tags.items():
         _write(partial / name, text.encode())
     partial.rename(target)
@@ -64,10 +73,16 @@ def check(folder: Path) -> Iterator[str]:
     if not (folder / "data").is_dir():
         yield "there is no folder data/"
         return
-    manifests = {path: found for path in sorted(folder.iterdir()) if (found := _MANIFEST.fullmatch(path.name))}
+    manifests = {
+        path: found for path in sorted(folder.iterdir()) if (found := _MANIFEST.fullmatch(path.name))
+    }
     if not any(found[1] is None for found in manifests.values()):
         yield "there is no manifest of the payload"
-    payload = {path.relative_to(folder).as_posix() for path in (folder / "data").rglob("*") if path.is_file() or path.is_symlink()}
+    payload = {
+        path.relative_to(folder).as_posix()
+        for path in (folder / "data").rglob("*")
+        if path.is_file() or path.is_symlink()
+    }
     for path, found in manifests.items():
         yield from _check_manifest(folder, path, found[2], payload if found[1] is None else None)
     yield from _check_oxum(folder, payload)

@@ -1,7 +1,8 @@
-"""Containers of a place without paths, fetched to this machine for programs that need a file: indexing, format identification.
+"""Containers of a place without paths, fetched to this machine for programs that need a file: indexing,
+format identification.
 
-Files are whole and checked before they have their name. The cache stays below its limit by removing what was used longest ago; what
-somebody used in the last `KEPT_S` seconds stays, since it may be open.
+Files are whole and checked before they have their name. The cache stays below its limit by removing what was
+used longest ago; what somebody used in the last `KEPT_S` seconds stays, since it may be open.
 """
 
 import os
@@ -23,8 +24,19 @@ def name_of(name: str, sha256: str) -> str:
     return f"{sha256[:16]}-{name}"
 
 
-def fetch(folder: Path, store: ObjectStore, key: str, *, name: str, sha256: str, limit_bytes: int, length: int | None = None) -> Path:
-    """The file with exactly these bytes (so many, where more may follow them); CorruptData when the store's are not those."""
+def fetch(
+    folder: Path,
+    store: ObjectStore,
+    key: str,
+    *,
+    name: str,
+    sha256: str,
+    limit_bytes: int,
+    length: int | None = None,
+) -> Path:
+    """The file with exactly these bytes (so many, where more may follow them); CorruptData when the store's
+    are not those.
+    """
     path = folder / name_of(name, sha256)
     if path.exists():
         os.utime(path)
@@ -32,7 +44,10 @@ def fetch(folder: Path, store: ObjectStore, key: str, *, name: str, sha256: str,
     folder.mkdir(parents=True, exist_ok=True)
     partial = folder / f".part-{secrets.token_hex(8)}"
     try:
-        with closing(Expecting(store.open(key, length=length), sha256, key or name)) as source, partial.open("wb") as sink:
+        with (
+            closing(Expecting(store.open(key, length=length), sha256, key or name)) as source,
+            partial.open("wb") as sink,
+        ):
             while chunk := cast(BinaryIO, source).read(CHUNK_BYTES):
                 sink.write(chunk)
         partial.rename(path)
@@ -43,7 +58,9 @@ def fetch(folder: Path, store: ObjectStore, key: str, *, name: str, sha256: str,
 
 
 def _trim(folder: Path, limit_bytes: int, *, kept: Path) -> None:
-    entries = sorted((entry.stat().st_mtime, entry.stat().st_size, entry) for entry in folder.iterdir() if entry.is_file())
+    entries = sorted(
+        (entry.stat().st_mtime, entry.stat().st_size, entry) for entry in folder.iterdir() if entry.is_file()
+    )
     size_bytes = sum(size for _, size, _ in entries)
     for used_at, size, entry in entries:
         if size_bytes <= limit_bytes or used_at > time.time() - KEPT_S:

@@ -1,7 +1,8 @@
 """Events of a package as lines that vouch for each other: `log/events.jsonl`.
 
-Each line is one JSON object with sorted names. `previous` is the SHA-256 of the line before it (without its line end), so that a
-line cannot be changed, taken out or put in between without every later line showing it. A new version only adds lines.
+Each line is one JSON object with sorted names. `previous` is the SHA-256 of the line before it (without its
+line end), so that a line cannot be changed, taken out or put in between without every later line showing it.
+A new version only adds lines.
 """
 
 import hashlib
@@ -59,7 +60,9 @@ def read(stream: BinaryIO, *, where: str) -> Iterator[Event]:
         try:
             facts = json.loads(line)
             facts.pop("previous")
-            facts["message"] = from_told({"reason": facts["message"], "reason_said": facts.pop("message_said", None)})
+            facts["message"] = from_told(
+                {"reason": facts["message"], "reason_said": facts.pop("message_said", None)}
+            )
             yield Event(**facts | {"at": from_iso(facts["at"]), "outcome": Outcome(facts["outcome"])})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise CorruptData(f"Line {number} of {where} is no event: {error}.", where=where) from error
@@ -84,7 +87,9 @@ def _line(event: Event, previous: str) -> bytes:
     }
     if (told := to_told(event.message).get("reason_said")) is not None:
         facts["message_said"] = told
-    return json.dumps(facts, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return json.dumps(facts, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode(
+        "utf-8", "surrogatepass"
+    )
 
 
 def _facts(line: bytes) -> bytes:

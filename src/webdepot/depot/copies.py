@@ -4,8 +4,8 @@
        │          │                      no good copy of a file is left anywhere
        └──────────┴──> whole again by repair from another place
 
-`copy_tallies` holds the number and bytes by place and state, changed in the same transaction, so that the status of a million
-packages is a few rows.
+`copy_tallies` holds the number and bytes by place and state, changed in the same transaction, so that the
+status of a million packages is a few rows.
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,11 @@ def record(connection: Connection, copy: Copy) -> None:
     if before is None:
         connection.execute(insert(copies).values(place=copy.place, package=copy.package, **values))
     else:
-        connection.execute(update(copies).where(copies.c.place == copy.place, copies.c.package == copy.package).values(**values))
+        connection.execute(
+            update(copies)
+            .where(copies.c.place == copy.place, copies.c.package == copy.package)
+            .values(**values)
+        )
         _count(connection, before, -1)
     _count(connection, copy, +1)
 
@@ -85,7 +89,9 @@ def expect_all(connection: Connection, place: str, now: datetime) -> int:
     main, there = copies.alias(), copies.alias()
     has = select(there.c.package).where(there.c.place == place, there.c.package == main.c.package).exists()
     missing = (main.c.place == MAIN) & ~has
-    count, size_bytes = connection.execute(select(func.count(), func.coalesce(func.sum(main.c.size_bytes), 0)).where(missing)).one()
+    count, size_bytes = connection.execute(
+        select(func.count(), func.coalesce(func.sum(main.c.size_bytes), 0)).where(missing)
+    ).one()
     rows = select(
         literal(place),
         main.c.package,
@@ -101,18 +107,28 @@ def expect_all(connection: Connection, place: str, now: datetime) -> int:
     return int(count)
 
 
-def due(connection: Connection, *, before: datetime, place: str = "", after: Copy | None = None, limit: int) -> list[Copy]:
-    """The copies that nobody has looked at for longest, oldest first; `after` goes on behind one that was given before."""
+def due(
+    connection: Connection, *, before: datetime, place: str = "", after: Copy | None = None, limit: int
+) -> list[Copy]:
+    """The copies that nobody has looked at for longest, oldest first; `after` goes on behind one that was
+    given before.
+    """
     chosen = select(copies).where(copies.c.checked_at < before, copies.c.state != CopyState.WAITING.value)
     if place:
         chosen = chosen.where(copies.c.place == place)
     if after is not None:
         order = tuple_(copies.c.checked_at, copies.c.place, copies.c.package)
-        chosen = chosen.where(order > tuple_(literal(after.checked_at, Moment), literal(after.place), literal(after.package)))
-    return _copies(connection, chosen.order_by(copies.c.checked_at, copies.c.place, copies.c.package).limit(limit))
+        chosen = chosen.where(
+            order > tuple_(literal(after.checked_at, Moment), literal(after.place), literal(after.package))
+        )
+    return _copies(
+        connection, chosen.order_by(copies.c.checked_at, copies.c.place, copies.c.package).limit(limit)
+    )
 
 
-def in_state(connection: Connection, states: Sequence[CopyState], *, place: str = "", after: str = "", limit: int) -> list[Copy]:
+def in_state(
+    connection: Connection, states: Sequence[CopyState], *, place: str = "", after: str = "", limit: int
+) -> list[Copy]:
     """Copies in one of these states by place and package; `after` is the last package seen of the place."""
     chosen = select(copies).where(copies.c.state.in_([state.value for state in states]))
     if place:
@@ -125,7 +141,11 @@ def of_package(connection: Connection, package: PackageId) -> list[Copy]:
 
 
 def find(connection: Connection, place: str, package: PackageId) -> Copy | None:
-    row = connection.execute(select(copies).where(copies.c.place == place, copies.c.package == package)).mappings().one_or_none()
+    row = (
+        connection.execute(select(copies).where(copies.c.place == place, copies.c.package == package))
+        .mappings()
+        .one_or_none()
+    )
     return _copy(row) if row else None
 
 
@@ -136,7 +156,9 @@ def oldest_check(connection: Connection, place: str) -> datetime | None:
 
 
 def tally(connection: Connection) -> list[Tally]:
-    rows = connection.execute(select(tallies).where(tallies.c.copies > 0).order_by(tallies.c.place, tallies.c.state)).mappings()
+    rows = connection.execute(
+        select(tallies).where(tallies.c.copies > 0).order_by(tallies.c.place, tallies.c.state)
+    ).mappings()
     return [Tally(**dict(row) | {"state": CopyState(row["state"])}) for row in rows]
 
 
@@ -146,9 +168,13 @@ def _count(connection: Connection, copy: Copy, sign: int) -> None:
 
 def _add(connection: Connection, place: str, state: CopyState, count: int, size_bytes: int) -> None:
     more = {"copies": tallies.c.copies + count, "size_bytes": tallies.c.size_bytes + size_bytes}
-    changed = connection.execute(update(tallies).where(tallies.c.place == place, tallies.c.state == state.value).values(**more))
+    changed = connection.execute(
+        update(tallies).where(tallies.c.place == place, tallies.c.state == state.value).values(**more)
+    )
     if changed.rowcount == 0:
-        connection.execute(insert(tallies).values(place=place, state=state.value, copies=count, size_bytes=size_bytes))
+        connection.execute(
+            insert(tallies).values(place=place, state=state.value, copies=count, size_bytes=size_bytes)
+        )
 
 
 def _copies(connection: Connection, chosen: Select[Any]) -> list[Copy]:

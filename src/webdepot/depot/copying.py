@@ -1,12 +1,15 @@
 """Bringing an object to another place, and mending it there: the same act, file by file.
 
-1. Which inventory is true: the newest that proves itself by its sidecar; of two that differ the one the database knows, else the one
-   that more places have.
-2. Content: what the place has and what agrees with its digest stays; everything else is put there from the first source whose bytes
-   agree. A source is hashed while it is copied, and a wrong byte leaves nothing behind.
-3. The frame (declaration, inventories, sidecars) is made from the inventory; the object's own inventory and its sidecar come last.
+1. Which inventory is true: the newest that proves itself by its sidecar; of two that differ the one the
+   database knows, else the one that more places have.
+2. Content: what the place has and what agrees with its digest stays; everything else is put there from the
+   first source whose bytes agree. A source is hashed while it is copied, and a wrong byte leaves nothing
+   behind.
+3. The frame (declaration, inventories, sidecars) is made from the inventory; the object's own inventory and
+   its sidecar come last.
 
-Every step can be repeated, so a fill or a repair that was killed goes on where it stopped. Content that agrees is never written again.
+Every step can be repeated, so a fill or a repair that was killed goes on where it stopped. Content that
+agrees is never written again.
 """
 
 import hashlib
@@ -48,7 +51,9 @@ def agree(stores: Mapping[str, ObjectStore], identifier: str, *, known_sha256: s
     if not found:
         return None
     votes = Counter(inventory.sha256 for inventory in found)
-    return max(found, key=lambda each: (each.head, each.sha256 == known_sha256, votes[each.sha256], each.sha256))
+    return max(
+        found, key=lambda each: (each.head, each.sha256 == known_sha256, votes[each.sha256], each.sha256)
+    )
 
 
 def bring(
@@ -59,9 +64,11 @@ def bring(
     only: frozenset[str] | None = None,
     told: Callable[[str, int], None] = lambda key, size: None,
 ) -> Brought:
-    """Make the object in `target` what the inventory says. `only` names the keys of content that are known to be wrong there.
+    """Make the object in `target` what the inventory says. `only` names the keys of content that are known to
+    be wrong there.
 
-    The object's own inventory is written only when all content is there: until then the place shows what it showed before.
+    The object's own inventory is written only when all content is there: until then the place shows what it
+    showed before.
     """
     layout.prepare(target)
     written: list[str] = []
@@ -87,7 +94,9 @@ def bring(
 
 
 def remove(store: ObjectStore, identifier: str, inventory: Inventory | None = None) -> None:
-    """Take an object out of a store: first its inventory, so that it is gone for readers at once, then the rest."""
+    """Take an object out of a store: first its inventory, so that it is gone for readers at once, then the
+    rest.
+    """
     folder = layout.folder_of(identifier)
     known = [*reversed(ocfl.frame(inventory))] if inventory is not None else []
     content = [key for key, _ in _content(inventory)] if inventory is not None else []
@@ -114,13 +123,17 @@ def _agrees(store: ObjectStore, key: str, value: str) -> bool:
         return False
 
 
-def _put_from(target: ObjectStore, sources: Mapping[str, ObjectStore], key: str, value: str) -> tuple[str, int]:
+def _put_from(
+    target: ObjectStore, sources: Mapping[str, ObjectStore], key: str, value: str
+) -> tuple[str, int]:
     """Put one file from the first good source, and read it back; its name and the size, or nothing."""
     for name, source in sources.items():
         try:
             with closing(Expecting(source.open(key), value, f"{name} {key}")) as stream:
                 size = target.put(key, cast(BinaryIO, stream), overwrite=target.size(key) is not None)
-        except Conflict:  # a list or a head request of the target was stale; it is overwritten on the next try
+        except (
+            Conflict
+        ):  # a list or a head request of the target was stale; it is overwritten on the next try
             continue
         except (CorruptData, NotFound):
             continue
@@ -136,7 +149,9 @@ def _put_from(target: ObjectStore, sources: Mapping[str, ObjectStore], key: str,
 def _is_targets(target: ObjectStore, key: str, error: OSError) -> bool:
     """Whether the error came from writing, not from reading a bad block of a source."""
     path = target.local_path(key)
-    return path is not None and error.filename is not None and str(error.filename).startswith(str(path.parent))
+    return (
+        path is not None and error.filename is not None and str(error.filename).startswith(str(path.parent))
+    )
 
 
 def _put_frame(target: ObjectStore, inventory: Inventory) -> Sequence[str]:

@@ -1,4 +1,5 @@
-"""Containers that stay where they are: in other folders, on web servers that give parts of files, in buckets, inside of WACZ files.
+"""Containers that stay where they are: in other folders, on web servers that give parts of files, in buckets,
+inside of WACZ files.
 
 A place is an address, and for a member of a ZIP file where its bytes begin:
 
@@ -90,7 +91,12 @@ class Elsewhere:
 
     def stream(self, size_bytes: int) -> BinaryIO:
         """A seekable stream of its bytes."""
-        return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, Seekable(cast(ObjectStore, self), "", size_bytes)), 64 << 10))
+        return cast(
+            BinaryIO,
+            io.BufferedReader(
+                cast(io.RawIOBase, Seekable(cast(ObjectStore, self), "", size_bytes)), 64 << 10
+            ),
+        )
 
     def members(self) -> list[Member]:
         """The containers inside of a WACZ; InputError when it is none, or when they are compressed."""
@@ -101,8 +107,12 @@ class Elsewhere:
             with closing(self.stream(size)) as stream, zipfile.ZipFile(stream) as packed:
                 entries = packed.infolist()
                 if len(entries) > MOST_MEMBERS:
-                    raise InputError(f"{self.address} has more than {MOST_MEMBERS} files in it: that is no WACZ.")
-                return [_member(entry, stream, self.address) for entry in entries if _is_container(entry.filename)]
+                    raise InputError(
+                        f"{self.address} has more than {MOST_MEMBERS} files in it: that is no WACZ."
+                    )
+                return [
+                    _member(entry, stream, self.address) for entry in entries if _is_container(entry.filename)
+                ]
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, ValueError) as error:
             raise InputError(f"{self.address} is no WACZ that can be read: {error}.") from error
 
@@ -125,11 +135,15 @@ def _is_container(name: str) -> bool:
 
 def _member(entry: zipfile.ZipInfo, stream: BinaryIO, address: str) -> Member:
     if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
-        raise InputError(f"{address}: {entry.filename[:200]} is compressed or encrypted, so it cannot be read in place. Unpack it.")
+        raise InputError(
+            f"{address}: {entry.filename[:200]} is compressed or encrypted, so it cannot be read in place. Unpack it."
+        )
     stream.seek(entry.header_offset)
     header = stream.read(_LOCAL_HEADER_BYTES)
     if len(header) < _LOCAL_HEADER_BYTES or header[:4] != b"PK\x03\x04":
-        raise CorruptData(f"{address} is damaged: {entry.filename[:200]} is not where its list says.", where=address)
+        raise CorruptData(
+            f"{address} is damaged: {entry.filename[:200]} is not where its list says.", where=address
+        )
     name_bytes, extra_bytes = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
     start = entry.header_offset + _LOCAL_HEADER_BYTES + name_bytes + extra_bytes
     return Member(name=entry.filename, start=start, size_bytes=entry.file_size)
@@ -148,7 +162,10 @@ class _Web:
         answer = self._asked({"Range": f"bytes={offset}-{last}"})
         if answer.status != 206:
             answer.close()
-            raise RemoteError(f"{self._url}: the server gives no parts of files, which reading in place needs. Fetch it.", retry=False)
+            raise RemoteError(
+                f"{self._url}: the server gives no parts of files, which reading in place needs. Fetch it.",
+                retry=False,
+            )
         return cast(BinaryIO, answer)
 
     def size(self, key: str) -> int | None:
@@ -161,14 +178,18 @@ class _Web:
         return int(stated) if stated.isascii() and stated.isdigit() else None
 
     def _asked(self, headers: dict[str, str]) -> HTTPResponse:
-        request = urllib.request.Request(self._url, headers={"User-Agent": "webdepot", "Accept-Encoding": "identity", **headers})  # noqa: S310 - http and https only
+        request = urllib.request.Request(  # noqa: S310 - http and https only
+            self._url, headers={"User-Agent": "webdepot", "Accept-Encoding": "identity", **headers}
+        )
         try:
             answer: HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT_S)  # noqa: S310
         except urllib.error.HTTPError as error:
             error.close()
             if error.code in (404, 410):
                 raise NotFound(f"There is no file {self._url} any more ({error.code}).") from None
-            raise RemoteError(f"{self._url}: the server answers {error.code} {error.reason}.", retry=error.code >= 500) from None
+            raise RemoteError(
+                f"{self._url}: the server answers {error.code} {error.reason}.", retry=error.code >= 500
+            ) from None
         except (OSError, HTTPException) as error:
             raise RemoteError(f"{self._url} cannot be reached: {error}.", retry=True) from error
         return answer

@@ -1,7 +1,8 @@
-"""Proof that a package is what it was, in one place or in all of them, and mending from a good copy where it is not.
+"""Proof that a package is what it was, in one place or in all of them, and mending from a good copy where it
+is not.
 
-`verify_package` needs nothing but a store. `audit_package` looks at one package in some of its places, holds each to the inventory they
-agree on, and repairs; a place that cannot be reached is away, which is no damage.
+`verify_package` needs nothing but a store. `audit_package` looks at one package in some of its places, holds
+each to the inventory they agree on, and repairs; a place that cannot be reached is away, which is no damage.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +40,9 @@ class CopyAudit:
 
 
 def verify_package(store: ObjectStore, identifier: PackageId) -> Iterator[Finding]:
-    """Everything wrong with one package in one store, as it is found; nothing when it is whole. Reads every byte of it."""
+    """Everything wrong with one package in one store, as it is found; nothing when it is whole. Reads every
+    byte of it.
+    """
     damaged = False
     for finding in ocfl.verify(store, identifier):
         damaged = damaged or finding.severity is Severity.ERROR
@@ -66,7 +69,9 @@ def audit_package(
     if inventory is None or inventory.head < known_version:
         missing = "an inventory" if inventory is None else f"version {known_version}"
         message = f"No place that can be reached has {missing} of {identifier} that proves itself."
-        return results + [_result(name, identifier, AuditOutcome.LOST, message=message) for name in asked if name in here]
+        return results + [
+            _result(name, identifier, AuditOutcome.LOST, message=message) for name in asked if name in here
+        ]
     return results + [_audit_copy(here, name, inventory, repair=repair) for name in asked if name in here]
 
 
@@ -86,14 +91,18 @@ def _present(
     return here, away
 
 
-def _audit_copy(stores: Mapping[str, ObjectStore], name: str, inventory: Inventory, *, repair: bool) -> CopyAudit:
+def _audit_copy(
+    stores: Mapping[str, ObjectStore], name: str, inventory: Inventory, *, repair: bool
+) -> CopyAudit:
     store = stores[name]
     identifier = PackageId(inventory.id)
     try:
         findings = tuple(ocfl.verify_against(store, inventory))
         if not findings:
             findings = tuple(_verify_meaning(store, identifier))
-            outcome = AuditOutcome.LOST if findings else AuditOutcome.WHOLE  # every byte agrees, so no other copy says otherwise
+            outcome = (
+                AuditOutcome.LOST if findings else AuditOutcome.WHOLE
+            )  # every byte agrees, so no other copy says otherwise
             return _result(name, identifier, outcome, inventory, findings=findings)
         if not repair:
             return _result(name, identifier, AuditOutcome.DAMAGED, inventory, findings=findings)
@@ -102,7 +111,9 @@ def _audit_copy(stores: Mapping[str, ObjectStore], name: str, inventory: Invento
         return _result(name, identifier, AuditOutcome.AWAY, inventory, message=str(error))
 
 
-def _repaired(stores: Mapping[str, ObjectStore], name: str, inventory: Inventory, findings: tuple[Finding, ...]) -> CopyAudit:
+def _repaired(
+    stores: Mapping[str, ObjectStore], name: str, inventory: Inventory, findings: tuple[Finding, ...]
+) -> CopyAudit:
     store = stores[name]
     others = {other: each for other, each in stores.items() if other != name}
     wrong = frozenset(finding.subject for finding in findings)
@@ -110,16 +121,36 @@ def _repaired(stores: Mapping[str, ObjectStore], name: str, inventory: Inventory
         brought = copying.bring(store, others, inventory, only=wrong)
         left = () if brought.lost else tuple(ocfl.verify_against(store, inventory))
     except (NoSpace, OSError) as error:
-        return _result(name, PackageId(inventory.id), AuditOutcome.DAMAGED, inventory, findings=findings, message=str(error))
+        return _result(
+            name,
+            PackageId(inventory.id),
+            AuditOutcome.DAMAGED,
+            inventory,
+            findings=findings,
+            message=str(error),
+        )
     if brought.lost:
-        outcome, message = AuditOutcome.LOST, f"No place has a good copy of {brought.lost[0]}" + _others(len(brought.lost) - 1)
+        outcome, message = (
+            AuditOutcome.LOST,
+            f"No place has a good copy of {brought.lost[0]}" + _others(len(brought.lost) - 1),
+        )
     elif left:
-        outcome, message = AuditOutcome.DAMAGED, f"After the repair {left[0].subject} is still wrong: {left[0].message}"
+        outcome, message = (
+            AuditOutcome.DAMAGED,
+            f"After the repair {left[0].subject} is still wrong: {left[0].message}",
+        )
     else:
         outcome, message = AuditOutcome.REPAIRED, f"{len(brought.written)} files were restored."
     sources = {key: brought.sources.get(key, "inventory") for key in brought.written}
     return _result(
-        name, PackageId(inventory.id), outcome, inventory, findings=findings, repaired=sources, lost=brought.lost, message=message
+        name,
+        PackageId(inventory.id),
+        outcome,
+        inventory,
+        findings=findings,
+        repaired=sources,
+        lost=brought.lost,
+        message=message,
     )
 
 
@@ -163,12 +194,18 @@ def _verify_containers(facts: package.PackageFacts) -> Iterator[Finding]:
     files = facts.inventory.files()
     for container in facts.containers:
         if files[f"warc/{container.name}"] != container.sha256:
-            yield _finding("container-differs", container.name, f"{container.name} is not the container that package.json describes.")
+            yield _finding(
+                "container-differs",
+                container.name,
+                f"{container.name} is not the container that package.json describes.",
+            )
 
 
 def _finding(code: str, subject: str, message: str) -> Finding:
     action = "Restore the package from another copy."
-    return Finding(code=f"depot.{code}", severity=Severity.ERROR, subject=subject, message=message, action=action)
+    return Finding(
+        code=f"depot.{code}", severity=Severity.ERROR, subject=subject, message=message, action=action
+    )
 
 
 def _others(count: int) -> str:

@@ -1,12 +1,12 @@
 """A folder as object store: the embedded default of the depot.
 
-Order of a put: write a file that has no name yet (`O_TMPFILE`), fsync it, give it its name, fsync the folder. A crash
-before the name leaves nothing at all behind. Where the file system cannot do that (NFS, other kernels) the file has a
-name beginning with `.part-` meanwhile, which no listing shows.
+Order of a put: write a file that has no name yet (`O_TMPFILE`), fsync it, give it its name, fsync the folder.
+A crash before the name leaves nothing at all behind. Where the file system cannot do that (NFS, other
+kernels) the file has a name beginning with `.part-` meanwhile, which no listing shows.
 
-Giving a name by `link` fails when the name exists, so two writers can never both create one key.
-Keys are relative POSIX paths without `.`, `..`, empty steps or control characters; symbolic links below the root are refused,
-because OCFL forbids them and because they could lead out of the depot.
+Giving a name by `link` fails when the name exists, so two writers can never both create one key. Keys are
+relative POSIX paths without `.`, `..`, empty steps or control characters; symbolic links below the root are
+refused, because OCFL forbids them and because they could lead out of the depot.
 """
 
 import errno
@@ -22,8 +22,16 @@ from webdepot.depot.keys import UNFINISHED, steps_of
 from webdepot.digest import CHUNK_BYTES
 from webdepot.errors import Conflict, InputError, NoSpace, NotFound
 
-_NO_ROOM = {errno.ENOSPC: "is full", errno.EDQUOT: "has used up its quota", errno.EFBIG: "does not take files of that size"}
-_NO_WRITING = {errno.EROFS: "is read-only", errno.EACCES: "may not be written by this user", errno.EPERM: "may not be written by this user"}
+_NO_ROOM = {
+    errno.ENOSPC: "is full",
+    errno.EDQUOT: "has used up its quota",
+    errno.EFBIG: "does not take files of that size",
+}
+_NO_WRITING = {
+    errno.EROFS: "is read-only",
+    errno.EACCES: "may not be written by this user",
+    errno.EPERM: "may not be written by this user",
+}
 _NO_NAMELESS = {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}
 
 
@@ -47,7 +55,9 @@ class FolderStore:
         try:
             stream = path.open("rb")
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-            raise NotFound(f"The depot at {self.root} has no file {key}. Run: webdepot depot verify") from None
+            raise NotFound(
+                f"The depot at {self.root} has no file {key}. Run: webdepot depot verify"
+            ) from None
         stream.seek(offset)
         if length is None:
             return stream
@@ -82,7 +92,9 @@ class FolderStore:
 
     def _refuse_links(self, folder: Path, key: str) -> None:
         if not folder.resolve().is_relative_to(self.root.resolve()):
-            raise InputError(f"{key} lies behind a symbolic link that leads out of the depot {self.root}. Remove the link.")
+            raise InputError(
+                f"{key} lies behind a symbolic link that leads out of the depot {self.root}. Remove the link."
+            )
 
     def _remove_empty(self, folder: Path) -> None:
         while folder != self.root and folder.is_relative_to(self.root):
@@ -150,7 +162,8 @@ def _create(place: Path, folder: int) -> tuple[int, str]:
 
 
 def _name(descriptor: int, unfinished: str, name: str, folder: int, key: str, *, overwrite: bool) -> None:
-    # A destination folder descriptor makes Python call linkat() with AT_SYMLINK_FOLLOW, which a nameless file needs.
+    # A destination folder descriptor makes Python call linkat() with AT_SYMLINK_FOLLOW, which a nameless file
+    # needs.
     source = unfinished or f"/proc/self/fd/{descriptor}"
     source_folder = folder if unfinished else None
     if not overwrite:
@@ -225,4 +238,6 @@ def _in_words(root: Path, key: str) -> Iterator[None]:
             state, action = _NO_WRITING[error.errno], "Make it writable"
         else:
             raise
-        raise NoSpace(f"The disk of the depot {root} {state}: {key} was not written and nothing was lost. {action} and repeat.") from error
+        raise NoSpace(
+            f"The disk of the depot {root} {state}: {key} was not written and nothing was lost. {action} and repeat."
+        ) from error

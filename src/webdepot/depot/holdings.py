@@ -1,4 +1,6 @@
-"""Holdings: the packages as the database knows them. The depot itself is the truth; these rows can be made again from it."""
+"""Holdings: the packages as the database knows them. The depot itself is the truth; these rows can be made
+again from it.
+"""
 
 from collections.abc import Iterator
 
@@ -51,8 +53,12 @@ def find(connection: Connection, package: str) -> Package | None:
 
 
 def inventory_sha256(connection: Connection, package: PackageId) -> str:
-    """Of the inventory as it was when the package was last written; empty where the database does not know it."""
-    return connection.execute(select(packages.c.inventory_sha256).where(packages.c.id == package)).scalar() or ""
+    """Of the inventory as it was when the package was last written; empty where the database does not know
+    it.
+    """
+    return (
+        connection.execute(select(packages.c.inventory_sha256).where(packages.c.id == package)).scalar() or ""
+    )
 
 
 def find_of_harvest(connection: Connection, harvest: HarvestId) -> Package | None:
@@ -65,7 +71,9 @@ def latest(connection: Connection, limit: int, *, before: Package | None = None)
     chosen = select(packages)
     if before is not None:
         moment = literal(before.stored_at, Moment)
-        chosen = chosen.where((packages.c.stored_at < moment) | ((packages.c.stored_at == moment) & (packages.c.id < before.id)))
+        chosen = chosen.where(
+            (packages.c.stored_at < moment) | ((packages.c.stored_at == moment) & (packages.c.id < before.id))
+        )
     chosen = chosen.order_by(packages.c.stored_at.desc(), packages.c.id.desc()).limit(limit)
     return [_package(row) for row in connection.execute(chosen).mappings()]
 
@@ -82,15 +90,22 @@ def iter_ids(connection: Connection) -> Iterator[PackageId]:
 
 def totals(connection: Connection) -> tuple[int, int]:
     """How many packages, and their bytes."""
-    row = connection.execute(select(func.coalesce(func.sum(growth.c.packages), 0), func.coalesce(func.sum(growth.c.size_bytes), 0))).one()
+    row = connection.execute(
+        select(func.coalesce(func.sum(growth.c.packages), 0), func.coalesce(func.sum(growth.c.size_bytes), 0))
+    ).one()
     return int(row[0]), int(row[1])
 
 
 def _grow(connection: Connection, package: Package, sign: int) -> None:
     month = f"{package.stored_at:%Y-%m}"
-    more = {"packages": growth.c.packages + sign, "size_bytes": growth.c.size_bytes + sign * package.size_bytes}
+    more = {
+        "packages": growth.c.packages + sign,
+        "size_bytes": growth.c.size_bytes + sign * package.size_bytes,
+    }
     if connection.execute(update(growth).where(growth.c.month == month).values(**more)).rowcount == 0:
-        connection.execute(insert(growth).values(month=month, packages=sign, size_bytes=sign * package.size_bytes))
+        connection.execute(
+            insert(growth).values(month=month, packages=sign, size_bytes=sign * package.size_bytes)
+        )
 
 
 def _package(row: RowMapping) -> Package:

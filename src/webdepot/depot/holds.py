@@ -1,6 +1,8 @@
-"""Holds: why something may not be withdrawn. A legal hold stands until it is released; retention ends so many years after the deposit.
+"""Holds: why something may not be withdrawn. A legal hold stands until it is released; retention ends so many
+years after the deposit.
 
-Both are set for a package or for a whole collection, dated, with who and why; a release is dated too, and the row stays.
+Both are set for a package or for a whole collection, dated, with who and why; a release is dated too, and the
+row stays.
 """
 
 from collections.abc import Sequence
@@ -60,7 +62,11 @@ def place(connection: Connection, hold: Hold) -> Hold:
 
 def release(connection: Connection, number: int, *, agent: str, now: datetime) -> Hold:
     """End a hold; NotFound when there is none that stands."""
-    chosen = update(holds).where(holds.c.id == number, holds.c.released_at.is_(None)).values(released_at=now, released_by=agent)
+    chosen = (
+        update(holds)
+        .where(holds.c.id == number, holds.c.released_at.is_(None))
+        .values(released_at=now, released_by=agent)
+    )
     row = connection.execute(chosen.returning(holds)).mappings().one_or_none()
     if row is None:
         raise NotFound(f"There is no hold {number} that stands. See: webdepot package hold --list")
@@ -71,12 +77,16 @@ def every(connection: Connection) -> list[Hold]:
     return [_hold(row) for row in connection.execute(select(holds).order_by(holds.c.id)).mappings()]
 
 
-def standing(connection: Connection, *, package: str, collection: str, stored_at: datetime, now: datetime) -> Sequence[Hold]:
+def standing(
+    connection: Connection, *, package: str, collection: str, stored_at: datetime, now: datetime
+) -> Sequence[Hold]:
     """The holds that forbid to withdraw this package now."""
     subject = ((holds.c.scope == HoldScope.PACKAGE.value) & (holds.c.subject == package)) | (
         (holds.c.scope == HoldScope.COLLECTION.value) & (holds.c.subject == collection)
     )
-    found = connection.execute(select(holds).where(subject, holds.c.released_at.is_(None)).order_by(holds.c.id)).mappings()
+    found = connection.execute(
+        select(holds).where(subject, holds.c.released_at.is_(None)).order_by(holds.c.id)
+    ).mappings()
     return [hold for hold in map(_hold, found) if _stands(hold, stored_at, now)]
 
 

@@ -1,8 +1,9 @@
 """The inventory of an OCFL object: which bytes it holds and which version shows which of them.
 
-https://ocfl.io/1.1/spec/#inventory. `manifest` maps a digest to the content paths that hold those bytes; `state` of a version maps
-a digest to the logical paths under which a reader sees them. A later version names old digests again instead of copying bytes.
-Reading is strict: an inventory that contradicts itself is `CorruptData`, since everything else hangs on it.
+https://ocfl.io/1.1/spec/#inventory. `manifest` maps a digest to the content paths that hold those bytes;
+`state` of a version maps a digest to the logical paths under which a reader sees them. A later version names
+old digests again instead of copying bytes. Reading is strict: an inventory that contradicts itself is
+`CorruptData`, since everything else hangs on it.
 """
 
 import hashlib
@@ -51,7 +52,9 @@ class Inventory:
         return dict(sorted((path, digest) for digest, paths in state.items() for path in paths))
 
 
-def serialise(identifier: str, manifest: Mapping[str, tuple[str, ...]], versions: tuple[ObjectVersion, ...]) -> tuple[Inventory, bytes]:
+def serialise(
+    identifier: str, manifest: Mapping[str, tuple[str, ...]], versions: tuple[ObjectVersion, ...]
+) -> tuple[Inventory, bytes]:
     """The value and the bytes of the file; equal values give equal bytes."""
     document = {
         "id": identifier,
@@ -63,7 +66,9 @@ def serialise(identifier: str, manifest: Mapping[str, tuple[str, ...]], versions
     }
     data = (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode()
     digest = hashlib.sha256(data).hexdigest()
-    return Inventory(id=identifier, head=len(versions), manifest=manifest, versions=versions, sha256=digest), data
+    return Inventory(
+        id=identifier, head=len(versions), manifest=manifest, versions=versions, sha256=digest
+    ), data
 
 
 def parse(data: bytes, *, where: str) -> Inventory:
@@ -71,23 +76,42 @@ def parse(data: bytes, *, where: str) -> Inventory:
     try:
         document = json.loads(data)
         _require(isinstance(document, dict), "it is no JSON object")
-        _require(str(document["type"]).startswith("https://ocfl.io/1."), f"type {document['type']!r} is not known")
-        _require(document["digestAlgorithm"] == ALGORITHM, f"digest algorithm {document['digestAlgorithm']!r} is not {ALGORITHM}")
-        _require(document.get("contentDirectory", "content") == "content", "the content folder has another name")
+        _require(
+            str(document["type"]).startswith("https://ocfl.io/1."), f"type {document['type']!r} is not known"
+        )
+        _require(
+            document["digestAlgorithm"] == ALGORITHM,
+            f"digest algorithm {document['digestAlgorithm']!r} is not {ALGORITHM}",
+        )
+        _require(
+            document.get("contentDirectory", "content") == "content", "the content folder has another name"
+        )
         manifest = {digest.lower(): tuple(paths) for digest, paths in document["manifest"].items()}
         numbers = range(1, len(document["versions"]) + 1)
         versions = tuple(_version_in(document["versions"][f"v{number}"]) for number in numbers)
-        _require(document["head"] == f"v{len(versions)}", f"head {document['head']!r} is not the last version")
+        _require(
+            document["head"] == f"v{len(versions)}", f"head {document['head']!r} is not the last version"
+        )
         for paths in manifest.values():
             _require(
-                all(_CONTENT.match(path) and is_key(path) for path in paths), "the manifest has a path that is none of an object's content"
+                all(_CONTENT.match(path) and is_key(path) for path in paths),
+                "the manifest has a path that is none of an object's content",
             )
         for version in versions:
-            _require(version.state.keys() <= manifest.keys(), "a version names bytes that the manifest does not have")
+            _require(
+                version.state.keys() <= manifest.keys(),
+                "a version names bytes that the manifest does not have",
+            )
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
-        raise CorruptData(f"The inventory {where} cannot be used: {error}. Restore it from another copy.", where=where) from error
+        raise CorruptData(
+            f"The inventory {where} cannot be used: {error}. Restore it from another copy.", where=where
+        ) from error
     return Inventory(
-        id=str(document["id"]), head=len(versions), manifest=manifest, versions=versions, sha256=hashlib.sha256(data).hexdigest()
+        id=str(document["id"]),
+        head=len(versions),
+        manifest=manifest,
+        versions=versions,
+        sha256=hashlib.sha256(data).hexdigest(),
     )
 
 
@@ -107,7 +131,12 @@ def sidecar(digest: str) -> bytes:
 
 def _version_out(version: ObjectVersion) -> dict[str, object]:
     user = {"name": version.user} | ({"address": version.address} if version.address else {})
-    return {"created": to_iso(version.created), "message": version.message, "user": user, "state": _sorted(version.state)}
+    return {
+        "created": to_iso(version.created),
+        "message": version.message,
+        "user": user,
+        "state": _sorted(version.state),
+    }
 
 
 def _version_in(document: dict[str, Any]) -> ObjectVersion:

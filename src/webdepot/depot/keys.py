@@ -1,4 +1,6 @@
-"""Names in a store: relative POSIX paths that mean the same in a folder, in a bucket and in a ZIP, and cannot lead out of any of them."""
+"""Names in a store: relative POSIX paths that mean the same in a folder, in a bucket and in a ZIP, and cannot
+lead out of any of them.
+"""
 
 from webdepot.errors import InputError
 
@@ -11,7 +13,9 @@ def steps_of(key: str) -> list[str]:
     """The steps of a key; InputError when it is none."""
     steps = key.split("/")
     if any(_is_bad(step) for step in steps):
-        raise InputError(f"{key[:300]!r} is no name in the depot: a relative path without '.', '..' or empty steps is needed.")
+        raise InputError(
+            f"{key[:300]!r} is no name in the depot: a relative path without '.', '..' or empty steps is needed."
+        )
     return steps
 
 
@@ -22,4 +26,7 @@ def is_key(key: str) -> bool:
 def _is_bad(step: str) -> bool:
     if step in ("", ".", "..") or step.startswith(UNFINISHED) or "\\" in step:
         return True
-    return any(ord(char) < 0x20 or 0xD800 <= ord(char) <= 0xDFFF for char in step) or len(step.encode()) > LONGEST_STEP_BYTES
+    return (
+        any(ord(char) < 0x20 or 0xD800 <= ord(char) <= 0xDFFF for char in step)
+        or len(step.encode()) > LONGEST_STEP_BYTES
+    )

@@ -1,9 +1,9 @@
 """Where an object stands in the store: OCFL storage root 1.1 with layout extension 0003.
 
 https://ocfl.io/1.1/spec/#storage-root and
-https://ocfl.github.io/extensions/0003-hash-and-id-n-tuple-storage-layout.html. The folder of an object is three times three
-hexadecimal digits of the SHA-256 of its identifier, then the identifier itself, percent-encoded, so that a person with
-nothing but a file browser can find it:
+https://ocfl.github.io/extensions/0003-hash-and-id-n-tuple-storage-layout.html. The folder of an object is
+three times three hexadecimal digits of the SHA-256 of its identifier, then the identifier itself,
+percent-encoded, so that a person with nothing but a file browser can find it:
 
     0=ocfl_1.1
     ocfl_layout.json
@@ -43,7 +43,9 @@ def folder_of(identifier: str) -> str:
 
 
 def find_identifier(folder: str) -> str | None:
-    """The identifier that a folder's name spells out; None where it was too long for that or the folder is none of ours."""
+    """The identifier that a folder's name spells out; None where it was too long for that or the folder is
+    none of ours.
+    """
     identifier = unquote(folder.rpartition("/")[2], errors="replace")
     return identifier if folder_of(identifier) == folder else None
 

@@ -1,7 +1,9 @@
-"""How an institution stands by the NDSA Levels of Digital Preservation (version 2.0, 2019), as far as the program can see it.
+"""How an institution stands by the NDSA Levels of Digital Preservation (version 2.0, 2019), as far as the
+program can see it.
 
-https://ndsa.org/publications/levels-of-digital-preservation/. Each level needs those below it. What only people can answer (whether two
-places would drown in the same flood, whether somebody reads the logs) is not claimed: the reason says what is missing or unseen.
+https://ndsa.org/publications/levels-of-digital-preservation/. Each level needs those below it. What only
+people can answer (whether two places would drown in the same flood, whether somebody reads the logs) is not
+claimed: the reason says what is missing or unseen.
 """
 
 from collections.abc import Iterator
@@ -42,7 +44,12 @@ def _levels(facts: Facts) -> Iterator[Level]:
     yield _storage(facts)
     yield _integrity(facts)
     yield Level(area="control", level=3, reason="control-review", numbers={})
-    yield Level(area="metadata", level=4 if facts.places >= 2 else 0, reason="top" if facts.places >= 2 else "metadata-backup", numbers={})
+    yield Level(
+        area="metadata",
+        level=4 if facts.places >= 2 else 0,
+        reason="top" if facts.places >= 2 else "metadata-backup",
+        numbers={},
+    )
     yield _content(facts)
 
 

@@ -1,7 +1,8 @@
 """METS of a package: `metadata/mets.xml`, a table of contents that other systems read.
 
-https://www.loc.gov/standards/mets/ 1.12.1. Descriptions are wrapped (Dublin Core) or pointed to, events stand in premis.xml, files are
-listed with size and SHA-256: one entry for each file of the package, and none for what is inside a container.
+https://www.loc.gov/standards/mets/ 1.12.1. Descriptions are wrapped (Dublin Core) or pointed to, events stand
+in premis.xml, files are listed with size and SHA-256: one entry for each file of the package, and none for
+what is inside a container.
 """
 
 from collections.abc import Sequence
@@ -37,7 +38,9 @@ def to_xml(
     root.set("LABEL", plain(title))
     root.set("TYPE", "harvest of a web site")
     header = _add(root, "metsHdr", CREATEDATE=to_iso(created))
-    _add(_add(header, "agent", ROLE="CREATOR", TYPE="OTHER", OTHERTYPE="software or person"), "name").text = plain(agent)
+    _add(
+        _add(header, "agent", ROLE="CREATOR", TYPE="OTHER", OTHERTYPE="software or person"), "name"
+    ).text = plain(agent)
     described = _wrapped(root, dublin_core)
     provenance = _add(_add(root, "amdSec", ID="amd"), "digiprovMD", ID="premis")
     link = _add(provenance, "mdRef", LOCTYPE="URL", MDTYPE="PREMIS", MIMETYPE="application/xml")

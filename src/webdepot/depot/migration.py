@@ -1,8 +1,10 @@
-"""Migration: a file of a format that falls out of use, also kept in one that does not. The original stays as it is.
+"""Migration: a file of a format that falls out of use, also kept in one that does not. The original stays as
+it is.
 
-A tool is a command with two formats. It gets the file and writes another; it runs with limits on time, memory and output, because
-old decoders meet hostile bytes. What it made becomes a WARC conversion record (ISO 28500, 6.9) in a new version of the package, and a
-row in `index/conversions.jsonl.gz`, by the payload digest of the original: all captures with those bytes share it.
+A tool is a command with two formats. It gets the file and writes another; it runs with limits on time, memory
+and output, because old decoders meet hostile bytes. What it made becomes a WARC conversion record (ISO 28500,
+6.9) in a new version of the package, and a row in `index/conversions.jsonl.gz`, by the payload digest of the
+original: all captures with those bytes share it.
 """
 
 import resource
@@ -55,7 +57,11 @@ class Conversion:
 def built_in() -> dict[str, Tool]:
     """X bitmaps, which browsers no longer show, as PNG."""
     module = (sys.executable, "-m", "webdepot.depot.picture", "{input}", "{output}")
-    return {"xbitmap-to-png": Tool(name="xbitmap-to-png", source="image/x-xbitmap", target="image/png", command=module)}
+    return {
+        "xbitmap-to-png": Tool(
+            name="xbitmap-to-png", source="image/x-xbitmap", target="image/png", command=module
+        )
+    }
 
 
 def tools(configured: Mapping[str, str]) -> dict[str, Tool]:
@@ -65,7 +71,9 @@ def tools(configured: Mapping[str, str]) -> dict[str, Tool]:
         source, target, *command = [*shlex.split(text), "", ""]
         command = [word for word in command if word]
         if "/" not in source or "/" not in target or "{input}" not in command or "{output}" not in command:
-            raise ConfigError(f'depot.migration_tools {name} must be "SOURCE TARGET command {{input}} {{output}}", not {text!r}.')
+            raise ConfigError(
+                f'depot.migration_tools {name} must be "SOURCE TARGET command {{input}} {{output}}", not {text!r}.'
+            )
         found[name] = Tool(name=name, source=source, target=target, command=tuple(command))
     return found
 
@@ -73,7 +81,9 @@ def tools(configured: Mapping[str, str]) -> dict[str, Tool]:
 def get_tool(name: str, configured: Mapping[str, str]) -> Tool:
     known = tools(configured)
     if name not in known:
-        raise NotFound(f"There is no migration tool {name}. Known: {', '.join(sorted(known))}. Others: depot.migration_tools")
+        raise NotFound(
+            f"There is no migration tool {name}. Known: {', '.join(sorted(known))}. Others: depot.migration_tools"
+        )
     return known[name]
 
 
@@ -83,7 +93,12 @@ def run(tool: Tool, source: Path, output: Path) -> str:
     command = [places.get(word, word) for word in tool.command]
     try:
         done = subprocess.run(  # noqa: S603 - a command of this program or of the operator
-            command, capture_output=True, timeout=TIME_S, check=False, stdin=subprocess.DEVNULL, preexec_fn=_limit
+            command,
+            capture_output=True,
+            timeout=TIME_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=_limit,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
@@ -108,7 +123,9 @@ def forget(connection: Connection, package: PackageId) -> None:
 
 def find(connection: Connection, digest: str) -> list[Conversion]:
     """Every form a payload was also kept in, the newest first."""
-    chosen = select(conversions).where(conversions.c.digest == digest).order_by(conversions.c.converted_at.desc())
+    chosen = (
+        select(conversions).where(conversions.c.digest == digest).order_by(conversions.c.converted_at.desc())
+    )
     return [_conversion(row) for row in connection.execute(chosen).mappings()]
 
 

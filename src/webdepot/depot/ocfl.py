@@ -2,14 +2,15 @@
 
 Order of a write, each step durable before the next:
 1. what an interrupted earlier try left behind is cleared away, or finished if only its last step was missing
-2. content of the new version, hashed while it is copied, so that a container is read once; behind that a second thread reads back
-   what the store has and compares, so that nothing is published that cannot be read
+2. content of the new version, hashed while it is copied, so that a container is read once; behind that a
+   second thread reads back what the store has and compares, so that nothing is published that cannot be read
 3. the version's own inventory and its sidecar
-4. the object's declaration, then its root inventory (from here on the version exists), then the sidecar of that
+4. the object's declaration, then its root inventory (from here on the version exists), then the sidecar of
+   that
 
-No key of content is ever written over, and no version is changed. An object without a root inventory does not exist for any
-function here. Between the root inventory and its sidecar the object is whole: the version's copy of both proves it.
-One writer for one object at a time; any number of readers.
+No key of content is ever written over, and no version is changed. An object without a root inventory does not
+exist for any function here. Between the root inventory and its sidecar the object is whole: the version's
+copy of both proves it. One writer for one object at a time; any number of readers.
 """
 
 import hashlib
@@ -45,10 +46,12 @@ def put_version(
     removed: frozenset[str] = frozenset(),
     expected: Mapping[str, str] | None = None,
 ) -> Inventory:
-    """Keep files under their logical paths: what the object had, with `files` put over it and `removed` taken out of sight.
+    """Keep files under their logical paths: what the object had, with `files` put over it and `removed` taken
+    out of sight.
 
-    Repeating a call that was interrupted, or one whose files are all there already, is safe and adds nothing. `expected` gives
-    the SHA-256 (hexadecimal) a file must have; CorruptData when its bytes differ, and then nothing has become visible.
+    Repeating a call that was interrupted, or one whose files are all there already, is safe and adds nothing.
+    `expected` gives the SHA-256 (hexadecimal) a file must have; CorruptData when its bytes differ, and then
+    nothing has become visible.
     """
     layout.prepare(store)
     current = _mended(store, identifier)
@@ -71,7 +74,9 @@ def put_version(
     state = {logical: value for logical, value in state.items() if logical not in removed}
     if current and state == current.files():
         return current
-    version = ObjectVersion(created=created, message=message, user=user, address=address, state=_by_digest(state))
+    version = ObjectVersion(
+        created=created, message=message, user=user, address=address, state=_by_digest(state)
+    )
     return _publish(store, folder, identifier, manifest, (*(current.versions if current else ()), version))
 
 
@@ -88,10 +93,16 @@ def find_inventory(store: ObjectStore, identifier: str) -> Inventory | None:
     if store.size(key) is None:
         return None
     found = inventories.parse(_small(store, key), where=key)
-    if not (_sidecar_agrees(store, key, found) or _sidecar_agrees(store, _version_key(identifier, found), found)):
-        raise CorruptData(f"The inventory {key} is not what its sidecar says. Restore it from another copy.", where=key)
+    if not (
+        _sidecar_agrees(store, key, found) or _sidecar_agrees(store, _version_key(identifier, found), found)
+    ):
+        raise CorruptData(
+            f"The inventory {key} is not what its sidecar says. Restore it from another copy.", where=key
+        )
     if found.id != identifier:
-        raise CorruptData(f"The inventory {key} is that of {found.id}. Restore it from another copy.", where=key)
+        raise CorruptData(
+            f"The inventory {key} is that of {found.id}. Restore it from another copy.", where=key
+        )
     return found
 
 
@@ -104,7 +115,9 @@ def read_inventory(store: ObjectStore, identifier: str) -> Inventory:
 
 
 def content_key(inventory: Inventory, logical: str, *, version: int | None = None) -> str:
-    """The key in the store that holds the bytes of a logical path; NotFound when the version does not show it."""
+    """The key in the store that holds the bytes of a logical path; NotFound when the version does not show
+    it.
+    """
     value = inventory.files(version).get(logical)
     if value is None:
         raise NotFound(f"Object {inventory.id} has no file {logical}.")
@@ -120,7 +133,9 @@ def iter_objects(store: ObjectStore) -> Iterator[str]:
 
 
 def iter_unfinished(store: ObjectStore) -> Iterator[str]:
-    """Folders that an interrupted first write left behind; `discard` clears one away, repeating the write does too."""
+    """Folders that an interrupted first write left behind; `discard` clears one away, repeating the write
+    does too.
+    """
     previous = ""
     for key in store.keys(""):
         folder = "/".join(key.split("/")[:4])
@@ -132,7 +147,10 @@ def iter_unfinished(store: ObjectStore) -> Iterator[str]:
 
 def unfinished(folder: str) -> Finding:
     return _finding(
-        "unfinished-object", folder, f"{folder} was left by an interrupted write; nothing that was acknowledged is in it.", Severity.NOTE
+        "unfinished-object",
+        folder,
+        f"{folder} was left by an interrupted write; nothing that was acknowledged is in it.",
+        Severity.NOTE,
     )
 
 
@@ -160,7 +178,9 @@ def verify(store: ObjectStore, identifier: str) -> Iterator[Finding]:
 
 
 def verify_against(store: ObjectStore, inventory: Inventory) -> Iterator[Finding]:
-    """Read every byte that an inventory names. The subject of each finding is the key that is missing or wrong. Asks for no list."""
+    """Read every byte that an inventory names. The subject of each finding is the key that is missing or
+    wrong. Asks for no list.
+    """
     for key, data in frame(inventory).items():
         yield from _verify_content(store, key, hashlib.sha256(data).hexdigest())
     yield from _verify_all_content(store, inventory)
@@ -174,7 +194,9 @@ def _verify_all_content(store: ObjectStore, inventory: Inventory) -> Iterator[Fi
 
 
 def frame(inventory: Inventory) -> dict[str, bytes]:
-    """Everything of an object that is not content, by key, in the order in which it is written; made from the inventory alone."""
+    """Everything of an object that is not content, by key, in the order in which it is written; made from the
+    inventory alone.
+    """
     folder = layout.folder_of(inventory.id)
     made: dict[str, bytes] = {}
     for number in range(1, inventory.head + 1):
@@ -185,12 +207,17 @@ def frame(inventory: Inventory) -> dict[str, bytes]:
     made[f"{folder}/{inventories.NAME}"] = data
     made[f"{folder}/{inventories.SIDECAR}"] = inventories.sidecar(then.sha256)
     if then.sha256 != inventory.sha256:
-        raise CorruptData(f"The inventory of {inventory.id} was not written by Webdepot and cannot be made again.", where=inventory.id)
+        raise CorruptData(
+            f"The inventory of {inventory.id} was not written by Webdepot and cannot be made again.",
+            where=inventory.id,
+        )
     return made
 
 
 def iter_candidates(store: ObjectStore, identifier: str) -> Iterator[Inventory]:
-    """Every inventory of an object in this store that proves itself by its sidecar: the object's own, and that of each version."""
+    """Every inventory of an object in this store that proves itself by its sidecar: the object's own, and
+    that of each version.
+    """
     folder = layout.folder_of(identifier)
     found = _find_proven(store, f"{folder}/{inventories.NAME}", identifier)
     if found is not None:
@@ -210,7 +237,8 @@ def _find_proven(store: ObjectStore, key: str, identifier: str) -> Inventory | N
     try:
         found = inventories.parse(_small(store, key), where=key)
         if found.id == identifier and (
-            _sidecar_agrees(store, key, found) or _sidecar_agrees(store, _version_key(identifier, found), found)
+            _sidecar_agrees(store, key, found)
+            or _sidecar_agrees(store, _version_key(identifier, found), found)
         ):
             return found
     except (CorruptData, NotFound):
@@ -220,11 +248,18 @@ def _find_proven(store: ObjectStore, key: str, identifier: str) -> Inventory | N
 
 def _verify_frame(store: ObjectStore, folder: str, inventory: Inventory) -> Iterator[Finding]:
     declaration = f"{folder}/{layout.OBJECT_DECLARATION}"
-    if store.size(declaration) is None or _small(store, declaration) != f"{layout.OBJECT_DECLARATION[2:]}\n".encode():
-        yield _finding("declaration-damaged", declaration, f"{declaration} does not say that this is an OCFL object.")
+    if (
+        store.size(declaration) is None
+        or _small(store, declaration) != f"{layout.OBJECT_DECLARATION[2:]}\n".encode()
+    ):
+        yield _finding(
+            "declaration-damaged", declaration, f"{declaration} does not say that this is an OCFL object."
+        )
     if not _sidecar_agrees(store, f"{folder}/{inventories.NAME}", inventory):
         yield _finding(
-            "sidecar-stale", f"{folder}/{inventories.SIDECAR}", f"The sidecar of {folder}/{inventories.NAME} does not agree with it."
+            "sidecar-stale",
+            f"{folder}/{inventories.SIDECAR}",
+            f"The sidecar of {folder}/{inventories.NAME} does not agree with it.",
         )
     for number in range(1, inventory.head + 1):
         key = f"{folder}/v{number}/{inventories.NAME}"
@@ -234,9 +269,17 @@ def _verify_frame(store: ObjectStore, folder: str, inventory: Inventory) -> Iter
             yield _finding("inventory-damaged", key, str(error))
             continue
         if not _sidecar_agrees(store, key, found):
-            yield _finding("sidecar-stale", f"{folder}/v{number}/{inventories.SIDECAR}", f"The sidecar of {key} does not agree with it.")
+            yield _finding(
+                "sidecar-stale",
+                f"{folder}/v{number}/{inventories.SIDECAR}",
+                f"The sidecar of {key} does not agree with it.",
+            )
         if found.id != inventory.id or found.versions != inventory.versions[:number]:
-            yield _finding("inventory-damaged", key, f"The inventory {key} does not agree with its sidecar or with the object.")
+            yield _finding(
+                "inventory-damaged",
+                key,
+                f"The inventory {key} does not agree with its sidecar or with the object.",
+            )
 
 
 def _verify_content(store: ObjectStore, key: str, value: str) -> Iterator[Finding]:
@@ -249,26 +292,44 @@ def _verify_content(store: ObjectStore, key: str, value: str) -> Iterator[Findin
         yield _finding("content-unreadable", key, f"{key} cannot be read: {error.strerror}.")
     else:
         if found.value.hex() != value:
-            yield _finding("content-damaged", key, f"{key} is damaged: expected sha256 {value}, found {found.value.hex()}.")
+            yield _finding(
+                "content-damaged",
+                key,
+                f"{key} is damaged: expected sha256 {value}, found {found.value.hex()}.",
+            )
 
 
 def _verify_nothing_else(store: ObjectStore, folder: str, inventory: Inventory) -> Iterator[Finding]:
     frame = {layout.OBJECT_DECLARATION, inventories.NAME, inventories.SIDECAR}
-    known = {f"{folder}/{path}" for paths in inventory.manifest.values() for path in paths} | {f"{folder}/{name}" for name in frame}
+    known = {f"{folder}/{path}" for paths in inventory.manifest.values() for path in paths} | {
+        f"{folder}/{name}" for name in frame
+    }
     for number in range(1, inventory.head + 1):
         known |= {f"{folder}/v{number}/{inventories.NAME}", f"{folder}/v{number}/{inventories.SIDECAR}"}
     unfinished = f"{folder}/v{inventory.head + 1}/"
     for key in store.keys(f"{folder}/"):
         if key.startswith(unfinished):
             yield _finding(
-                "unfinished-version", key, f"{key} was left by an interrupted write; the next write clears it away.", Severity.NOTE
+                "unfinished-version",
+                key,
+                f"{key} was left by an interrupted write; the next write clears it away.",
+                Severity.NOTE,
             )
         elif key not in known:
             yield _finding("unexpected-file", key, f"{key} is not in the inventory.", Severity.WARNING)
 
 
-def _keep(store: ObjectStore, folder: str, path: str, source: Source, manifest: dict[str, tuple[str, ...]], expected: str) -> str:
-    """Copy one file in and give its digest. Later versions hash first, so that bytes the object has are not kept twice."""
+def _keep(
+    store: ObjectStore,
+    folder: str,
+    path: str,
+    source: Source,
+    manifest: dict[str, tuple[str, ...]],
+    expected: str,
+) -> str:
+    """Copy one file in and give its digest. Later versions hash first, so that bytes the object has are not
+    kept twice.
+    """
     if manifest and not path.startswith("v1/"):
         with _opened(source) as stream:
             value = digest.of_stream(stream)[0].value.hex()
@@ -278,7 +339,8 @@ def _keep(store: ObjectStore, folder: str, path: str, source: Source, manifest: 
     try:
         value = _put_hashing(store, f"{folder}/{path}", source, overwrite=False)
     except Conflict:
-        # Left by an interrupted try that a stale list did not show. The version is not published: nobody has seen it.
+        # Left by an interrupted try that a stale list did not show. The version is not published: nobody has
+        # seen it.
         value = _put_hashing(store, f"{folder}/{path}", source, overwrite=True)
     _compare(path, value, expected)
     manifest[value] = (*manifest.get(value, ()), path)
@@ -295,11 +357,18 @@ def _read_back(store: ObjectStore, key: str, value: str) -> None:
     with store.open(key) as stream:
         found = digest.of_stream(stream)[0].value.hex()
     if found != value:
-        raise CorruptData(f"{key} was written as sha256 {value} and read back as {found}. Nothing was kept. Check the disk.", where=key)
+        raise CorruptData(
+            f"{key} was written as sha256 {value} and read back as {found}. Nothing was kept. Check the disk.",
+            where=key,
+        )
 
 
 def _publish(
-    store: ObjectStore, folder: str, identifier: str, manifest: Mapping[str, tuple[str, ...]], versions: tuple[ObjectVersion, ...]
+    store: ObjectStore,
+    folder: str,
+    identifier: str,
+    manifest: Mapping[str, tuple[str, ...]],
+    versions: tuple[ObjectVersion, ...],
 ) -> Inventory:
     inventory, data = inventories.serialise(identifier, manifest, versions)
     beside = inventories.sidecar(inventory.sha256)
@@ -309,10 +378,14 @@ def _publish(
         except Conflict:
             now = find_inventory(store, identifier)
             if now is not None and now.head >= inventory.head:
-                raise Conflict(f"Another process has written version {inventory.head} of {identifier} meanwhile. Run it again.") from None
+                raise Conflict(
+                    f"Another process has written version {inventory.head} of {identifier} meanwhile. Run it again."
+                ) from None
             store.put(f"{folder}/v{inventory.head}/{name}", io.BytesIO(part), overwrite=True)
     if store.size(f"{folder}/{layout.OBJECT_DECLARATION}") is None:
-        store.put(f"{folder}/{layout.OBJECT_DECLARATION}", io.BytesIO(f"{layout.OBJECT_DECLARATION[2:]}\n".encode()))
+        store.put(
+            f"{folder}/{layout.OBJECT_DECLARATION}", io.BytesIO(f"{layout.OBJECT_DECLARATION[2:]}\n".encode())
+        )
     store.put(f"{folder}/{inventories.NAME}", io.BytesIO(data), overwrite=inventory.head > 1)
     store.put(f"{folder}/{inventories.SIDECAR}", io.BytesIO(beside), overwrite=True)
     return inventory
@@ -325,7 +398,9 @@ def _mended(store: ObjectStore, identifier: str) -> Inventory | None:
         key = f"{layout.folder_of(identifier)}/{inventories.NAME}"
         if not _sidecar_agrees(store, key, found):
             store.put(
-                f"{layout.folder_of(identifier)}/{inventories.SIDECAR}", io.BytesIO(inventories.sidecar(found.sha256)), overwrite=True
+                f"{layout.folder_of(identifier)}/{inventories.SIDECAR}",
+                io.BytesIO(inventories.sidecar(found.sha256)),
+                overwrite=True,
             )
     return found
 
@@ -337,7 +412,10 @@ def _clear(store: ObjectStore, prefix: str) -> None:
 
 def _sidecar_agrees(store: ObjectStore, key: str, inventory: Inventory) -> bool:
     beside = f"{key}.{inventories.ALGORITHM}"
-    return store.size(beside) is not None and _small(store, beside).split() == [inventory.sha256.encode(), inventories.NAME.encode()]
+    return store.size(beside) is not None and _small(store, beside).split() == [
+        inventory.sha256.encode(),
+        inventories.NAME.encode(),
+    ]
 
 
 def _version_key(identifier: str, inventory: Inventory) -> str:
@@ -348,7 +426,9 @@ def _small(store: ObjectStore, key: str) -> bytes:
     with store.open(key) as stream:
         data = stream.read(inventories.LONGEST_BYTES + 1)
     if len(data) > inventories.LONGEST_BYTES:
-        raise CorruptData(f"{key} is larger than an inventory may be. Restore it from another copy.", where=key)
+        raise CorruptData(
+            f"{key} is larger than an inventory may be. Restore it from another copy.", where=key
+        )
     return data
 
 
@@ -366,7 +446,9 @@ def _by_digest(state: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 
 def _check_logical(logical: str) -> None:
     if not logical or any(step in ("", ".", "..") for step in logical.split("/")):
-        raise InputError(f"{logical!r} is no path inside an object: it must be relative and without '.', '..' or empty steps.")
+        raise InputError(
+            f"{logical!r} is no path inside an object: it must be relative and without '.', '..' or empty steps."
+        )
 
 
 def _compare(path: str, value: str, expected: str) -> None:

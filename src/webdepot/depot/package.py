@@ -1,4 +1,5 @@
-"""Packages: one harvest as an OCFL object that explains itself (OAIS archival information package, ISO 14721).
+"""Packages: one harvest as an OCFL object that explains itself (OAIS archival information package, ISO
+14721).
 
     warc/NAME                    containers, byte for byte as they were written or imported
     index/captures.cdxj.gz       one line per capture
@@ -10,10 +11,11 @@
     log/crawl.log …              logs as they were written
     log/events.jsonl             who did what, each line vouching for the one before
 
-`read` gives back everything that `build` was given, so that rows and indexes can be made again on an empty machine.
-package.json, version 1: `format`, `format_version`, `id`, `urn`, `title`, `stored_at`, `agent`, `target`, `harvest`, `containers`,
-`verdict`, `finding_counts`, `decisions`, `tools`, `surveys`; each named like the nouns of `model.py`, moments in ISO 8601. Beside a
-`reason` of ours stands `reason_said` with its key and values, for pages in other languages; nothing is lost without it.
+`read` gives back everything that `build` was given, so that rows and indexes can be made again on an empty
+machine. package.json, version 1: `format`, `format_version`, `id`, `urn`, `title`, `stored_at`, `agent`,
+`target`, `harvest`, `containers`, `verdict`, `finding_counts`, `decisions`, `tools`, `surveys`; each named
+like the nouns of `model.py`, moments in ISO 8601. Beside a `reason` of ours stands `reason_said` with its key
+and values, for pages in other languages; nothing is lost without it.
 """
 
 import hashlib
@@ -83,7 +85,9 @@ class ContainerSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageContent:
-    """All sources of a package. Paths are only read; row files come from `rows.write_*` (or are gzip members to be joined)."""
+    """All sources of a package. Paths are only read; row files come from `rows.write_*` (or are gzip members
+    to be joined).
+    """
 
     id: PackageId
     urn: str
@@ -135,9 +139,11 @@ def id_of(harvest: HarvestId) -> PackageId:
 
 
 def build(store: ObjectStore, content: PackageContent) -> PackageFacts:
-    """Put a package into the depot, whole or not at all; the containers are there already: nothing is written.
+    """Put a package into the depot, whole or not at all; the containers are there already: nothing is
+    written.
 
-    A package that exists with fewer containers gets a new version. CorruptData when a container is not what it was when sealed.
+    A package that exists with fewer containers gets a new version. CorruptData when a container is not what
+    it was when sealed.
     """
     inventory = ocfl.find_inventory(store, content.id)
     if inventory is not None and _holds_all(inventory, content):
@@ -147,7 +153,9 @@ def build(store: ObjectStore, content: PackageContent) -> PackageFacts:
         store,
         content.id,
         _files(content, existing),
-        message=f"Harvest {content.harvest.id} kept" if inventory is None else f"Harvest {content.harvest.id} kept again with more in it",
+        message=f"Harvest {content.harvest.id} kept"
+        if inventory is None
+        else f"Harvest {content.harvest.id} kept again with more in it",
         user=content.agent,
         address=content.address,
         created=content.stored_at,
@@ -169,10 +177,12 @@ def extend(
     address: str = "",
     told: Mapping[str, object] | None = None,
 ) -> PackageFacts:
-    """A new version with more in it (conversions, a later identification or check); what was harvested is not touched.
+    """A new version with more in it (conversions, a later identification or check); what was harvested is not
+    touched.
 
-    Containers that are to be named in package.json are given as such; repeating the call adds nothing. `told` are values of
-    package.json that say something else from now on (`verdict`, `surveys`, `finding_counts`); earlier versions keep theirs.
+    Containers that are to be named in package.json are given as such; repeating the call adds nothing. `told`
+    are values of package.json that say something else from now on (`verdict`, `surveys`, `finding_counts`);
+    earlier versions keep theirs.
     """
     inventory = ocfl.read_inventory(store, package)
     facts = json.loads(_bytes(store, inventory, FACTS))
@@ -186,23 +196,39 @@ def extend(
     kept = [_held(store, inventory, path) for path in inventory.files() if path not in (*more, PREMIS, METS)]
     described = inventory.files().get(DUBLIN_CORE) and _bytes(store, inventory, DUBLIN_CORE)
     entries = kept + _entries(more, containers)
-    more |= _descriptions(package, facts["title"], entries, more[EVENTS], created=created, agent=agent, dublin_core=described or b"")
+    more |= _descriptions(
+        package,
+        facts["title"],
+        entries,
+        more[EVENTS],
+        created=created,
+        agent=agent,
+        dublin_core=described or b"",
+    )
     expected = {_container_path(source.name): source.sha256 for source in containers}
-    ocfl.put_version(store, package, more, message=message, user=agent, address=address, created=created, expected=expected)
+    ocfl.put_version(
+        store, package, more, message=message, user=agent, address=address, created=created, expected=expected
+    )
     return read(store, package)
 
 
 def read(store: ObjectStore, package: PackageId) -> PackageFacts:
-    """Everything `metadata/package.json` tells, with the places of the containers; CorruptData when it is not whole."""
+    """Everything `metadata/package.json` tells, with the places of the containers; CorruptData when it is not
+    whole.
+    """
     inventory = ocfl.read_inventory(store, package)
     where = f"{package} {FACTS}"
     try:
         facts = json.loads(_bytes(store, inventory, FACTS))
         if facts["format"] != FORMAT or facts["format_version"] > FORMAT_VERSION:
-            raise InputError(f"Package {package} is of a newer kind ({facts['format_version']}). Install a newer Webdepot.")
+            raise InputError(
+                f"Package {package} is of a newer kind ({facts['format_version']}). Install a newer Webdepot."
+            )
         return _facts(store, inventory, facts)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise CorruptData(f"{where} cannot be used: {error!r}. Restore it from another copy.", where=where) from error
+        raise CorruptData(
+            f"{where} cannot be used: {error!r}. Restore it from another copy.", where=where
+        ) from error
 
 
 def is_package(identifier: str) -> bool:
@@ -259,13 +285,26 @@ def _files(content: PackageContent, existing_events: bytes) -> dict[str, Source]
     entries = _entries(files, content.containers)
     described = content.descriptions.get("dublin_core.xml", b"")
     more = _descriptions(
-        content.id, content.title, entries, files[EVENTS], created=content.stored_at, agent=content.agent, dublin_core=described
+        content.id,
+        content.title,
+        entries,
+        files[EVENTS],
+        created=content.stored_at,
+        agent=content.agent,
+        dublin_core=described,
     )
     return files | more
 
 
 def _descriptions(
-    identifier: str, title: str, entries: list[FileEntry], events: Source, *, created: datetime, agent: str, dublin_core: bytes
+    identifier: str,
+    title: str,
+    entries: list[FileEntry],
+    events: Source,
+    *,
+    created: datetime,
+    agent: str,
+    dublin_core: bytes,
 ) -> dict[str, Source]:
     """PREMIS over all files, then METS over all files and PREMIS."""
     if not isinstance(events, bytes):
@@ -289,7 +328,9 @@ def _held(store: ObjectStore, inventory: Inventory, path: str) -> FileEntry:
 
 def _entry(path: str, size_bytes: int, sha256: str) -> FileEntry:
     use, mime, name, puid = _kind(path)
-    return FileEntry(path=path, size_bytes=size_bytes, sha256=sha256, mime=mime, format=name, puid=puid, use=use)
+    return FileEntry(
+        path=path, size_bytes=size_bytes, sha256=sha256, mime=mime, format=name, puid=puid, use=use
+    )
 
 
 def format_of(path: str) -> str:
@@ -302,7 +343,11 @@ def _kind(path: str) -> tuple[str, str, str, str]:
     room, _, name = path.partition("/")
     if room == "warc":
         is_arc = name.lower().endswith((".arc", ".arc.gz"))
-        return ("container", "application/x-arc", "ARC", "x-fmt/219") if is_arc else ("container", "application/warc", "WARC", "fmt/289")
+        return (
+            ("container", "application/x-arc", "ARC", "x-fmt/219")
+            if is_arc
+            else ("container", "application/warc", "WARC", "fmt/289")
+        )
     use = {"index": "index", "log": "log"}.get(room, "metadata")
     for ending, mime, words, puid in _ENDINGS:
         if name.endswith(ending):
@@ -348,7 +393,9 @@ def _container_document(each: ContainerSource) -> dict[str, object]:
 
 
 def _json(document: Mapping[str, object]) -> bytes:
-    return (json.dumps(document, ensure_ascii=False, indent=1, default=_plain) + "\n").encode(errors="replace")
+    return (json.dumps(document, ensure_ascii=False, indent=1, default=_plain) + "\n").encode(
+        errors="replace"
+    )
 
 
 def _facts(store: ObjectStore, inventory: Inventory, facts: dict[str, Any]) -> PackageFacts:

@@ -1,7 +1,9 @@
-"""Turn a picture into PNG: `python -m webdepot.depot.picture INPUT OUTPUT`. A program of its own, run with limits by `migration`.
+"""Turn a picture into PNG: `python -m webdepot.depot.picture INPUT OUTPUT`. A program of its own, run with
+limits by `migration`.
 
-X bitmaps are C source; pages of the 1990s have them laid out in every way that C allows, so they are read here by their words: width,
-height, then bytes (or 16-bit words, X10) with the leftmost dot in the lowest bit and 1 for black.
+X bitmaps are C source; pages of the 1990s have them laid out in every way that C allows, so they are read
+here by their words: width, height, then bytes (or 16-bit words, X10) with the leftmost dot in the lowest bit
+and 1 for black.
 """
 
 import re
@@ -39,7 +41,8 @@ def _x_bitmap(data: bytes) -> Image.Image | None:
     row_bytes = -(-width // (8 * step)) * step
     if width < 1 or height < 1 or len(bits) < row_bytes * height:
         raise SystemExit(f"the bitmap says {width} x {height} and has {len(bits)} bytes")
-    # Rows of our own length; Pillow wants each to end on a byte: those of 16-bit words may have one byte more.
+    # Rows of our own length; Pillow wants each to end on a byte: those of 16-bit words may have one byte
+    # more.
     rows = b"".join(bits[at * row_bytes :][: -(-width // 8)] for at in range(height))
     return Image.frombytes("1", (width, height), rows, "raw", "1;IR")
 

@@ -1,8 +1,10 @@
-"""Places: where the copies of the depot stand. Each is complete: any one of them is enough to read everything again.
+"""Places: where the copies of the depot stand. Each is complete: any one of them is enough to read everything
+again.
 
-An address is a folder, or `s3://BUCKET/PREFIX?endpoint=https://host:port&region=NAME`. Addresses hold no secrets. Credentials of a
-place named `vault` come from WEBDEPOT_PLACE_VAULT_ACCESS_KEY and WEBDEPOT_PLACE_VAULT_SECRET_KEY, so that each can have its own and a
-process that has not been given them cannot touch the place; without these, the usual AWS_* variables or the machine's role count.
+An address is a folder, or `s3://BUCKET/PREFIX?endpoint=https://host:port&region=NAME`. Addresses hold no
+secrets. Credentials of a place named `vault` come from WEBDEPOT_PLACE_VAULT_ACCESS_KEY and
+WEBDEPOT_PLACE_VAULT_SECRET_KEY, so that each can have its own and a process that has not been given them
+cannot touch the place; without these, the usual AWS_* variables or the machine's role count.
 
     filling ──> active        all packages have been copied to it once
 """
@@ -54,7 +56,9 @@ class Place:
 
 def check_name(name: str) -> str:
     if not _NAME.fullmatch(name) or name == MAIN:
-        raise InputError(f"{name!r} is no name for a place: use a to z, digits and hyphens, beginning with a letter, and not `{MAIN}`.")
+        raise InputError(
+            f"{name!r} is no name for a place: use a to z, digits and hyphens, beginning with a letter, and not `{MAIN}`."
+        )
     return name
 
 
@@ -81,14 +85,21 @@ def open_store(name: str, address: str, environment: Mapping[str, str] = os.envi
 
 
 def require_present(name: str, store: ObjectStore) -> None:
-    """RemoteError when the place is away: an empty folder where a disk should be mounted must not look like a loss of everything."""
+    """RemoteError when the place is away: an empty folder where a disk should be mounted must not look like a
+    loss of everything.
+    """
     if store.size(layout.ROOT_DECLARATION) is None and store.size("ocfl_layout.json") is None:
-        raise RemoteError(f"The place {name} is away: it does not show its own declaration. Mount it or check its address.", retry=True)
+        raise RemoteError(
+            f"The place {name} is away: it does not show its own declaration. Mount it or check its address.",
+            retry=True,
+        )
 
 
 def add(connection: Connection, place: Place) -> None:
     if find(connection, place.name) is not None:
-        raise Conflict(f"There is a place {place.name} already. Choose another name, or see: webdepot depot copy status")
+        raise Conflict(
+            f"There is a place {place.name} already. Choose another name, or see: webdepot depot copy status"
+        )
     taken = connection.execute(select(places.c.name).where(places.c.address == place.address)).scalar()
     if taken:
         raise Conflict(f"{place.address} is the place {taken} already.")
@@ -120,7 +131,10 @@ def note_away(connection: Connection, name: str, since: datetime | None, note: s
 
 
 def every(connection: Connection) -> list[Place]:
-    return [_place(row) for row in connection.execute(select(places).order_by(places.c.added_at, places.c.name)).mappings()]
+    return [
+        _place(row)
+        for row in connection.execute(select(places).order_by(places.c.added_at, places.c.name)).mappings()
+    ]
 
 
 def find(connection: Connection, name: str) -> Place | None:

@@ -1,7 +1,8 @@
 """PREMIS 3 of a package: `metadata/premis.xml`, for the tools of other depots.
 
-https://www.loc.gov/standards/premis/v3/. One object for the package, one for each file (a container, a file of rows, a log): never one
-for each record, which no tool survives at a million; records are rows. Events are those of `log/events.jsonl`, agents whoever acted.
+https://www.loc.gov/standards/premis/v3/. One object for the package, one for each file (a container, a file
+of rows, a log): never one for each record, which no tool survives at a million; records are rows. Events are
+those of `log/events.jsonl`, agents whoever acted.
 """
 
 import re
@@ -107,7 +108,11 @@ def _event(root: etree._Element, package: str, number: int, event: Event) -> Non
     _add(identity, "eventIdentifierValue", f"{package}/log/events.jsonl#{number}")
     _add(made, "eventType", _TYPES.get(event.action, event.action))
     _add(made, "eventDateTime", _moment(event.at))
-    _add(_add(made, "eventDetailInformation"), "eventDetail", f"{event.action} {event.subject_kind} {event.subject}")
+    _add(
+        _add(made, "eventDetailInformation"),
+        "eventDetail",
+        f"{event.action} {event.subject_kind} {event.subject}",
+    )
     outcome = _add(made, "eventOutcomeInformation")
     _add(outcome, "eventOutcome", event.outcome.value)
     if event.message:

@@ -1,4 +1,5 @@
-"""The register: what people decided, kept in the depot beside the packages, so that an empty machine gets it back too.
+"""The register: what people decided, kept in the depot beside the packages, so that an empty machine gets it
+back too.
 
 One OCFL object a year, `info:webdepot/register/YEAR`, so that its inventory stays small:
 
@@ -6,8 +7,9 @@ One OCFL object a year, `info:webdepot/register/YEAR`, so that its inventory sta
     events/FIRST-LAST.jsonl.gz         events by their number, each written once
     webdepot.toml                      the configuration
 
-Tables are taken from the database as it is, so a room that adds one need not think of the register. Left out are those that packages
-and tombstones give back themselves, and sessions. Whatever is called a password, secret or token stays empty: places hold no secrets.
+Tables are taken from the database as it is, so a room that adds one need not think of the register. Left out
+are those that packages and tombstones give back themselves, and sessions. Whatever is called a password,
+secret or token stays empty: places hold no secrets.
 """
 
 import re
@@ -31,7 +33,16 @@ OLDEST_YEAR = 2020
 _NOT_TAKEN = frozenset(
     (
         *("alembic_version", "sessions", "events"),
-        *("harvests", "containers", "packages", "copies", "copy_tallies", "depot_growth", "tombstones", "conversions"),
+        *(
+            "harvests",
+            "containers",
+            "packages",
+            "copies",
+            "copy_tallies",
+            "depot_growth",
+            "tombstones",
+            "conversions",
+        ),
         *("findings", "judgements", "identifications", "surveys", "format_counts"),
         *("partner_runs", "partner_records", "catalogue_sets", "catalogue_words"),
     )
@@ -44,7 +55,9 @@ def id_of(year: int) -> str:
     return f"{OWN_OBJECTS}register/{year}"
 
 
-def write(store: ObjectStore, connection: Connection, *, config: str, user: str, created: datetime) -> Inventory | None:
+def write(
+    store: ObjectStore, connection: Connection, *, config: str, user: str, created: datetime
+) -> Inventory | None:
     """Put the present state into the register; the object as it is then, or None when nothing had changed."""
     before = ocfl.find_inventory(store, id_of(created.year))
     with tempfile.TemporaryDirectory(prefix="webdepot-register-") as folder:
@@ -52,7 +65,9 @@ def write(store: ObjectStore, connection: Connection, *, config: str, user: str,
         files |= {f"tables/{path.name}": path for path in _write_tables(Path(folder), connection)}
         events = _write_events(Path(folder), connection, after=_last_event(store, created.year))
         files |= {f"events/{path.name}": path for path in events}
-        after = ocfl.put_version(store, id_of(created.year), files, message="Register", user=user, created=created)
+        after = ocfl.put_version(
+            store, id_of(created.year), files, message="Register", user=user, created=created
+        )
     return None if before is not None and before.head == after.head else after
 
 
@@ -106,7 +121,10 @@ def _write_tables(folder: Path, connection: Connection) -> Iterator[Path]:
         path = folder / f"{table.name}.jsonl.gz"
         chosen = select(table).order_by(*table.primary_key.columns)
         found = connection.execute(chosen.execution_options(yield_per=_BATCH)).mappings()
-        if rows.write_rows(path, ({name: "" if _SECRET.search(name) else value for name, value in row.items()} for row in found)):
+        if rows.write_rows(
+            path,
+            ({name: "" if _SECRET.search(name) else value for name, value in row.items()} for row in found),
+        ):
             yield path
 
 
@@ -146,8 +164,15 @@ def _put_back(connection: Connection, table: Table, found: Iterator[dict[str, An
     put = 0
     for row in found:
         values = {name: value for name, value in row.items() if name in table.c}
-        for column in table.c:  # a column that the register does not know yet, of a later version of the program
-            if column.name not in values and not column.nullable and column.default is None and isinstance(column.type, String):
+        for (
+            column
+        ) in table.c:  # a column that the register does not know yet, of a later version of the program
+            if (
+                column.name not in values
+                and not column.nullable
+                and column.default is None
+                and isinstance(column.type, String)
+            ):
                 values[column.name] = ""
         try:
             with connection.begin_nested():
@@ -159,4 +184,8 @@ def _put_back(connection: Connection, table: Table, found: Iterator[dict[str, An
 
 
 def _without_secrets(config: str) -> str:
-    return "".join(line for line in config.splitlines(keepends=True) if not _SECRET.search(line.partition("=")[0].lower()))
+    return "".join(
+        line
+        for line in config.splitlines(keepends=True)
+        if not _SECRET.search(line.partition("=")[0].lower())
+    )

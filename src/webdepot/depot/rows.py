@@ -1,8 +1,10 @@
-"""Facts per record as compressed rows: `index/captures.cdxj.gz`, `index/formats.jsonl.gz`, `index/findings.jsonl.gz`.
+"""Facts per record as compressed rows: `index/captures.cdxj.gz`, `index/formats.jsonl.gz`,
+`index/findings.jsonl.gz`.
 
-A package has one row per record, never one XML section per record, which no tool survives at a million records. CDXJ is the
-form that pywb, warcio and WACZ read (`webdepot.cdxj` writes its lines), here sorted by bytes.
-gzip members may be concatenated, so the rows of several containers join without being unpacked. Equal rows give equal bytes.
+A package has one row per record, never one XML section per record, which no tool survives at a million
+records. CDXJ is the form that pywb, warcio and WACZ read (`webdepot.cdxj` writes its lines), here sorted by
+bytes. gzip members may be concatenated, so the rows of several containers join without being unpacked. Equal
+rows give equal bytes.
 
 Sorting takes a bounded amount of memory: runs of lines are sorted, put aside in temporary files and merged.
 """
@@ -41,7 +43,13 @@ def read_captures(stream: BinaryIO, *, where: str) -> Iterator[Capture]:
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
     """One JSON object a line; how many."""
-    return _write_lines(path, (json.dumps(dict(row), ensure_ascii=False, separators=(",", ":")).encode(errors="replace") for row in rows))
+    return _write_lines(
+        path,
+        (
+            json.dumps(dict(row), ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+            for row in rows
+        ),
+    )
 
 
 def read_rows(stream: BinaryIO, *, where: str) -> Iterator[dict[str, Any]]:
@@ -50,7 +58,13 @@ def read_rows(stream: BinaryIO, *, where: str) -> Iterator[dict[str, Any]]:
 
 
 def write_findings(path: Path, findings: Iterable[Finding]) -> int:
-    return write_rows(path, ({name: value for name, value in asdict(each).items() if name != "facts" or value} for each in findings))
+    return write_rows(
+        path,
+        (
+            {name: value for name, value in asdict(each).items() if name != "facts" or value}
+            for each in findings
+        ),
+    )
 
 
 def read_findings(stream: BinaryIO, *, where: str) -> Iterator[Finding]:
@@ -88,12 +102,17 @@ def _lines(stream: BinaryIO, where: str) -> Iterator[bytes]:
         while line := unpacked.readline(LONGEST_LINE_BYTES):
             yield line.rstrip(b"\n")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise CorruptData(f"{where} is damaged: {error}. Restore it from another copy.", where=where) from error
+        raise CorruptData(
+            f"{where} is damaged: {error}. Restore it from another copy.", where=where
+        ) from error
 
 
 def _write_lines(path: Path, lines: Iterable[bytes]) -> int:
     count = 0
-    with path.open("wb") as file, gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed:
+    with (
+        path.open("wb") as file,
+        gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed,
+    ):
         for batch in _batches(lines, 1000):
             packed.write(b"".join(line + b"\n" for line in batch))
             count += len(batch)

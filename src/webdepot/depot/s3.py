@@ -1,13 +1,14 @@
 """S3-compatible object storage as a place of the depot, through obstore (Rust `object_store`).
 
-A put of up to `WHOLE_BYTES` is one request with `If-None-Match: *` and its SHA-256, which servers that know these refuse to let
-pass when the key exists or a byte was lost. Longer ones go up in parts, which S3 can do only unconditionally through this library:
-the key is looked for first, and whoever writes packages reads back and publishes with a small, conditional put (see `ocfl`).
-Servers without conditional writes exist; `refuses_overwriting` finds out which kind one is.
+A put of up to `WHOLE_BYTES` is one request with `If-None-Match: *` and its SHA-256, which servers that know
+these refuse to let pass when the key exists or a byte was lost. Longer ones go up in parts, which S3 can do
+only unconditionally through this library: the key is looked for first, and whoever writes packages reads back
+and publishes with a small, conditional put (see `ocfl`). Servers without conditional writes exist;
+`refuses_overwriting` finds out which kind one is.
 
-Lists may be stale on some servers, so nothing that decides about bytes asks for one: keys come from inventories.
-Passing failures are tried again by the library for `RETRY_S`; then they are `RemoteError`, which says that the place is away, not that
-its bytes are wrong.
+Lists may be stale on some servers, so nothing that decides about bytes asks for one: keys come from
+inventories. Passing failures are tried again by the library for `RETRY_S`; then they are `RemoteError`, which
+says that the place is away, not that its bytes are wrong.
 """
 
 import io
@@ -49,10 +50,16 @@ class S3Store:
 
     def __init__(self, address: BucketAddress, *, access_key: str = "", secret_key: str = "") -> None:
         self.name = f"s3://{address.bucket}/{address.prefix}".rstrip("/")
-        given: dict[str, Any] = {"region": address.region, "checksum_algorithm": "SHA256", "virtual_hosted_style_request": False}
+        given: dict[str, Any] = {
+            "region": address.region,
+            "checksum_algorithm": "SHA256",
+            "virtual_hosted_style_request": False,
+        }
         if address.endpoint:
             given["endpoint"] = address.endpoint
-        if access_key:  # otherwise the library looks where every S3 tool looks: environment, profile, role of the machine
+        if (
+            access_key
+        ):  # otherwise the library looks where every S3 tool looks: environment, profile, role of the machine
             given |= {"access_key_id": access_key, "secret_access_key": secret_key}
         self._bucket = Bucket(
             address.bucket,
@@ -74,7 +81,9 @@ class S3Store:
         first = counted.take(WHOLE_BYTES)
         with self._in_words(key):
             if len(first) < WHOLE_BYTES:
-                obstore.put(self._bucket, key, first, mode="overwrite" if overwrite else "create", use_multipart=False)
+                obstore.put(
+                    self._bucket, key, first, mode="overwrite" if overwrite else "create", use_multipart=False
+                )
             else:
                 # obstore reports what the iterator raises, and takes the parts back.
                 parts = itertools.chain([first], counted)
@@ -121,10 +130,16 @@ class S3Store:
         return None
 
     def _iter(self, key: str, start: int, stop: int, *, is_whole: bool) -> Iterator[bytes]:
-        """The bytes from start to stop. A server that does not know ranges sends everything: what was not asked for is passed over."""
+        """The bytes from start to stop. A server that does not know ranges sends everything: what was not
+        asked for is passed over.
+        """
         with self._in_words(key):
             try:
-                found = obstore.get(self._bucket, key) if is_whole else obstore.get(self._bucket, key, options={"range": (start, stop)})
+                found = (
+                    obstore.get(self._bucket, key)
+                    if is_whole
+                    else obstore.get(self._bucket, key, options={"range": (start, stop)})
+                )
                 at = start
             except BaseError as error:
                 if is_whole or "non-partial" not in str(error):
@@ -151,10 +166,13 @@ class S3Store:
             raise NotFound(f"The place {self.name} has no file {key}. Run: webdepot depot audit") from None
         except (PermissionDeniedError, UnauthenticatedError) as error:
             what = key or "the list of its files"
-            raise NotPermitted(f"The place {self.name} refuses {what}: {_first_line(error)}. Check its credentials and rules.") from error
+            raise NotPermitted(
+                f"The place {self.name} refuses {what}: {_first_line(error)}. Check its credentials and rules."
+            ) from error
         except BaseError as error:
             raise RemoteError(
-                f"The place {self.name} does not answer about {key or 'its files'}: {_first_line(error)}", retry=True
+                f"The place {self.name} does not answer about {key or 'its files'}: {_first_line(error)}",
+                retry=True,
             ) from error
 
 

@@ -2,8 +2,8 @@
 
     {"report": {…}, "signature": {"algorithm": "ed25519", "key": BASE64, "value": BASE64}}
 
-The signature is over the bytes of `report` as JSON with sorted names, no spaces, in UTF-8. The private key stands in the home, for its
-owner alone; it is made when it is first needed.
+The signature is over the bytes of `report` as JSON with sorted names, no spaces, in UTF-8. The private key
+stands in the home, for its owner alone; it is made when it is first needed.
 """
 
 import base64
@@ -30,7 +30,8 @@ def load_key(path: Path) -> Ed25519PrivateKey:
         return _make_key(path)
     except ValueError as error:
         raise CorruptData(
-            f"The key {path} cannot be read: {error}. Restore it, or remove it to make a new one.", where=str(path)
+            f"The key {path} cannot be read: {error}. Restore it, or remove it to make a new one.",
+            where=str(path),
         ) from error
     if not isinstance(found, Ed25519PrivateKey):
         raise CorruptData(f"The key {path} is of another kind than Ed25519.", where=str(path))
@@ -44,11 +45,15 @@ def public_words(key: Ed25519PublicKey) -> str:
 def sign(report: Mapping[str, Any], key: Ed25519PrivateKey) -> bytes:
     value = base64.b64encode(key.sign(_bytes(report))).decode("ascii")
     signature = {"algorithm": "ed25519", "key": public_words(key.public_key()), "value": value}
-    return (json.dumps({"report": report, "signature": signature}, ensure_ascii=False, indent=1) + "\n").encode()
+    return (
+        json.dumps({"report": report, "signature": signature}, ensure_ascii=False, indent=1) + "\n"
+    ).encode()
 
 
 def check(data: bytes, *, key: str = "") -> str:
-    """The public key that signed; CorruptData when the report is not what was signed, or signed by another key than the given one."""
+    """The public key that signed; CorruptData when the report is not what was signed, or signed by another
+    key than the given one.
+    """
     if len(data) > LONGEST_BYTES:
         raise InputError("The report is larger than a report may be.")
     try:
@@ -62,7 +67,9 @@ def check(data: bytes, *, key: str = "") -> str:
     try:
         signer.verify(value, _bytes(report))
     except InvalidSignature:
-        raise CorruptData("The signature is wrong: the report was changed after it was signed.", where="report") from None
+        raise CorruptData(
+            "The signature is wrong: the report was changed after it was signed.", where="report"
+        ) from None
     if key and key != public_words(signer):
         raise CorruptData(f"The report is signed with another key: {public_words(signer)}.", where="report")
     return public_words(signer)
@@ -70,7 +77,9 @@ def check(data: bytes, *, key: str = "") -> str:
 
 def _make_key(path: Path) -> Ed25519PrivateKey:
     key = Ed25519PrivateKey.generate()
-    data = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    data = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -82,4 +91,6 @@ def _make_key(path: Path) -> Ed25519PrivateKey:
 
 
 def _bytes(report: object) -> bytes:
-    return json.dumps(report, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return json.dumps(report, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode(
+        "utf-8", "surrogatepass"
+    )

@@ -1,4 +1,5 @@
-"""Submissions (SIP): what somebody brings, recognised by what is in it, and looked through before anything is taken.
+"""Submissions (SIP): what somebody brings, recognised by what is in it, and looked through before anything is
+taken.
 
     bag               a folder with bagit.txt
     wacz              datapackage.json and archive/
@@ -9,7 +10,8 @@
 
 Each may come as a folder, in a ZIP or in a tar file.
 
-The identity of a submission is the SHA-256 over the digests of its files, whatever they are called and however they are packed.
+The identity of a submission is the SHA-256 over the digests of its files, whatever they are called and
+however they are packed.
 """
 
 import hashlib
@@ -89,7 +91,9 @@ class Receipt:
 
 
 def open_up(path: Path, folder: Path) -> Submission:
-    """Recognise a submission and unpack it into a folder of ours; its own file is not touched. Reasons say what forbids to take it."""
+    """Recognise a submission and unpack it into a folder of ours; its own file is not touched. Reasons say
+    what forbids to take it.
+    """
     if path.is_dir():
         kind, root = _kind_of_folder(path)
         return Submission(path=path, kind=kind, root=root, reasons=tuple(_check(kind, root)))
@@ -133,7 +137,9 @@ def containers_of(submission: Submission) -> list[Path]:
     """Its WARC and ARC files in the order of their paths."""
     if submission.root.is_file():
         return [submission.root]
-    return sorted(path for path in submission.root.rglob("*") if path.name.lower().endswith(SUFFIXES) and path.is_file())
+    return sorted(
+        path for path in submission.root.rglob("*") if path.name.lower().endswith(SUFFIXES) and path.is_file()
+    )
 
 
 def contents_of(submission: Submission) -> list[Path]:
@@ -148,8 +154,14 @@ def descriptions_of(submission: Submission) -> dict[str, bytes]:
     """What the sender wrote about it, to be kept with the package."""
     if submission.root.is_file():
         return {}
-    found = (path for path in sorted(submission.root.rglob("*")) if path.is_file() and DESCRIPTIONS.fullmatch(path.name))
-    return {path.name: path.read_bytes() for path in found if path.stat().st_size <= LONGEST_DESCRIPTION_BYTES}
+    found = (
+        path
+        for path in sorted(submission.root.rglob("*"))
+        if path.is_file() and DESCRIPTIONS.fullmatch(path.name)
+    )
+    return {
+        path.name: path.read_bytes() for path in found if path.stat().st_size <= LONGEST_DESCRIPTION_BYTES
+    }
 
 
 def id_of(submission: Submission) -> str:
@@ -177,17 +189,25 @@ def scan(command: str, path: Path) -> Iterator[str]:
 
 def record(connection: Connection, receipt: Receipt) -> None:
     connection.execute(delete(submissions).where(submissions.c.id == receipt.id))
-    values = asdict(receipt) | {"kind": receipt.kind.value, "state": receipt.state.value, "reasons": list(receipt.reasons)}
+    values = asdict(receipt) | {
+        "kind": receipt.kind.value,
+        "state": receipt.state.value,
+        "reasons": list(receipt.reasons),
+    }
     connection.execute(insert(submissions).values(**values))
 
 
 def find(connection: Connection, identifier: str) -> Receipt | None:
-    row = connection.execute(select(submissions).where(submissions.c.id == identifier)).mappings().one_or_none()
+    row = (
+        connection.execute(select(submissions).where(submissions.c.id == identifier)).mappings().one_or_none()
+    )
     return _receipt(row) if row else None
 
 
 def latest(connection: Connection, limit: int) -> list[Receipt]:
-    rows = connection.execute(select(submissions).order_by(submissions.c.received_at.desc(), submissions.c.id).limit(limit))
+    rows = connection.execute(
+        select(submissions).order_by(submissions.c.received_at.desc(), submissions.c.id).limit(limit)
+    )
     return [_receipt(row) for row in rows.mappings()]
 
 
@@ -221,7 +241,11 @@ def _is_uof(described: Path) -> bool:
 def _is_package(folder: Path) -> bool:
     path = folder / FACTS
     try:
-        return path.is_file() and path.stat().st_size <= LONGEST_DESCRIPTION_BYTES and json.loads(path.read_bytes())["format"] == FORMAT
+        return (
+            path.is_file()
+            and path.stat().st_size <= LONGEST_DESCRIPTION_BYTES
+            and json.loads(path.read_bytes())["format"] == FORMAT
+        )
     except (ValueError, KeyError, TypeError, RecursionError):
         return False
 

@@ -1,4 +1,6 @@
-"""The tables of the depot: packages, places, copies, holds, tombstones, submissions. All but holds can be made again from the places."""
+"""The tables of the depot: packages, places, copies, holds, tombstones, submissions. All but holds can be
+made again from the places.
+"""
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Table, Text
 

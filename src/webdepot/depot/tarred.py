@@ -1,4 +1,5 @@
-"""Tar files of others (plain, gzip, bzip2, xz), looked through before anything of them is written. UOF packages come as ZIP or as tar.
+"""Tar files of others (plain, gzip, bzip2, xz), looked through before anything of them is written. UOF
+packages come as ZIP or as tar.
 
 Only regular files and folders are taken: links, devices and names that lead out refuse the whole.
 """
@@ -24,7 +25,9 @@ def is_tar(path: Path) -> bool:
 
 
 def check_members(path: Path) -> Iterator[str]:
-    """Why the members may not be unpacked, in words. What would unpack to far more than it is, is not read to its end."""
+    """Why the members may not be unpacked, in words. What would unpack to far more than it is, is not read to
+    its end.
+    """
     largest_bytes = max(path.stat().st_size * HIGHEST_RATIO, SMALL_BYTES)
     names: set[str] = set()
     total_bytes = 0

@@ -1,7 +1,9 @@
-"""Tombstones: what stays of a package that was withdrawn. Who, why, when, and the digests of what was there; no bytes of it.
+"""Tombstones: what stays of a package that was withdrawn. Who, why, when, and the digests of what was there;
+no bytes of it.
 
-An object of its own, `info:webdepot/tombstone/PACKAGE`, with `tombstone.json` and `catalogue.json` (what stays of its records): it stands
-in every place, so that no place can tell of a package as if it were merely lost, and a rebuild does not forget what was withdrawn.
+An object of its own, `info:webdepot/tombstone/PACKAGE`, with `tombstone.json` and `catalogue.json` (what
+stays of its records): it stands in every place, so that no place can tell of a package as if it were merely
+lost, and a rebuild does not forget what was withdrawn.
 """
 
 import io
@@ -52,11 +54,20 @@ def put(store: ObjectStore, stone: Tombstone, *, catalogued: bytes = b"") -> Non
     files: dict[str, Source] = {FILE: data}
     if catalogued:
         files[CATALOGUE] = catalogued
-    ocfl.put_version(store, id_of(stone.package), files, message=f"Withdrawn: {stone.reason}", user=stone.agent, created=stone.withdrawn_at)
+    ocfl.put_version(
+        store,
+        id_of(stone.package),
+        files,
+        message=f"Withdrawn: {stone.reason}",
+        user=stone.agent,
+        created=stone.withdrawn_at,
+    )
 
 
 def read_catalogued(store: ObjectStore, package: PackageId) -> bytes:
-    """What stays in the catalogue of a withdrawn package; empty where its tombstone is older than the catalogue."""
+    """What stays in the catalogue of a withdrawn package; empty where its tombstone is older than the
+    catalogue.
+    """
     inventory = ocfl.read_inventory(store, id_of(package))
     if CATALOGUE not in inventory.files():
         return b""
@@ -81,27 +92,39 @@ def from_json(data: bytes, *, where: str) -> Tombstone:
         facts: dict[str, Any] = json.load(io.BytesIO(data))
         return Tombstone(**facts | {"withdrawn_at": from_iso(facts["withdrawn_at"])})
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise CorruptData(f"The tombstone {where} cannot be used: {error}. Restore it from another copy.", where=where) from error
+        raise CorruptData(
+            f"The tombstone {where} cannot be used: {error}. Restore it from another copy.", where=where
+        ) from error
 
 
 def record(connection: Connection, stone: Tombstone, *, waiting: tuple[str, ...] = ()) -> bool:
-    """The row of a tombstone; whether it is new. `waiting` are the places whose bytes are still to be removed."""
+    """The row of a tombstone; whether it is new. `waiting` are the places whose bytes are still to be
+    removed.
+    """
     if find(connection, stone.package) is not None:
-        connection.execute(update(tombstones).where(tombstones.c.package == stone.package).values(waiting=list(waiting)))
+        connection.execute(
+            update(tombstones).where(tombstones.c.package == stone.package).values(waiting=list(waiting))
+        )
         return False
-    connection.execute(insert(tombstones).values(**asdict(stone) | {"files": dict(stone.files), "waiting": list(waiting)}))
+    connection.execute(
+        insert(tombstones).values(**asdict(stone) | {"files": dict(stone.files), "waiting": list(waiting)})
+    )
     return True
 
 
 def find(connection: Connection, package: str) -> Tombstone | None:
     """By package identifier or URN."""
-    chosen = select(tombstones).where((tombstones.c.package == package) | (tombstones.c.urn == package)).limit(1)
+    chosen = (
+        select(tombstones).where((tombstones.c.package == package) | (tombstones.c.urn == package)).limit(1)
+    )
     row = connection.execute(chosen).mappings().one_or_none()
     return _stone(row) if row else None
 
 
 def latest(connection: Connection, limit: int) -> list[Tombstone]:
-    rows = connection.execute(select(tombstones).order_by(tombstones.c.withdrawn_at.desc(), tombstones.c.package).limit(limit)).mappings()
+    rows = connection.execute(
+        select(tombstones).order_by(tombstones.c.withdrawn_at.desc(), tombstones.c.package).limit(limit)
+    ).mappings()
     return [_stone(row) for row in rows]
 
 

@@ -1,4 +1,6 @@
-"""Streams and stores with one more duty: counting and slowing down, expecting a digest, reading in pieces from afar."""
+"""Streams and stores with one more duty: counting and slowing down, expecting a digest, reading in pieces
+from afar.
+"""
 
 import hashlib
 import io
@@ -16,10 +18,16 @@ LARGEST_WINDOW_BYTES = 8 << 20
 
 
 class Meter:
-    """Counts the bytes of all streams that share it, and keeps them together below a rate. Threads may share it."""
+    """Counts the bytes of all streams that share it, and keeps them together below a rate. Threads may share
+    it.
+    """
 
     def __init__(
-        self, rate_bytes_s: float = 0, *, now_s: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+        self,
+        rate_bytes_s: float = 0,
+        *,
+        now_s: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.size_bytes = 0
         self._rate = rate_bytes_s
@@ -47,7 +55,9 @@ class Metered:
         return self._store.put(key, source, overwrite=overwrite)
 
     def open(self, key: str, *, offset: int = 0, length: int | None = None) -> BinaryIO:
-        return cast(BinaryIO, _Passing(self._store.open(key, offset=offset, length=length), self._meter.pass_by))
+        return cast(
+            BinaryIO, _Passing(self._store.open(key, offset=offset, length=length), self._meter.pass_by)
+        )
 
     def size(self, key: str) -> int | None:
         return self._store.size(key)
@@ -81,7 +91,9 @@ class _Passing(io.RawIOBase):
 
 
 class Expecting(io.RawIOBase):
-    """Hands a stream through and raises CorruptData at its end when it was not what it should be: a put of it then leaves nothing."""
+    """Hands a stream through and raises CorruptData at its end when it was not what it should be: a put of it
+    then leaves nothing.
+    """
 
     def __init__(self, stream: BinaryIO, sha256: str, where: str) -> None:
         self._stream = stream
@@ -96,7 +108,10 @@ class Expecting(io.RawIOBase):
         data = self._stream.read(size)
         self._hasher.update(data)
         if (not data or size < 0) and (found := self._hasher.hexdigest()) != self._expected:
-            raise CorruptData(f"{self._where} is damaged: expected sha256 {self._expected}, found {found}.", where=self._where)
+            raise CorruptData(
+                f"{self._where} is damaged: expected sha256 {self._expected}, found {found}.",
+                where=self._where,
+            )
         return data
 
     def close(self) -> None:
@@ -142,7 +157,9 @@ class Seekable(io.RawIOBase):
 
     def _fetch(self) -> None:
         goes_on = self._at == self._window_at + len(self._window) and bool(self._window)
-        self._window_bytes = min(self._window_bytes * 2, LARGEST_WINDOW_BYTES) if goes_on else FIRST_WINDOW_BYTES
+        self._window_bytes = (
+            min(self._window_bytes * 2, LARGEST_WINDOW_BYTES) if goes_on else FIRST_WINDOW_BYTES
+        )
         self._window_at = self._at
         self._window = b""
         if self._at < self._size:

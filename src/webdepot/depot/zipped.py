@@ -1,7 +1,8 @@
-"""Packages as one ZIP file: plain, or as WACZ 1.1.1 (https://specs.webrecorder.net/wacz/1.1.1/), which replay tools open directly.
+"""Packages as one ZIP file: plain, or as WACZ 1.1.1 (https://specs.webrecorder.net/wacz/1.1.1/), which replay
+tools open directly.
 
-Containers are stored, not compressed again, so that a reader can jump into them. Equal content gives equal bytes. The file appears under
-its name when it is whole. WACZ of others is checked by its own digests.
+Containers are stored, not compressed again, so that a reader can jump into them. Equal content gives equal
+bytes. The file appears under its name when it is whole. WACZ of others is checked by its own digests.
 """
 
 import hashlib
@@ -45,7 +46,14 @@ def write_zip(store: ObjectStore, inventory: Inventory, target: Path) -> int:
 
 
 def write_wacz(
-    store: ObjectStore, inventory: Inventory, captures: Iterable[Capture], target: Path, *, title: str, created: datetime, software: str
+    store: ObjectStore,
+    inventory: Inventory,
+    captures: Iterable[Capture],
+    target: Path,
+    *,
+    title: str,
+    created: datetime,
+    software: str,
 ) -> int:
     """The containers of a package with an index and a list of pages, as replay tools in the browser take it."""
     with _Writer(target) as made:
@@ -64,13 +72,20 @@ def write_wacz(
         return made.size_bytes
 
 
-def describe(members: Mapping[str, tuple[int, str]], *, title: str, created: datetime, software: str) -> dict[str, bytes]:
+def describe(
+    members: Mapping[str, tuple[int, str]], *, title: str, created: datetime, software: str
+) -> dict[str, bytes]:
     """The last two members of a WACZ: what is in it, by size and SHA-256, and the digest of that."""
     resources = [
         {"name": path.rpartition("/")[2].lower(), "path": path, "hash": f"sha256:{value}", "bytes": size}
         for path, (size, value) in members.items()
     ]
-    facts: dict[str, object] = {"profile": "data-package", "wacz_version": WACZ_VERSION, "title": title, "software": software}
+    facts: dict[str, object] = {
+        "profile": "data-package",
+        "wacz_version": WACZ_VERSION,
+        "title": title,
+        "software": software,
+    }
     described = json_line({**facts, "created": to_iso(created), "resources": resources})
     digests = {"path": DATAPACKAGE, "hash": f"sha256:{hashlib.sha256(described).hexdigest()}"}
     return {DATAPACKAGE: described, "datapackage-digest.json": json_line(digests)}
@@ -85,7 +100,9 @@ def write_members(target: Path, members: Iterable[tuple[str, Iterator[bytes]]]) 
 
 
 def check_members(archive: zipfile.ZipFile) -> Iterator[str]:
-    """Why the members of a ZIP of others may not be unpacked, in words: names that lead out, links, bombs, passwords."""
+    """Why the members of a ZIP of others may not be unpacked, in words: names that lead out, links, bombs,
+    passwords.
+    """
     names: set[str] = set()
     for member in archive.infolist():
         name = member.filename.removesuffix("/")
@@ -115,7 +132,9 @@ def unpack(archive: zipfile.ZipFile, folder: Path) -> None:
 
 
 def check_wacz(folder: Path) -> Iterator[str]:
-    """What is wrong with an unpacked WACZ, in words: every resource against its digest, and containers that none names."""
+    """What is wrong with an unpacked WACZ, in words: every resource against its digest, and containers that
+    none names.
+    """
     try:
         path = folder / DATAPACKAGE
         if path.stat().st_size > LONGEST_DATAPACKAGE_BYTES:
@@ -154,7 +173,11 @@ def _check_resource(folder: Path, name: str, value: str) -> Iterator[str]:
 def _index(captures: Iterable[Capture], pages: IO[bytes]) -> Iterator[bytes]:
     """CDXJ lines; HTML pages are noted on the way."""
     for number, capture in enumerate(captures):
-        if capture.kind is RecordKind.RESPONSE and capture.status == 200 and capture.mime in ("text/html", "application/xhtml+xml"):
+        if (
+            capture.kind is RecordKind.RESPONSE
+            and capture.status == 200
+            and capture.mime in ("text/html", "application/xhtml+xml")
+        ):
             at = to_iso(from_timestamp(capture.timestamp))
             pages.write(json_line({"id": f"p{number}", "url": capture.url, "ts": at, "title": capture.url}))
         yield cdxj.line(capture).encode("ascii", "replace") + b"\n"

@@ -1,14 +1,15 @@
 """`ProcessEngine`: one function over many items, on the cores of this machine.
 
-Each item runs in a process of a pool; a process that dies (killed for memory, a crash in a C library) costs the item it worked on,
-not the job: the pool is made anew and the others go on.
+Each item runs in a process of a pool; a process that dies (killed for memory, a crash in a C library) costs
+the item it worked on, not the job: the pool is made anew and the others go on.
 
 1. At most two items per process are handed out at a time, so that a long list is never held in memory.
-2. When the pool breaks, nobody can say which of the items in flight did it. They are tried again one by one, each in a pool of its
-   own, and only the one that dies there is reported.
+2. When the pool breaks, nobody can say which of the items in flight did it. They are tried again one by one,
+   each in a pool of its own, and only the one that dies there is reported.
 
-Processes start with `forkserver`: threads and open databases of the parent are not copied. None is started before the first item.
-The fork server preloads nothing: a library with a runtime of its own (Siegfried's Go) that is imported before a fork hangs after it.
+Processes start with `forkserver`: threads and open databases of the parent are not copied. None is started
+before the first item. The fork server preloads nothing: a library with a runtime of its own (Siegfried's Go)
+that is imported before a fork hangs after it.
 """
 
 import multiprocessing
@@ -68,8 +69,12 @@ class ProcessEngine:
             self._pool = _pool(self._workers)
             return self._pool.submit(function, item)
 
-    def _one_by_one(self, function: Callable[[Item], Result], broken: dict[Future[Result], Item]) -> Iterator[Done[Item, Result]]:
-        """What was in flight when the pool broke: finished results count, the rest is tried again, each by itself."""
+    def _one_by_one(
+        self, function: Callable[[Item], Result], broken: dict[Future[Result], Item]
+    ) -> Iterator[Done[Item, Result]]:
+        """What was in flight when the pool broke: finished results count, the rest is tried again, each by
+        itself.
+        """
         self.close()
         for future, item in broken.items():
             if future.done() and not _is_lost(future):
@@ -82,7 +87,9 @@ class ProcessEngine:
 
 
 def _pool(workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("forkserver"), initializer=die_with_the_parent)
+    return ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context("forkserver"), initializer=die_with_the_parent
+    )
 
 
 def die_with_the_parent() -> None:
@@ -107,6 +114,8 @@ def _done(item: Item, future: "Future[Result]") -> Done[Item, Result]:
     if error is None:
         return Done(item, future.result())
     if isinstance(error, BrokenProcessPool):
-        return Done(item, None, "The process that worked on it died (out of memory, or a crash in a library).")
+        return Done(
+            item, None, "The process that worked on it died (out of memory, or a crash in a library)."
+        )
     words = str(error) if isinstance(error, (WebdepotError, OSError)) else f"{type(error).__name__}: {error}"
     return Done(item, None, words)

@@ -1,4 +1,6 @@
-"""Addresses of what is described: front page, transfer object, resolver. All records of a depot are built with the same ones."""
+"""Addresses of what is described: front page, transfer object, resolver. All records of a depot are built
+with the same ones.
+"""
 
 from dataclasses import dataclass
 

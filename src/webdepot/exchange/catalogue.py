@@ -1,14 +1,18 @@
-"""The catalogue: what a library knows of a work, one record on each of its levels (site and slice; journal, issue and article; thesis).
+"""The catalogue: what a library knows of a work, one record on each of its levels (site and slice; journal,
+issue and article; thesis).
 
-A site is described once, like a journal; each harvest of it is a slice below, like an issue. Every record has a key that never changes
-(in OAI identifiers and catalogue numbers) and a URN of its own. The words of a record are neutral: MAB, MARC and Dublin Core are written
-from it and read into it (`exchange/mab.py`, `marc.py`, `dublin_core.py`).
+A site is described once, like a journal; each harvest of it is a slice below, like an issue. Every record has
+a key that never changes (in OAI identifiers and catalogue numbers) and a URN of its own. The words of a
+record are neutral: MAB, MARC and Dublin Core are written from it and read into it (`exchange/mab.py`,
+`marc.py`, `dublin_core.py`).
 
-`changed_at` is the datestamp of OAI-PMH. It never runs backwards, and it counts for the record with all that is delivered with it:
-a change of a site changes its slices too. A withdrawn record keeps its key, URN and sets for ever and loses everything else.
+`changed_at` is the datestamp of OAI-PMH. It never runs backwards, and it counts for the record with all that
+is delivered with it: a change of a site changes its slices too. A withdrawn record keeps its key, URN and
+sets for ever and loses everything else.
 
-As a document (`catalogue.json` of a package, version 1): `format`, `format_version`, `records` from the highest level to the lowest, each
-with the fields of `Record`, moments in ISO 8601; `transfer` (see `exchange/transfer.py`).
+As a document (`catalogue.json` of a package, version 1): `format`, `format_version`, `records` from the
+highest level to the lowest, each with the fields of `Record`, moments in ISO 8601; `transfer` (see
+`exchange/transfer.py`).
 """
 
 import json
@@ -32,9 +36,13 @@ FORMAT = "webdepot-catalogue"
 FORMAT_VERSION = 1
 MOST_LEVELS = 8
 LOOKED_AT = (200, 3000)
-"""So many works are looked at by title where every word is in many works; the second number when the first did not do."""
+"""So many works are looked at by title where every word is in many works; the second number when the first
+did not do.
+"""
 MARGIN = timedelta(seconds=1)
-"""A datestamp may not lie before the moment when others can see the change: it is set so much ahead of the writing."""
+"""A datestamp may not lie before the moment when others can see the change: it is set so much ahead of the
+writing.
+"""
 
 
 class Level(StrEnum):
@@ -112,7 +120,9 @@ class Record:
     foreign: tuple[Mapping[str, str], ...] = ()
     """XML as a partner gave it: `kind` and `xml`."""
     origin: Mapping[str, str] = field(default_factory=dict)
-    """Where a record of a partner came from: `partner`, `base_url`, `identifier`, `datestamp`, `namespace`, `harvested_at`."""
+    """Where a record of a partner came from: `partner`, `base_url`, `identifier`, `datestamp`, `namespace`,
+    `harvested_at`.
+    """
     created_at: datetime
     changed_at: datetime
     withdrawn_at: datetime | None = None
@@ -121,11 +131,15 @@ class Record:
 
 _LISTS = ("creators", "contributors", "keywords", "ddc", "languages", "identifiers", "addresses", "foreign")
 _MOMENTS = ("created_at", "changed_at", "withdrawn_at")
-_OWN = frozenset({"key", "urn", "level", "parent", "target", "harvest", "package", "collection", "created_at"})
+_OWN = frozenset(
+    {"key", "urn", "level", "parent", "target", "harvest", "package", "collection", "created_at"}
+)
 EDITABLE = tuple(
     name
     for name in (each.name for each in fields(Record))
-    if name not in _OWN and name not in ("is_object", "sources", "foreign", "origin", "changed_at", "withdrawn_at", "withdrawn_reason")
+    if name not in _OWN
+    and name
+    not in ("is_object", "sources", "foreign", "origin", "changed_at", "withdrawn_at", "withdrawn_reason")
 )
 """Fields that a person or a site's own description may fill."""
 
@@ -146,7 +160,8 @@ def put(connection: Connection, record: Record) -> Record:
 
 
 def touch_below(connection: Connection, key: str, changed_at: datetime) -> int:
-    """What is delivered with a record has changed: so have all below it; how many. Withdrawn ones tell nothing and stay as they are.
+    """What is delivered with a record has changed: so have all below it; how many. Withdrawn ones tell
+    nothing and stay as they are.
 
     A slice is called like its site, unless somebody gave it a title of its own.
     """
@@ -169,7 +184,20 @@ def inherited_title(record: Record, above: Record | None) -> str:
 
 def withdrawn(record: Record, *, at: datetime, reason: str = "") -> Record:
     """What stays of a record whose object was withdrawn: key, URN, level and sets; no description."""
-    stays = ("key", "level", "parent", "urn", "collection", "target", "harvest", "ddc", "access", "is_object", "origin", "created_at")
+    stays = (
+        "key",
+        "level",
+        "parent",
+        "urn",
+        "collection",
+        "target",
+        "harvest",
+        "ddc",
+        "access",
+        "is_object",
+        "origin",
+        "created_at",
+    )
     return Record(
         title="",
         changed_at=max(at + MARGIN, record.changed_at),
@@ -199,19 +227,31 @@ def find_urn(connection: Connection, urn: str) -> Record | None:
 
 
 def find_of_harvest(connection: Connection, harvest: str) -> Record | None:
-    row = connection.execute(select(catalogue).where(catalogue.c.harvest == harvest).limit(1)).mappings().one_or_none()
+    row = (
+        connection.execute(select(catalogue).where(catalogue.c.harvest == harvest).limit(1))
+        .mappings()
+        .one_or_none()
+    )
     return from_row(row) if row else None
 
 
 def of_target(connection: Connection, target: TargetId) -> list[Record]:
     """The records of a site as such, the oldest first; more than one when partners describe the same site."""
     chosen = select(catalogue).where(catalogue.c.target == target, catalogue.c.level == Level.SITE.value)
-    return [from_row(row) for row in connection.execute(chosen.order_by(catalogue.c.created_at, catalogue.c.key)).mappings()]
+    return [
+        from_row(row)
+        for row in connection.execute(chosen.order_by(catalogue.c.created_at, catalogue.c.key)).mappings()
+    ]
 
 
 def children(connection: Connection, key: str, *, limit: int = 100_000) -> list[Record]:
     """The records directly below, by their date."""
-    chosen = select(catalogue).where(catalogue.c.parent == key).order_by(catalogue.c.date, catalogue.c.key).limit(limit)
+    chosen = (
+        select(catalogue)
+        .where(catalogue.c.parent == key)
+        .order_by(catalogue.c.date, catalogue.c.key)
+        .limit(limit)
+    )
     return [from_row(row) for row in connection.execute(chosen).mappings()]
 
 
@@ -244,14 +284,19 @@ def listed(
     limit: int = 100,
     after: str = "",
 ) -> list[Record]:
-    """Works that are not withdrawn, by title; a page goes on behind the key of its last record. Words are found by their beginnings."""
+    """Works that are not withdrawn, by title; a page goes on behind the key of its last record. Words are
+    found by their beginnings.
+    """
     asked = catalogue_words.wanted(words=words, creator=creator, genre=genre, keyword=keyword)
     start = find(connection, after) if after else None
     where: list[ColumnElement[bool]] = [catalogue.c.withdrawn_at.is_(None)]
     if collection:
         where.append(catalogue.c.collection == collection)
     if start is not None:
-        where += [catalogue.c.title >= start.title, (catalogue.c.title > start.title) | (catalogue.c.key > start.key)]
+        where += [
+            catalogue.c.title >= start.title,
+            (catalogue.c.title > start.title) | (catalogue.c.key > start.key),
+        ]
     if not asked:
         return _along_titles(connection, levels, where, limit)
     keys = catalogue_words.few(connection, asked)
@@ -264,39 +309,66 @@ def listed(
     return _first_of(connection, keys, levels, where, limit)
 
 
-def _along_titles(connection: Connection, levels: Sequence[Level], where: Sequence[ColumnElement[bool]], limit: int) -> list[Record]:
+def _along_titles(
+    connection: Connection, levels: Sequence[Level], where: Sequence[ColumnElement[bool]], limit: int
+) -> list[Record]:
     found: list[Record] = []
     for level in levels:
         # One level after the other: each goes along the index of its titles.
-        chosen = select(catalogue).where(catalogue.c.level == level.value, *where).order_by(catalogue.c.title, catalogue.c.key).limit(limit)
+        chosen = (
+            select(catalogue)
+            .where(catalogue.c.level == level.value, *where)
+            .order_by(catalogue.c.title, catalogue.c.key)
+            .limit(limit)
+        )
         found += [from_row(row) for row in connection.execute(chosen).mappings()]
     return sorted(found, key=lambda record: (record.title, record.key))[:limit]
 
 
 def _looked_at(
-    connection: Connection, asked: Sequence[Wanted], levels: Sequence[Level], where: Sequence[ColumnElement[bool]], limit: int, count: int
+    connection: Connection,
+    asked: Sequence[Wanted],
+    levels: Sequence[Level],
+    where: Sequence[ColumnElement[bool]],
+    limit: int,
+    count: int,
 ) -> list[Record] | None:
     """Those of the first `count` works by title that have all words; None where too few of them have."""
     keys: list[tuple[str, str]] = []
     for level in levels:
         first = select(catalogue.c.title, catalogue.c.key).where(catalogue.c.level == level.value, *where)
         looked = first.order_by(catalogue.c.title, catalogue.c.key).limit(count).subquery()
-        chosen = select(looked.c.title, looked.c.key).where(*(catalogue_words.has(one, looked.c.key) for one in asked))
-        found = [(row.title, row.key) for row in connection.execute(chosen.order_by(looked.c.title, looked.c.key).limit(limit))]
-        if len(found) < limit and connection.execute(select(func.count()).select_from(looked)).scalar_one() == count:
+        chosen = select(looked.c.title, looked.c.key).where(
+            *(catalogue_words.has(one, looked.c.key) for one in asked)
+        )
+        found = [
+            (row.title, row.key)
+            for row in connection.execute(chosen.order_by(looked.c.title, looked.c.key).limit(limit))
+        ]
+        if (
+            len(found) < limit
+            and connection.execute(select(func.count()).select_from(looked)).scalar_one() == count
+        ):
             return None
         keys += found
     return _read(connection, sorted(keys)[:limit])
 
 
 def _first_of(
-    connection: Connection, keys: Sequence[str], levels: Sequence[Level], where: Sequence[ColumnElement[bool]], limit: int
+    connection: Connection,
+    keys: Sequence[str],
+    levels: Sequence[Level],
+    where: Sequence[ColumnElement[bool]],
+    limit: int,
 ) -> list[Record]:
     """The first by title among these; only those that are shown are read whole."""
     wanted, found = {level.value for level in levels}, list[tuple[str, str]]()
     for start in range(0, len(keys), 500):
-        # By key and nothing else that has an index: the database would go along the titles of a level instead, and those are many.
-        chosen = select(catalogue.c.title, catalogue.c.key, catalogue.c.level).where(catalogue.c.key.in_(keys[start : start + 500]), *where)
+        # By key and nothing else that has an index: the database would go along the titles of a level
+        # instead, and those are many.
+        chosen = select(catalogue.c.title, catalogue.c.key, catalogue.c.level).where(
+            catalogue.c.key.in_(keys[start : start + 500]), *where
+        )
         found += [(row.title, row.key) for row in connection.execute(chosen) if row.level in wanted]
     return _read(connection, sorted(found)[:limit])
 
@@ -319,16 +391,25 @@ def count(connection: Connection) -> int:
 
 
 def to_document(records: Sequence[Record], transfer: Mapping[str, object] | None = None) -> bytes:
-    """The records of one object, from the top level down, as they are kept in its package; without the number of the target."""
+    """The records of one object, from the top level down, as they are kept in its package; without the number
+    of the target.
+    """
     document = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "records": [
-            {each.name: _plain(getattr(record, each.name)) for each in fields(Record) if each.name != "target"} for record in records
+            {
+                each.name: _plain(getattr(record, each.name))
+                for each in fields(Record)
+                if each.name != "target"
+            }
+            for record in records
         ],
         "transfer": transfer,
     }
-    return (json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode(errors="replace")
+    return (json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode(
+        errors="replace"
+    )
 
 
 def from_document(data: bytes, *, where: str) -> tuple[tuple[Record, ...], dict[str, Any] | None]:
@@ -339,11 +420,16 @@ def from_document(data: bytes, *, where: str) -> tuple[tuple[Record, ...], dict[
             raise ValueError(f"it is {document['format']} {document['format_version']}")
         return tuple(_record(each) for each in document["records"]), document.get("transfer")
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise CorruptData(f"The catalogue record {where} cannot be used: {error}. Restore it from another copy.", where=where) from error
+        raise CorruptData(
+            f"The catalogue record {where} cannot be used: {error}. Restore it from another copy.",
+            where=where,
+        ) from error
 
 
 def sets_of(record: Record) -> tuple[str, ...]:
-    """The sets of OAI-PMH that a record is in, parents included: collection, site, partner, and those of the DINI certificate."""
+    """The sets of OAI-PMH that a record is in, parents included: collection, site, partner, and those of the
+    DINI certificate.
+    """
     specs = [f"doc-type:{_DOC_TYPES[record.level]}", "status-type:publishedVersion"]
     if record.collection:
         specs.append(f"collection:{as_spec(record.collection)}")
@@ -375,9 +461,11 @@ def as_spec(text: str) -> str:
 
 
 def stamp(now: datetime, *, size_bytes: int = 0) -> datetime:
-    """The datestamp for a change that is written now and can be seen later: not before it can be seen, to the second.
+    """The datestamp for a change that is written now and can be seen later: not before it can be seen, to the
+    second.
 
-    Writing a package takes as long as its bytes; fifty million a second is slower than any disk that a depot has.
+    Writing a package takes as long as its bytes; fifty million a second is slower than any disk that a depot
+    has.
     """
     ahead = now.astimezone(UTC) + MARGIN + timedelta(seconds=size_bytes / 50e6)
     return ahead.replace(microsecond=0)
@@ -393,7 +481,9 @@ def restore_derived(connection: Connection) -> None:
 
 def _put_words(connection: Connection, record: Record) -> None:
     if record.level in WORKS:
-        shown = {} if record.withdrawn_at else {each.name: getattr(record, each.name) for each in fields(Record)}
+        shown = (
+            {} if record.withdrawn_at else {each.name: getattr(record, each.name) for each in fields(Record)}
+        )
         catalogue_words.put(connection, record.key, shown)
 
 
@@ -406,7 +496,11 @@ def _put_sets(connection: Connection, record: Record) -> None:
 def _values(record: Record) -> dict[str, Any]:
     values = {each.name: getattr(record, each.name) for each in fields(Record)}
     values |= {name: list(values[name]) for name in _LISTS if name != "foreign"}
-    values |= {"foreign": [dict(each) for each in record.foreign], "sources": dict(record.sources), "origin": dict(record.origin)}
+    values |= {
+        "foreign": [dict(each) for each in record.foreign],
+        "sources": dict(record.sources),
+        "origin": dict(record.origin),
+    }
     values |= {"level": record.level.value, "access": record.access.value, "urn": record.urn.lower()}
     return values
 

@@ -1,10 +1,12 @@
-"""The words of works, so that a large catalogue is searched along an index: rows of field, word and key of the record.
+"""The words of works, so that a large catalogue is searched along an index: rows of field, word and key of
+the record.
 
-Words are compared without case and accents, by their beginnings: `klok` finds `Klokkenmuseum`. Only works as such have rows (sites,
-journals, monographs, theses); their parts are found through them.
+Words are compared without case and accents, by their beginnings: `klok` finds `Klokkenmuseum`. Only works as
+such have rows (sites, journals, monographs, theses); their parts are found through them.
 
-Of several words the rarest is looked up first, and of its works those are taken that have the others. Where every word is in many works,
-the first works of the list are looked at: mostly enough of them have all words. Else it is the way of the rarest again.
+Of several words the rarest is looked up first, and of its works those are taken that have the others. Where
+every word is in many works, the first works of the list are looked at: mostly enough of them have all words.
+Else it is the way of the rarest again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +37,11 @@ class Wanted:
     is_whole: bool = False
 
     def matches(self, columns: Columns = catalogue_words.c) -> tuple[ColumnElement[bool], ...]:
-        words = (columns.word == self.word,) if self.is_whole else (columns.word >= self.word, columns.word < self.word + _BEHIND)
+        words = (
+            (columns.word == self.word,)
+            if self.is_whole
+            else (columns.word >= self.word, columns.word < self.word + _BEHIND)
+        )
         return (columns.field == self.field, *words)
 
 
@@ -68,7 +74,10 @@ def _words_of(values: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     yield from ((KEYWORD, word) for word in words("keywords"))
     if genre := str(values.get("genre") or ""):
         yield GENRE, _whole(genre)
-    yield from ((ANY, word) for word in words("title", "subtitle", *people, "genre", "keywords", "urn", "addresses", "abstract"))
+    yield from (
+        (ANY, word)
+        for word in words("title", "subtitle", *people, "genre", "keywords", "urn", "addresses", "abstract")
+    )
 
 
 def _whole(genre: str) -> str:
@@ -76,7 +85,9 @@ def _whole(genre: str) -> str:
 
 
 def few(connection: Connection, asked: Sequence[Wanted]) -> list[str] | None:
-    """Keys of the works that have all the words, where one of the words is rare; None where every word is in many."""
+    """Keys of the works that have all the words, where one of the words is rare; None where every word is in
+    many.
+    """
     counted = [(_count(connection, one, limit=FEW + 1), one) for one in asked]
     count, rarest = min(counted, key=lambda each: each[0])
     return having_all(connection, asked, rarest) if count <= FEW else None
@@ -86,7 +97,11 @@ def having_all(connection: Connection, asked: Sequence[Wanted], rarest: Wanted |
     """Keys of all works that have all the words: of those of the rarest, those that have the others, too."""
     rarest = rarest or min(asked, key=lambda one: _count(connection, one))
     other = catalogue_words.alias()
-    has_others = [exists().where(other.c.key == catalogue_words.c.key, *one.matches(other.c)) for one in asked if one != rarest]
+    has_others = [
+        exists().where(other.c.key == catalogue_words.c.key, *one.matches(other.c))
+        for one in asked
+        if one != rarest
+    ]
     chosen = select(catalogue_words.c.key).where(*rarest.matches(), *has_others)
     return list(dict.fromkeys(connection.execute(chosen).scalars()))
 

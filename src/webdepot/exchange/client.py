@@ -1,7 +1,9 @@
-"""HTTP to partners, on libcurl: bounded answers, downloads that go on where they broke, and only to addresses that the caller allows.
+"""HTTP to partners, on libcurl: bounded answers, downloads that go on where they broke, and only to addresses
+that the caller allows.
 
-What a partner writes (a Transfer-URL, a redirect) must not make us read the intranet: every address is shown to `allowed` at the moment
-of connecting, after redirects and after DNS, so that no trick with names gets around it.
+What a partner writes (a Transfer-URL, a redirect) must not make us read the intranet: every address is shown
+to `allowed` at the moment of connecting, after redirects and after DNS, so that no trick with names gets
+around it.
 """
 
 import socket
@@ -52,7 +54,8 @@ class Client:
     ) -> Got:
         """One GET, redirects followed; the body goes to `sink` in pieces, with what is known of the answer.
 
-        RemoteError when there is no whole answer; TooLarge beyond the limit. `packed` asks for gzip and undoes it.
+        RemoteError when there is no whole answer; TooLarge beyond the limit. `packed` asks for gzip and
+        undoes it.
         """
         got, received = Got(), 0
         failure: list[BaseException] = []
@@ -61,7 +64,10 @@ class Client:
             text = line.decode("latin-1").strip()
             if text.startswith("HTTP/"):
                 number = text.partition(" ")[2][:3]
-                got.status, got.headers = int(number) if number.isascii() and number.isdigit() else 0, Message()
+                got.status, got.headers = (
+                    int(number) if number.isascii() and number.isdigit() else 0,
+                    Message(),
+                )
             elif ":" in text:
                 name, _, value = text.partition(":")
                 got.headers[name.strip()] = value.strip()
@@ -99,7 +105,9 @@ class Client:
             if failure:
                 raise failure[0] from None
             if received > limit_bytes:
-                raise TooLarge(f"{url[:500]} answers with more than {limit_bytes} bytes.", retry=False) from error
+                raise TooLarge(
+                    f"{url[:500]} answers with more than {limit_bytes} bytes.", retry=False
+                ) from error
             raise RemoteError(f"{url[:500]} gave no whole answer: {error.args[1]}.", retry=True) from error
         finally:
             curl.close()
@@ -107,7 +115,9 @@ class Client:
                 each.close()
         return got
 
-    def _prepare(self, curl: pycurl.Curl, url: str, offset: int, etag: str, packed: bool, with_token: bool) -> None:
+    def _prepare(
+        self, curl: pycurl.Curl, url: str, offset: int, etag: str, packed: bool, with_token: bool
+    ) -> None:
         lines = [f"Authorization: Bearer {self.token}"] if self.token and with_token else []
         if offset:
             lines.append(f"Range: bytes={offset}-")

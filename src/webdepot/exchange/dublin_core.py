@@ -1,7 +1,8 @@
 """Dublin Core as `oai_dc`, the minimum of OAI-PMH and the plainest description in a package.
 
-http://www.openarchives.org/OAI/2.0/oai_dc.xsd: fifteen elements, each repeatable, all optional, in any order. What XML 1.0 cannot
-hold (control characters out of crawled titles) is left out when writing, since one such character would break a whole answer.
+http://www.openarchives.org/OAI/2.0/oai_dc.xsd: fifteen elements, each repeatable, all optional, in any order.
+What XML 1.0 cannot hold (control characters out of crawled titles) is left out when writing, since one such
+character would break a whole answer.
 """
 
 import re
@@ -61,7 +62,9 @@ def of_levels(levels: Sequence[Record], *, identifiers: Sequence[str] = ()) -> D
     return DublinCore(
         title=_given(own.title) + _given(own.subtitle),
         creator=gathered("creators"),
-        subject=tuple(dict.fromkeys((*gathered("keywords"), *(f"ddc:{notation}" for notation in gathered("ddc"))))),
+        subject=tuple(
+            dict.fromkeys((*gathered("keywords"), *(f"ddc:{notation}" for notation in gathered("ddc"))))
+        ),
         description=_given(own.abstract or inherited("abstract")),
         publisher=_given(inherited("publisher")),
         contributor=gathered("contributors"),
@@ -79,7 +82,9 @@ def of_levels(levels: Sequence[Record], *, identifiers: Sequence[str] = ()) -> D
 
 def to_xml(record: DublinCore) -> bytes:
     """An `oai_dc:dc` document in UTF-8; empty values are left out."""
-    data: bytes = etree.tostring(to_element(record), xml_declaration=True, encoding="UTF-8", pretty_print=True)
+    data: bytes = etree.tostring(
+        to_element(record), xml_declaration=True, encoding="UTF-8", pretty_print=True
+    )
     return data
 
 
@@ -96,7 +101,12 @@ def to_element(record: DublinCore) -> etree._Element:
 def from_xml(data: bytes) -> DublinCore:
     """Read an `oai_dc:dc` document; InputError when it is none. Entities and the network are off."""
     parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True, remove_pis=True
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
     )
     try:
         root = etree.fromstring(data[: LONGEST_BYTES + 1], parser)
@@ -120,7 +130,9 @@ def from_element(root: etree._Element) -> DublinCore:
 
 
 def to_fields(record: DublinCore) -> tuple[Level, dict[str, Any]]:
-    """What a foreign record says, as fields of the catalogue (`urn` among them where it names one), and which kind of work it is."""
+    """What a foreign record says, as fields of the catalogue (`urn` among them where it names one), and which
+    kind of work it is.
+    """
     words = " ".join(record.type).lower()
     level = Level.THESIS if re.search("thesis|dissertation|habilitation", words) else Level.MONOGRAPH
     names = [value for value in record.identifier if value.lower().startswith("urn:nbn:")]
@@ -135,8 +147,12 @@ def to_fields(record: DublinCore) -> tuple[Level, dict[str, Any]]:
         "ddc": tuple(value.removeprefix("ddc:") for value in record.subject if value.startswith("ddc:")),
         "abstract": "\n".join(record.description),
         "languages": tuple(map(two_letters, record.language)),
-        "date": next((value for value in record.date if re.match(r"[0-9]{4}(?:-[0-9]{2}){0,2}\Z", value)), ""),
-        "identifiers": tuple(value for value in record.identifier if value not in names[:1] and not value.startswith("http")),
+        "date": next(
+            (value for value in record.date if re.match(r"[0-9]{4}(?:-[0-9]{2}){0,2}\Z", value)), ""
+        ),
+        "identifiers": tuple(
+            value for value in record.identifier if value not in names[:1] and not value.startswith("http")
+        ),
         "addresses": tuple(value for value in record.identifier if value.startswith(("http://", "https://"))),
         "rights": "; ".join(record.rights),
     }

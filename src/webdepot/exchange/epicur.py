@@ -1,7 +1,9 @@
-"""xepicur: registration of URNs by harvest. The resolver's service reads these records and learns where a URN leads.
+"""xepicur: registration of URNs by harvest. The resolver's service reads these records and learns where a URN
+leads.
 
-Namespace urn:nbn:de:1111-2004033116, prefix `epicur`. Each record lists every address that is valid for its URN, since
-addresses that are no longer listed are removed there; of the kinds of update only `urn_new` is harmless today.
+Namespace urn:nbn:de:1111-2004033116, prefix `epicur`. Each record lists every address that is valid for its
+URN, since addresses that are no longer listed are removed there; of the kinds of update only `urn_new` is
+harmless today.
 """
 
 from lxml import etree

@@ -1,6 +1,7 @@
 """An object that a partner handed over: is the ZIP what the record says, and where do its files belong?
 
-Everything is checked before anything is taken. Each breach is a sentence of its own: a person reads them and tells the partner.
+Everything is checked before anything is taken. Each breach is a sentence of its own: a person reads them and
+tells the partner.
 """
 
 import hashlib
@@ -64,7 +65,9 @@ def wrong_digits(delivered: Delivered) -> list[str]:
     """URNs whose last digit is not their check digit."""
     named = [level.fields.get("urn", "").lower() for level in delivered.levels]
     return [
-        f"the check digit of {each[:200]} is wrong" for each in dict.fromkeys((*named, delivered.urn)) if each and not urn.is_valid(each)
+        f"the check digit of {each[:200]} is wrong"
+        for each in dict.fromkeys((*named, delivered.urn))
+        if each and not urn.is_valid(each)
     ]
 
 
@@ -98,7 +101,10 @@ def check_members(packed: zipfile.ZipFile, delivered: Delivered) -> Iterator[str
     if len(found) != len(expected):
         yield f"the ZIP holds {len(found)} files, the record tells of {len(expected)}"
     yield from (f"{name[:200]} is missing in the ZIP" for name in sorted(expected.keys() - found.keys())[:20])
-    yield from (f"{name[:200]} is in the ZIP and not in the record" for name in sorted(found.keys() - expected.keys())[:20])
+    yield from (
+        f"{name[:200]} is in the ZIP and not in the record"
+        for name in sorted(found.keys() - expected.keys())[:20]
+    )
     for name in sorted(expected.keys() & found.keys()):
         if expected[name] != found[name]:
             yield f"{name[:200]} has {found[name]} bytes in the ZIP, the record says {expected[name]}"
@@ -119,19 +125,29 @@ def check_files(folder: Path, delivered: Delivered, checked: list[CheckedFile]) 
 
 
 def urls_of(file: CheckedFile, delivered: Delivered, files: Sequence[CheckedFile]) -> tuple[str, ...]:
-    """The addresses of a loose file: where it stood on the web, as the sender says or its place shows, or below the URN of its object.
+    """The addresses of a loose file: where it stood on the web, as the sender says or its place shows, or
+    below the URN of its object.
 
-    Offline browsers put the files of a site below a folder named like the host, or directly at the top. The page of a folder is
-    found by the folder's address too.
+    Offline browsers put the files of a site below a folder named like the host, or directly at the top. The
+    page of a folder is found by the folder's address too.
     """
     if told := delivered.urls.get(file.facts.file_identifier):
         return (told,)
-    addresses = [each for level in reversed(delivered.levels) for each in level.fields.get("addresses", ()) if each.startswith("http")]
+    addresses = [
+        each
+        for level in reversed(delivered.levels)
+        for each in level.fields.get("addresses", ())
+        if each.startswith("http")
+    ]
     if not delivered.is_web or not addresses:
         return (address_without_site(delivered.urn, file.member, addresses, count=len(files)),)
     base = urlsplit(addresses[0])
     first, _, rest = file.member.partition("/")
-    host, path = (first, rest) if rest and "." in first and _is_host(first, base.netloc) else (base.netloc, file.member)
+    host, path = (
+        (first, rest)
+        if rest and "." in first and _is_host(first, base.netloc)
+        else (base.netloc, file.member)
+    )
     url = f"{base.scheme}://{host}/{quote(path, safe='/~@!$&()*+,;=:')}"
     if _INDEX_PAGES.match(file.facts.name):
         return (url, url[: len(url) - len(quote(file.facts.name))])
@@ -139,14 +155,18 @@ def urls_of(file: CheckedFile, delivered: Delivered, files: Sequence[CheckedFile
 
 
 def address_without_site(urn: str, member: str, addresses: Sequence[str], *, count: int) -> str:
-    """The address of a file of an object that is no web site: where its one file stood on the web, else below its URN."""
+    """The address of a file of an object that is no web site: where its one file stood on the web, else below
+    its URN.
+    """
     return addresses[0] if count == 1 and addresses else f"{urn}/{quote(member)}"
 
 
 def seeds_of(delivered: Delivered) -> tuple[str, ...]:
     """Where the work stood on the web, by its highest level that says so; else its URN."""
     for level in delivered.levels:
-        found = tuple(each for each in level.fields.get("addresses", ()) if each.startswith(("http://", "https://")))
+        found = tuple(
+            each for each in level.fields.get("addresses", ()) if each.startswith(("http://", "https://"))
+        )
         if found and level.level in (Level.SITE, Level.SLICE):
             return found
     top = delivered.levels[0].fields.get("urn") or delivered.urn
@@ -156,7 +176,11 @@ def seeds_of(delivered: Delivered) -> tuple[str, ...]:
 def _is_host(name: str, site: str) -> bool:
     """Whether a folder is named like a host of the site."""
     plain = site.partition(":")[0].removeprefix("www.")
-    return name.removeprefix("www.") == plain or name.endswith(f".{plain}") or re.fullmatch(r"(?:[a-z0-9-]+\.)+[a-z]{2,}", name) is not None
+    return (
+        name.removeprefix("www.") == plain
+        or name.endswith(f".{plain}")
+        or re.fullmatch(r"(?:[a-z0-9-]+\.)+[a-z]{2,}", name) is not None
+    )
 
 
 def _digest(path: Path, algorithm: str) -> str:

@@ -1,4 +1,6 @@
-"""Codes of languages as library formats have them: three letters, the bibliographic ones (ISO 639-2/B); ours may have two (ISO 639-1)."""
+"""Codes of languages as library formats have them: three letters, the bibliographic ones (ISO 639-2/B); ours
+may have two (ISO 639-1).
+"""
 
 _THREE = {
     "ar": "ara",
@@ -37,7 +39,13 @@ _THREE = {
     "uk": "ukr",
     "zh": "chi",
 }
-_TWO = {three: two for two, three in _THREE.items()} | {"deu": "de", "nld": "nl", "fra": "fr", "zho": "zh", "ces": "cs"}
+_TWO = {three: two for two, three in _THREE.items()} | {
+    "deu": "de",
+    "nld": "nl",
+    "fra": "fr",
+    "zho": "zh",
+    "ces": "cs",
+}
 
 
 def three_letters(code: str) -> str:

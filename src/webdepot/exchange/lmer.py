@@ -1,12 +1,14 @@
-"""LMER: metadata for long-term preservation of the German National Library, in METS sections, written (1.2 and 1.0) and read.
+"""LMER: metadata for long-term preservation of the German National Library, in METS sections, written (1.2
+and 1.0) and read.
 
-Namespaces and names of 1.2 are those of METS profile 00000011 (UOF); the original schemas are no longer to be had, so some names are
-rebuilt from descriptions: they stand in the tables here and nowhere else, and a correction costs one line. The elements stand directly
-in `mets:xmlData`. Reading is tolerant: local names in any namespace that begins with http://www.ddb.de/LMER, the type of a checksum as
-attribute or as element of its own, unknown elements kept.
+Namespaces and names of 1.2 are those of METS profile 00000011 (UOF); the original schemas are no longer to be
+had, so some names are rebuilt from descriptions: they stand in the tables here and nowhere else, and a
+correction costs one line. The elements stand directly in `mets:xmlData`. Reading is tolerant: local names in
+any namespace that begins with http://www.ddb.de/LMER, the type of a checksum as attribute or as element of
+its own, unknown elements kept.
 
-LMER 1.0 had one schema for all sections and the type of a checksum as a field of its own; its namespace is not known and a guess here.
-It is written only for partners that ask for it.
+LMER 1.0 had one schema for all sections and the type of a checksum as a field of its own; its namespace is
+not known and a guess here. It is written only for partners that ask for it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -131,7 +133,9 @@ def write_file(parent: etree._Element, facts: LmerFile, version: Version = Versi
         parent.append(markup.parse(xml.encode(), what="a part of LMER"))
 
 
-def _write_type(parent: etree._Element, checksum: etree._Element, space: str, kind: str, version: Version) -> None:
+def _write_type(
+    parent: etree._Element, checksum: etree._Element, space: str, kind: str, version: Version
+) -> None:
     if version is Version.NEW:
         checksum.set(_CHECKSUM_TYPE, kind)
     else:
@@ -162,7 +166,10 @@ def is_object(section: etree._Element) -> bool:
 
 def is_file(section: etree._Element) -> bool:
     names = {markup.local(child) for child in _elements(section)}
-    return bool(names & {"fileIdentifier", "path", "size", "mimeType", "format"}) and "persistentIdentifier" not in names
+    return (
+        bool(names & {"fileIdentifier", "path", "size", "mimeType", "format"})
+        and "persistentIdentifier" not in names
+    )
 
 
 def read_object(section: etree._Element) -> LmerObject:
@@ -193,7 +200,9 @@ def _elements(section: etree._Element) -> Iterator[etree._Element]:
             yield child
 
 
-def _values(section: etree._Element, names: Mapping[str, str], checksum: str, type_name: str) -> dict[str, Any]:
+def _values(
+    section: etree._Element, names: Mapping[str, str], checksum: str, type_name: str
+) -> dict[str, Any]:
     found: dict[str, str] = {}
     by_name = {name: attribute for attribute, name in names.items()}
     for child in _elements(section):

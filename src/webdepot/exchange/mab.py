@@ -1,10 +1,13 @@
-"""MABxml: records in MAB2, the exchange format of German libraries before MARC, as the LZA-RegBib profile demands it.
+"""MABxml: records in MAB2, the exchange format of German libraries before MARC, as the LZA-RegBib profile
+demands it.
 
-Namespace and rules: mabxml-1.xsd (2004). An undefined indicator is one blank, never empty; numbers have three digits. Each level is one
-`datensatz`: main record (`typ` h) at the top, `u` or `y` below, which names the record above in field 010. Every level has its URN in 552b.
+Namespace and rules: mabxml-1.xsd (2004). An undefined indicator is one blank, never empty; numbers have three
+digits. Each level is one `datensatz`: main record (`typ` h) at the top, `u` or `y` below, which names the
+record above in field 010. Every level has its URN in 552b.
 
-Writing: a record that a partner delivered and nobody here changed goes out as it came, with whatever fields it has; any other one is
-made from the fields of the catalogue, followed by the partner's fields that the catalogue does not know.
+Writing: a record that a partner delivered and nobody here changed goes out as it came, with whatever fields
+it has; any other one is made from the fields of the catalogue, followed by the partner's fields that the
+catalogue does not know.
 """
 
 import re
@@ -41,14 +44,21 @@ _MORE = "655 700 710 750"
 _WRITTEN = frozenset((*_SINGLES.split(), *_MORE.split(), *_PERSONS, *_BODIES))
 
 
-def to_element(record: Record, *, above: Record | None, identifier: str, addresses: Addresses) -> etree._Element:
+def to_element(
+    record: Record, *, above: Record | None, identifier: str, addresses: Addresses
+) -> etree._Element:
     """The record as a `datensatz`; `identifier` is its XML ID, which must not occur twice in a document."""
     given = _foreign(record)
     if given is not None and Source.PERSON.value not in record.sources.values():
         given.set("id", identifier)
         return given
     status = "n" if record.created_at == record.changed_at else "c"
-    attributes = {"id": identifier, "typ": _TYPES.get(record.level, "h"), "status": status, "mabVersion": "M2.0"}
+    attributes = {
+        "id": identifier,
+        "typ": _TYPES.get(record.level, "h"),
+        "status": status,
+        "mabVersion": "M2.0",
+    }
     root = etree.Element(f"{{{MAB}}}datensatz", attributes, nsmap={None: MAB})
     for number, indicator, value in sorted(_fields(record, above, addresses), key=lambda each: each[0]):
         made = add(root, f"{{{MAB}}}feld", None, nr=number, ind=indicator)
@@ -149,7 +159,9 @@ def _given(number: str, indicator: str, value: str) -> Iterator[tuple[str, str, 
 
 
 def from_element(root: etree._Element) -> dict[str, Any]:
-    """The fields of the catalogue that a `datensatz` tells, with `key` and `parent` as the sender has them; `urn` may be missing."""
+    """The fields of the catalogue that a `datensatz` tells, with `key` and `parent` as the sender has them;
+    `urn` may be missing.
+    """
     found: dict[str, Any] = {}
     lists: dict[str, list[str]] = {}
     for field in markup.children(root, "feld"):
@@ -187,7 +199,9 @@ _SINGLE = {
 _REPEATED = {("700", "b"): "ddc", ("710", " "): "keywords", ("720", " "): "keywords"}
 
 
-def _read(number: str, indicator: str, field: etree._Element, found: dict[str, Any], lists: dict[str, list[str]]) -> None:
+def _read(
+    number: str, indicator: str, field: etree._Element, found: dict[str, Any], lists: dict[str, list[str]]
+) -> None:
     text = markup.text_of(field)
     if not text:
         return
@@ -199,7 +213,9 @@ def _read(number: str, indicator: str, field: etree._Element, found: dict[str, A
         lists.setdefault("languages", []).append(two_letters(text))
     elif number in _PERSONS or number in _BODIES:
         # MAB calls the first body of a site `b` (other) as well; whoever stands alone made it.
-        lists.setdefault("contributors" if indicator == "b" and lists.get("creators") else "creators", []).append(text)
+        lists.setdefault(
+            "contributors" if indicator == "b" and lists.get("creators") else "creators", []
+        ).append(text)
     elif number == "655":
         _read_address(field, lists)
     elif number == "501":

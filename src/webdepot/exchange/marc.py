@@ -1,7 +1,8 @@
 """MARCXML (MARC 21 bibliographic): what a partner's catalogue loads today.
 
-https://www.loc.gov/standards/marcxml/. A site is an integrating resource (leader/07 i), its slice a part of it that points upwards by 773.
-Addresses stand in 856 with a word for machines in $x, as German repositories write them: Resolving-URL, Frontdoor-URL, Transfer-URL.
+https://www.loc.gov/standards/marcxml/. A site is an integrating resource (leader/07 i), its slice a part of
+it that points upwards by 773. Addresses stand in 856 with a word for machines in $x, as German repositories
+write them: Resolving-URL, Frontdoor-URL, Transfer-URL.
 """
 
 import re
@@ -33,7 +34,9 @@ _LEADER = {
 _Field = tuple[str, str, str, Sequence[tuple[str, str]]]
 
 
-def to_element(levels: Sequence[Record], transfer: Transfer | None, *, addresses: Addresses) -> etree._Element:
+def to_element(
+    levels: Sequence[Record], transfer: Transfer | None, *, addresses: Addresses
+) -> etree._Element:
     """The lowest of some levels as a `record`."""
     own, above = levels[-1], levels[-2] if len(levels) > 1 else None
     root = etree.Element(f"{{{MARC}}}record", nsmap={None: MARC, "xsi": XSI})
@@ -74,7 +77,9 @@ def _coded(levels: Sequence[Record]) -> str:
     return coded[:40].ljust(40, "|")
 
 
-def _fields(levels: Sequence[Record], above: Record | None, transfer: Transfer | None, addresses: Addresses) -> Iterator[_Field]:
+def _fields(
+    levels: Sequence[Record], above: Record | None, transfer: Transfer | None, addresses: Addresses
+) -> Iterator[_Field]:
     own = levels[-1]
     for kind, tag in (("isbn", "020"), ("issn", "022")):
         yield from ((tag, " ", " ", (("a", value),)) for value in _identifiers(own, kind))
@@ -87,9 +92,20 @@ def _fields(levels: Sequence[Record], above: Record | None, transfer: Transfer |
         yield "041", " ", " ", tuple(("a", three_letters(code)) for code in languages)
     yield from (("082", "0", "4", (("a", notation),)) for notation in _gathered(levels, "ddc"))
     yield from _names(levels)
-    parts = [("a", own.title), ("b", own.subtitle), ("n", own.part), ("c", own.responsibility or _inherited(levels, "responsibility"))]
+    parts = [
+        ("a", own.title),
+        ("b", own.subtitle),
+        ("n", own.part),
+        ("c", own.responsibility or _inherited(levels, "responsibility")),
+    ]
     yield "245", "1" if _gathered(levels, "creators") else "0", "0", _filled(parts)
-    published = _filled([("a", _inherited(levels, "place")), ("b", _inherited(levels, "publisher")), ("c", own.date or own.run_from)])
+    published = _filled(
+        [
+            ("a", _inherited(levels, "place")),
+            ("b", _inherited(levels, "publisher")),
+            ("c", own.date or own.run_from),
+        ]
+    )
     if published:
         yield "264", " ", "1", published
     if own.run_from:
@@ -114,7 +130,12 @@ def _names(levels: Sequence[Record]) -> Iterator[_Field]:
         yield tag, "1" if is_person else "2", " ", (("a", name),)
     for name in _gathered(levels, "contributors"):
         is_person = "," in name
-        yield "700" if is_person else "710", "1" if is_person else "2", " ", (("a", name), ("e", "contributor"))
+        yield (
+            "700" if is_person else "710",
+            "1" if is_person else "2",
+            " ",
+            (("a", name), ("e", "contributor")),
+        )
 
 
 def _addresses(levels: Sequence[Record], transfer: Transfer | None, addresses: Addresses) -> Iterator[_Field]:
@@ -127,9 +148,16 @@ def _addresses(levels: Sequence[Record], transfer: Transfer | None, addresses: A
             "856",
             "4",
             "0",
-            (("u", addresses.transfer(own.key, transfer.form)), ("q", "application/zip"), ("s", size), ("x", "Transfer-URL")),
+            (
+                ("u", addresses.transfer(own.key, transfer.form)),
+                ("q", "application/zip"),
+                ("s", size),
+                ("x", "Transfer-URL"),
+            ),
         )
-    yield from (("856", "4", "2", (("u", url), ("x", "Original-URL"))) for url in _gathered(levels, "addresses"))
+    yield from (
+        ("856", "4", "2", (("u", url), ("x", "Original-URL"))) for url in _gathered(levels, "addresses")
+    )
 
 
 def _identifiers(record: Record, kind: str) -> list[str]:
@@ -141,17 +169,32 @@ def _filled(parts: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
 
 def from_element(root: etree._Element) -> tuple[Level, dict[str, Any]]:
-    """The fields of the catalogue that a `record` tells (`urn` among them where it has one), and which kind of work it is."""
+    """The fields of the catalogue that a `record` tells (`urn` among them where it has one), and which kind
+    of work it is.
+    """
     fields = [
-        (each.get("tag", ""), [(sub.get("code", ""), text_of(sub)) for sub in each.iterfind(f"{{{MARC}}}subfield")])
+        (
+            each.get("tag", ""),
+            [(sub.get("code", ""), text_of(sub)) for sub in each.iterfind(f"{{{MARC}}}subfield")],
+        )
         for each in root.iterfind(f"{{{MARC}}}datafield")
     ]
 
     def every(tags: str, codes: str) -> tuple[str, ...]:
-        return tuple(text for tag, subs in fields if tag in tags.split() for code, text in subs if code in codes and text)
+        return tuple(
+            text
+            for tag, subs in fields
+            if tag in tags.split()
+            for code, text in subs
+            if code in codes and text
+        )
 
     numbers = {
-        dict(subs).get("2", "").lower(): value for tag, subs in fields if tag == "024" for code, value in subs if code == "a" and value
+        dict(subs).get("2", "").lower(): value
+        for tag, subs in fields
+        if tag == "024"
+        for code, value in subs
+        if code == "a" and value
     }
     places = [dict(subs) for tag, subs in fields if tag == "856"]
     found: dict[str, Any] = {
@@ -164,7 +207,9 @@ def from_element(root: etree._Element) -> tuple[Level, dict[str, Any]]:
         "contributors": tuple(map(_unpunctuated, every("700 710 711", "a"))),
         "place": _unpunctuated(next(iter(every("260 264", "a")), "")),
         "publisher": _unpunctuated(next(iter((*every("260 264", "b"), *every("502", "c"))), "")),
-        "date": next((year[0] for text in every("260 264 502", "cd") if (year := re.search("[0-9]{4}", text))), ""),
+        "date": next(
+            (year[0] for text in every("260 264 502", "cd") if (year := re.search("[0-9]{4}", text))), ""
+        ),
         "languages": tuple(dict.fromkeys(map(two_letters, every("041", "a")))),
         "ddc": every("082", "a"),
         "abstract": "\n".join(every("520", "a")),
@@ -176,14 +221,20 @@ def from_element(root: etree._Element) -> tuple[Level, dict[str, Any]]:
             *(f"isbn:{value}" for value in every("020", "a")),
             *(f"issn:{value}" for value in every("022", "a")),
         ),
-        "addresses": tuple(parts["u"] for parts in places if "u" in parts and parts.get("x", "") in ("", "Original-URL")),
+        "addresses": tuple(
+            parts["u"] for parts in places if "u" in parts and parts.get("x", "") in ("", "Original-URL")
+        ),
     }
     return _level(root, bool(every("502", "abcd"))), {name: value for name, value in found.items() if value}
 
 
 def _level(root: etree._Element, is_thesis: bool) -> Level:
     kind = (text_of(root.find(f"{{{MARC}}}leader")) + " " * 8)[7]
-    return Level.THESIS if is_thesis else {"s": Level.JOURNAL, "b": Level.ARTICLE, "a": Level.ARTICLE}.get(kind, Level.MONOGRAPH)
+    return (
+        Level.THESIS
+        if is_thesis
+        else {"s": Level.JOURNAL, "b": Level.ARTICLE, "a": Level.ARTICLE}.get(kind, Level.MONOGRAPH)
+    )
 
 
 def _unpunctuated(text: str) -> str:

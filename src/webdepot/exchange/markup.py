@@ -1,4 +1,6 @@
-"""XML of partners is read without entities and without the network; XML of ours is written without what XML 1.0 cannot hold."""
+"""XML of partners is read without entities and without the network; XML of ours is written without what XML
+1.0 cannot hold.
+"""
 
 import re
 from collections.abc import Iterator
@@ -14,11 +16,18 @@ _SPACES = re.compile(r"\s+")
 
 
 def parse(data: bytes, *, what: str) -> etree._Element:
-    """The root of a document; InputError, with `what` in its words, when it is no well-formed XML, too large, or has a document type."""
+    """The root of a document; InputError, with `what` in its words, when it is no well-formed XML, too large,
+    or has a document type.
+    """
     if len(data) > LONGEST_BYTES:
         raise InputError(f"{what} is larger than {LONGEST_BYTES} bytes.")
     parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, remove_comments=True, remove_pis=True
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
     )
     try:
         root = etree.fromstring(data, parser)

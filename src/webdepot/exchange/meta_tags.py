@@ -1,7 +1,9 @@
-"""What a site says of itself in the head of its start page: title, Dublin Core, Open Graph and plain meta tags (mission X10).
+"""What a site says of itself in the head of its start page: title, Dublin Core, Open Graph and plain meta
+tags (mission X10).
 
-Names of Dublin Core in HTML follow RFC 2731 (`DC.creator`); those of Open Graph https://ogp.me. Of several tags for one field the more
-careful description wins: Dublin Core, then plain tags, then Open Graph. Everything is a stranger's words: bounded, in one line, as text.
+Names of Dublin Core in HTML follow RFC 2731 (`DC.creator`); those of Open Graph https://ogp.me. Of several
+tags for one field the more careful description wins: Dublin Core, then plain tags, then Open Graph.
+Everything is a stranger's words: bounded, in one line, as text.
 """
 
 import re
@@ -17,7 +19,13 @@ _TAGS: Mapping[str, tuple[str, ...]] = {
     "contributors": ("dc.contributor", "dcterms.contributor"),
     "publisher": ("dc.publisher", "dcterms.publisher", "publisher"),
     "keywords": ("dc.subject", "dcterms.subject", "keywords"),
-    "abstract": ("dc.description", "dcterms.abstract", "dcterms.description", "description", "og:description"),
+    "abstract": (
+        "dc.description",
+        "dcterms.abstract",
+        "dcterms.description",
+        "description",
+        "og:description",
+    ),
     "languages": ("dc.language", "dcterms.language", "content-language", "language"),
     "rights": ("dc.rights", "dcterms.rights", "copyright"),
     "genre": ("dc.type", "dcterms.type"),
@@ -39,7 +47,9 @@ def read(text: str) -> dict[str, str | tuple[str, ...]]:
             said = [parser.title]
         if field == "languages" and not said:
             said = [parser.language]
-        values = tuple(dict.fromkeys(filter(None, (_value(field, one) for text in said for one in _split(field, text)))))[:MOST_VALUES]
+        values = tuple(
+            dict.fromkeys(filter(None, (_value(field, one) for text in said for one in _split(field, text))))
+        )[:MOST_VALUES]
         if values:
             found[field] = values if field in _LISTED else values[0]
     return found
@@ -52,7 +62,9 @@ def _split(field: str, text: str) -> list[str]:
 
 
 def _value(field: str, text: str) -> str:
-    line = _SPACES.sub(" ", "".join(char if char.isprintable() else " " for char in text)).strip()[: LONGEST.get(field, 200)]
+    line = _SPACES.sub(" ", "".join(char if char.isprintable() else " " for char in text)).strip()[
+        : LONGEST.get(field, 200)
+    ]
     if field == "languages":
         code = _LANGUAGE.match(line)
         return code[1].lower() if code else ""
@@ -77,7 +89,9 @@ class _Head(HTMLParser):
         elif tag == "body":
             self._is_over = True
         elif tag == "meta" and not self._is_over:
-            name = (given.get("name") or given.get("property") or given.get("http-equiv") or "").strip().lower()
+            name = (
+                (given.get("name") or given.get("property") or given.get("http-equiv") or "").strip().lower()
+            )
             if name and given.get("content") and len(self.tags.setdefault(name, [])) < MOST_VALUES:
                 self.tags[name].append(given["content"])
         self._in_title = tag == "title" and not self.title and not self._is_over

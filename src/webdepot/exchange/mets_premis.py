@@ -1,5 +1,5 @@
-"""`mets_premis`: the record for partners of today. METS 1.12 with MARCXML for each level and PREMIS 3 for object and files, and a list of
-files that says where they are: in the ZIP at the Transfer-URL.
+"""`mets_premis`: the record for partners of today. METS 1.12 with MARCXML for each level and PREMIS 3 for
+object and files, and a list of files that says where they are: in the ZIP at the Transfer-URL.
 """
 
 from collections.abc import Sequence
@@ -19,27 +19,46 @@ PREMIS = "http://www.loc.gov/premis/v3"
 
 def to_element(levels: Sequence[Record], transfer: Transfer, *, addresses: Addresses) -> etree._Element:
     own, prefix = levels[-1], identifier_of(levels[-1].key)
-    root = etree.Element(f"{{{METS}}}mets", nsmap={"mets": METS, "premis": PREMIS, "xlink": XLINK, "xsi": XSI})
+    root = etree.Element(
+        f"{{{METS}}}mets", nsmap={"mets": METS, "premis": PREMIS, "xlink": XLINK, "xsi": XSI}
+    )
     root.set(f"{{{XSI}}}schemaLocation", f"{METS} {SCHEMA}")
     root.set("OBJID", own.urn)
     root.set("LABEL", markup.plain(f"{own.title}, {own.part}" if own.part else own.title))
     header = add(root, f"{{{METS}}}metsHdr", CREATEDATE=to_iso(own.changed_at))
-    add(add(header, f"{{{METS}}}agent", ROLE="ARCHIVIST", TYPE="ORGANIZATION"), f"{{{METS}}}name", addresses.institution or "Webdepot")
+    add(
+        add(header, f"{{{METS}}}agent", ROLE="ARCHIVIST", TYPE="ORGANIZATION"),
+        f"{{{METS}}}name",
+        addresses.institution or "Webdepot",
+    )
     for number in range(len(levels)):
         section = add(root, f"{{{METS}}}dmdSec", ID=f"{prefix}_DMD{number}")
-        inside = add(add(section, f"{{{METS}}}mdWrap", MDTYPE="MARC", MIMETYPE="text/xml"), f"{{{METS}}}xmlData")
-        inside.append(marc.to_element(levels[: number + 1], transfer if number == len(levels) - 1 else None, addresses=addresses))
+        inside = add(
+            add(section, f"{{{METS}}}mdWrap", MDTYPE="MARC", MIMETYPE="text/xml"), f"{{{METS}}}xmlData"
+        )
+        inside.append(
+            marc.to_element(
+                levels[: number + 1], transfer if number == len(levels) - 1 else None, addresses=addresses
+            )
+        )
     amd = add(root, f"{{{METS}}}amdSec", ID=f"{prefix}_AMD")
     _entity(_premis(amd, f"{prefix}_P", "PREMIS:OBJECT"), own, transfer, addresses)
     for number, file in enumerate(transfer.files, start=1):
         _file(_premis(amd, f"{prefix}_P{number:05d}", "PREMIS:OBJECT"), own, file)
-    group = add(add(root, f"{{{METS}}}fileSec"), f"{{{METS}}}fileGrp", USE=transfer.form.value, ADMID=f"{prefix}_P")
+    group = add(
+        add(root, f"{{{METS}}}fileSec"), f"{{{METS}}}fileGrp", USE=transfer.form.value, ADMID=f"{prefix}_P"
+    )
     for number, file in enumerate(transfer.files, start=1):
         _listed(group, file, number, prefix, addresses.transfer(own.key, transfer.form))
     place = add(root, f"{{{METS}}}structMap", TYPE="LOGICAL")
     for number, record in enumerate(levels):
         place = add(
-            place, f"{{{METS}}}div", TYPE=record.level.value, LABEL=record.title, DMDID=f"{prefix}_DMD{number}", CONTENTIDS=record.urn
+            place,
+            f"{{{METS}}}div",
+            TYPE=record.level.value,
+            LABEL=record.title,
+            DMDID=f"{prefix}_DMD{number}",
+            CONTENTIDS=record.urn,
         )
     for number in range(1, len(transfer.files) + 1):
         add(place, f"{{{METS}}}fptr", FILEID=f"{prefix}_F{number:05d}")

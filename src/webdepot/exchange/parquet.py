@@ -1,10 +1,12 @@
-"""Tables as Apache Parquet, written in one go, row group by row group. https://parquet.apache.org/docs/file-format/
+"""Tables as Apache Parquet, written in one go, row group by row group.
+https://parquet.apache.org/docs/file-format/
 
     PAR1 | row group | row group | … | metadata (Thrift, compact protocol) | its length, 4 bytes | PAR1
     row group:  for each column one page: header (Thrift), values (PLAIN encoding, Zstandard)
 
-Only what a flat table needs: every column is required, texts are UTF-8, numbers have 64 bits, moments are milliseconds in UTC. So nothing
-but the row group at hand is held, and no library of a hundred megabytes is asked for. Arrow, DuckDB, Spark and pandas read it.
+Only what a flat table needs: every column is required, texts are UTF-8, numbers have 64 bits, moments are
+milliseconds in UTC. So nothing but the row group at hand is held, and no library of a hundred megabytes is
+asked for. Arrow, DuckDB, Spark and pandas read it.
 """
 
 import struct
@@ -54,10 +56,14 @@ def write(columns: Sequence[Column], rows: Iterable[Sequence[Value]], *, softwar
             chunks.append(_chunk(name, kind, len(values), at, size, len(page)))
             at += len(page)
         count += len(group[0])
-        groups.append(_struct((1, _list(12, chunks)), (2, _i64(sum(_sizes(columns, group)))), (3, _i64(len(group[0])))))
+        groups.append(
+            _struct((1, _list(12, chunks)), (2, _i64(sum(_sizes(columns, group)))), (3, _i64(len(group[0]))))
+        )
     schema = [_struct((4, _binary("schema")), (5, _i32(len(columns))))]
     schema += [_element(name, kind) for name, kind in columns]
-    metadata = _struct((1, _i32(2)), (2, _list(12, schema)), (3, _i64(count)), (4, _list(12, groups)), (6, _binary(software)))
+    metadata = _struct(
+        (1, _i32(2)), (2, _list(12, schema)), (3, _i64(count)), (4, _list(12, groups)), (6, _binary(software))
+    )
     yield metadata + struct.pack("<I", len(metadata)) + MAGIC
 
 
@@ -93,7 +99,9 @@ def _page(kind: Kind, values: Sequence[bytes]) -> tuple[bytes, int]:
     plain = b"".join(values)
     packed = zstd.compress(plain)
     described = _struct((1, _i32(len(values))), (2, _i32(_PLAIN)), (3, _i32(_RLE)), (4, _i32(_RLE)))
-    header = _struct((1, _i32(_DATA_PAGE)), (2, _i32(len(plain))), (3, _i32(len(packed))), (5, (12, described)))
+    header = _struct(
+        (1, _i32(_DATA_PAGE)), (2, _i32(len(plain))), (3, _i32(len(packed))), (5, (12, described))
+    )
     return header + packed, len(header) + len(plain)
 
 
@@ -112,7 +120,9 @@ def _chunk(name: str, kind: Kind, count: int, at: int, plain_bytes: int, packed_
 
 
 def _element(name: str, kind: Kind) -> bytes:
-    """A column of the schema: required, with its meaning in the old form (ConvertedType) and the new (LogicalType)."""
+    """A column of the schema: required, with its meaning in the old form (ConvertedType) and the new
+    (LogicalType).
+    """
     fields = [(1, _i32(kind.physical)), (3, _i32(0)), (4, _binary(name))]
     empty = _struct()
     if kind is Kind.TEXT:
@@ -124,7 +134,8 @@ def _element(name: str, kind: Kind) -> bytes:
     return _struct(*fields)
 
 
-# --- Thrift, compact protocol: https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md ---
+# --- Thrift, compact protocol:
+# https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md ---
 
 Field = tuple[int, bytes]
 """Type and bytes of a field."""

@@ -1,7 +1,9 @@
-"""Partners: other depots whose records we harvest and whose objects we take in. Rows of the database; nothing here talks to anybody.
+"""Partners: other depots whose records we harvest and whose objects we take in. Rows of the database; nothing
+here talks to anybody.
 
-A run is one harvest of a partner's list. It keeps the token of the next page with every page, in the transaction that keeps the records,
-so that a killed run goes on where it stood. The next run asks from the first answer of the last complete one.
+A run is one harvest of a partner's list. It keeps the token of the next page with every page, in the
+transaction that keeps the records, so that a killed run goes on where it stood. The next run asks from the
+first answer of the last complete one.
 
     record:  new ──> taken             its object is in our depot (or was there already)
               │ ╲──> refused           with the reason; `retry` makes it new again
@@ -61,7 +63,8 @@ class Partner:
     lmer: str = "1.2"
     """Which LMER they get from us."""
     transfer: str = ""
-    """In which form they get what lies in containers: `containers` or `files`; empty means as everybody does."""
+    """In which form they get what lies in containers: `containers` or `files`; empty means as everybody does.
+    """
     added_at: datetime
 
 
@@ -128,11 +131,15 @@ def check(partner: Partner) -> None:
     if not _NAME.match(partner.name):
         raise InputError("The name of a partner has 1 to 40 lower-case letters, digits, - and _.")
     if not re.match(r"https?://[^\s/?#]+[^\s?#]*\Z", partner.url) or len(partner.url) > 1000:
-        raise InputError(f"{partner.url[:200]} is no address of OAI-PMH. Write it like https://depot.example.org/oai")
+        raise InputError(
+            f"{partner.url[:200]} is no address of OAI-PMH. Write it like https://depot.example.org/oai"
+        )
     if partner.lmer not in ("1.0", "1.2"):
         raise InputError(f"There is no LMER {partner.lmer[:10]}; 1.2 and 1.0 are known.")
     if partner.transfer not in ("", "containers", "files"):
-        raise InputError(f"Objects are handed over as containers or as files, not as {partner.transfer[:20]!r}.")
+        raise InputError(
+            f"Objects are handed over as containers or as files, not as {partner.transfer[:20]!r}."
+        )
 
 
 def change(connection: Connection, partner: Partner) -> None:
@@ -160,7 +167,9 @@ def find(connection: Connection, name: str) -> Partner | None:
 
 
 def every(connection: Connection) -> list[Partner]:
-    return [_partner(row) for row in connection.execute(select(partners).order_by(partners.c.name)).mappings()]
+    return [
+        _partner(row) for row in connection.execute(select(partners).order_by(partners.c.name)).mappings()
+    ]
 
 
 def issue_token(connection: Connection, name: str) -> str:
@@ -174,14 +183,28 @@ def find_by_token(connection: Connection, token: str) -> Partner | None:
     """Whose token this is."""
     if not token or len(token) > 200:
         return None
-    row = connection.execute(select(partners).where(partners.c.issued_token_hash == _hash(token))).mappings().one_or_none()
+    row = (
+        connection.execute(select(partners).where(partners.c.issued_token_hash == _hash(token)))
+        .mappings()
+        .one_or_none()
+    )
     return _partner(row) if row else None
 
 
 def begin_run(connection: Connection, partner: str, *, since: str, now: datetime) -> Run:
     values = {"partner": partner, "state": RunState.RUNNING.value, "started_at": now, "since": since}
-    values |= {"first_response": "", "resumption": "", "pages": 0, "records": 0, "deleted": 0, "list_size": 0, "error": ""}
-    row = connection.execute(insert(partner_runs).values(**values).returning(*partner_runs.c)).mappings().one()
+    values |= {
+        "first_response": "",
+        "resumption": "",
+        "pages": 0,
+        "records": 0,
+        "deleted": 0,
+        "list_size": 0,
+        "error": "",
+    }
+    row = (
+        connection.execute(insert(partner_runs).values(**values).returning(*partner_runs.c)).mappings().one()
+    )
     return _run(row)
 
 
@@ -191,7 +214,12 @@ def keep_run(connection: Connection, run: Run) -> None:
 
 
 def last_run(connection: Connection, partner: str, *states: RunState) -> Run | None:
-    chosen = select(partner_runs).where(partner_runs.c.partner == partner).order_by(partner_runs.c.id.desc()).limit(1)
+    chosen = (
+        select(partner_runs)
+        .where(partner_runs.c.partner == partner)
+        .order_by(partner_runs.c.id.desc())
+        .limit(1)
+    )
     if states:
         chosen = chosen.where(partner_runs.c.state.in_([state.value for state in states]))
     row = connection.execute(chosen).mappings().one_or_none()
@@ -199,17 +227,25 @@ def last_run(connection: Connection, partner: str, *states: RunState) -> Run | N
 
 
 def keep_record(connection: Connection, record: PartnerRecord) -> bool:
-    """A record of a list; whether it says anything new. The same again changes nothing, whatever became of it."""
+    """A record of a list; whether it says anything new. The same again changes nothing, whatever became of
+    it.
+    """
     before = find_record(connection, record.partner, record.identifier)
     if before is not None and (before.sha256, before.datestamp) == (record.sha256, record.datestamp):
         return False
     if before is not None and not record.urn:
         record = replace(record, urn=before.urn)
-    values = asdict(record) | {"state": record.state.value, "sets": list(record.sets), "warnings": list(record.warnings)}
+    values = asdict(record) | {
+        "state": record.state.value,
+        "sets": list(record.sets),
+        "warnings": list(record.warnings),
+    }
     if before is None:
         connection.execute(insert(partner_records).values(**values))
     else:
-        here = (partner_records.c.partner == record.partner) & (partner_records.c.identifier == record.identifier)
+        here = (partner_records.c.partner == record.partner) & (
+            partner_records.c.identifier == record.identifier
+        )
         connection.execute(update(partner_records).where(here).values(**values))
     return True
 
@@ -226,7 +262,12 @@ def settle(
 ) -> None:
     """What became of a record."""
     here = (partner_records.c.partner == record.partner) & (partner_records.c.identifier == record.identifier)
-    values: dict[str, Any] = {"state": state.value, "reason": reason[:4000], "warnings": list(warnings)[:MOST_WARNINGS], "done_at": now}
+    values: dict[str, Any] = {
+        "state": state.value,
+        "reason": reason[:4000],
+        "warnings": list(warnings)[:MOST_WARNINGS],
+        "done_at": now,
+    }
     connection.execute(update(partner_records).where(here).values(**values | ({"urn": urn} if urn else {})))
 
 
@@ -235,7 +276,9 @@ def retry(connection: Connection, partner: str, identifier: str = "") -> int:
     chosen = (partner_records.c.partner == partner) & (partner_records.c.state == RecordState.REFUSED.value)
     if identifier:
         chosen &= partner_records.c.identifier == identifier
-    return connection.execute(update(partner_records).where(chosen).values(state=RecordState.NEW.value, reason="")).rowcount
+    return connection.execute(
+        update(partner_records).where(chosen).values(state=RecordState.NEW.value, reason="")
+    ).rowcount
 
 
 def find_record(connection: Connection, partner: str, identifier: str) -> PartnerRecord | None:
@@ -244,10 +287,14 @@ def find_record(connection: Connection, partner: str, identifier: str) -> Partne
     return _record(row) if row else None
 
 
-def in_state(connection: Connection, partner: str, state: RecordState, *, limit: int, after: str = "") -> list[PartnerRecord]:
+def in_state(
+    connection: Connection, partner: str, state: RecordState, *, limit: int, after: str = ""
+) -> list[PartnerRecord]:
     """Records in the order of their identifiers, behind one of them."""
     chosen = select(partner_records).where(
-        partner_records.c.partner == partner, partner_records.c.state == state.value, partner_records.c.identifier > after
+        partner_records.c.partner == partner,
+        partner_records.c.state == state.value,
+        partner_records.c.identifier > after,
     )
     rows = connection.execute(chosen.order_by(partner_records.c.identifier).limit(limit)).mappings()
     return [_record(row) for row in rows]
@@ -255,7 +302,11 @@ def in_state(connection: Connection, partner: str, state: RecordState, *, limit:
 
 def tally(connection: Connection, partner: str) -> dict[str, int]:
     """Records by state."""
-    chosen = select(partner_records.c.state, func.count()).where(partner_records.c.partner == partner).group_by(partner_records.c.state)
+    chosen = (
+        select(partner_records.c.state, func.count())
+        .where(partner_records.c.partner == partner)
+        .group_by(partner_records.c.state)
+    )
     return {row[0]: row[1] for row in connection.execute(chosen)}
 
 
@@ -264,11 +315,17 @@ def _hash(token: str) -> str:
 
 
 def _values(partner: Partner) -> dict[str, Any]:
-    return asdict(partner) | {"urn_check": partner.urn_check.value, "on_withdrawal": partner.on_withdrawal.value}
+    return asdict(partner) | {
+        "urn_check": partner.urn_check.value,
+        "on_withdrawal": partner.on_withdrawal.value,
+    }
 
 
 def _partner(row: RowMapping) -> Partner:
-    return Partner(**dict(row) | {"urn_check": UrnCheck(row["urn_check"]), "on_withdrawal": OnWithdrawal(row["on_withdrawal"])})
+    return Partner(
+        **dict(row)
+        | {"urn_check": UrnCheck(row["urn_check"]), "on_withdrawal": OnWithdrawal(row["on_withdrawal"])}
+    )
 
 
 def _run(row: RowMapping) -> Run:
@@ -276,5 +333,9 @@ def _run(row: RowMapping) -> Run:
 
 
 def _record(row: RowMapping) -> PartnerRecord:
-    values = {"state": RecordState(row["state"]), "sets": tuple(row["sets"]), "warnings": tuple(row["warnings"])}
+    values = {
+        "state": RecordState(row["state"]),
+        "sets": tuple(row["sets"]),
+        "warnings": tuple(row["warnings"]),
+    }
     return PartnerRecord(**dict(row) | values)

@@ -1,10 +1,13 @@
-"""METS after the LZA-RegBib profile, the record of `oai_mets_lmer`: one MABxml record a level, LMER for the object and each file.
+"""METS after the LZA-RegBib profile, the record of `oai_mets_lmer`: one MABxml record a level, LMER for the
+object and each file.
 
-The rules P1 to P21 of the profile (Altenhöner and Steinke, 2005), as far as a document can show them: everything inline, one `amdSec` with
-`techMD` only, no `fileSec`, no `structLink`, no `behaviorSec`; a `structMap` whose FILEIDs are LMER's file identifiers, which are the IDs
-of their `techMD` (METS wants an XML ID to point to). Many records stand in one OAI answer, so every ID begins with the record's own key.
+The rules P1 to P21 of the profile (Altenhöner and Steinke, 2005), as far as a document can show them:
+everything inline, one `amdSec` with `techMD` only, no `fileSec`, no `structLink`, no `behaviorSec`; a
+`structMap` whose FILEIDs are LMER's file identifiers, which are the IDs of their `techMD` (METS wants an XML
+ID to point to). Many records stand in one OAI answer, so every ID begins with the record's own key.
 
-Reading: `read` gives everything that the document tells; `check` says what is against the profile, in words, one line for each rule.
+Reading: `read` gives everything that the document tells; `check` says what is against the profile, in words,
+one line for each rule.
 """
 
 import re
@@ -29,7 +32,9 @@ SCHEMA = "http://www.loc.gov/standards/mets/mets.xsd"
 XLINK = "http://www.w3.org/1999/xlink"
 FOREIGN_SECTION = "techMD"
 CAPTURE = "capture"
-"""Division of one file that stood on the web: its CONTENTIDS is the address, and the file's date the moment when it was fetched."""
+"""Division of one file that stood on the web: its CONTENTIDS is the address, and the file's date the moment
+when it was fetched.
+"""
 _IN_ADDRESSES = "%:/?#[]@!$&'()*+,;=~"
 _DIVISIONS = {
     Level.SITE: "website",
@@ -40,7 +45,11 @@ _DIVISIONS = {
     Level.MONOGRAPH: "monograph",
     Level.THESIS: "thesis",
 }
-_LEVELS = {name: level for level, name in _DIVISIONS.items()} | {"dissertation": Level.THESIS, "slice": Level.SLICE, "site": Level.SITE}
+_LEVELS = {name: level for level, name in _DIVISIONS.items()} | {
+    "dissertation": Level.THESIS,
+    "slice": Level.SLICE,
+    "site": Level.SITE,
+}
 MOST_FILES = 1_000_000
 _THESIS_NOTE = "519"
 """Field of MAB that only theses have: where and when the degree was given."""
@@ -51,34 +60,58 @@ def identifier_of(key: str) -> str:
     return "R-" + re.sub(r"[^A-Za-z0-9._-]", "_", key)
 
 
-def to_element(levels: Sequence[Record], transfer: Transfer, *, addresses: Addresses, version: Version = Version.NEW) -> etree._Element:
+def to_element(
+    levels: Sequence[Record], transfer: Transfer, *, addresses: Addresses, version: Version = Version.NEW
+) -> etree._Element:
     """The record of an object: the last of its levels, with all above it."""
     own, prefix = levels[-1], identifier_of(levels[-1].key)
     title = f"{own.title}, {own.part}" if own.part else own.title
     spaces = {"mets": METS, "xlink": XLINK, "xsi": XSI, None: mab.MAB}
-    spaces |= {"lmerObject": lmer.OBJECT, "lmerFile": lmer.FILE} if version is Version.NEW else {"lmer": lmer.ONE_SCHEMA}
+    spaces |= (
+        {"lmerObject": lmer.OBJECT, "lmerFile": lmer.FILE}
+        if version is Version.NEW
+        else {"lmer": lmer.ONE_SCHEMA}
+    )
     root = etree.Element(f"{{{METS}}}mets", nsmap=spaces)
     root.set(f"{{{XSI}}}schemaLocation", f"{METS} {SCHEMA}")
     root.set("OBJID", own.urn)
-    root.set("TYPE", f"{_DIVISIONS[levels[0].level]}-{_DIVISIONS[own.level]}" if len(levels) > 1 else _DIVISIONS[own.level])
+    root.set(
+        "TYPE",
+        f"{_DIVISIONS[levels[0].level]}-{_DIVISIONS[own.level]}"
+        if len(levels) > 1
+        else _DIVISIONS[own.level],
+    )
     root.set("LABEL", markup.plain(title))
     header = add(root, f"{{{METS}}}metsHdr", CREATEDATE=to_iso(own.changed_at), RECORDSTATUS="PRODUCTION")
-    add(add(header, f"{{{METS}}}agent", ROLE="ARCHIVIST", TYPE="ORGANIZATION"), f"{{{METS}}}name", addresses.institution or "Webdepot")
+    add(
+        add(header, f"{{{METS}}}agent", ROLE="ARCHIVIST", TYPE="ORGANIZATION"),
+        f"{{{METS}}}name",
+        addresses.institution or "Webdepot",
+    )
     for number, record in enumerate(levels):
         above = levels[number - 1] if number else None
         section = wrapping(root, "dmdSec", f"{prefix}_DMD{number}", "MABxml")
-        section.append(mab.to_element(record, above=above, identifier=f"{prefix}_MAB{number}", addresses=addresses))
+        section.append(
+            mab.to_element(record, above=above, identifier=f"{prefix}_MAB{number}", addresses=addresses)
+        )
     _technical(root, levels, transfer, title, addresses, version)
     _structure(root, levels, transfer, prefix)
     return root
 
 
 def _technical(
-    root: etree._Element, levels: Sequence[Record], transfer: Transfer, title: str, addresses: Addresses, version: Version
+    root: etree._Element,
+    levels: Sequence[Record],
+    transfer: Transfer,
+    title: str,
+    addresses: Addresses,
+    version: Version,
 ) -> None:
     own, prefix = levels[-1], identifier_of(levels[-1].key)
     amd = add(root, f"{{{METS}}}amdSec", ID=f"{prefix}_AMD")
-    identifiers = {file.member: f"{prefix}_F{number:05d}" for number, file in enumerate(transfer.files, start=1)}
+    identifiers = {
+        file.member: f"{prefix}_F{number:05d}" for number, file in enumerate(transfer.files, start=1)
+    }
     facts = LmerObject(
         name=title,
         persistent_identifier=own.urn,
@@ -118,7 +151,11 @@ def _structure(root: etree._Element, levels: Sequence[Record], transfer: Transfe
         )
     place.set("ADMID", f"{prefix}_TM")
     for number, file in enumerate(transfer.files, start=1):
-        holder = add(place, f"{{{METS}}}div", TYPE=CAPTURE, CONTENTIDS=quote(file.url, safe=_IN_ADDRESSES)) if file.url else place
+        holder = (
+            add(place, f"{{{METS}}}div", TYPE=CAPTURE, CONTENTIDS=quote(file.url, safe=_IN_ADDRESSES))
+            if file.url
+            else place
+        )
         add(holder, f"{{{METS}}}fptr", FILEID=f"{prefix}_F{number:05d}")
 
 
@@ -127,7 +164,9 @@ def wrapping(parent: etree._Element, name: str, identifier: str, kind: str) -> e
     section = add(parent, f"{{{METS}}}{name}", ID=identifier)
     label = {"lmerObject": "LMERobject", "lmerFile": "LMERfile"}.get(kind)
     more = {"LABEL": label} if label else {}
-    wrap = add(section, f"{{{METS}}}mdWrap", None, MDTYPE="OTHER", OTHERMDTYPE=kind, MIMETYPE="text/xml", **more)
+    wrap = add(
+        section, f"{{{METS}}}mdWrap", None, MDTYPE="OTHER", OTHERMDTYPE=kind, MIMETYPE="text/xml", **more
+    )
     return add(wrap, f"{{{METS}}}xmlData")
 
 
@@ -180,7 +219,14 @@ def read(root: etree._Element) -> Delivered:
         raise InputError(f"P8: there are {len(objects)} object sections of LMER, and not one")
     levels = levels_of(root)
     is_web = levels[0].level is Level.SITE if levels else False
-    return Delivered(levels=levels, object=objects[0], files=tuple(files), foreign=tuple(foreign), is_web=is_web, urls=_urls(root))
+    return Delivered(
+        levels=levels,
+        object=objects[0],
+        files=tuple(files),
+        foreign=tuple(foreign),
+        is_web=is_web,
+        urls=_urls(root),
+    )
 
 
 def _urls(root: etree._Element) -> dict[str, str]:
@@ -298,7 +344,9 @@ def division(level: Level) -> str:
 
 
 def _levels(root: etree._Element, described: dict[str, etree._Element]) -> tuple[DeliveredLevel, ...]:
-    """The levels in the order of the structural map; without one there, in the order of the links between the records."""
+    """The levels in the order of the structural map; without one there, in the order of the links between the
+    records.
+    """
     named: dict[str, str] = {}
     for element in root.iterfind(f"{{{METS}}}structMap//{{{METS}}}div"):
         if element.get("TYPE", "").lower() in _LEVELS:
@@ -311,7 +359,9 @@ def _levels(root: etree._Element, described: dict[str, etree._Element]) -> tuple
         order = _by_links(order, read)
     return tuple(
         DeliveredLevel(
-            level=_level(named.get(identifier, ""), described[identifier], is_lowest=number == len(order) - 1),
+            level=_level(
+                named.get(identifier, ""), described[identifier], is_lowest=number == len(order) - 1
+            ),
             fields=read[identifier],
             xml=markup.verbatim(described[identifier]),
         )
@@ -341,7 +391,9 @@ def _level(name: str, record: etree._Element, *, is_lowest: bool) -> Level:
         return Level.JOURNAL
     if coded.get(_THESIS_NOTE):
         return Level.THESIS
-    return {"h": Level.MONOGRAPH, "u": Level.ISSUE, "y": Level.ARTICLE}.get(record.get("typ", "h"), Level.MONOGRAPH)
+    return {"h": Level.MONOGRAPH, "u": Level.ISSUE, "y": Level.ARTICLE}.get(
+        record.get("typ", "h"), Level.MONOGRAPH
+    )
 
 
 def _is_moment(text: str) -> bool:

@@ -1,6 +1,8 @@
-"""A catalogue record as schema.org JSON-LD (https://schema.org), for the page of a title and for whoever reads it by machine.
+"""A catalogue record as schema.org JSON-LD (https://schema.org), for the page of a title and for whoever
+reads it by machine.
 
-A site is a `WebSite` with its slices as parts, like a journal with its issues; a slice is a `WebSite` that is part of it.
+A site is a `WebSite` with its slices as parts, like a journal with its issues; a slice is a `WebSite` that is
+part of it.
 """
 
 import json
@@ -22,7 +24,9 @@ _TYPES = {
 MOST_PARTS = 1000
 
 
-def to_object(levels: Sequence[Record], children: Sequence[Record], *, addresses: Addresses) -> dict[str, Any]:
+def to_object(
+    levels: Sequence[Record], children: Sequence[Record], *, addresses: Addresses
+) -> dict[str, Any]:
     """The lowest of some levels; what it does not say itself is said by those above."""
     own, page = levels[-1], addresses.front_page(levels[-1].key)
 
@@ -37,7 +41,9 @@ def to_object(levels: Sequence[Record], children: Sequence[Record], *, addresses
         "alternativeHeadline": own.subtitle,
         "author": [{"@type": "Thing", "name": name} for name in inherited("creators") or ()],
         "contributor": [{"@type": "Thing", "name": name} for name in inherited("contributors") or ()],
-        "publisher": {"@type": "Organization", "name": inherited("publisher")} if inherited("publisher") else None,
+        "publisher": {"@type": "Organization", "name": inherited("publisher")}
+        if inherited("publisher")
+        else None,
         "locationCreated": {"@type": "Place", "name": inherited("place")} if inherited("place") else None,
         "genre": inherited("genre"),
         "keywords": list(inherited("keywords") or ()),
@@ -49,11 +55,17 @@ def to_object(levels: Sequence[Record], children: Sequence[Record], *, addresses
         "identifier": [own.urn, *own.identifiers],
         "url": list(inherited("addresses") or ()),
         "archivedAt": page,
-        "isPartOf": {"@type": _TYPES[levels[-2].level], "@id": addresses.front_page(levels[-2].key), "name": levels[-2].title}
+        "isPartOf": {
+            "@type": _TYPES[levels[-2].level],
+            "@id": addresses.front_page(levels[-2].key),
+            "name": levels[-2].title,
+        }
         if len(levels) > 1
         else None,
         "hasPart": [_part(child, addresses) for child in children[:MOST_PARTS] if child.withdrawn_at is None],
-        "maintainer": {"@type": "ArchiveOrganization", "name": addresses.institution} if addresses.institution else None,
+        "maintainer": {"@type": "ArchiveOrganization", "name": addresses.institution}
+        if addresses.institution
+        else None,
     }
     return {name: value for name, value in said.items() if value}
 

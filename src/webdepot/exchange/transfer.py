@@ -1,8 +1,10 @@
-"""The transfer object: one ZIP with all files of an object and no metadata, as partners fetch it from the Transfer-URL.
+"""The transfer object: one ZIP with all files of an object and no metadata, as partners fetch it from the
+Transfer-URL.
 
-https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT. The ZIP is nowhere on a disk: members are stored, not deflated, so that each
-byte of it is either a header (made here) or a byte of a container that the depot has. Any part of it can be sent, its checksum is known
-before the first byte goes out, and equal files give equal bytes.
+https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT. The ZIP is nowhere on a disk: members are stored,
+not deflated, so that each byte of it is either a header (made here) or a byte of a container that the depot
+has. Any part of it can be sent, its checksum is known before the first byte goes out, and equal files give
+equal bytes.
 
 1. `measure` reads the files once for their CRC-32, then the whole ZIP once for its SHA-256.
 2. `Layout` puts headers and files in a row; `Layout.pieces` gives any range of it.
@@ -63,7 +65,8 @@ class Form(StrEnum):
 class TransferFile:
     """One file of an object, as LMER tells of it, and where its bytes are.
 
-    They stand in a container from `offset` on, as they are; with a `length`, they are the content of the record of that length there.
+    They stand in a container from `offset` on, as they are; with a `length`, they are the content of the
+    record of that length there.
     """
 
     path: str
@@ -102,7 +105,9 @@ class Transfer:
 
 
 def measure(form: Form, files: Sequence[TransferFile], start: str, opened: OpenContainer) -> Transfer:
-    """The transfer object of these files. Their CRC-32 is found here; CorruptData when one of them is not what it should be."""
+    """The transfer object of these files. Their CRC-32 is found here; CorruptData when one of them is not
+    what it should be.
+    """
     if not files:
         raise InputError("An object without files cannot be handed over.")
     summed = tuple(_summed(file, opened) for file in files)
@@ -110,7 +115,9 @@ def measure(form: Form, files: Sequence[TransferFile], start: str, opened: OpenC
     hasher = hashlib.sha256()
     for piece in layout.pieces(0, layout.size_bytes, opened):
         hasher.update(piece)
-    return Transfer(form=form, files=summed, start=start, size_bytes=layout.size_bytes, sha256=hasher.hexdigest())
+    return Transfer(
+        form=form, files=summed, start=start, size_bytes=layout.size_bytes, sha256=hasher.hexdigest()
+    )
 
 
 def _summed(file: TransferFile, opened: OpenContainer) -> TransferFile:
@@ -124,7 +131,11 @@ def _summed(file: TransferFile, opened: OpenContainer) -> TransferFile:
             size += len(chunk)
     if size >= LARGEST_BYTES:
         raise InputError(f"{file.member[:200]} is larger than {LARGEST_BYTES} bytes.")
-    return replace(file, crc32=crc) if file.sha256 else replace(file, crc32=crc, size_bytes=size, sha256=hasher.hexdigest())
+    return (
+        replace(file, crc32=crc)
+        if file.sha256
+        else replace(file, crc32=crc, size_bytes=size, sha256=hasher.hexdigest())
+    )
 
 
 def verified(file: TransferFile, opened: OpenContainer) -> Iterator[bytes]:
@@ -134,7 +145,10 @@ def verified(file: TransferFile, opened: OpenContainer) -> Iterator[bytes]:
         hasher.update(chunk)
         yield chunk
     if hasher.hexdigest() != file.sha256:
-        raise CorruptData(f"{file.member} is damaged: expected sha256 {file.sha256}, found {hasher.hexdigest()}.", where=file.container)
+        raise CorruptData(
+            f"{file.member} is damaged: expected sha256 {file.sha256}, found {hasher.hexdigest()}.",
+            where=file.container,
+        )
 
 
 class Layout:
@@ -168,7 +182,9 @@ class Layout:
 
 
 def _bytes(file: TransferFile, begin: int, end: int, opened: OpenContainer) -> Iterator[bytes]:
-    """The bytes of a file from `begin` to before `end`; where its content has to be unpacked, to its own end at most."""
+    """The bytes of a file from `begin` to before `end`; where its content has to be unpacked, to its own end
+    at most.
+    """
     with opened(file.container) as stream:
         if not file.length:
             yield from _part(stream, file.offset + begin, end - begin, file.container)
@@ -181,7 +197,9 @@ def _bytes(file: TransferFile, begin: int, end: int, opened: OpenContainer) -> I
                 yield chunk[max(begin - at, 0) : end - at]
             at += len(chunk)
         if file.sha256 and at < end:
-            raise CorruptData(f"{file.member} is shorter than it was. Run: webdepot depot audit", where=file.container)
+            raise CorruptData(
+                f"{file.member} is shorter than it was. Run: webdepot depot audit", where=file.container
+            )
 
 
 def _part(stream: BinaryIO, offset: int, length: int, where: str) -> Iterator[bytes]:
@@ -196,11 +214,19 @@ def _part(stream: BinaryIO, offset: int, length: int, where: str) -> Iterator[by
 
 def _local_header(file: TransferFile) -> bytes:
     name = file.member.encode()
-    extra = struct.pack("<HHQQ", 1, 16, file.size_bytes, file.size_bytes) if file.size_bytes >= _MOST_32 else b""
+    extra = (
+        struct.pack("<HHQQ", 1, 16, file.size_bytes, file.size_bytes) if file.size_bytes >= _MOST_32 else b""
+    )
     size = _MOST_32 if extra else file.size_bytes
     version = 45 if extra else 20
     time, date = _dos(file.at)
-    return _LOCAL.pack(b"PK\x03\x04", version, _UTF8, 0, time, date, file.crc32, size, size, len(name), len(extra)) + name + extra
+    return (
+        _LOCAL.pack(
+            b"PK\x03\x04", version, _UTF8, 0, time, date, file.crc32, size, size, len(name), len(extra)
+        )
+        + name
+        + extra
+    )
 
 
 def _central_header(file: TransferFile, offset: int) -> bytes:
@@ -213,7 +239,11 @@ def _central_header(file: TransferFile, offset: int) -> bytes:
     version = 45 if wide else 20
     time, date = _dos(file.at)
     numbers = (3 << 8 | version, version, _UTF8, 0, time, date, file.crc32, size, size, len(name), len(extra))
-    return _CENTRAL.pack(b"PK\x01\x02", *numbers, 0, 0, 0, 0o100644 << 16, _MOST_32 if far else offset) + name + extra
+    return (
+        _CENTRAL.pack(b"PK\x01\x02", *numbers, 0, 0, 0, 0o100644 << 16, _MOST_32 if far else offset)
+        + name
+        + extra
+    )
 
 
 def _end(count: int, size: int, offset: int) -> bytes:
@@ -239,7 +269,10 @@ def _dos(at: str) -> tuple[int, int]:
 
 def to_document(transfer: Transfer) -> dict[str, object]:
     """As plain JSON values."""
-    return asdict(transfer) | {"form": transfer.form.value, "files": [asdict(file) for file in transfer.files]}
+    return asdict(transfer) | {
+        "form": transfer.form.value,
+        "files": [asdict(file) for file in transfer.files],
+    }
 
 
 def from_document(facts: Mapping[str, Any]) -> Transfer:
@@ -259,7 +292,9 @@ def forget(connection: Connection, key: str) -> None:
     connection.execute(delete(trees).where(trees.c.key == key))
 
 
-def record_tree(connection: Connection, key: str, tree: Transfer | None, *, reason: str = "", now: datetime) -> None:
+def record_tree(
+    connection: Connection, key: str, tree: Transfer | None, *, reason: str = "", now: datetime
+) -> None:
     """The unpacked form of an object; without one, the reason why there is none, so that nobody tries again."""
     connection.execute(delete(trees).where(trees.c.key == key))
     facts = to_document(tree) if tree else {"start": "", "size_bytes": 0, "sha256": "", "files": []}
@@ -279,7 +314,9 @@ def find_tree(connection: Connection, key: str) -> Transfer | None:
 
 def many_trees(connection: Connection, keys: Sequence[str]) -> dict[str, Transfer]:
     """Those that could be made."""
-    rows = connection.execute(select(trees).where(trees.c.key.in_(sorted(set(keys))), trees.c.size_bytes > 0)).mappings()
+    rows = connection.execute(
+        select(trees).where(trees.c.key.in_(sorted(set(keys))), trees.c.size_bytes > 0)
+    ).mappings()
     return {row["key"]: from_row({**row, "form": Form.TREE.value}) for row in rows}
 
 

@@ -1,10 +1,13 @@
-"""UOF, the Universal Object Format of the kopal project: one ZIP with `mets.xml` at its top and the files below `content/`.
+"""UOF, the Universal Object Format of the kopal project: one ZIP with `mets.xml` at its top and the files
+below `content/`.
 
-METS profile 00000011: exactly one `fileGrp`, every file with size, date and checksum and an address that begins with `file://./`; LMER in
-`techMD`, one for the object (persistent identifier) and one for each file (format only, the rest is METS's own); one structural map ASSET
-that lists all files and all descriptions. A second map shows the levels.
+METS profile 00000011: exactly one `fileGrp`, every file with size, date and checksum and an address that
+begins with `file://./`; LMER in `techMD`, one for the object (persistent identifier) and one for each file
+(format only, the rest is METS's own); one structural map ASSET that lists all files and all descriptions. A
+second map shows the levels.
 
-Reading is tolerant in what the profile leaves free (descriptions of any kind) and strict in what makes the object whole (its files).
+Reading is tolerant in what the profile leaves free (descriptions of any kind) and strict in what makes the
+object whole (its files).
 """
 
 import re
@@ -31,7 +34,9 @@ CONTENT = "content"
 PROFILE = "http://www.loc.gov/standards/mets/profiles/00000011.xml"
 
 
-def to_xml(levels: Sequence[Record], transfer: Transfer, *, identifier: str, addresses: Addresses, created: datetime) -> bytes:
+def to_xml(
+    levels: Sequence[Record], transfer: Transfer, *, identifier: str, addresses: Addresses, created: datetime
+) -> bytes:
     """`mets.xml` of an object that leaves the depot; `identifier` is what it is called there."""
     own = levels[-1]
     spaces = {"mets": METS, "xlink": XLINK, "xsi": XSI, "lmerObject": lmer.OBJECT, "lmerFile": lmer.FILE}
@@ -41,17 +46,36 @@ def to_xml(levels: Sequence[Record], transfer: Transfer, *, identifier: str, add
     root.set("LABEL", markup.plain(f"{own.title}, {own.part}" if own.part else own.title))
     root.set("PROFILE", PROFILE)
     header = add(root, f"{{{METS}}}metsHdr", CREATEDATE=to_iso(created))
-    add(add(header, f"{{{METS}}}agent", ROLE="CREATOR", TYPE="ORGANIZATION"), f"{{{METS}}}name", addresses.institution or "Webdepot")
+    add(
+        add(header, f"{{{METS}}}agent", ROLE="CREATOR", TYPE="ORGANIZATION"),
+        f"{{{METS}}}name",
+        addresses.institution or "Webdepot",
+    )
     for number, record in enumerate(levels):
         section = regbib.wrapping(root, "dmdSec", f"DMD{number}", "MABxml")
-        section.append(mab.to_element(record, above=levels[number - 1] if number else None, identifier=f"MAB{number}", addresses=addresses))
+        section.append(
+            mab.to_element(
+                record,
+                above=levels[number - 1] if number else None,
+                identifier=f"MAB{number}",
+                addresses=addresses,
+            )
+        )
     _technical(root, own, transfer)
     _files(root, transfer)
     asset = add(root, f"{{{METS}}}structMap", TYPE="ASSET")
-    every = add(asset, f"{{{METS}}}div", TYPE="ASSET", DMDID=" ".join(f"DMD{number}" for number in range(len(levels))))
+    every = add(
+        asset, f"{{{METS}}}div", TYPE="ASSET", DMDID=" ".join(f"DMD{number}" for number in range(len(levels)))
+    )
     place = add(root, f"{{{METS}}}structMap", TYPE="LOGICAL")
     for number, record in enumerate(levels):
-        place = add(place, f"{{{METS}}}div", TYPE=regbib.division(record.level), DMDID=f"DMD{number}", CONTENTIDS=record.urn)
+        place = add(
+            place,
+            f"{{{METS}}}div",
+            TYPE=regbib.division(record.level),
+            DMDID=f"DMD{number}",
+            CONTENTIDS=record.urn,
+        )
     for number in range(1, len(transfer.files) + 1):
         for parent in (every, place):
             add(parent, f"{{{METS}}}fptr", FILEID=f"F{number:05d}")
@@ -61,7 +85,9 @@ def to_xml(levels: Sequence[Record], transfer: Transfer, *, identifier: str, add
 
 def _technical(root: etree._Element, own: Record, transfer: Transfer) -> None:
     amd = add(root, f"{{{METS}}}amdSec", ID="AMD")
-    start = next(number for number, file in enumerate(transfer.files, start=1) if file.member == transfer.start)
+    start = next(
+        number for number, file in enumerate(transfer.files, start=1) if file.member == transfer.start
+    )
     facts = LmerObject(
         name=own.title,
         persistent_identifier=own.urn,
@@ -91,14 +117,17 @@ def _files(root: etree._Element, transfer: Transfer) -> None:
             CHECKSUMTYPE="SHA-256",
             ADMID=f"TM{number:05d}",
         )
-        add(made, f"{{{METS}}}FLocat", LOCTYPE="URL").set(f"{{{XLINK}}}href", f"file://./{CONTENT}/{quote(file.member)}")
+        add(made, f"{{{METS}}}FLocat", LOCTYPE="URL").set(
+            f"{{{XLINK}}}href", f"file://./{CONTENT}/{quote(file.member)}"
+        )
 
 
 def read(data: bytes) -> Delivered:
     """Everything that a `mets.xml` tells of an object; InputError, with the reason, when it is no UOF.
 
-    Files are those of METS; what LMER alone knows (format) is taken from the file's own section. Levels may be described in MABxml,
-    MARCXML or Dublin Core, or not at all, and may have no URN: whoever takes the object in gives it one.
+    Files are those of METS; what LMER alone knows (format) is taken from the file's own section. Levels may
+    be described in MABxml, MARCXML or Dublin Core, or not at all, and may have no URN: whoever takes the
+    object in gives it one.
     """
     root = markup.parse(data, what=NAME)
     if root.tag != f"{{{METS}}}mets":
@@ -119,14 +148,23 @@ def read(data: bytes) -> Delivered:
         raise InputError(f"LMER says {told[:20]} files, {NAME} lists {len(files)}.")
     facts = replace(objects[0], master_creation_date=_created(root, objects[0], files))
     levels = _read_levels(root, facts)
-    return Delivered(levels=levels, object=facts, files=files, foreign=(), is_web=levels[0].level is Level.SITE)
+    return Delivered(
+        levels=levels, object=facts, files=files, foreign=(), is_web=levels[0].level is Level.SITE
+    )
 
 
 def _read_files(root: etree._Element, inside: Mapping[str, etree._Element]) -> Iterator[LmerFile]:
     for element in root.iterfind(f"{{{METS}}}fileSec//{{{METS}}}file"):
         place = element.find(f"{{{METS}}}FLocat")
         path = _path_of(place.get(f"{{{XLINK}}}href", "") if place is not None else "")
-        own = next((inside[name] for name in element.get("ADMID", "").split() if name in inside and lmer.is_file(inside[name])), None)
+        own = next(
+            (
+                inside[name]
+                for name in element.get("ADMID", "").split()
+                if name in inside and lmer.is_file(inside[name])
+            ),
+            None,
+        )
         told = lmer.read_file(own) if own is not None else LmerFile()
         folder, _, name = path.rpartition("/")
         yield replace(
@@ -143,10 +181,18 @@ def _read_files(root: etree._Element, inside: Mapping[str, etree._Element]) -> I
 
 
 def _path_of(href: str) -> str:
-    """The path in the package that an address like `file://./content/a.pdf` means; InputError when it leads elsewhere."""
+    """The path in the package that an address like `file://./content/a.pdf` means; InputError when it leads
+    elsewhere.
+    """
     found = re.fullmatch(r"(?:file:(?://)?)?(?:\./)*(.+)", href)
     path = unquote(found[1]) if found else ""
-    if not path or path.startswith("/") or "\\" in path or ":" in path.partition("/")[0] or {"..", ".", ""} & set(path.split("/")):
+    if (
+        not path
+        or path.startswith("/")
+        or "\\" in path
+        or ":" in path.partition("/")[0]
+        or {"..", ".", ""} & set(path.split("/"))
+    ):
         raise InputError(f"{NAME} lists {href[:200]!r}, which is no file of the package.")
     return path
 
@@ -155,14 +201,20 @@ def _created(root: etree._Element, facts: LmerObject, files: Sequence[LmerFile])
     """When the object was made: as LMER says, else as its newest file or the header says."""
     header = root.find(f"{{{METS}}}metsHdr")
     newest = max((file.file_date_time for file in files), default="")
-    for text in (facts.master_creation_date, newest, header.get("CREATEDATE", "") if header is not None else ""):
+    for text in (
+        facts.master_creation_date,
+        newest,
+        header.get("CREATEDATE", "") if header is not None else "",
+    ):
         with suppress(ValueError):
             return to_iso(from_iso(text))
     raise InputError(f"{NAME} says nowhere when the object was made.")
 
 
 def _read_levels(root: etree._Element, facts: LmerObject) -> tuple[DeliveredLevel, ...]:
-    """In MABxml as many as there are; else one, from what can be read, or from the object's name alone. The lowest has the object's URN."""
+    """In MABxml as many as there are; else one, from what can be read, or from the object's name alone. The
+    lowest has the object's URN.
+    """
     levels = list(regbib.levels_of(root)) or [_read_level(root)]
     if not levels[-1].fields.get("urn") and urn.is_nbn(facts.persistent_identifier):
         levels[-1].fields["urn"] = facts.persistent_identifier
@@ -179,5 +231,7 @@ def _read_level(root: etree._Element) -> DeliveredLevel:
             return DeliveredLevel(level=level, fields=fields, xml=markup.verbatim(record), kind=marc.FOREIGN)
         if next(content.iter(f"{{{dublin_core.DC}}}title"), None) is not None:
             level, fields = dublin_core.to_fields(dublin_core.from_element(content))
-            return DeliveredLevel(level=level, fields=fields, xml=markup.verbatim(content), kind=dublin_core.FOREIGN)
+            return DeliveredLevel(
+                level=level, fields=fields, xml=markup.verbatim(content), kind=dublin_core.FOREIGN
+            )
     return DeliveredLevel(level=Level.MONOGRAPH, fields={}, xml="", kind="")

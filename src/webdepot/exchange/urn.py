@@ -1,9 +1,10 @@
 """URN:NBN with the check digit of the German National Library.
 
 Syntax: RFC 8141 and RFC 8458. The digit is computed over the whole URN in lower case, `urn:nbn:` included:
-https://www.persistent-identifier.de/dokumente/ (Prüfziffer). 1. each character becomes its code, 2. the digits of all codes are
-multiplied by their position and added, 3. the sum is divided by the last digit, 4. the last digit of the quotient is the check digit.
-Not every namespace uses the digit, so a foreign URN without it is a matter for the partner's setting, not an error here.
+https://www.persistent-identifier.de/dokumente/ (Prüfziffer). 1. each character becomes its code, 2. the
+digits of all codes are multiplied by their position and added, 3. the sum is divided by the last digit, 4.
+the last digit of the quotient is the check digit. Not every namespace uses the digit, so a foreign URN
+without it is a matter for the partner's setting, not an error here.
 """
 
 import re
@@ -24,7 +25,9 @@ def check_digit(urn: str) -> int:
     lower = urn.lower()
     unknown = sorted({character for character in lower if character not in _CODES})
     if unknown or not lower:
-        raise InputError(f"{urn[:100]!r} can have no check digit: only letters a-z, digits and -:_/.+ are allowed.")
+        raise InputError(
+            f"{urn[:100]!r} can have no check digit: only letters a-z, digits and -:_/.+ are allowed."
+        )
     digits = "".join(str(_CODES[character]) for character in lower)
     total = sum(position * int(digit) for position, digit in enumerate(digits, 1))
     return total // int(digits[-1]) % 10
@@ -34,10 +37,14 @@ def mint(namespace: str, local: str) -> str:
     """A new URN in our namespace (`urn:nbn:de:example`, with or without `-` at its end), with check digit."""
     namespace = namespace.removesuffix("-")
     if not _NAMESPACE.match(namespace.lower()):
-        raise InputError(f"{namespace[:100]!r} is no namespace of national bibliography numbers. Write it like urn:nbn:de:example")
+        raise InputError(
+            f"{namespace[:100]!r} is no namespace of national bibliography numbers. Write it like urn:nbn:de:example"
+        )
     body = f"{namespace}-{local}".lower()
     if not _URN.match(body) or len(body) >= LONGEST:
-        raise InputError(f"{local[:100]!r} cannot stand in a URN: only letters a-z, digits and -:_/.+ are allowed.")
+        raise InputError(
+            f"{local[:100]!r} cannot stand in a URN: only letters a-z, digits and -:_/.+ are allowed."
+        )
     return f"{body}{check_digit(body)}"
 
 

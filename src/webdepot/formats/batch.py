@@ -1,7 +1,8 @@
-"""Files on their way to a guarded child: one open descriptor that holds them one after the other, and the place of each.
+"""Files on their way to a guarded child: one open descriptor that holds them one after the other, and the
+place of each.
 
-Small payloads are joined in a file in memory; a file on disk goes as it is. A child reads a piece of the descriptor by its place and
-never moves its position, which parent and child share.
+Small payloads are joined in a file in memory; a file on disk goes as it is. A child reads a piece of the
+descriptor by its place and never moves its position, which parent and child share.
 """
 
 import io
@@ -41,7 +42,9 @@ class Batch:
     def __enter__(self) -> "Batch":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 

@@ -1,12 +1,15 @@
-"""Everything about one file: identified by Siegfried, validated by the check of its format, both behind guards.
+"""Everything about one file: identified by Siegfried, validated by the check of its format, both behind
+guards.
 
-Two children share the work, since they differ: the one with the signatures takes a second to start and large memory, the one with the
-checks dies more often. When the signatures do not come to an end with a file, its first bytes are looked at without them.
+Two children share the work, since they differ: the one with the signatures takes a second to start and large
+memory, the one with the checks dies more often. When the signatures do not come to an end with a file, its
+first bytes are looked at without them.
 
     identifying child    {"place", "extension", "mime"}  ->  {"format"}
     checking child       {"place", "format"}             ->  {"validity", "findings", "properties"}
 
-Many files are asked about at a time (`examine_many`): a message to a child and back costs more than most files do.
+Many files are asked about at a time (`examine_many`): a message to a child and back costs more than most
+files do.
 """
 
 import sys
@@ -19,7 +22,14 @@ from typing import Any
 from webdepot.formats import guard, media, validate
 from webdepot.formats.batch import Batch, Piece
 from webdepot.formats.guard import Asked, Guard, Limits, Message
-from webdepot.formats.identify import MOST_TOGETHER, RESOLVER_VERSION, Question, SiegfriedIdentifier, extension_of, quick_look
+from webdepot.formats.identify import (
+    MOST_TOGETHER,
+    RESOLVER_VERSION,
+    Question,
+    SiegfriedIdentifier,
+    extension_of,
+    quick_look,
+)
 from webdepot.formats.texts import finding
 from webdepot.formats.validity import Checked, Property, Validity
 from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity
@@ -27,7 +37,9 @@ from webdepot.model import Basis, Finding, Format, FormatVerdict, Severity
 MOST_FINDINGS = 20
 _IDENTIFY = Limits(time_s=1.2, longest_s=3.0, memory_bytes=96 << 20)
 _GO = {"GOMAXPROCS": "1"}
-"""For Siegfried, which is written in Go: handing the pieces of one file between threads costs a third of the processor's time."""
+"""For Siegfried, which is written in Go: handing the pieces of one file between threads costs a third of the
+processor's time.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +76,9 @@ class Examiner:
 
     def __init__(self, signatures: Path | None = None, *, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen value
         named = (str(signatures),) if signatures else ()
-        self._identifying = Guard(__name__, "identify", *named, limits=_IDENTIFY, environment=_GO, several=True)
+        self._identifying = Guard(
+            __name__, "identify", *named, limits=_IDENTIFY, environment=_GO, several=True
+        )
         self._checking = Guard(__name__, "check", limits=limits)
 
     @property
@@ -74,24 +88,31 @@ class Examiner:
     def identify(self, payload: bytes | Path, *, name: str, mime: str) -> Format:
         return self.examine(payload, name=name, mime=mime, checked=False).format
 
-    def examine(self, payload: bytes | Path, *, name: str, mime: str, subject: str = "", checked: bool = True) -> Examined:
+    def examine(
+        self, payload: bytes | Path, *, name: str, mime: str, subject: str = "", checked: bool = True
+    ) -> Examined:
         """`subject` is what findings are about. Nothing that stands in a file makes this fail."""
-        return self.examine_many([Exhibit(payload=payload, name=name, mime=mime, subject=subject)], checked=checked)[0]
+        return self.examine_many(
+            [Exhibit(payload=payload, name=name, mime=mime, subject=subject)], checked=checked
+        )[0]
 
     def examine_many(self, exhibits: Sequence[Exhibit], *, checked: bool = True) -> list[Examined]:
         """Each of them, in order. All are held in memory at once, unless it is a single one on disk."""
         return self.end(self.begin(exhibits), checked=checked)
 
     def begin(self, exhibits: Sequence[Exhibit]) -> Begun:
-        """Show files to the child with the signatures. Whoever does so must `end` it, in the same order; the next ones may be shown before
-        that, so that the child does not wait for them."""
+        """Show files to the child with the signatures. Whoever does so must `end` it, in the same order; the
+        next ones may be shown before that, so that the child does not wait for them.
+        """
         batch = Batch([each.payload for each in exhibits])
         try:
             questions = [
                 {"place": place, "extension": extension_of(each.name), "mime": media.essence(each.mime)}
                 for each, place in zip(exhibits, batch.places, strict=True)
             ]
-            return Begun(exhibits=exhibits, batch=batch, asked=self._identifying.begin(questions, batch.descriptor))
+            return Begun(
+                exhibits=exhibits, batch=batch, asked=self._identifying.begin(questions, batch.descriptor)
+            )
         except BaseException:
             batch.close()
             raise
@@ -100,8 +121,14 @@ class Examiner:
         """What the files are, and how sound."""
         with begun.batch as batch:
             answers = self._identifying.end(begun.asked)
-            identified = [_identity(each, answer) for each, answer in zip(begun.exhibits, answers, strict=True)]
-            done = self._checked([format for format, _ in identified], batch) if checked else [_NOT_CHECKED] * len(identified)
+            identified = [
+                _identity(each, answer) for each, answer in zip(begun.exhibits, answers, strict=True)
+            ]
+            done = (
+                self._checked([format for format, _ in identified], batch)
+                if checked
+                else [_NOT_CHECKED] * len(identified)
+            )
         return [
             Examined(
                 format=format,
@@ -132,14 +159,22 @@ class Examiner:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _checked(self, formats: Sequence[Format], batch: Batch) -> list[Checked]:
         asked = [number for number, format in enumerate(formats) if validate.has_check(format)]
         questions = [{"place": batch.places[number], "format": _facts(formats[number])} for number in asked]
         # Meanwhile the other child looks at what was shown to it next.
-        answers = self._checking.end(self._checking.begin(questions, batch.descriptor), meanwhile=self._identifying.look) if asked else []
+        answers = (
+            self._checking.end(
+                self._checking.begin(questions, batch.descriptor), meanwhile=self._identifying.look
+            )
+            if asked
+            else []
+        )
         done = dict(zip(asked, answers, strict=True))
         return [_check(done[number]) if number in done else _NOT_CHECKED for number in range(len(formats))]
 
@@ -170,7 +205,7 @@ def _format(facts: dict[str, Any]) -> Format:
     return Format(**facts | {"basis": Basis(facts["basis"]), "verdict": FormatVerdict(facts["verdict"])})
 
 
-# --- in the children -----------------------------------------------------------------------------------------------------
+# --- in the children ---
 
 
 def _begin_identifying(arguments: list[str]) -> tuple[guard.Work, Message]:
@@ -195,13 +230,19 @@ def _begin_checking(arguments: list[str]) -> tuple[guard.Work, Message]:
     def work(questions: list[Message], descriptor: int, _: bool) -> Iterator[Message]:
         formats = [_format(each["format"]) for each in questions]
         for format in formats:
-            validate.find_check(format)  # imports its library before the limit, which is meant for the files alone
+            validate.find_check(
+                format
+            )  # imports its library before the limit, which is meant for the files alone
         guard.limit_memory(memory_bytes)
         try:
             for each, format in zip(questions, formats, strict=True):
                 done = _checked_within(_piece(each, descriptor), format)
                 findings = [asdict(found) for found in list(done.findings)[:MOST_FINDINGS]]
-                yield {"validity": done.validity.value, "findings": findings, "properties": dict(done.properties)}
+                yield {
+                    "validity": done.validity.value,
+                    "findings": findings,
+                    "properties": dict(done.properties),
+                }
         finally:
             guard.limit_memory(None)
 

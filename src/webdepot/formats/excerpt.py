@@ -1,12 +1,15 @@
-"""What of a payload the signatures get to see: all of a short one; of a long one its beginning, its landmarks and its end.
+"""What of a payload the signatures get to see: all of a short one; of a long one its beginning, its landmarks
+and its end.
 
-Siegfried's time grows with what it reads, and a signature asks for little of it: PRONOM's ask for bytes within the first few kB and at the
-end, DROID looks at the first and last 64 kB only. Those that ask for more are met in three ways:
+Siegfried's time grows with what it reads, and a signature asks for little of it: PRONOM's ask for bytes
+within the first few kB and at the end, DROID looks at the first and last 64 kB only. Those that ask for more
+are met in three ways:
 
-* formats that are known by what lies inside (ZIP and OLE2 containers, PDF, TIFF, sound behind its tags) are shown whole, up to a limit;
+* formats that are known by what lies inside (ZIP and OLE2 containers, PDF, TIFF, sound behind its tags) are
+  shown whole, up to a limit;
 * formats whose signatures look further on (letters with long heads, RTF, disk images) have 64 kB shown;
-* files made of chunks (ISO media, PNG, RIFF) have their landmarks shown wherever they lie: a film whose index stands at its end, a picture
-  whose words do. Only their lengths are read to find them.
+* files made of chunks (ISO media, PNG, RIFF) have their landmarks shown wherever they lie: a film whose index
+  stands at its end, a picture whose words do. Only their lengths are read to find them.
 
 A test compares the answers with those for whole files.
 """
@@ -31,7 +34,9 @@ _JSON_MARKS = (b'"asset"', b'"retweeted"')
 """glTF and tweets."""
 _DISK_MARKS = frozenset((b"CD001", b"CDROM", b"BEA01", b"NSR02", b"NSR03"))
 _DISK_PLACES = (32_769, 32_777, 34_817, 36_865, 37_649, 37_657)
-"""Of ISO 9660, High Sierra and UDF: in the sectors from the sixteenth on, of 2,048 bytes or of 2,352 with what surrounds them on a disc."""
+"""Of ISO 9660, High Sierra and UDF: in the sectors from the sixteenth on, of 2,048 bytes or of 2,352 with
+what surrounds them on a disc.
+"""
 _JPEG, _END_OF_JPEG = b"\xff\xd8\xff", b"\xff\xd9"
 _MOST_CHUNKS = 10_000
 _MOST_LANDMARKS = 16
@@ -48,7 +53,9 @@ class _Chunks(NamedTuple):
 
 
 def excerpt_of(piece: Piece, head: bytes) -> bytes | None:
-    """What the engine gets; None for all of a large file, which it reads itself. `head` has at least the first 64 kB."""
+    """What the engine gets; None for all of a large file, which it reads itself. `head` has at least the
+    first 64 kB.
+    """
     looked_inside = head.startswith(_LOOKED_INSIDE) and piece.size_bytes <= WHOLE_UP_TO_BYTES
     first_bytes = _first_bytes(head)
     last_bytes = _END_OF_TEXT_BYTES if first_bytes == _TEXT_BYTES else _END_BYTES
@@ -75,7 +82,9 @@ def _first_bytes(head: bytes) -> int:
         is_deep = any(head[at : at + 5] in _DISK_MARKS for at in _DISK_PLACES)
     else:
         first_bytes = _MARKUP_BYTES if b"<" in head[:64] else _TEXT_BYTES
-        is_deep = _LETTER.match(head) is not None or (head[:1] == b"{" and any(mark in head for mark in _JSON_MARKS))
+        is_deep = _LETTER.match(head) is not None or (
+            head[:1] == b"{" and any(mark in head for mark in _JSON_MARKS)
+        )
     return max(len(head), sniff.HEAD_BYTES) if is_deep or head.startswith(_DEEP_STARTS) else first_bytes
 
 

@@ -1,24 +1,25 @@
 """Work on hostile bytes behind a wall: a child process with limits on time and memory.
 
-The child is started once and asked again and again, about many files at a time, since a message for each would cost more than most
-files do. Their bytes go to the child as one open descriptor over a socket (`batch`), so that they are not copied. A file that hangs or
-kills the child costs one answer and a new child: the child notes on a shared page which file it is at, and the new one is asked about
-the others.
+The child is started once and asked again and again, about many files at a time, since a message for each
+would cost more than most files do. Their bytes go to the child as one open descriptor over a socket
+(`batch`), so that they are not copied. A file that hangs or kills the child costs one answer and a new child:
+the child notes on a shared page which file it is at, and the new one is asked about the others.
 
     parent -> child   JSON: a question for each file, and whether several may be looked at at a time; and the descriptor
     child -> parent   JSON lists with the answers, in order, until there is one for each
     shared page       how many of the questions the child has finished
 
-The next questions may be sent before the answers to the last ones are fetched (`begin`, `end`), so that the child does not wait for them.
-Should it die meanwhile, they are sent again to the new one.
+The next questions may be sent before the answers to the last ones are fetched (`begin`, `end`), so that the
+child does not wait for them. Should it die meanwhile, they are sent again to the new one.
 
-Limits are watched from outside, since a library in a loop hears nobody: the parent looks at the child's processor time, its elapsed time
-and its memory, and kills it. Processor time is what a loop burns; counting it instead of the clock lets a good file have its time on a
-busy machine. The child bounds its own address space too (RLIMIT_AS), which turns most hunger for memory into a plain `MemoryError`, and
-has a timer that ends it should the parent be gone.
+Limits are watched from outside, since a library in a loop hears nobody: the parent looks at the child's
+processor time, its elapsed time and its memory, and kills it. Processor time is what a loop burns; counting
+it instead of the clock lets a good file have its time on a busy machine. The child bounds its own address
+space too (RLIMIT_AS), which turns most hunger for memory into a plain `MemoryError`, and has a timer that
+ends it should the parent be gone.
 
-Whatever the child puts into temporary files lies in one folder that the parent removes behind it, or the child itself should the parent
-be gone first.
+Whatever the child puts into temporary files lies in one folder that the parent removes behind it, or the
+child itself should the parent be gone first.
 """
 
 import json
@@ -52,7 +53,9 @@ _LOOK_S = 0.05
 _MESSAGE_BYTES = 1 << 17
 _ANSWERS_BYTES = 1 << 15
 _ANSWERS_S = 0.1
-"""Answers are sent when there are so many, or when they are so old: what a child has not sent is lost with it and done again."""
+"""Answers are sent when there are so many, or when they are so old: what a child has not sent is lost with it
+and done again.
+"""
 _ARMED_S = 0.5
 """A child sets its timer anew so often: a call of the system for each file is spared."""
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -61,7 +64,9 @@ _START_S = 60.0
 
 Message = dict[str, Any]
 Work = Callable[[list[Message], int, bool], Iterator[Message]]
-"""From the questions and the descriptor to an answer for each question, in order; whether several may be looked at at a time."""
+"""From the questions and the descriptor to an answer for each question, in order; whether several may be
+looked at at a time.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +101,9 @@ class Guard:
         environment: Mapping[str, str] = MappingProxyType({}),
         several: bool = False,
     ) -> None:
-        """`several`: the child may look at several files at a time, and does so until one of them does not come to an end."""
+        """`several`: the child may look at several files at a time, and does so until one of them does not
+        come to an end.
+        """
         self.limits = limits
         self._environment = environment
         self._several = several
@@ -130,7 +137,13 @@ class Guard:
             for end in (ours, theirs):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * _MESSAGE_BYTES)
             self._scratch = Scratch()
-            said = (str(theirs.fileno()), str(page), str(self.limits.longest_s), str(self.limits.memory_bytes), *self._arguments)
+            said = (
+                str(theirs.fileno()),
+                str(page),
+                str(self.limits.longest_s),
+                str(self.limits.memory_bytes),
+                *self._arguments,
+            )
             self._child = subprocess.Popen(  # noqa: S603 - our own program
                 [*self._command, *said],
                 pass_fds=[theirs.fileno(), page],
@@ -146,19 +159,29 @@ class Guard:
         self._is_ready = False
 
     def ask_many(self, questions: Sequence[Message], descriptor: int) -> list[Message | Finding]:
-        """An answer to each question about the open descriptor; a finding in its place where the child did not come to an end."""
+        """An answer to each question about the open descriptor; a finding in its place where the child did
+        not come to an end.
+        """
         return self.end(self.begin(questions, descriptor))
 
     def look(self) -> None:
-        """End a child that takes too much memory while nobody waits for its answers; its questions are then asked again, and waited for.
-        A child that takes too much time meanwhile ends by its own timer."""
+        """End a child that takes too much memory while nobody waits for its answers; its questions are then
+        asked again, and waited for. A child that takes too much time meanwhile ends by its own timer.
+        """
         if self._is_ready and self._takes_too_much():
             self.close()
 
     def begin(self, questions: Sequence[Message], descriptor: int) -> Asked:
-        """Send the questions. Whoever does so must `end` it, in the order in which they were sent, while the descriptor is open."""
-        asked = Asked(questions=list(questions), descriptor=descriptor, several=self._several and len(questions) > 1)
-        for each in (*self._begun, asked):  # those before it, too, should the child be a new one: answers come in the order of questions
+        """Send the questions. Whoever does so must `end` it, in the order in which they were sent, while the
+        descriptor is open.
+        """
+        asked = Asked(
+            questions=list(questions), descriptor=descriptor, several=self._several and len(questions) > 1
+        )
+        for each in (
+            *self._begun,
+            asked,
+        ):  # those before it, too, should the child be a new one: answers come in the order of questions
             if each.sent_to != self._gone:
                 self._send(each)
         self._begun.append(asked)
@@ -181,7 +204,11 @@ class Guard:
             waiting = left
             # If it was one of several: asked about each alone it will show which.
             several = sent.several and failed is None
-            sent = Asked(questions=[asked.questions[number] for number in left], descriptor=asked.descriptor, several=several)
+            sent = Asked(
+                questions=[asked.questions[number] for number in left],
+                descriptor=asked.descriptor,
+                several=several,
+            )
         return [answer for answer in answers if answer is not None]
 
     def greeting(self) -> Message:
@@ -206,7 +233,9 @@ class Guard:
     def __enter__(self) -> "Guard":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _send(self, asked: Asked) -> None:
@@ -216,7 +245,9 @@ class Guard:
             socket.send_fds(connection, [message], [asked.descriptor])
         asked.sent_to = self._gone
 
-    def _fetch(self, asked: Asked, meanwhile: Callable[[], None]) -> tuple[list[Message], tuple[int, Finding] | None]:
+    def _fetch(
+        self, asked: Asked, meanwhile: Callable[[], None]
+    ) -> tuple[list[Message], tuple[int, Finding] | None]:
         """The answers that came, and if not all did, which question it ended at and why."""
         if asked.sent_to != self._gone:
             self._send(asked)
@@ -264,7 +295,10 @@ class Guard:
             meanwhile()
             if (now := self._count_finished()) != finished:
                 finished, begun_s, spent_s = now, time.monotonic() - _LOOK_S, _processor_s(self.pid) - _LOOK_S
-            if _processor_s(self.pid) - spent_s > self.limits.time_s or time.monotonic() - begun_s > self.limits.longest_s:
+            if (
+                _processor_s(self.pid) - spent_s > self.limits.time_s
+                or time.monotonic() - begun_s > self.limits.longest_s
+            ):
                 self.close()
                 raise _Over(finished, finding("gave-up-time", limit=f"{self.limits.time_s:g}"))
             if self._takes_too_much():
@@ -297,7 +331,9 @@ class _Over(Exception):
 
 
 def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message]]) -> None:
-    """The child: get ready, say so, answer until the parent closes the connection. `begin` gives the work and the greeting."""
+    """The child: get ready, say so, answer until the parent closes the connection. `begin` gives the work and
+    the greeting.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     page = mmap.mmap(int(arguments[1]), _PAGE_BYTES)
     longest_s = float(arguments[2])
@@ -311,7 +347,12 @@ def serve(arguments: list[str], begin: Callable[[list[str]], tuple[Work, Message
                     return
                 message = json.loads(asked)
                 try:
-                    _answer(connection, work(message["questions"], descriptors[0], message["several"]), page, longest_s + 1)
+                    _answer(
+                        connection,
+                        work(message["questions"], descriptors[0], message["several"]),
+                        page,
+                        longest_s + 1,
+                    )
                 finally:
                     os.close(descriptors[0])
     finally:
@@ -350,7 +391,9 @@ def limit_memory(memory_bytes: int | None) -> None:
         return
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE_BYTES
     wanted = mapped + memory_bytes
-    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+    )
 
 
 def _packed(answer: Message) -> bytes:

@@ -1,11 +1,13 @@
-"""Identification by bytes: Siegfried with PRONOM's signatures through pygfried, then the own resolver for web text.
+"""Identification by bytes: Siegfried with PRONOM's signatures through pygfried, then the own resolver for web
+text.
 
-https://www.itforarchivists.com/siegfried and https://www.nationalarchives.gov.uk/PRONOM. pygfried takes paths only, so bytes go
-through files in memory (`memfd_create`) and symbolic links whose names keep the extension, which is evidence too. A call about several
-files takes less time than one about each. It holds the interpreter's lock while it looks: use processes, not threads, for more speed.
+https://www.itforarchivists.com/siegfried and https://www.nationalarchives.gov.uk/PRONOM. pygfried takes paths
+only, so bytes go through files in memory (`memfd_create`) and symbolic links whose names keep the extension,
+which is evidence too. A call about several files takes less time than one about each. It holds the
+interpreter's lock while it looks: use processes, not threads, for more speed.
 
-Of a large file only some pieces are shown to it (`excerpt`): on 6,000 real files of 50 kinds this changed no answer and took half the
-time. It trusts files to end: `examine` puts it behind a guard.
+Of a large file only some pieces are shown to it (`excerpt`): on 6,000 real files of 50 kinds this changed no
+answer and took half the time. It trusts files to end: `examine` puts it behind a guard.
 """
 
 import os
@@ -33,7 +35,9 @@ RESOLVER_VERSION = 4
 """Raised when the own resolver or the excerpts answer otherwise than before; part of the engine's name."""
 MOST_LINKS = 200
 MOST_TOGETHER = 24
-"""Files in one call. They count as one against the limit of time, and when one of them does not end all are looked at anew."""
+"""Files in one call. They count as one against the limit of time, and when one of them does not end all are
+looked at anew.
+"""
 _PLAIN_NAME = re.compile(r"https?://[A-Za-z0-9.:-]+/[A-Za-z0-9/._~%+-]*\.([A-Za-z0-9]{1,10})", re.ASCII)
 """As nearly all are: without query, so that nothing is to be taken apart."""
 _EXTENSION = re.compile(r"\.([A-Za-z0-9]{1,10})\Z", re.ASCII)
@@ -55,7 +59,9 @@ class Question:
 
 
 class SiegfriedIdentifier:
-    """A `FormatIdentifier`. One thread at a time. Close it, or use it in a `with`, to remove its temporary folder."""
+    """A `FormatIdentifier`. One thread at a time. Close it, or use it in a `with`, to remove its temporary
+    folder.
+    """
 
     def __init__(self, signatures: Path | None = None) -> None:
         import pygfried  # brings a runtime with threads of its own: only into the process that needs it
@@ -74,11 +80,16 @@ class SiegfriedIdentifier:
         with Batch([payload]) as batch:
             offset, size_bytes = batch.places[0]
             piece = Piece(descriptor=batch.descriptor, offset=offset, size_bytes=size_bytes)
-            return self.identify_pieces([Question(piece=piece, extension=extension_of(name), mime=media.essence(mime))])[0]
+            return self.identify_pieces(
+                [Question(piece=piece, extension=extension_of(name), mime=media.essence(mime))]
+            )[0]
 
     def identify_pieces(self, questions: Sequence[Question]) -> list[Format]:
         """Each of them, at most `MOST_TOGETHER`."""
-        evidence = [_evidence(each.piece.size_bytes, _head(each.piece), extension=each.extension, mime=each.mime) for each in questions]
+        evidence = [
+            _evidence(each.piece.size_bytes, _head(each.piece), extension=each.extension, mime=each.mime)
+            for each in questions
+        ]
         shown = [number for number, each in enumerate(evidence) if each.size_bytes]
         paths = [
             self._slot(place).show(questions[number].piece, evidence[number].head, evidence[number].extension)
@@ -86,7 +97,9 @@ class SiegfriedIdentifier:
         ]
         found = self._scanner.identify_many(paths)["files"] if paths else []
         for number, file in zip(shown, found, strict=True):
-            evidence[number] = replace(evidence[number], matches=[match for match in map(_match, file["matches"]) if match])
+            evidence[number] = replace(
+                evidence[number], matches=[match for match in map(_match, file["matches"]) if match]
+            )
         return [resolve(each) for each in evidence]
 
     def close(self) -> None:
@@ -97,7 +110,9 @@ class SiegfriedIdentifier:
     def __enter__(self) -> "SiegfriedIdentifier":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _slot(self, place: int) -> "_Slot":
@@ -113,7 +128,9 @@ class SiegfriedIdentifier:
 
 
 class _Slot:
-    """A place at which the engine finds one payload after the other: a descriptor, and names with extensions that lead to it."""
+    """A place at which the engine finds one payload after the other: a descriptor, and names with extensions
+    that lead to it.
+    """
 
     def __init__(self) -> None:
         self._memory = os.memfd_create("payload", os.MFD_CLOEXEC)
@@ -124,7 +141,9 @@ class _Slot:
         self._links: dict[str, str] = {}
 
     def show(self, piece: Piece, head: bytes, extension: str) -> str:
-        """The name under which the payload, or what the engine needs of it, can be read until the next one is shown."""
+        """The name under which the payload, or what the engine needs of it, can be read until the next one is
+        shown.
+        """
         shown = excerpt_of(piece, head)
         if shown is not None:
             os.pwrite(self._memory, shown, 0)
@@ -140,7 +159,9 @@ class _Slot:
         os.close(self._memory)
 
     def _link(self, extension: str) -> str:
-        """A name with that extension that leads to the payload. It stays: every payload comes to the same descriptor."""
+        """A name with that extension that leads to the payload. It stays: every payload comes to the same
+        descriptor.
+        """
         if extension not in self._links or self._folder is None:
             if self._folder is None or len(self._links) > MOST_LINKS:
                 self._forget()
@@ -181,7 +202,9 @@ def _evidence(size_bytes: int, head: bytes, *, extension: str, mime: str) -> Evi
 def _head(piece: Piece) -> bytes:
     """The first bytes; of what may be JSON, all of it if it is not too long."""
     head = piece.read(sniff.HEAD_BYTES)
-    may_be_json = head[:64].lstrip()[:1] in (b"{", b"[") and len(head) < piece.size_bytes <= sniff.LONGEST_JSON_BYTES
+    may_be_json = (
+        head[:64].lstrip()[:1] in (b"{", b"[") and len(head) < piece.size_bytes <= sniff.LONGEST_JSON_BYTES
+    )
     return piece.read(piece.size_bytes) if may_be_json else head
 
 
@@ -201,7 +224,10 @@ def _match(found: "pygfried.Match") -> Match | None:
     if found["id"] in ("", "UNKNOWN"):
         return None
     words = found["basis"].lower()
-    basis = next((basis for mark, basis in _BASES if mark in words), Basis.TEXT if "text match" in words else Basis.EXTENSION)
+    basis = next(
+        (basis for mark, basis in _BASES if mark in words),
+        Basis.TEXT if "text match" in words else Basis.EXTENSION,
+    )
     # PRONOM lists several media types for some formats; the first is the usual one.
     return Match(
         puid=found["id"],

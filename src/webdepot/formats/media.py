@@ -1,4 +1,5 @@
-"""Media types as servers say them: which ones mean the same, which say nothing, and whether a server was wrong.
+"""Media types as servers say them: which ones mean the same, which say nothing, and whether a server was
+wrong.
 
 Registered names: https://www.iana.org/assignments/media-types. Servers use many unregistered ones.
 """
@@ -37,20 +38,40 @@ _SAME = (
     ("application/x-shockwave-flash", "application/vnd.adobe.flash.movie"),
     ("font/woff", "application/font-woff", "application/x-font-woff", "font/x-woff"),
     ("font/woff2", "application/font-woff2", "application/x-font-woff2"),
-    ("font/ttf", "application/x-font-ttf", "application/x-font-truetype", "font/sfnt", "application/font-sfnt", "font/truetype"),
-    ("font/otf", "application/x-font-opentype", "application/vnd.ms-opentype", "font/opentype", "font/sfnt", "application/font-sfnt"),
+    (
+        "font/ttf",
+        "application/x-font-ttf",
+        "application/x-font-truetype",
+        "font/sfnt",
+        "application/font-sfnt",
+        "font/truetype",
+    ),
+    (
+        "font/otf",
+        "application/x-font-opentype",
+        "application/vnd.ms-opentype",
+        "font/opentype",
+        "font/sfnt",
+        "application/font-sfnt",
+    ),
     ("application/vnd.ms-fontobject", "font/eot"),
     ("text/csv", "application/csv", "text/comma-separated-values"),
     ("text/markdown", "text/x-markdown"),
 )
 _CANONICAL = {name: names[0] for names in reversed(_SAME) for name in names}
-_SAME_AS = {name: frozenset(other for names in _SAME if name in names for other in names) for names in _SAME for name in names}
+_SAME_AS = {
+    name: frozenset(other for names in _SAME if name in names for other in names)
+    for names in _SAME
+    for name in names
+}
 _SAYS_NOTHING = frozenset(
     ("", "unk", "*/*", "application/octet-stream", "binary/octet-stream", "application/unknown", "application/x-unknown", "unknown/unknown",
      "content/unknown", "application/force-download", "application/download", "application/x-download")
 )  # fmt: skip
 _NEEDS_ITS_OWN = frozenset(("text/html", "text/css", "application/javascript", "image/svg+xml"))
-"""Browsers treat these otherwise when a server calls them plain text, so that saying so is wrong, not merely vague."""
+"""Browsers treat these otherwise when a server calls them plain text, so that saying so is wrong, not merely
+vague.
+"""
 
 
 def essence(content_type: str) -> str:
@@ -80,7 +101,11 @@ def canonical(mime: str) -> str:
 
 
 def is_text(mime: str) -> bool:
-    return mime.startswith("text/") or canonical(mime) in ("application/javascript",) or _family(mime) is not None
+    return (
+        mime.startswith("text/")
+        or canonical(mime) in ("application/javascript",)
+        or _family(mime) is not None
+    )
 
 
 def is_xml(mime: str) -> bool:

@@ -1,6 +1,7 @@
 """The payload of a record for a survey: read once, with its digest, its content coding undone within a limit.
 
-Small ones stay in memory, large ones go through temporary files, so that memory is bounded whatever a container holds.
+Small ones stay in memory, large ones go through temporary files, so that memory is bounded whatever a
+container holds.
 """
 
 import hashlib
@@ -31,7 +32,9 @@ class SurveyLimits:
 
 
 class Payload:
-    """Use it in a `with`: entering reads the payload, leaving removes its files unless somebody took them over (`release`)."""
+    """Use it in a `with`: entering reads the payload, leaving removes its files unless somebody took them
+    over (`release`).
+    """
 
     def __init__(self, record: Record, limits: SurveyLimits, temporary: Path | None) -> None:
         self.limits = limits

@@ -1,7 +1,7 @@
 """What it takes to show a format: a registry of formats and of the software that renders them (mission K16).
 
-An entry stands under a PRONOM identifier or a media type; the identifier is asked first. The registry comes with entries for what the
-web is made of, is edited by staff and given out as JSON. A flag follows from it:
+An entry stands under a PRONOM identifier or a media type; the identifier is asked first. The registry comes
+with entries for what the web is made of, is edited by staff and given out as JSON. A flag follows from it:
 
     at risk    the entry says so, or none of its software is current
     watch      the entry says so, or nobody has written down what shows the format
@@ -71,12 +71,21 @@ class Registry:
         """Whether a format is at risk, and why."""
         entry = self.find(puid, mime)
         if entry is None:
-            nothing = "Nobody has written down yet what shows it." if puid or mime else "It is not known what it is."
+            nothing = (
+                "Nobody has written down yet what shows it."
+                if puid or mime
+                else "It is not known what it is."
+            )
             return Flag(risk=Risk.WATCH, reason=nothing)
-        shown_by = sorted((self.software[each] for each in entry.software if each in self.software), key=lambda each: not each.is_current)
+        shown_by = sorted(
+            (self.software[each] for each in entry.software if each in self.software),
+            key=lambda each: not each.is_current,
+        )
         names = tuple(each.name for each in shown_by)
         if entry.risk is Risk.NONE and not any(each.is_current for each in shown_by):
-            return Flag(risk=Risk.AT_RISK, reason="No software that is still kept up shows it.", software=names)
+            return Flag(
+                risk=Risk.AT_RISK, reason="No software that is still kept up shows it.", software=names
+            )
         return Flag(risk=entry.risk, reason=entry.reason, software=names)
 
 
@@ -99,7 +108,14 @@ def load(connection: Connection) -> Registry:
         for row in connection.execute(select(registry_formats).order_by(registry_formats.c.puid))
     }
     software = {
-        row.id: Software(id=row.id, name=row.name, kind=row.kind, versions=row.versions, is_current=row.is_current, note=row.note)
+        row.id: Software(
+            id=row.id,
+            name=row.name,
+            kind=row.kind,
+            versions=row.versions,
+            is_current=row.is_current,
+            note=row.note,
+        )
         for row in connection.execute(select(registry_software).order_by(registry_software.c.name))
     }
     return Registry(entries=entries, software=software)
@@ -107,7 +123,9 @@ def load(connection: Connection) -> Registry:
 
 def supplied() -> Registry:
     """The registry that comes with the program."""
-    return from_document(json.loads((files("webdepot.formats") / "registry.json").read_text(encoding="utf-8")))
+    return from_document(
+        json.loads((files("webdepot.formats") / "registry.json").read_text(encoding="utf-8"))
+    )
 
 
 def from_document(document: Any) -> Registry:
@@ -115,10 +133,13 @@ def from_document(document: Any) -> Registry:
     try:
         software = {each["id"]: Software(**each) for each in document["software"]}
         entries = {
-            each["puid"]: Entry(**each | {"risk": Risk(each["risk"]), "software": tuple(each["software"])}) for each in document["formats"]
+            each["puid"]: Entry(**each | {"risk": Risk(each["risk"]), "software": tuple(each["software"])})
+            for each in document["formats"]
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"This is no registry of formats: {error!r}. Export one to see its form: webdepot formats registry") from error
+        raise InputError(
+            f"This is no registry of formats: {error!r}. Export one to see its form: webdepot formats registry"
+        ) from error
     _check(entries, software)
     return Registry(entries=entries, software=software)
 
@@ -138,14 +159,27 @@ def save(connection: Connection, registry: Registry, *, by: str, at: datetime) -
         connection.execute(delete(table))
     changed = {"changed_at": at, "changed_by": by}
     if registry.software:
-        connection.execute(insert(registry_software), [asdict(each) | changed for each in registry.software.values()])
+        connection.execute(
+            insert(registry_software), [asdict(each) | changed for each in registry.software.values()]
+        )
     if registry.entries:
         values = [
-            {"puid": each.puid, "name": each.name, "risk": each.risk.value, "reason": each.reason, "note": each.note} | changed
+            {
+                "puid": each.puid,
+                "name": each.name,
+                "risk": each.risk.value,
+                "reason": each.reason,
+                "note": each.note,
+            }
+            | changed
             for each in registry.entries.values()
         ]
         connection.execute(insert(registry_formats), values)
-    pairs = [{"puid": each.puid, "software": software} for each in registry.entries.values() for software in dict.fromkeys(each.software)]
+    pairs = [
+        {"puid": each.puid, "software": software}
+        for each in registry.entries.values()
+        for software in dict.fromkeys(each.software)
+    ]
     if pairs:
         connection.execute(insert(registry_renderings), pairs)
 
@@ -154,9 +188,13 @@ def _check(entries: Mapping[str, Entry], software: Mapping[str, Software]) -> No
     for entry in entries.values():
         unknown = [each for each in entry.software if each not in software]
         if unknown:
-            raise NotFound(f"{entry.puid} names the software {unknown[0]}, which is not in the registry. Add it first.")
+            raise NotFound(
+                f"{entry.puid} names the software {unknown[0]}, which is not in the registry. Add it first."
+            )
         if not entry.puid or len(entry.puid) > 100:
             raise InputError("An entry needs a PRONOM identifier or a media type.")
     for each in software.values():
         if not each.id or not each.name or each.kind not in KINDS:
-            raise InputError(f"Software {each.id or each.name!r} needs an id, a name and one of the kinds {', '.join(KINDS)}.")
+            raise InputError(
+                f"Software {each.id or each.name!r} needs an id, a name and one of the kinds {', '.join(KINDS)}."
+            )

@@ -1,4 +1,6 @@
-"""Figures about formats: the table of one harvest, and the share of each format in bytes and in addresses (mission K15)."""
+"""Figures about formats: the table of one harvest, and the share of each format in bytes and in addresses
+(mission K15).
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -77,7 +79,13 @@ def shares_of_rows(rows: Iterable[Row]) -> list[FormatShare]:
     """Each format in the rows of a survey, the largest share of bytes first."""
     tallies: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
-        new = {"puid": row["puid"], "name": row["name"], "version": row["version"], "mime": row["mime"], **dict.fromkeys(_SUMS, 0)}
+        new = {
+            "puid": row["puid"],
+            "name": row["name"],
+            "version": row["version"],
+            "mime": row["mime"],
+            **dict.fromkeys(_SUMS, 0),
+        }
         tally = tallies.setdefault((row["puid"], row["mime"]), new)
         tally["uris"] += row["uris"]
         tally["size_bytes"] += row["uris"] * row["size_bytes"]
@@ -86,7 +94,10 @@ def shares_of_rows(rows: Iterable[Row]) -> list[FormatShare]:
     uris, size_bytes = (sum(each[name] for each in tallies.values()) for name in ("uris", "size_bytes"))
     ordered = sorted(tallies.values(), key=lambda each: (-each["size_bytes"], each["puid"], each["mime"]))
     return [
-        FormatShare(**each, uri_share=_share(each["uris"], uris), byte_share=_share(each["size_bytes"], size_bytes)) for each in ordered
+        FormatShare(
+            **each, uri_share=_share(each["uris"], uris), byte_share=_share(each["size_bytes"], size_bytes)
+        )
+        for each in ordered
     ]
 
 
@@ -98,8 +109,16 @@ def of_harvest(connection: Connection, harvest: HarvestId) -> HarvestTable:
 def of_harvests(connection: Connection, harvests: Sequence[HarvestId] | None = None) -> HarvestTable:
     """The sum over the containers of these harvests, of everything by default."""
     wanted = [surveys.c.harvest.in_(harvests)] if harvests is not None else []
-    columns = (surveys.c.files, surveys.c.checked, surveys.c.distinct_files, surveys.c.size_bytes, surveys.c.duration_s)
-    sums = connection.execute(select(*(func.coalesce(func.sum(column), 0) for column in columns)).where(*wanted)).one()
+    columns = (
+        surveys.c.files,
+        surveys.c.checked,
+        surveys.c.distinct_files,
+        surveys.c.size_bytes,
+        surveys.c.duration_s,
+    )
+    sums = connection.execute(
+        select(*(func.coalesce(func.sum(column), 0) for column in columns)).where(*wanted)
+    ).one()
     verdicts = {
         row.verdict: int(row.uris)
         for row in connection.execute(
@@ -157,7 +176,9 @@ def _chosen(harvests: Sequence[HarvestId] | None) -> Select[tuple[object, ...]]:
         not_valid.label("not_valid"),
     ).group_by(counts.puid, counts.mime)
     if harvests is not None:
-        chosen = chosen.join(surveys, surveys.c.container == counts.container).where(surveys.c.harvest.in_(harvests))
+        chosen = chosen.join(surveys, surveys.c.container == counts.container).where(
+            surveys.c.harvest.in_(harvests)
+        )
     return chosen.order_by(func.sum(counts.size_bytes).desc(), counts.puid, counts.mime)
 
 

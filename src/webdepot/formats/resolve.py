@@ -1,13 +1,16 @@
 """From evidence to a verdict: what signatures said, what the bytes look like, what name and server claim.
 
-1. One signature of PRONOM matched: recognised. XML is looked at once more, since its signature hides SVG, XHTML and feeds.
+1. One signature of PRONOM matched: recognised. XML is looked at once more, since its signature hides SVG,
+   XHTML and feeds.
 2. Several matched: uncertain, the first is taken and the others are named.
-3. None matched: the bytes are looked at (`sniff`). Markup and JSON speak for themselves. Style sheets and scripts need a name or
-   a server that says so, and bytes that do not contradict. Cut-off images are uncertain, with the reason.
-4. Only then the extension (uncertain; where the bytes should begin otherwise, the check of that format says what is wrong), plain
-   text (recognised if name or server agree), the server alone (uncertain), nothing.
+3. None matched: the bytes are looked at (`sniff`). Markup and JSON speak for themselves. Style sheets and
+   scripts need a name or a server that says so, and bytes that do not contradict. Cut-off images are
+   uncertain, with the reason.
+4. Only then the extension (uncertain; where the bytes should begin otherwise, the check of that format says
+   what is wrong), plain text (recognised if name or server agree), the server alone (uncertain), nothing.
 
-The warning tells where the server said otherwise, or, without a server, the name. Everything here is a pure function of its arguments.
+The warning tells where the server said otherwise, or, without a server, the name. Everything here is a pure
+function of its arguments.
 """
 
 from collections.abc import Sequence
@@ -22,7 +25,26 @@ TEXT_PUID = "x-fmt/111"
 _ONLY_FRAMES = frozenset(("fmt/1886",))
 """RIFF says nothing about what stands in it."""
 DYNAMIC = frozenset(
-    ("php", "php3", "php4", "php5", "phtml", "asp", "aspx", "ashx", "jsp", "jspx", "do", "action", "cgi", "pl", "cfm", "py", "rb", "shtml")
+    (
+        "php",
+        "php3",
+        "php4",
+        "php5",
+        "phtml",
+        "asp",
+        "aspx",
+        "ashx",
+        "jsp",
+        "jspx",
+        "do",
+        "action",
+        "cgi",
+        "pl",
+        "cfm",
+        "py",
+        "rb",
+        "shtml",
+    )
 )
 """Extensions of programs on the server: they say nothing about what came out of them."""
 _CSS = ("x-fmt/224", "Cascading Style Sheet", "text/css")
@@ -74,14 +96,25 @@ def _resolve(evidence: Evidence) -> Format:
         return _of_looks(seen, Basis.SIGNATURE, FormatVerdict.RECOGNISED if sure else FormatVerdict.UNCERTAIN)
     text = sniff.text_of(evidence.head)
     named = _NAMED.get(evidence.extension)
-    if named and (text is None or not (sniff.markup(text) or sniff.json_text(text, is_all=evidence.size_bytes <= len(evidence.head)))):
-        # Its head is damaged, or the name lies. An error page that a server sends under the name of a picture is no such case.
-        looks = Looks(puid="", name=named[0], mime=named[1], because="its name says so, but its bytes do not begin like it")
+    if named and (
+        text is None
+        or not (sniff.markup(text) or sniff.json_text(text, is_all=evidence.size_bytes <= len(evidence.head)))
+    ):
+        # Its head is damaged, or the name lies. An error page that a server sends under the name of a picture
+        # is no such case.
+        looks = Looks(
+            puid="",
+            name=named[0],
+            mime=named[1],
+            because="its name says so, but its bytes do not begin like it",
+        )
         return _of_looks(looks, Basis.EXTENSION, FormatVerdict.UNCERTAIN)
     if text is not None:
         return _of_text(text, evidence)
     if evidence.matches:
-        because = "some of it is text" if evidence.matches[0].basis is Basis.TEXT else "known by its extension only"
+        because = (
+            "some of it is text" if evidence.matches[0].basis is Basis.TEXT else "known by its extension only"
+        )
         return _of_match(evidence.matches[0], FormatVerdict.UNCERTAIN, because)
     return _of_server(evidence) or _nothing("no signature, name or server tells what it is")
 
@@ -107,9 +140,13 @@ def _of_signatures(strong: list[Match], evidence: Evidence) -> Format:
 
 
 def _of_name(match: Match, evidence: Evidence) -> str:
-    """A warning where the name is that of another format and no server has said what it is. Names that nobody knows say nothing."""
+    """A warning where the name is that of another format and no server has said what it is. Names that nobody
+    knows say nothing.
+    """
     named = _NAMED.get(evidence.extension)
-    return f"its name is that of {named[0]}" if named and match.is_named_otherwise and not evidence.mime else ""
+    return (
+        f"its name is that of {named[0]}" if named and match.is_named_otherwise and not evidence.mime else ""
+    )
 
 
 def _of_text(text: str, evidence: Evidence) -> Format:
@@ -121,11 +158,18 @@ def _of_text(text: str, evidence: Evidence) -> Format:
         return _of_looks(seen, Basis.TEXT, FormatVerdict.RECOGNISED)
     for (puid, name, mime), looks in ((_CSS, sniff.is_css), (_JS, sniff.is_javascript)):
         if _extension_agrees(evidence, mime) or _server_says(evidence, mime):
-            code = Looks(puid=puid, name=name, mime=mime, because="name or server say so and its syntax does not contradict")
+            code = Looks(
+                puid=puid,
+                name=name,
+                mime=mime,
+                because="name or server say so and its syntax does not contradict",
+            )
             if looks(text):
                 return _of_looks(code, Basis.TEXT, FormatVerdict.RECOGNISED)
             basis = Basis.EXTENSION if _extension_agrees(evidence, mime) else Basis.SERVER
-            return replace(_of_looks(code, basis, FormatVerdict.UNCERTAIN), warning="its syntax does not show it")
+            return replace(
+                _of_looks(code, basis, FormatVerdict.UNCERTAIN), warning="its syntax does not show it"
+            )
     named = next((match for match in evidence.matches if match.puid != TEXT_PUID), None)
     if named:
         # The extension names a kind of text, and the bytes are text.
@@ -140,11 +184,23 @@ def _of_text(text: str, evidence: Evidence) -> Format:
 
 def _is_code(evidence: Evidence, text: str) -> bool:
     """Scripts and style sheets may begin with an HTML comment mark, which browsers pass over."""
-    return text.lstrip().startswith("<!--") and any(_server_says(evidence, mime) for mime in ("text/css", "application/javascript"))
+    return text.lstrip().startswith("<!--") and any(
+        _server_says(evidence, mime) for mime in ("text/css", "application/javascript")
+    )
 
 
 def _expects_xml(evidence: Evidence) -> bool:
-    return evidence.extension in ("xml", "rss", "atom", "rdf", "xsl", "xslt", "xsd", "kml", "gpx") or media.is_xml(evidence.mime)
+    return evidence.extension in (
+        "xml",
+        "rss",
+        "atom",
+        "rdf",
+        "xsl",
+        "xslt",
+        "xsd",
+        "kml",
+        "gpx",
+    ) or media.is_xml(evidence.mime)
 
 
 def _extension_agrees(evidence: Evidence, mime: str) -> bool:
@@ -184,9 +240,18 @@ _NAMED = {
     "webm": ("WebM", "video/webm"),
     "ogg": ("Ogg", "application/ogg"),
     "zip": ("ZIP Format", "application/zip"),
-    "docx": ("Microsoft Word for Windows", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
-    "xlsx": ("Microsoft Excel for Windows", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
-    "pptx": ("Microsoft Powerpoint for Windows", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    "docx": (
+        "Microsoft Word for Windows",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ),
+    "xlsx": (
+        "Microsoft Excel for Windows",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ),
+    "pptx": (
+        "Microsoft Powerpoint for Windows",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    ),
     "odt": ("OpenDocument Text", "application/vnd.oasis.opendocument.text"),
     "epub": ("ePub format", "application/epub+zip"),
     "gz": ("GZIP Format", "application/gzip"),
@@ -200,13 +265,27 @@ _NAMED = {
 
 def _of_match(match: Match, verdict: FormatVerdict, warning: str) -> Format:
     return Format(
-        puid=match.puid, name=match.name, version=match.version, mime=match.mime, basis=match.basis, verdict=verdict, warning=warning
+        puid=match.puid,
+        name=match.name,
+        version=match.version,
+        mime=match.mime,
+        basis=match.basis,
+        verdict=verdict,
+        warning=warning,
     )
 
 
 def _of_looks(seen: Looks, basis: Basis, verdict: FormatVerdict) -> Format:
     warning = seen.because if verdict is FormatVerdict.UNCERTAIN else ""
-    return Format(puid=seen.puid, name=seen.name, version=seen.version, mime=seen.mime, basis=basis, verdict=verdict, warning=warning)
+    return Format(
+        puid=seen.puid,
+        name=seen.name,
+        version=seen.version,
+        mime=seen.mime,
+        basis=basis,
+        verdict=verdict,
+        warning=warning,
+    )
 
 
 def _of_server(evidence: Evidence) -> Format | None:
@@ -224,4 +303,12 @@ def _of_server(evidence: Evidence) -> Format | None:
 
 
 def _nothing(warning: str) -> Format:
-    return Format(puid="", name="", version="", mime="", basis=Basis.NOTHING, verdict=FormatVerdict.NOT_RECOGNISED, warning=warning)
+    return Format(
+        puid="",
+        name="",
+        version="",
+        mime="",
+        basis=Basis.NOTHING,
+        verdict=FormatVerdict.NOT_RECOGNISED,
+        warning=warning,
+    )

@@ -1,7 +1,8 @@
-"""Results of surveys in the database: each distinct payload once per engine, and counts per container for reports.
+"""Results of surveys in the database: each distinct payload once per engine, and counts per container for
+reports.
 
-`record` takes the rows of one container; taking the same container again replaces its counts and adds nothing twice. Rows are never
-overwritten: another engine or signature release adds its own.
+`record` takes the rows of one container; taking the same container again replaces its counts and adds nothing
+twice. Rows are never overwritten: another engine or signature release adds its own.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +40,9 @@ _FACTS = (
 
 
 class Known:
-    """`survey.Already` over the database: what an earlier survey with the same engine said. Pickles; opens its own connection."""
+    """`survey.Already` over the database: what an earlier survey with the same engine said. Pickles; opens
+    its own connection.
+    """
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -65,7 +68,14 @@ def record(connection: Connection, harvest: HarvestId, result: SurveyResult, *, 
     _replace(connection, _keep(connection, survey.read_rows(result.rows), [told], at), [told])
 
 
-def restore(connection: Connection, harvest: HarvestId, rows: Iterable[Row], facts: Iterable[Mapping[str, Any]], *, at: datetime) -> None:
+def restore(
+    connection: Connection,
+    harvest: HarvestId,
+    rows: Iterable[Row],
+    facts: Iterable[Mapping[str, Any]],
+    *,
+    at: datetime,
+) -> None:
     """Put back what a package kept: its rows, and what `facts_of` said of its surveys."""
     known = [{**each, "harvest": harvest, "surveyed_at": from_iso(each["surveyed_at"])} for each in facts]
     _replace(connection, _keep(connection, rows, known, at), known)
@@ -74,7 +84,9 @@ def restore(connection: Connection, harvest: HarvestId, rows: Iterable[Row], fac
 def facts_of(connection: Connection, harvest: HarvestId) -> tuple[dict[str, Any], ...]:
     """The surveys of a harvest's containers as plain JSON values, for its package."""
     columns = [column for column in surveys.c if column.name != "harvest"]
-    found = connection.execute(select(*columns).where(surveys.c.harvest == harvest).order_by(surveys.c.container)).mappings()
+    found = connection.execute(
+        select(*columns).where(surveys.c.harvest == harvest).order_by(surveys.c.container)
+    ).mappings()
     return tuple({**row, "surveyed_at": to_iso(row["surveyed_at"])} for row in found)
 
 
@@ -86,7 +98,11 @@ def surveyed(connection: Connection, harvest: HarvestId, *, engine: str = "") ->
 
 def find(connection: Connection, digest: str) -> list[Row]:
     """Everything ever said about a payload, newest first."""
-    chosen = select(identifications).where(identifications.c.digest == digest).order_by(identifications.c.identified_at.desc())
+    chosen = (
+        select(identifications)
+        .where(identifications.c.digest == digest)
+        .order_by(identifications.c.identified_at.desc())
+    )
     return [dict(row) for row in connection.execute(chosen).mappings()]
 
 
@@ -94,7 +110,11 @@ def names(connection: Connection, puids: Iterable[str]) -> dict[str, str]:
     """What formats are called, with their version, by PRONOM identifier; one look along the index for each."""
     found: dict[str, str] = {}
     for puid in puids:
-        asked = select(identifications.c.name, identifications.c.version).where(identifications.c.puid == puid).limit(1)
+        asked = (
+            select(identifications.c.name, identifications.c.version)
+            .where(identifications.c.puid == puid)
+            .limit(1)
+        )
         row = connection.execute(asked).one_or_none()
         if row is not None and row.name:
             found[puid] = row.name if row.version in row.name.split() else f"{row.name} {row.version}".strip()
@@ -102,13 +122,24 @@ def names(connection: Connection, puids: Iterable[str]) -> dict[str, str]:
 
 
 def puids(connection: Connection, digests: Iterable[str]) -> dict[str, str]:
-    """PRONOM identifiers of payloads by their digest; those that nobody identified are not in it. At most some hundred at a time."""
-    asked = select(identifications.c.digest, identifications.c.puid).where(identifications.c.digest.in_(set(digests)))
-    return {digest: puid for digest, puid in connection.execute(asked.order_by(identifications.c.identified_at)) if puid}
+    """PRONOM identifiers of payloads by their digest; those that nobody identified are not in it. At most
+    some hundred at a time.
+    """
+    asked = select(identifications.c.digest, identifications.c.puid).where(
+        identifications.c.digest.in_(set(digests))
+    )
+    return {
+        digest: puid
+        for digest, puid in connection.execute(asked.order_by(identifications.c.identified_at))
+        if puid
+    }
 
 
-def _keep(connection: Connection, rows: Iterable[Row], facts: Iterable[Mapping[str, Any]], at: datetime) -> list[dict[str, Any]]:
-    """New identifications into their table; the counts by container and format, of the rows of each container's last survey.
+def _keep(
+    connection: Connection, rows: Iterable[Row], facts: Iterable[Mapping[str, Any]], at: datetime
+) -> list[dict[str, Any]]:
+    """New identifications into their table; the counts by container and format, of the rows of each
+    container's last survey.
 
     A package that was looked at again has the rows of both engines.
     """
@@ -139,9 +170,14 @@ def _add_new(connection: Connection, batch: list[Row], at: datetime) -> None:
         tuple_(identifications.c.digest, identifications.c.engine).in_(pairs)
     )
     there = {(found.digest, found.engine) for found in connection.execute(chosen)}
-    new = {(row["digest"], row["engine"]): row for row in batch if (row["digest"], row["engine"]) not in there}
+    new = {
+        (row["digest"], row["engine"]): row for row in batch if (row["digest"], row["engine"]) not in there
+    }
     if new:
-        values = [{name: _fitting(name, row.get(name, {})) for name in _FACTS} | {"identified_at": at} for row in new.values()]
+        values = [
+            {name: _fitting(name, row.get(name, {})) for name in _FACTS} | {"identified_at": at}
+            for row in new.values()
+        ]
         connection.execute(insert(identifications), values)
 
 
@@ -153,7 +189,9 @@ def _fitting(name: str, value: Any) -> Any:
 
 
 def _tally(tallies: dict[tuple[str, ...], dict[str, Any]], row: Row) -> None:
-    key = {name: row[name] for name in ("container", "puid", "verdict", "validity")} | {"mime": _fitting("mime", row["mime"])}
+    key = {name: row[name] for name in ("container", "puid", "verdict", "validity")} | {
+        "mime": _fitting("mime", row["mime"])
+    }
     new = {**key, "name": row["name"], "version": row["version"], "uris": 0, "size_bytes": 0, "warnings": 0}
     tally = tallies.setdefault(tuple(key.values()), new)
     tally["uris"] += row["uris"]

@@ -1,7 +1,8 @@
-"""A folder in memory for a child that looks at hostile files: nothing is left of it, however parent or child end.
+"""A folder in memory for a child that looks at hostile files: nothing is left of it, however parent or child
+end.
 
-The parent makes it, keeps a lock on it as long as it lives, and removes it. A folder whose lock is free belongs to a parent that was
-killed: the next one sweeps it away.
+The parent makes it, keeps a lock on it as long as it lives, and removes it. A folder whose lock is free
+belongs to a parent that was killed: the next one sweeps it away.
 """
 
 import fcntl

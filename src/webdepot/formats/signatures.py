@@ -1,7 +1,7 @@
 """Sets of PRONOM signatures put in by hand: newer than the program, kept for ever, since results name them.
 
-A set is one file in Siegfried's form (`.sig`, made by its tool `roy`). It is tried before it is taken: a file that does not load is
-refused. The newest is used from then on; results of older ones stay.
+A set is one file in Siegfried's form (`.sig`, made by its tool `roy`). It is tried before it is taken: a file
+that does not load is refused. The newest is used from then on; results of older ones stay.
 """
 
 import hashlib
@@ -35,9 +35,13 @@ class SignatureSet:
 
 
 def take(source: Path, folder: Path, *, at: datetime, by: str) -> SignatureSet:
-    """Copy a set into the folder, whole or not at all, once it has shown that it works. InputError when it does not."""
+    """Copy a set into the folder, whole or not at all, once it has shown that it works. InputError when it
+    does not.
+    """
     if not source.is_file() or not 0 < source.stat().st_size <= LARGEST_BYTES:
-        raise InputError(f"{source} is no file of signatures (a .sig file made by Siegfried's roy, of at most {LARGEST_BYTES >> 20} MB).")
+        raise InputError(
+            f"{source} is no file of signatures (a .sig file made by Siegfried's roy, of at most {LARGEST_BYTES >> 20} MB)."
+        )
     data = source.read_bytes()
     found = SignatureSet(
         sha256=hashlib.sha256(data).hexdigest(),
@@ -59,7 +63,9 @@ def take(source: Path, folder: Path, *, at: datetime, by: str) -> SignatureSet:
 
 def add(connection: Connection, found: SignatureSet) -> bool:
     """Note a set; False when it is known already."""
-    if connection.execute(select(signature_sets.c.sha256).where(signature_sets.c.sha256 == found.sha256)).first():
+    if connection.execute(
+        select(signature_sets.c.sha256).where(signature_sets.c.sha256 == found.sha256)
+    ).first():
         return False
     connection.execute(
         insert(signature_sets).values(
@@ -75,14 +81,23 @@ def add(connection: Connection, found: SignatureSet) -> bool:
 
 
 def find_newest(connection: Connection) -> SignatureSet | None:
-    chosen = select(signature_sets).order_by(signature_sets.c.installed_at.desc(), signature_sets.c.sha256).limit(1)
+    chosen = (
+        select(signature_sets)
+        .order_by(signature_sets.c.installed_at.desc(), signature_sets.c.sha256)
+        .limit(1)
+    )
     row = connection.execute(chosen).mappings().one_or_none()
     return _set(row) if row else None
 
 
 def every(connection: Connection) -> list[SignatureSet]:
     """Newest first."""
-    return [_set(row) for row in connection.execute(select(signature_sets).order_by(signature_sets.c.installed_at.desc())).mappings()]
+    return [
+        _set(row)
+        for row in connection.execute(
+            select(signature_sets).order_by(signature_sets.c.installed_at.desc())
+        ).mappings()
+    ]
 
 
 def _tried(source: Path) -> str:
@@ -101,4 +116,9 @@ def _tried(source: Path) -> str:
 
 
 def _set(row: RowMapping) -> SignatureSet:
-    return SignatureSet(**{name: row[name] for name in ("sha256", "name", "engine", "size_bytes", "installed_at", "installed_by")})
+    return SignatureSet(
+        **{
+            name: row[name]
+            for name in ("sha256", "name", "engine", "size_bytes", "installed_at", "installed_by")
+        }
+    )

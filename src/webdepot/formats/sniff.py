@@ -1,8 +1,10 @@
-"""Looking at the bytes of web text: PRONOM has no signatures for style sheets, scripts, JSON and plain text, and misses SVG, XML
-and HTML that do not begin the expected way; files that were cut off lack the end that its signatures ask for.
+"""Looking at the bytes of web text: PRONOM has no signatures for style sheets, scripts, JSON and plain text,
+and misses SVG, XML and HTML that do not begin the expected way; files that were cut off lack the end that its
+signatures ask for.
 
-Each function looks at the first bytes only and says what they look like, never more than that. The order of the questions for
-markup follows the MIME Sniffing standard (https://mimesniff.spec.whatwg.org) where it has an answer.
+Each function looks at the first bytes only and says what they look like, never more than that. The order of
+the questions for markup follows the MIME Sniffing standard (https://mimesniff.spec.whatwg.org) where it has
+an answer.
 """
 
 import codecs
@@ -46,13 +48,55 @@ _MAGIC = (
     (rb"\x89PNG\r\n\x1a\n", "fmt/11", "Portable Network Graphics", "1.0", "image/png", False),
     (rb"GIF87a", "fmt/3", "Graphics Interchange Format", "87a", "image/gif", False),
     (rb"GIF89a", "fmt/4", "Graphics Interchange Format", "89a", "image/gif", False),
-    (rb"\xff\xd8\xff\xe0..JFIF\0\x01\x00", "fmt/42", "JPEG File Interchange Format", "1.00", "image/jpeg", False),
-    (rb"\xff\xd8\xff\xe0..JFIF\0\x01\x01", "fmt/43", "JPEG File Interchange Format", "1.01", "image/jpeg", False),
-    (rb"\xff\xd8\xff\xe0..JFIF\0\x01\x02", "fmt/44", "JPEG File Interchange Format", "1.02", "image/jpeg", False),
+    (
+        rb"\xff\xd8\xff\xe0..JFIF\0\x01\x00",
+        "fmt/42",
+        "JPEG File Interchange Format",
+        "1.00",
+        "image/jpeg",
+        False,
+    ),
+    (
+        rb"\xff\xd8\xff\xe0..JFIF\0\x01\x01",
+        "fmt/43",
+        "JPEG File Interchange Format",
+        "1.01",
+        "image/jpeg",
+        False,
+    ),
+    (
+        rb"\xff\xd8\xff\xe0..JFIF\0\x01\x02",
+        "fmt/44",
+        "JPEG File Interchange Format",
+        "1.02",
+        "image/jpeg",
+        False,
+    ),
     (rb"\xff\xd8\xff", "fmt/41", "Raw JPEG Stream", "", "image/jpeg", False),
-    (rb"\0\0\x01\0[\x01-\x40]\0.{4}[\0-\x04]\0", "x-fmt/418", "Icon file format", "", "image/vnd.microsoft.icon", True),
-    (rb"ID3[\x02-\x04]|\xff[\xfa\xfb\xf2\xf3][\x10-\xeb]", "fmt/134", "MPEG 1/2 Audio Layer 3", "", "audio/mpeg", True),
-    (rb".{8}[\0\x01]\0[\x01\x02]\0.{22}LP", "", "Embedded OpenType", "", "application/vnd.ms-fontobject", True),
+    (
+        rb"\0\0\x01\0[\x01-\x40]\0.{4}[\0-\x04]\0",
+        "x-fmt/418",
+        "Icon file format",
+        "",
+        "image/vnd.microsoft.icon",
+        True,
+    ),
+    (
+        rb"ID3[\x02-\x04]|\xff[\xfa\xfb\xf2\xf3][\x10-\xeb]",
+        "fmt/134",
+        "MPEG 1/2 Audio Layer 3",
+        "",
+        "audio/mpeg",
+        True,
+    ),
+    (
+        rb".{8}[\0\x01]\0[\x01\x02]\0.{22}LP",
+        "",
+        "Embedded OpenType",
+        "",
+        "application/vnd.ms-fontobject",
+        True,
+    ),
     (rb"\x1a\x45\xdf\xa3.{0,60}?webm", "fmt/573", "WebM", "", "video/webm", True),
     (rb"\x1a\x45\xdf\xa3.{0,60}?matroska", "fmt/569", "Matroska", "", "video/x-matroska", True),
     (rb"OggS\0", "fmt/944", "Ogg Multimedia Container", "", "application/ogg", False),
@@ -85,8 +129,11 @@ _HTML_TAGS = frozenset(
      "dl", "span", "center", "b", "i", "strong", "em", "main", "section", "article", "header", "footer", "nav", "button", "input", "select",
      "label", "pre", "blockquote", "hr")
 )  # fmt: skip
-# These are searched in hostile bytes: each alternative ends after a bounded look, so that the time stays linear.
-_CSS = re.compile(r"@(?:import|charset|media|font-face|namespace|keyframes|supports|page|layer)\b|\{\s*(?:[\w-]{1,100}\s{0,20}:|\})")
+# These are searched in hostile bytes: each alternative ends after a bounded look, so that the time stays
+# linear.
+_CSS = re.compile(
+    r"@(?:import|charset|media|font-face|namespace|keyframes|supports|page|layer)\b|\{\s*(?:[\w-]{1,100}\s{0,20}:|\})"
+)
 _CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.S)
 _JS = re.compile(
     r"""\b(?:var|let|const|function|return|typeof|window|document|import|export|class|async|new)\b|=>|["']use strict["']"""
@@ -104,17 +151,30 @@ def binary(head: bytes) -> Looks | None:
     if not found:
         return None
     _, puid, name, version, mime, whole = _MAGIC[int(found.lastindex or 1) - 1]
-    because = f"it begins like {name}" if whole else f"it begins like {name}, but its end is missing or not as it should be"
+    because = (
+        f"it begins like {name}"
+        if whole
+        else f"it begins like {name}, but its end is missing or not as it should be"
+    )
     return Looks(puid=puid, name=name, version=version, mime=mime, because=because, whole=whole)
 
 
 def _pdf(number: str) -> Looks:
     because = "it begins like Acrobat PDF, but its end is missing or not as it should be"
-    return Looks(puid=_PDF[number], name="Acrobat PDF", version=number, mime="application/pdf", because=because, whole=False)
+    return Looks(
+        puid=_PDF[number],
+        name="Acrobat PDF",
+        version=number,
+        mime="application/pdf",
+        because=because,
+        whole=False,
+    )
 
 
 def text_of(head: bytes) -> str | None:
-    """The bytes as text if they are text at all: UTF-8, UTF-16 with a mark, or an 8-bit encoding without control characters."""
+    """The bytes as text if they are text at all: UTF-8, UTF-16 with a mark, or an 8-bit encoding without
+    control characters.
+    """
     for mark, encoding in _BOMS:
         if head.startswith(mark):
             return head[len(mark) :].decode(encoding, "replace")
@@ -123,7 +183,8 @@ def text_of(head: bytes) -> str | None:
     # The head may end within a character (`False`: more may come); that alone makes it no other encoding.
     text, length = codecs.utf_8_decode(head, "ignore", False)
     stray = 0 if length == len(text) else length - len(text.encode())
-    # As browsers do, control characters are looked for at the beginning; scripts have some in their strings further on.
+    # As browsers do, control characters are looked for at the beginning; scripts have some in their strings
+    # further on.
     if _BINARY.search(text[:CONTROL_CHARACTERS]) or stray > max(8, len(head) * 0.3):
         return None
     return text if not stray else head.decode("windows-1252", "replace")
@@ -132,7 +193,8 @@ def text_of(head: bytes) -> str | None:
 def markup(text: str, *, expects_xml: bool = False) -> Looks | None:
     """HTML, SVG or other XML by document type or first element, whatever comments stand before it.
 
-    `expects_xml` says that name or server call it XML, so that elements which HTML knows too (`a`, `link`, `title`) are no HTML.
+    `expects_xml` says that name or server call it XML, so that elements which HTML knows too (`a`, `link`,
+    `title`) are no HTML.
     """
     rest, declared = text[:HEAD_BYTES], text.lstrip().startswith("<?xml")
     while found := _SKIPPED.match(rest):
@@ -154,11 +216,22 @@ def markup(text: str, *, expects_xml: bool = False) -> Looks | None:
     if local.lower() == "html" and "http://www.w3.org/1999/xhtml" in attributes and declared:
         # Which XHTML it is only a document type would tell; PRONOM has no entry for all of them.
         return _looks(
-            "fmt/101", "Extensible Markup Language", "1.0", "application/xhtml+xml", "its first element is html in the XHTML namespace"
+            "fmt/101",
+            "Extensible Markup Language",
+            "1.0",
+            "application/xhtml+xml",
+            "its first element is html in the XHTML namespace",
         )
     is_root = local.lower() == "html"
-    if local.lower() in _HTML_TAGS and ":" not in name and (not expects_xml or is_root) and (not declared or (is_root and not expects_xml)):
-        seen = _looks("fmt/96", "Hypertext Markup Language", "", "text/html", f"its first element is {local.lower()}")
+    if (
+        local.lower() in _HTML_TAGS
+        and ":" not in name
+        and (not expects_xml or is_root)
+        and (not declared or (is_root and not expects_xml))
+    ):
+        seen = _looks(
+            "fmt/96", "Hypertext Markup Language", "", "text/html", f"its first element is {local.lower()}"
+        )
         return replace(seen, loose=local.lower() not in ("html", "head", "body", "title", "frameset"))
     if declared or doctype or expects_xml or "xmlns" in attributes or text.rstrip().endswith(">"):
         return replace(_xml(local), loose=not (declared or doctype or expects_xml))
@@ -175,9 +248,17 @@ def json_text(text: str, *, is_all: bool) -> Looks | None:
             json.loads(text)
         except (ValueError, RecursionError):
             return None
-        return _looks("fmt/817", "JSON Data Interchange Format", "", "application/json", "it is JSON from beginning to end")
+        return _looks(
+            "fmt/817",
+            "JSON Data Interchange Format",
+            "",
+            "application/json",
+            "it is JSON from beginning to end",
+        )
     if re.match(r'\s*(?:\{\s*"(?:[^"\\]|\\.){0,2000}"\s*:|\[\s*[\[{"\d-])', text):
-        return _looks("fmt/817", "JSON Data Interchange Format", "", "application/json", "it begins like JSON")
+        return _looks(
+            "fmt/817", "JSON Data Interchange Format", "", "application/json", "it begins like JSON"
+        )
     return None
 
 
@@ -188,7 +269,9 @@ def is_css(text: str) -> bool:
 
 
 def is_javascript(text: str) -> bool:
-    """Does it have words or signs of the language, and is no markup? `<!--` begins a comment in old scripts too."""
+    """Does it have words or signs of the language, and is no markup? `<!--` begins a comment in old scripts
+    too.
+    """
     start = text.lstrip()[:4]
     return (start[:1] != "<" or start == "<!--") and bool(_JS.search(text))
 
@@ -197,7 +280,9 @@ def _html(public: str, declared: bool) -> Looks:
     for mark, puid, version in (("XHTML 1.1", "fmt/103", "1.1"), ("XHTML 1.0", "fmt/102", "1.0")):
         if mark in public:
             mime = "application/xhtml+xml" if declared else "text/html"
-            return _looks(puid, "Extensible Hypertext Markup Language", version, mime, f"its document type names {mark}")
+            return _looks(
+                puid, "Extensible Hypertext Markup Language", version, mime, f"its document type names {mark}"
+            )
     for mark, puid, version in (
         ("HTML 4.01", "fmt/100", "4.01"),
         ("HTML 4.0", "fmt/99", "4.0"),
@@ -205,10 +290,14 @@ def _html(public: str, declared: bool) -> Looks:
         ("HTML 2.0", "fmt/97", "2.0"),
     ):
         if mark in public:
-            return _looks(puid, "Hypertext Markup Language", version, "text/html", f"its document type names {mark}")
+            return _looks(
+                puid, "Hypertext Markup Language", version, "text/html", f"its document type names {mark}"
+            )
     if "PUBLIC" in public.upper():
         return _looks("fmt/96", "Hypertext Markup Language", "", "text/html", "its document type is html")
-    return _looks("fmt/471", "Hypertext Markup Language", "5", "text/html", "its document type is that of HTML5")
+    return _looks(
+        "fmt/471", "Hypertext Markup Language", "5", "text/html", "its document type is that of HTML5"
+    )
 
 
 def _svg(attributes: str) -> Looks:
@@ -220,7 +309,9 @@ def _svg(attributes: str) -> Looks:
 
 
 def _xml(local: str) -> Looks:
-    mime = {"rss": "application/rss+xml", "feed": "application/atom+xml", "RDF": "application/rdf+xml"}.get(local, "application/xml")
+    mime = {"rss": "application/rss+xml", "feed": "application/atom+xml", "RDF": "application/rdf+xml"}.get(
+        local, "application/xml"
+    )
     return _looks(
         "fmt/101",
         "Extensible Markup Language",

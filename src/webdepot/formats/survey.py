@@ -1,15 +1,17 @@
 """What is in a container: every distinct payload identified by its bytes and validated, one row each.
 
-Order for each record with a payload (responses, resources, conversions): read it and take its digest; the same bytes again only
-count; bytes that an earlier survey knows take their answer from there; the rest has its content coding undone (within a limit), is
-identified and validated behind guards, many at a time. Large payloads go through temporary files, small ones stay in memory. While
-guards work on some payloads the next are read; a few bundles wait at most.
+Order for each record with a payload (responses, resources, conversions): read it and take its digest; the
+same bytes again only count; bytes that an earlier survey knows take their answer from there; the rest has its
+content coding undone (within a limit), is identified and validated behind guards, many at a time. Large
+payloads go through temporary files, small ones stay in memory. While guards work on some payloads the next
+are read; a few bundles wait at most.
 
     row   container, digest, url, size_bytes, server_mime, puid, name, version, mime, basis, verdict, warning, validity, engine,
           findings, properties, uris
 
-Rows are put aside in a temporary database while the container is read, since their counts are known only at its end; it keeps memory
-flat. The functions are importable and their values pickle, so that an `Engine` runs one container per worker.
+Rows are put aside in a temporary database while the container is read, since their counts are known only at
+its end; it keeps memory flat. The functions are importable and their values pickle, so that an `Engine` runs
+one container per worker.
 """
 
 import gzip
@@ -45,7 +47,8 @@ MOST_FINDINGS = 1000
 FIRST_FILES, BUNDLE_FILES = 4, 48
 """The first bundles are small, since guards wait for them; then they grow."""
 SMALL_BYTES = 4 << 20
-"""A container up to this size is looked at by one guard: starting another would take longer than the files."""
+"""A container up to this size is looked at by one guard: starting another would take longer than the files.
+"""
 BUNDLE_BYTES = 4 << 20
 """So much goes to a guard at once."""
 MOST_BEGUN = 2
@@ -100,12 +103,16 @@ class SurveyResult:
     engine: str
     rows: Path
     findings: tuple[Finding, ...]
-    """Damage of the container and errors and warnings about files, at most a thousand; rows and counts have them all."""
+    """Damage of the container and errors and warnings about files, at most a thousand; rows and counts have
+    them all.
+    """
     counts: SurveyCounts
 
 
 def run(task: SurveyTask) -> SurveyResult:
-    """Survey one container; the form in which an `Engine` takes the work. Its worker keeps the guards for the next container."""
+    """Survey one container; the form in which an `Engine` takes the work. Its worker keeps the guards for the
+    next container.
+    """
     return of_container(
         task.path,
         task.name,
@@ -132,7 +139,8 @@ def of_container(
     checked: bool = True,
     keep_guards: bool = False,
 ) -> SurveyResult:
-    """Identify and (if `checked`) validate everything in a container; `rows` appears when it is whole. InputError when it is none.
+    """Identify and (if `checked`) validate everything in a container; `rows` appears when it is whole.
+    InputError when it is none.
 
     With `keep_guards` one pair of them stays for the next call in this process; they end with it.
     """
@@ -152,7 +160,9 @@ def of_container(
         shelf.write(rows)
         ended = time.monotonic()
         counts = shelf.counts(dict(observed.codes), ended - started, ended - ready)
-        return SurveyResult(container=name, engine=desk.engine, rows=rows, findings=tuple(observed.findings), counts=counts)
+        return SurveyResult(
+            container=name, engine=desk.engine, rows=rows, findings=tuple(observed.findings), counts=counts
+        )
 
 
 def read_rows(path: Path) -> Iterator[Row]:
@@ -199,7 +209,9 @@ class _Task:
 
 
 _kept: dict[tuple[Path | None, guard.Limits], Examiner] = {}
-"""The examiner of a worker process between two containers: a small one takes less time than the start of its guards."""
+"""The examiner of a worker process between two containers: a small one takes less time than the start of its
+guards.
+"""
 
 
 def _keep(key: tuple[Path | None, guard.Limits], examiner: Examiner) -> None:
@@ -220,8 +232,10 @@ _LATER = _Bundle(tasks=[])
 
 
 class _Desk:
-    """Guards at work on bundles of payloads, each with a thread that waits for it, so that reading goes on meanwhile. While a guard looks
-    at one bundle, it has the next one already. Rows are put in the order of reading."""
+    """Guards at work on bundles of payloads, each with a thread that waits for it, so that reading goes on
+    meanwhile. While a guard looks at one bundle, it has the next one already. Rows are put in the order of
+    reading.
+    """
 
     def __init__(
         self,
@@ -246,7 +260,9 @@ class _Desk:
         ]
         self._given: SimpleQueue[_Bundle | None] = SimpleQueue()
         """For whichever guard comes first; None for each when no more come."""
-        self._threads = [Thread(target=self._look, args=(examiner,), name="survey") for examiner in self._examiners]
+        self._threads = [
+            Thread(target=self._look, args=(examiner,), name="survey") for examiner in self._examiners
+        ]
         self._bundle: list[_Task] = []
         self._bundle_bytes = 0
         self._bundle_files = FIRST_FILES
@@ -335,7 +351,10 @@ class _Desk:
             if bundle is _LATER:
                 self._fetch(examiner, *begun.popleft())
                 continue
-            exhibits = [Exhibit(payload=task.content, name=task.url, mime=task.mime, subject=task.url) for task in bundle.tasks]
+            exhibits = [
+                Exhibit(payload=task.content, name=task.url, mime=task.mime, subject=task.url)
+                for task in bundle.tasks
+            ]
             try:
                 begun.append((examiner.begin(exhibits), bundle))
             except Exception as error:  # told by whoever asks for the rows
@@ -358,7 +377,9 @@ class _Desk:
             "container": task.container,
             "digest": task.digest,
             "url": task.url,
-            "size_bytes": len(task.content) if isinstance(task.content, bytes) else task.content.stat().st_size,
+            "size_bytes": len(task.content)
+            if isinstance(task.content, bytes)
+            else task.content.stat().st_size,
             "server_mime": task.mime,
             "puid": format.puid,
             "name": format.name,
@@ -380,7 +401,9 @@ def _compare_digest(payload: Payload, record: Record, observed: "_Observed") -> 
     stated = digest.parse(record.payload_digest)
     if stated is not None and stated.algorithm == "sha1" and str(stated) != payload.digest:
         place = f"{record.location.container} byte {record.location.offset}"
-        observed.add(finding("digest-differs", subject=record.url, place=place, stated=stated, found=payload.digest))
+        observed.add(
+            finding("digest-differs", subject=record.url, place=place, stated=stated, found=payload.digest)
+        )
 
 
 class _Observed:
@@ -407,8 +430,10 @@ class _Aside:
 
 
 class _Shelf:
-    """Rows put aside by digest: the latest in memory, the others in a database without a name, which lives in memory until it grows,
-    then in a temporary file. A statement for each payload would take as long as unpacking it does."""
+    """Rows put aside by digest: the latest in memory, the others in a database without a name, which lives in
+    memory until it grows, then in a temporary file. A statement for each payload would take as long as
+    unpacking it does.
+    """
 
     def __init__(self) -> None:
         self._latest: dict[str, _Aside] = {}
@@ -425,7 +450,10 @@ class _Shelf:
         if known is not None:
             known.uris += 1
             return False
-        if self._has_older and self._database.execute("UPDATE rows SET uris = uris + 1 WHERE digest = ?", (key,)).rowcount:
+        if (
+            self._has_older
+            and self._database.execute("UPDATE rows SET uris = uris + 1 WHERE digest = ?", (key,)).rowcount
+        ):
             return False
         if len(self._latest) >= MOST_IN_MEMORY:
             self._move_to_database()
@@ -443,8 +471,13 @@ class _Shelf:
         self._database.execute("UPDATE rows SET size = ?, verdict = ?, row = ? WHERE digest = ?", values)
 
     def _move_to_database(self) -> None:
-        rows = ((key, aside.uris, aside.size_bytes, aside.verdict, aside.row) for key, aside in self._latest.items())
-        self._database.executemany("INSERT INTO rows (digest, uris, size, verdict, row) VALUES (?, ?, ?, ?, ?)", rows)
+        rows = (
+            (key, aside.uris, aside.size_bytes, aside.verdict, aside.row)
+            for key, aside in self._latest.items()
+        )
+        self._database.executemany(
+            "INSERT INTO rows (digest, uris, size, verdict, row) VALUES (?, ?, ?, ?, ?)", rows
+        )
         self._latest.clear()
         self._has_older = True
 
@@ -465,8 +498,13 @@ class _Shelf:
         yield _lines((cast(str, aside.row), aside.uris) for aside in self._latest.values())
 
     def counts(self, findings: Mapping[str, int], duration_s: float, work_s: float) -> SurveyCounts:
-        older = self._database.execute("SELECT verdict, count(*), sum(uris), sum(size * uris) FROM rows GROUP BY verdict").fetchall()
-        latest = [(aside.verdict, 1, aside.uris, cast(int, aside.size_bytes) * aside.uris) for aside in self._latest.values()]
+        older = self._database.execute(
+            "SELECT verdict, count(*), sum(uris), sum(size * uris) FROM rows GROUP BY verdict"
+        ).fetchall()
+        latest = [
+            (aside.verdict, 1, aside.uris, cast(int, aside.size_bytes) * aside.uris)
+            for aside in self._latest.values()
+        ]
         by_verdict: Counter[str] = Counter()
         distinct = size_bytes = 0
         for verdict, count, uris, taken_bytes in (*older, *latest):

@@ -1,7 +1,21 @@
-"""The tables of what files are: one row per distinct payload and engine, and one row per container that was surveyed; the sets of
-signatures that were put in; and the registry of formats and of the software that shows them."""
+"""The tables of what files are: one row per distinct payload and engine, and one row per container that was
+surveyed; the sets of signatures that were put in; and the registry of formats and of the software that shows
+them.
+"""
 
-from sqlalchemy import JSON, BigInteger, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+)
 
 from webdepot.database import Moment, metadata
 

@@ -1,4 +1,6 @@
-"""Every finding about a file's format, with its severity, its words and what to do: one table, to be translated as a whole."""
+"""Every finding about a file's format, with its severity, its words and what to do: one table, to be
+translated as a whole.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,25 +20,43 @@ class Text:
 TEXTS: Mapping[str, Text] = {
     "empty": Text(_NOTE, "The file is empty."),
     "content-cut": Text(
-        _WARNING, "Unpacked it is larger than {limit} bytes; only so much was looked at.", "Raise the limit if the file matters."
+        _WARNING,
+        "Unpacked it is larger than {limit} bytes; only so much was looked at.",
+        "Raise the limit if the file matters.",
     ),
-    "digest-differs": Text(_WARNING, "The record states the payload digest {stated}, its bytes have {found}."),
+    "digest-differs": Text(
+        _WARNING, "The record states the payload digest {stated}, its bytes have {found}."
+    ),
     "gave-up-time": Text(
-        _WARNING, "The check was stopped after {limit} seconds.", "Look at the file by hand: it may be made to stop programs."
+        _WARNING,
+        "The check was stopped after {limit} seconds.",
+        "Look at the file by hand: it may be made to stop programs.",
     ),
-    "gave-up-memory": Text(_WARNING, "The check was stopped because it needed too much memory.", "Look at the file by hand."),
+    "gave-up-memory": Text(
+        _WARNING, "The check was stopped because it needed too much memory.", "Look at the file by hand."
+    ),
     "identify-gave-up": Text(
         _WARNING,
         "The signatures did not come to an end with it ({detail}); only its first bytes were looked at.",
         "Look at the file by hand.",
     ),
-    "checker-died": Text(_WARNING, "The check ended with a fault of the checking library ({detail}).", "Look at the file by hand."),
+    "checker-died": Text(
+        _WARNING,
+        "The check ended with a fault of the checking library ({detail}).",
+        "Look at the file by hand.",
+    ),
     "too-large": Text(_NOTE, "The file is too large for this check ({detail})."),
     "nested-too-deep": Text(_WARNING, "It is nested too deep to be read ({detail})."),
     "expands-without-end": Text(
-        _WARNING, "It unpacks to more than {limit} bytes and may be made to fill disks.", "Do not unpack it without a limit."
+        _WARNING,
+        "It unpacks to more than {limit} bytes and may be made to fill disks.",
+        "Do not unpack it without a limit.",
     ),
-    "encrypted": Text(_WARNING, "It is encrypted and cannot be read without a password.", "Ask the owner for a copy without encryption."),
+    "encrypted": Text(
+        _WARNING,
+        "It is encrypted and cannot be read without a password.",
+        "Ask the owner for a copy without encryption.",
+    ),
     "not-utf-8": Text(_NOTE, "It is not UTF-8; an older 8-bit encoding is assumed."),
     "text-damaged": Text(_ERROR, "It is nearly UTF-8, but not at {place}: {detail}."),
     "xml-not-well-formed": Text(_ERROR, "The XML is not well-formed: {detail}."),
@@ -50,7 +70,9 @@ TEXTS: Mapping[str, Text] = {
     "css-error": Text(_WARNING, "The style sheet has an error that browsers mend: {detail}."),
     "svg-not-shown": Text(_ERROR, "No browser shows it as SVG: {detail}."),
     "svg-by-type": Text(_NOTE, "Its elements are SVG only by its document type, which browsers do not read."),
-    "svg-without-namespace": Text(_WARNING, "No browser shows it: its first element is not in the namespace of SVG."),
+    "svg-without-namespace": Text(
+        _WARNING, "No browser shows it: its first element is not in the namespace of SVG."
+    ),
     "not-supported": Text(_NOTE, "The check does not know this variant of the format ({detail})."),
     "mp3-cut-off": Text(_WARNING, "Its last frame is cut off; players pass over that."),
     "xml-not-valid": Text(_ERROR, "The XML does not keep to its own document type: {detail}."),
@@ -68,7 +90,9 @@ TEXTS: Mapping[str, Text] = {
     "mp3-damaged": Text(_ERROR, "The MPEG audio file is damaged: {detail}."),
     "film-damaged": Text(_ERROR, "The film is damaged: {detail}."),
     "ogg-damaged": Text(_ERROR, "The Ogg file is damaged: {detail}."),
-    "stream-unended": Text(_NOTE, "A stream in it has no end mark; it may have been cut off or recorded live."),
+    "stream-unended": Text(
+        _NOTE, "A stream in it has no end mark; it may have been cut off or recorded live."
+    ),
     "font-damaged": Text(_ERROR, "The font is damaged: {detail}."),
     "wave-damaged": Text(_ERROR, "The WAVE file is damaged: {detail}."),
 }
@@ -78,7 +102,14 @@ def finding(code: str, *, subject: str = "", place: str = "", **facts: object) -
     """The finding of that code in English; `facts` fill the gaps of its words."""
     text = TEXTS[code]
     message = text.words.format(**{"place": place} | {name: _short(value) for name, value in facts.items()})
-    return Finding(code=f"formats.{code}", severity=text.severity, subject=subject, message=message, place=place, action=text.action)
+    return Finding(
+        code=f"formats.{code}",
+        severity=text.severity,
+        subject=subject,
+        message=message,
+        place=place,
+        action=text.action,
+    )
 
 
 def _short(value: object) -> str:

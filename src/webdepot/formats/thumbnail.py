@@ -1,7 +1,7 @@
 """Small pictures of archived pictures, made behind a guard (`guard.py`): their bytes may be hostile.
 
-Only formats that the web has, only pictures of at most `MOST_PIXELS`, only the first frame. The answer is always a JPEG that we made
-ourselves: nothing of the original but its pixels goes on.
+Only formats that the web has, only pictures of at most `MOST_PIXELS`, only the first frame. The answer is
+always a JPEG that we made ourselves: nothing of the original but its pixels goes on.
 """
 
 import base64
@@ -40,7 +40,7 @@ class Thumbnailer:
         self._guard.close()
 
 
-# --- in the child ---------------------------------------------------------------------------------------------------------
+# --- in the child ---
 
 
 def _begin(arguments: list[str]) -> tuple[guard.Work, Message]:

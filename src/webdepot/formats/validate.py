@@ -1,8 +1,10 @@
-"""Validation: is a file of a known format whole and right by the rules of that format, and what are its properties?
+"""Validation: is a file of a known format whole and right by the rules of that format, and what are its
+properties?
 
-The check is chosen by the identified format, never by trial, and answers with the words of JHOVE: valid, well-formed, not valid,
-and not checked where there is no check or it had to give up. Checks read hostile bytes with large libraries, so `examine` runs
-them in a child process with limits; calling `check` directly is for files that one trusts to end.
+The check is chosen by the identified format, never by trial, and answers with the words of JHOVE: valid,
+well-formed, not valid, and not checked where there is no check or it had to give up. Checks read hostile
+bytes with large libraries, so `examine` runs them in a child process with limits; calling `check` directly is
+for files that one trusts to end.
 """
 
 import io
@@ -23,7 +25,9 @@ Check = Callable[[BinaryIO], Checked]
 
 
 def check(payload: bytes | Path | BinaryIO, format: Format, *, subject: str = "") -> Checked:
-    """Whether the payload is what its format demands, with findings about `subject`; not checked where no check exists."""
+    """Whether the payload is what its format demands, with findings about `subject`; not checked where no
+    check exists.
+    """
     chosen = find_check(format)
     if chosen is None:
         return Checked(validity=Validity.NOT_CHECKED)
@@ -46,7 +50,9 @@ def has_check(format: Format) -> bool:
 
 
 def find_check(format: Format) -> Check | None:
-    """The function that checks files of the format. Its library is imported now: a child that sees only text starts much quicker."""
+    """The function that checks files of the format. Its library is imported now: a child that sees only text
+    starts much quicker.
+    """
     chosen = _choose(format)
     if chosen is None:
         return None

@@ -1,4 +1,6 @@
-"""How sound a file is by the rules of its own format, in the words JHOVE made known, and what was learned on the way."""
+"""How sound a file is by the rules of its own format, in the words JHOVE made known, and what was learned on
+the way.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +21,9 @@ class Validity(StrEnum):
 
 
 class Wrong(Exception):
-    """A check cannot go on: what is wrong, and at which byte. Caught by the check itself, which makes a finding of it."""
+    """A check cannot go on: what is wrong, and at which byte. Caught by the check itself, which makes a
+    finding of it.
+    """
 
     def __init__(self, detail: str, place: int = 0) -> None:
         super().__init__(detail)
@@ -33,10 +37,21 @@ class Checked:
     validity: Validity
     findings: Sequence[Finding] = ()
     properties: Mapping[str, Property] = field(default_factory=dict)
-    """Technical metadata: width, height, pages, duration_s, encoding, … by the names in `docs/reference/properties.md`."""
+    """Technical metadata: width, height, pages, duration_s, encoding, … by the names in
+    `docs/reference/properties.md`.
+    """
 
 
-def judged(findings: Sequence[Finding], properties: Mapping[str, Property] | None = None, *, best: Validity = Validity.VALID) -> Checked:
+def judged(
+    findings: Sequence[Finding],
+    properties: Mapping[str, Property] | None = None,
+    *,
+    best: Validity = Validity.VALID,
+) -> Checked:
     """Not valid if one of the findings is an error, else the best that the check can say."""
     wrong = any(each.severity is Severity.ERROR for each in findings)
-    return Checked(validity=Validity.NOT_VALID if wrong else best, findings=list(findings), properties=dict(properties or {}))
+    return Checked(
+        validity=Validity.NOT_VALID if wrong else best,
+        findings=list(findings),
+        properties=dict(properties or {}),
+    )

@@ -1,12 +1,14 @@
 """Names to addresses, and whether we may ask there.
 
-A page can link to `http://127.0.0.1/admin` or to a name whose answer changes between two look-ups (DNS rebinding). So we look
-names up ourselves, throw out what is not public, and give the HTTP client the addresses that passed: it never asks DNS itself.
+A page can link to `http://127.0.0.1/admin` or to a name whose answer changes between two look-ups (DNS
+rebinding). So we look names up ourselves, throw out what is not public, and give the HTTP client the
+addresses that passed: it never asks DNS itself.
 
 Order of steps, for each request:
 1. A host in `connect_to` goes where the operator said, whatever that is.
 2. An address literal is itself; a name is looked up, answers are kept for `keep_s`.
-3. Addresses that are private, loopback, link-local, multicast or reserved (RFC 6890) are taken out, unless they are allowed.
+3. Addresses that are private, loopback, link-local, multicast or reserved (RFC 6890) are taken out, unless
+   they are allowed.
 """
 
 import asyncio
@@ -30,7 +32,9 @@ _MOST_KEPT = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Where a host is asked: addresses that passed, or one place the operator named, or why it cannot be asked."""
+    """Where a host is asked: addresses that passed, or one place the operator named, or why it cannot be
+    asked.
+    """
 
     addresses: tuple[str, ...] = ()
     connect_to: str = ""
@@ -69,7 +73,9 @@ def parse_connect_to(mapping: Mapping[str, str]) -> dict[str, str]:
     for host, place in mapping.items():
         address, colon, port = place.rpartition(":")
         if not host or not colon or not address or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ConfigError(f'harvest.connect_to: {host!r} = {place!r} is wrong. Write it like "www.example.org" = "127.0.0.1:8001".')
+            raise ConfigError(
+                f'harvest.connect_to: {host!r} = {place!r} is wrong. Write it like "www.example.org" = "127.0.0.1:8001".'
+            )
     return {host.lower(): place for host, place in mapping.items()}
 
 
@@ -100,8 +106,12 @@ class Router:
         return self._allow_private or is_public(address)
 
     def find_known(self, host: str, port: int) -> Route | None:
-        """The route if it needs no look-up. `host` is as in a canonical address: lower case, IPv6 in brackets."""
-        if self._connect_to and (place := self._connect_to.get(f"{host}:{port}") or self._connect_to.get(host)):
+        """The route if it needs no look-up. `host` is as in a canonical address: lower case, IPv6 in
+        brackets.
+        """
+        if self._connect_to and (
+            place := self._connect_to.get(f"{host}:{port}") or self._connect_to.get(host)
+        ):
             return Route(connect_to=place)
         kept = self._kept.get(host)
         if kept is not None and kept[0] > time.monotonic():
@@ -123,7 +133,9 @@ class Router:
         try:
             addresses = tuple(await asyncio.wait_for(self._look_up(host), self._timeout_s))
         except TimeoutError:
-            return Route(failure=Failure.DNS, detail=f"the look-up of {host} took longer than {self._timeout_s:g} s")
+            return Route(
+                failure=Failure.DNS, detail=f"the look-up of {host} took longer than {self._timeout_s:g} s"
+            )
         except (OSError, UnicodeError) as error:
             gone = isinstance(error, UnicodeError) or error.errno in _GONE
             detail = f"there is no host {host}" if gone else f"the look-up of {host} failed: {error}"
@@ -151,5 +163,7 @@ class Router:
 
     async def _look_up_in_thread(self, host: str) -> Sequence[str]:
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM))
+        found = await loop.run_in_executor(
+            self._threads, lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        )
         return list(dict.fromkeys(str(entry[4][0]) for entry in found))

@@ -1,7 +1,9 @@
-"""A browser for a harvest: started before its first page, so many tabs at once, and a new one whenever the old is not to be trusted.
+"""A browser for a harvest: started before its first page, so many tabs at once, and a new one whenever the
+old is not to be trusted.
 
-A browser is replaced after some hundred pages (they grow), when a call was not answered in time, and when it died. Pages that were open
-in one that died are opened once more in the next; then they are given up, as a page whose tab crashes is at once.
+A browser is replaced after some hundred pages (they grow), when a call was not answered in time, and when it
+died. Pages that were open in one that died are opened once more in the next; then they are given up, as a
+page whose tab crashes is at once.
 """
 
 import asyncio
@@ -49,13 +51,15 @@ class _Life:
         await asyncio.gather(*self.work, return_exceptions=True)
         await asyncio.get_running_loop().run_in_executor(None, self.process.end)
 
-    # --- what belongs to no tab of ours ----------------------------------------------------------------------------------
+    # --- what belongs to no tab of ours ---
 
     def hear(self, event: str, said: Mapping[str, Any]) -> None:
         match event:
             case "Fetch.requestPaused":
                 # Windows, shared workers and service workers: none of them is ours to serve.
-                self.begin("Fetch.failRequest", {"requestId": said["requestId"], "errorReason": "BlockedByClient"})
+                self.begin(
+                    "Fetch.failRequest", {"requestId": said["requestId"], "errorReason": "BlockedByClient"}
+                )
                 self._note_window(said.get("frameId", ""), said["request"]["url"])
             case "Target.targetCreated" if said["targetInfo"].get("openerId"):
                 self._openers[said["targetInfo"]["targetId"]] = said["targetInfo"]["openerId"]
@@ -83,9 +87,18 @@ class Browser:
     """Made and used inside one running event loop."""
 
     def __init__(
-        self, program: Path, *, sandbox: bool, tabs: int, agent: str, most_pages: int = MOST_PAGES, call_s: float = CALL_S
+        self,
+        program: Path,
+        *,
+        sandbox: bool,
+        tabs: int,
+        agent: str,
+        most_pages: int = MOST_PAGES,
+        call_s: float = CALL_S,
     ) -> None:
-        """`agent` is our name; pages see it behind the browser's own. A call that is not answered within `call_s` ends the browser."""
+        """`agent` is our name; pages see it behind the browser's own. A call that is not answered within
+        `call_s` ends the browser.
+        """
         self._call_s = call_s
         self._program = program
         self._sandbox = sandbox
@@ -126,7 +139,11 @@ class Browser:
         life.tabs += 1
         try:
             sight = await browser_tab.look(
-                life.wire, replace(view, agent=life.agent, call_s=self._call_s), answer, life.rooms, life.windows_of
+                life.wire,
+                replace(view, agent=life.agent, call_s=self._call_s),
+                answer,
+                life.rooms,
+                life.windows_of,
             )
             if sight.must_restart:
                 # A tab that hangs may keep a core busy; other tabs are opened again.
@@ -148,13 +165,17 @@ class Browser:
 
     async def _start(self) -> _Life:
         loop = asyncio.get_running_loop()
-        process = await loop.run_in_executor(None, lambda: browser_start.start(self._program, sandbox=self._sandbox))
+        process = await loop.run_in_executor(
+            None, lambda: browser_start.start(self._program, sandbox=self._sandbox)
+        )
         life = _Life(process, await Wire.open(process.commands, process.answers))
         self._lives.add(life)
         self.starts += 1
         try:
             told = await life.wire.call("Browser.getVersion", time_s=START_S)
-            life.agent = f"{told['userAgent'].replace('HeadlessChrome', 'Chrome')} {_product(self._agent)}".strip()
+            life.agent = (
+                f"{told['userAgent'].replace('HeadlessChrome', 'Chrome')} {_product(self._agent)}".strip()
+            )
             life.wire.listen("", life.hear)
             await life.wire.call("Fetch.enable", EVERY_REQUEST)
             await life.wire.call("Target.setDiscoverTargets", {"discover": True})

@@ -1,8 +1,11 @@
-"""A small process that holds a browser on its lead: `python -I -S browser_minder.py FOLDER COMMANDS ANSWERS LIFE PROGRAM OPTION...`
+"""A small process that holds a browser on its lead: `python -I -S browser_minder.py FOLDER COMMANDS ANSWERS
+LIFE PROGRAM OPTION...`
 
-1. It takes itself, and so the browser, out of the network where the system lets it: a namespace with no interface that is up.
+1. It takes itself, and so the browser, out of the network where the system lets it: a namespace with no
+   interface that is up.
 2. It starts the program with the two ends of the protocol as its files 3 and 4.
-3. It waits until the program ends, or until nobody holds the other end of LIFE any more: whoever started it is dead, however it died.
+3. It waits until the program ends, or until nobody holds the other end of LIFE any more: whoever started it
+   is dead, however it died.
 4. It ends the program and everything that program has started, and removes FOLDER.
 
 It runs by itself, without our packages: it is loaded for each start of a browser.

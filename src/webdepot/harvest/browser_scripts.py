@@ -1,7 +1,8 @@
 """What is run in a page: to make it ask for more, and to read what it has become.
 
-All of it runs in a world of its own (`Page.createIsolatedWorld`): it sees the page's nodes, but not what the page has made of `fetch`,
-`Element.prototype` or `window.scrollBy`. Each is short and answers at once; waiting is done on our side of the wire.
+All of it runs in a world of its own (`Page.createIsolatedWorld`): it sees the page's nodes, but not what the
+page has made of `fetch`, `Element.prototype` or `window.scrollBy`. Each is short and answers at once; waiting
+is done on our side of the wire.
 """
 
 MOST_HTML_LETTERS = 16 << 20

@@ -1,11 +1,14 @@
 """Starting a Chromium that has no way to the network: which program, with which options, in which folder.
 
-Whatever a page asks for comes to us over the DevTools protocol (`devtools`) and is answered by us. The browser itself
+Whatever a page asks for comes to us over the DevTools protocol (`devtools`) and is answered by us. The
+browser itself
     - is outside the network (`browser_minder`), where the system lets a process leave it;
-    - finds no host (`--host-resolver-rules`), and would go through a proxy that nobody listens at, for loopback, too;
+    - finds no host (`--host-resolver-rules`), and would go through a proxy that nobody listens at, for
+      loopback, too;
     - speaks no QUIC, and WebRTC only through that proxy, which it cannot;
     - calls home for nothing: no updates, no lists, no reports.
-Its sandbox is on. It cannot work for root: that must be allowed by name (`harvest.browser_sandbox`), since pages are strangers.
+Its sandbox is on. It cannot work for root: that must be allowed by name (`harvest.browser_sandbox`), since
+pages are strangers.
 """
 
 import os
@@ -53,7 +56,8 @@ _OPTIONS = (
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
     "--disable-background-timer-throttling",
-    # One process for a page with its frames: one row of questions, and half the memory. Pages share nothing: each has a context of its own.
+    # One process for a page with its frames: one row of questions, and half the memory. Pages share nothing:
+    # each has a context of its own.
     "--disable-site-isolation-trials",
     "--disable-features=IsolateOrigins,site-per-process,Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,InterestFeedContentSuggestions,"
     "CertificateTransparencyComponentUpdater,AutofillServerCommunication,HttpsUpgrades,LocalNetworkAccessChecks,Prerender2,SpareRendererForSitePerProcess",
@@ -79,7 +83,9 @@ class Process:
     folder: Path
 
     def end(self) -> None:
-        """Let go of the lead and wait until nothing of it is left. The ends of the protocol are closed by whoever has taken them."""
+        """Let go of the lead and wait until nothing of it is left. The ends of the protocol are closed by
+        whoever has taken them.
+        """
         with suppress(OSError):
             os.close(self.life)
         try:
@@ -119,9 +125,23 @@ def start(program: Path, *, sandbox: bool) -> Process:
     their_commands, commands = os.pipe()
     answers, their_answers = os.pipe()
     their_life, life = os.pipe()
-    options = [*_OPTIONS, f"--user-data-dir={folder / 'data'}", *(() if sandbox else ("--no-sandbox",)), "about:blank"]
+    options = [
+        *_OPTIONS,
+        f"--user-data-dir={folder / 'data'}",
+        *(() if sandbox else ("--no-sandbox",)),
+        "about:blank",
+    ]
     numbers = (their_commands, their_answers, their_life)
-    command = [sys.executable, "-I", "-S", browser_minder.__file__, str(folder), *map(str, numbers), str(program), *options]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        browser_minder.__file__,
+        str(folder),
+        *map(str, numbers),
+        str(program),
+        *options,
+    ]
     home = dict.fromkeys(("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"), str(folder))
     try:
         minder = subprocess.Popen(  # noqa: S603 - our own script, with the operator's program
@@ -130,7 +150,8 @@ def start(program: Path, *, sandbox: bool) -> Process:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=numbers,
-            env={name: value for name, value in os.environ.items() if not name.lower().endswith("proxy")} | home,
+            env={name: value for name, value in os.environ.items() if not name.lower().endswith("proxy")}
+            | home,
             start_new_session=True,  # Ctrl-C is the harvest's to hear, which ends the browser in its own time
         )
     except OSError:

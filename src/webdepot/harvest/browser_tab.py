@@ -1,13 +1,16 @@
-"""One page in one tab: opened, made to show everything, read, and closed. What it asks for is answered by the caller.
+"""One page in one tab: opened, made to show everything, read, and closed. What it asks for is answered by the
+caller.
 
-1. An empty room (`browser_room`): a tab without cookies or storage of other pages, in which every request is stopped (`Fetch`).
-2. The page is opened. Each request goes to `answer`; what comes back is given to the page, or the request fails there.
-   A page that wants to go elsewhere, or opens a window, stays where it is: the address is noted.
-3. It is given time to load and to come to rest; then the behaviours: lazy pictures, scrolling, media, and clicks last.
+1. An empty room (`browser_room`): a tab without cookies or storage of other pages, in which every request is
+   stopped (`Fetch`).
+2. The page is opened. Each request goes to `answer`; what comes back is given to the page, or the request
+   fails there. A page that wants to go elsewhere, or opens a window, stays where it is: the address is noted.
+3. It is given time to load and to come to rest; then the behaviours: lazy pictures, scrolling, media, and
+   clicks last.
 4. Frames are read as HTML, the page as text and as a picture.
 
-Time that we take ourselves to answer (servers are asked politely, one after the other) is not the page's time: its limit counts only
-while nothing is in our hands. All of it together has a limit, too.
+Time that we take ourselves to answer (servers are asked politely, one after the other) is not the page's
+time: its limit counts only while nothing is in our hands. All of it together has a limit, too.
 """
 
 import asyncio
@@ -47,7 +50,8 @@ class Asked:
     url: str
     method: str
     kind: str
-    """What the browser wants it for: Document, Stylesheet, Image, Media, Script, XHR, Fetch, EventSource, …"""
+    """What the browser wants it for: Document, Stylesheet, Image, Media, Script, XHR, Fetch, EventSource, …
+    """
     headers: Mapping[str, str]
     redirected_from: str
     """Address of the request that was redirected here; empty for most."""
@@ -106,10 +110,14 @@ class TabFailed(Exception):
     """The tab crashed or hangs."""
 
 
-async def look(wire: Wire, view: View, answer: Answer, rooms: list[Room], windows_of: Callable[[str], list[str]]) -> Sight:
-    """Open the page and say what was seen. Raises BrowserGone alone; a tab that fails is a sight with its failure.
+async def look(
+    wire: Wire, view: View, answer: Answer, rooms: list[Room], windows_of: Callable[[str], list[str]]
+) -> Sight:
+    """Open the page and say what was seen. Raises BrowserGone alone; a tab that fails is a sight with its
+    failure.
 
-    `rooms` are those of the browser that stand empty; `windows_of` tells what the page in a tab wanted to open.
+    `rooms` are those of the browser that stand empty; `windows_of` tells what the page in a tab wanted to
+    open.
     """
     tab = _Tab(wire, view, answer, rooms)
     try:
@@ -160,7 +168,7 @@ class _Tab:
     def session(self) -> str:
         return self.room.session if self.room is not None else ""
 
-    # --- opening and closing ---------------------------------------------------------------------------------------------
+    # --- opening and closing ---
 
     async def open(self) -> None:
         host = host_of(self.view.url)
@@ -168,7 +176,9 @@ class _Tab:
         if self.room is not None:
             self.rooms.remove(self.room)
         else:
-            self.room = await browser_room.make(self.wire, host, agent=self.view.agent, call_s=self.view.call_s)
+            self.room = await browser_room.make(
+                self.wire, host, agent=self.view.agent, call_s=self.view.call_s
+            )
         self.room.pages += 1
         self.tab = self.room.tab
         self.wire.listen(self.room.session, self.hear)
@@ -185,7 +195,9 @@ class _Tab:
             if self.sight.failure or not room.may_be_used_again:
                 await room.close()
                 return
-            await room.empty(dict.fromkeys(origin_of(url) for url in self.sight.frames if url.startswith("http")))
+            await room.empty(
+                dict.fromkeys(origin_of(url) for url in self.sight.frames if url.startswith("http"))
+            )
             self.rooms.append(room)
             while len(self.rooms) > MOST_ROOMS:
                 await self.rooms.pop(0).close()
@@ -195,7 +207,7 @@ class _Tab:
             with suppress(CallFailed, BrowserGone, CallTimedOut):
                 await room.close()
 
-    # --- what the tab says -----------------------------------------------------------------------------------------------
+    # --- what the tab says ---
 
     def hear(self, event: str, said: Mapping[str, Any]) -> None:
         match event:
@@ -247,14 +259,24 @@ class _Tab:
             await self.quietly("Fetch.failRequest", {"requestId": number, "errorReason": "BlockedByClient"})
             return
         with suppress(CallFailed, CallTimedOut, BrowserGone):
-            await self.wire.send("Fetch.fulfillRequest", _fulfilled(number, reply), session=self.session, time_s=self.view.call_s)
+            await self.wire.send(
+                "Fetch.fulfillRequest",
+                _fulfilled(number, reply),
+                session=self.session,
+                time_s=self.view.call_s,
+            )
 
-    # --- the visit -------------------------------------------------------------------------------------------------------
+    # --- the visit ---
 
     async def visit(self) -> None:
         referrer = {"referrer": self.view.referrer} if self.view.referrer else {}
         going = asyncio.get_running_loop().create_task(
-            self.wire.call("Page.navigate", {"url": self.view.url, **referrer}, session=self.session, time_s=self.view.longest_s)
+            self.wire.call(
+                "Page.navigate",
+                {"url": self.view.url, **referrer},
+                session=self.session,
+                time_s=self.view.longest_s,
+            )
         )
         try:
             await self.until(going.done, self.view.page_time_s / 2)
@@ -281,32 +303,48 @@ class _Tab:
                 if not moved or self.is_late():
                     break
             await self.run(browser_scripts.TO_TOP, world)
-        if "play" in self.view.behaviours and not self.is_late() and await self.run(browser_scripts.PLAY, world):
+        if (
+            "play" in self.view.behaviours
+            and not self.is_late()
+            and await self.run(browser_scripts.PLAY, world)
+        ):
             await self.rest(min(5.0, self.view.page_time_s / 8))
             await self.run(browser_scripts.PAUSE, world)
         await self.rest(self.view.page_time_s / 8, rest_s=REST_S / 2)
 
     async def click(self) -> None:
-        """Click what listens for clicks, each once; what comes of it is read anew. Links and windows are noted, not followed."""
+        """Click what listens for clicks, each once; what comes of it is read anew. Links and windows are
+        noted, not followed.
+        """
         world = await self.world(self.tab)
         found = await self.call("Runtime.evaluate", {"expression": "document", "contextId": world})
-        listening = await self.call("DOMDebugger.getEventListeners", {"objectId": found["result"]["objectId"], "depth": -1, "pierce": True})
-        nodes = dict.fromkeys(each.get("backendNodeId") for each in listening["listeners"] if each["type"] == "click")
+        listening = await self.call(
+            "DOMDebugger.getEventListeners",
+            {"objectId": found["result"]["objectId"], "depth": -1, "pierce": True},
+        )
+        nodes = dict.fromkeys(
+            each.get("backendNodeId") for each in listening["listeners"] if each["type"] == "click"
+        )
         nodes.pop(None, None)
         self.is_clicking = True
         for node in list(nodes)[:MOST_CLICKS]:
             if self.is_late():
                 break
             with suppress(CallFailed):  # it may have gone with an earlier click
-                there = await self.call("DOM.resolveNode", {"backendNodeId": node, "executionContextId": world})
+                there = await self.call(
+                    "DOM.resolveNode", {"backendNodeId": node, "executionContextId": world}
+                )
                 await self.call(
-                    "Runtime.callFunctionOn", {"objectId": there["object"]["objectId"], "functionDeclaration": browser_scripts.CLICK}
+                    "Runtime.callFunctionOn",
+                    {"objectId": there["object"]["objectId"], "functionDeclaration": browser_scripts.CLICK},
                 )
             await self.rest(self.view.page_time_s / 8, rest_s=0.15)
         before = dict(self.sight.frames)
         await self.read_frames()
         # What was there before the clicks and is no more leads somewhere, too.
-        self.sight.frames = {url: before.get(url, "") + html for url, html in {**before, **self.sight.frames}.items()}
+        self.sight.frames = {
+            url: before.get(url, "") + html for url, html in {**before, **self.sight.frames}.items()
+        }
 
     async def until(self, is_true: Callable[[], bool], most_s: float) -> None:
         """Until it is so, at most so much of the page's own time."""
@@ -339,7 +377,7 @@ class _Tab:
     def is_late(self) -> bool:
         return self.spent_s >= self.view.page_time_s
 
-    # --- reading ---------------------------------------------------------------------------------------------------------
+    # --- reading ---
 
     async def read(self) -> None:
         await self.read_frames()
@@ -358,12 +396,21 @@ class _Tab:
 
     async def take_picture(self) -> None:
         size = (await self.call("Page.getLayoutMetrics"))["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": WIDTH, "height": max(HEIGHT, min(int(size["height"]), TALLEST_PX)), "scale": 1}
+        clip = {
+            "x": 0,
+            "y": 0,
+            "width": WIDTH,
+            "height": max(HEIGHT, min(int(size["height"]), TALLEST_PX)),
+            "scale": 1,
+        }
         taken = {"format": "png", "clip": clip, "captureBeyondViewport": True}
         picture, mime = b64decode((await self.call("Page.captureScreenshot", taken))["data"]), "image/png"
         if len(picture) > LARGEST_PNG_BYTES:
             taken |= {"format": "jpeg", "quality": 80}
-            picture, mime = b64decode((await self.call("Page.captureScreenshot", taken))["data"]), "image/jpeg"
+            picture, mime = (
+                b64decode((await self.call("Page.captureScreenshot", taken))["data"]),
+                "image/jpeg",
+            )
         self.sight.picture, self.sight.picture_mime = picture, mime
 
     async def world(self, frame: str) -> int:
@@ -371,7 +418,9 @@ class _Tab:
         return int(made["executionContextId"])
 
     async def run(self, script: str, world: int) -> Any:
-        done = await self.call("Runtime.evaluate", {"expression": script, "contextId": world, "returnByValue": True})
+        done = await self.call(
+            "Runtime.evaluate", {"expression": script, "contextId": world, "returnByValue": True}
+        )
         return done.get("result", {}).get("value")
 
 

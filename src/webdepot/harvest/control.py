@@ -1,11 +1,14 @@
-"""What a running crawl can be told, by anybody who can write into its folder: a command, a page of the portal, another process.
+"""What a running crawl can be told, by anybody who can write into its folder: a command, a page of the
+portal, another process.
 
     harvests/ID/orders.jsonl    one order a line, never changed, only added to
 
 1. `give` adds an order: under a lock, and durable before it returns.
-2. The crawl looks every moment whether the file has grown (`Orders.poll`) and obeys what is new. It keeps the number of the last
-   order it obeyed with its frontier, in the same checkpoint as what the order did: after a crash nothing is forgotten or done twice.
-3. What holds on, a pause and changed settings, is read from all orders when a harvest is run again (`standing`).
+2. The crawl looks every moment whether the file has grown (`Orders.poll`) and obeys what is new. It keeps the
+   number of the last order it obeyed with its frontier, in the same checkpoint as what the order did: after a
+   crash nothing is forgotten or done twice.
+3. What holds on, a pause and changed settings, is read from all orders when a harvest is run again
+   (`standing`).
 """
 
 import fcntl
@@ -77,7 +80,15 @@ def give(
         written = file.read()
         kept = written[: written.rfind(b"\n") + 1]
         file.truncate(len(kept))  # half a line: whoever wrote it died before it was given
-        order = Order(number=kept.count(b"\n") + 1, verb=verb, at=at, by=by, reason=reason, urls=tuple(urls), changes=dict(changes or {}))
+        order = Order(
+            number=kept.count(b"\n") + 1,
+            verb=verb,
+            at=at,
+            by=by,
+            reason=reason,
+            urls=tuple(urls),
+            changes=dict(changes or {}),
+        )
         file.write(_encoded(order))
         file.flush()
         os.fsync(file.fileno())
@@ -128,7 +139,10 @@ class Orders:
 
 def _encoded(order: Order) -> bytes:
     values = {"verb": order.verb, "at": to_iso(order.at), "by": order.by, "reason": order.reason}
-    return (json.dumps(values | {"urls": list(order.urls), "changes": dict(order.changes)}, ensure_ascii=False) + "\n").encode()
+    return (
+        json.dumps(values | {"urls": list(order.urls), "changes": dict(order.changes)}, ensure_ascii=False)
+        + "\n"
+    ).encode()
 
 
 def _decoded(line: bytes, number: int, path: Path) -> Order:
@@ -144,4 +158,6 @@ def _decoded(line: bytes, number: int, path: Path) -> Order:
             changes=values["changes"],
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise CorruptData(f"Line {number} of {path} is no order: {error}. Mend or remove that line.", where=f"line {number}") from error
+        raise CorruptData(
+            f"Line {number} of {path} is no order: {error}. Mend or remove that line.", where=f"line {number}"
+        ) from error

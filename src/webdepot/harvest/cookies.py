@@ -1,8 +1,10 @@
-"""Cookies of a harvest: what servers set and what is sent back. RFC 6265, https://www.rfc-editor.org/rfc/rfc6265
+"""Cookies of a harvest: what servers set and what is sent back. RFC 6265,
+https://www.rfc-editor.org/rfc/rfc6265
 
-A cookie goes back to the host that set it, or with Domain to the hosts below that domain, never to a public suffix; only below its
-path; `Secure` ones only over https. Those of a log-in are secret: they are sent, but not shown in what is kept of the request.
-Bounded: a site that sets cookies without end pushes out its own oldest ones.
+A cookie goes back to the host that set it, or with Domain to the hosts below that domain, never to a public
+suffix; only below its path; `Secure` ones only over https. Those of a log-in are secret: they are sent, but
+not shown in what is kept of the request. Bounded: a site that sets cookies without end pushes out its own
+oldest ones.
 """
 
 from dataclasses import dataclass, replace
@@ -70,7 +72,9 @@ class CookieJar:
             key = (cookie.domain, cookie.path, cookie.name)
             earlier = kept.pop(key, None)
             if cookie.ends_at is None or cookie.ends_at > now:
-                kept[key] = cookie if earlier is None or not earlier.secret else replace(cookie, secret=True)  # a renewed log-in
+                kept[key] = (
+                    cookie if earlier is None or not earlier.secret else replace(cookie, secret=True)
+                )  # a renewed log-in
             while len(kept) > MOST_OF_DOMAIN:
                 kept.pop(next(iter(kept)))
         while len(self._by_domain) > MOST_DOMAINS:
@@ -81,7 +85,10 @@ class CookieJar:
         kept = self._by_domain.get(domain_of(url)) if self._by_domain else None
         if not kept:
             return "", ""
-        fitting = sorted((cookie for cookie in kept.values() if _fits(cookie, url, now)), key=lambda cookie: -len(cookie.path))
+        fitting = sorted(
+            (cookie for cookie in kept.values() if _fits(cookie, url, now)),
+            key=lambda cookie: -len(cookie.path),
+        )
         sent = "; ".join(f"{cookie.name}={cookie.value}" for cookie in fitting)
         shown = "; ".join(f"{cookie.name}={HIDDEN if cookie.secret else cookie.value}" for cookie in fitting)
         return sent, shown
@@ -91,7 +98,10 @@ def _fits(cookie: Cookie, url: str, now: datetime) -> bool:
     host, path = _name(url), "/" + url.partition("://")[2].partition("/")[2].partition("?")[0]
     return (
         (host == cookie.domain or (not cookie.host_only and host.endswith(f".{cookie.domain}")))
-        and (path == cookie.path or path.startswith(cookie.path if cookie.path.endswith("/") else f"{cookie.path}/"))
+        and (
+            path == cookie.path
+            or path.startswith(cookie.path if cookie.path.endswith("/") else f"{cookie.path}/")
+        )
         and (not cookie.secure or url.startswith("https:"))
         and (cookie.ends_at is None or cookie.ends_at > now)
     )
@@ -106,7 +116,13 @@ def _may_share(domain: str, host: str) -> bool:
 def _name(url: str) -> str:
     """The host without its port: cookies do not know ports (8.5)."""
     host = host_of(url)
-    return host if host.endswith("]") else host.partition(":")[0] if not host.startswith("[") else host.rpartition(":")[0]
+    return (
+        host
+        if host.endswith("]")
+        else host.partition(":")[0]
+        if not host.startswith("[")
+        else host.rpartition(":")[0]
+    )
 
 
 def _folder(url: str) -> str:

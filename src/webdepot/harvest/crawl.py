@@ -1,8 +1,9 @@
 """The crawl: from seeds to an empty frontier, politely, safe against a crash at any moment.
 
-`steps` is the way of one candidate; here is what goes on around it: as many candidates at once as there are places, each host's next one
-as soon as its pause is over, orders and other processes heard, limits kept, and a checkpoint each second: containers and log made
-durable, then the frontier committed with their sizes. Everything after the last checkpoint is undone by a crash, and done again.
+`steps` is the way of one candidate; here is what goes on around it: as many candidates at once as there are
+places, each host's next one as soon as its pause is over, orders and other processes heard, limits kept, and
+a checkpoint each second: containers and log made durable, then the frontier committed with their sizes.
+Everything after the last checkpoint is undone by a crash, and done again.
 """
 
 import asyncio
@@ -58,7 +59,9 @@ MOST_TOGETHER = 16
 """Answers that are settled at once; servers that wait for their next request should not wait for more."""
 RATE_WINDOW_S = 5.0
 PEERS_S, PEERS_IDLE_S = 0.05, 0.01
-"""So often a crawl looks what other processes have found for it, while it has other things to do and while it has not."""
+"""So often a crawl looks what other processes have found for it, while it has other things to do and while it
+has not.
+"""
 
 
 async def run(
@@ -77,13 +80,29 @@ async def run(
     peers: Peers | None = None,
     browser: Browser | None = None,
 ) -> CrawlResult:
-    """Crawl until nothing waits, a limit is reached, or it is told to stop. A frontier that was used before is gone on with.
+    """Crawl until nothing waits, a limit is reached, or it is told to stop. A frontier that was used before
+    is gone on with.
 
-    `orders` are obeyed as they come (`control`); `changed` makes settings of all changes ordered so far; `shared` has the turns of
-    other harvests on this machine, `peers` the other processes of this one, `browser` opens the pages that are to be opened in one.
-    Raises what keeper, log and frontier raise (NoSpace): then the last checkpoint stands. The caller closes all of them.
+    `orders` are obeyed as they come (`control`); `changed` makes settings of all changes ordered so far;
+    `shared` has the turns of other harvests on this machine, `peers` the other processes of this one,
+    `browser` opens the pages that are to be opened in one. Raises what keeper, log and frontier raise
+    (NoSpace): then the last checkpoint stands. The caller closes all of them.
     """
-    return await _Crawl(settings, frontier, fetcher, keeper, log, clock, progress, stop, orders, changed, shared, peers, browser).run()
+    return await _Crawl(
+        settings,
+        frontier,
+        fetcher,
+        keeper,
+        log,
+        clock,
+        progress,
+        stop,
+        orders,
+        changed,
+        shared,
+        peers,
+        browser,
+    ).run()
 
 
 class _Crawl:
@@ -134,7 +153,7 @@ class _Crawl:
         self.recent: deque[tuple[float, int]] = deque()
         self.began_s = time.monotonic()
 
-    # --- the loop --------------------------------------------------------------------------------------------------------
+    # --- the loop ---
 
     async def run(self) -> CrawlResult:
         self.frontier.add(Candidate(url=seed) for seed in self.steps.settings.seeds if self._is_mine(seed))
@@ -170,7 +189,12 @@ class _Crawl:
             self._fill(now_s)
             self.steps.turns.let_go()
             due_s = self.frontier.next_due_s()
-            if not self.active and (due_s is None or due_s == math.inf) and not self.paused and self._is_over():
+            if (
+                not self.active
+                and (due_s is None or due_s == math.inf)
+                and not self.paused
+                and self._is_over()
+            ):
                 return End.FINISHED
             if now_s >= checkpoint_s or self.steps.intake.uncommitted > MOST_UNCOMMITTED:
                 self._checkpoint()
@@ -190,7 +214,7 @@ class _Crawl:
             await self._wait(until_s)
         return End.STOPPED
 
-    # --- other processes -------------------------------------------------------------------------------------------------
+    # --- other processes ---
 
     def _is_mine(self, url: str) -> bool:
         return self.peers is None or self.peers.is_mine(url)
@@ -267,7 +291,9 @@ class _Crawl:
         if self._end(now_s) is None and self.steps.intake.uncommitted <= MOST_UNCOMMITTED:
             self._fill(now_s)
             due_s = self.frontier.next_due_s()
-            if (self.active or self.is_settling) and (due_s is None or due_s >= self.asleep_until_s or len(self.active) >= self._places()):
+            if (self.active or self.is_settling) and (
+                due_s is None or due_s >= self.asleep_until_s or len(self.active) >= self._places()
+            ):
                 return
         self.wake.set()
 
@@ -284,7 +310,7 @@ class _Crawl:
             task.cancel()
         await asyncio.gather(*self.active, return_exceptions=True)
 
-    # --- what it is told -------------------------------------------------------------------------------------------------
+    # --- what it is told ---
 
     def _obey_orders(self) -> None:
         new = self.orders.poll() if self.orders is not None else ()
@@ -312,7 +338,7 @@ class _Crawl:
                 patterns = [re.compile(pattern) for pattern in order.urls]
                 self.frontier.remove(lambda url: any(pattern.search(url) for pattern in patterns))
 
-    # --- words and numbers -----------------------------------------------------------------------------------------------
+    # --- words and numbers ---
 
     def _checkpoint(self) -> None:
         if not self.steps.is_dirty and not self.steps.intake.uncommitted:
@@ -324,7 +350,10 @@ class _Crawl:
         self._look_for_room()
 
     def _look_for_room(self) -> None:
-        if self.steps.settings.least_free_bytes and self.log.free_bytes() < self.steps.settings.least_free_bytes:
+        if (
+            self.steps.settings.least_free_bytes
+            and self.log.free_bytes() < self.steps.settings.least_free_bytes
+        ):
             self.told_to_end = End.NO_ROOM
 
     def _elapsed_s(self) -> float:
@@ -376,11 +405,17 @@ class _Crawl:
                 "rejected": self.steps.judge.refusals.total() - self.steps.judge.refusals[OUTSIDE],
                 "waiting": waiting,
                 "seen": counts.seen,
-                **{name: number for name in ("opened", "unopened", "screenshots") if (number := getattr(totals, name))},
+                **{
+                    name: number
+                    for name in ("opened", "unopened", "screenshots")
+                    if (number := getattr(totals, name))
+                },
             },
             seeds=self.steps.seeds.outcomes,
             shut_out=shut_out,
-            trouble=trouble_of(self.steps.seeds.outcomes, good_pages=totals.good) if end is End.FINISHED else None,
+            trouble=trouble_of(self.steps.seeds.outcomes, good_pages=totals.good)
+            if end is End.FINISHED
+            else None,
             elapsed_s=self._elapsed_s(),
             good_pages=totals.good,
         )

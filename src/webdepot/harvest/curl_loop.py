@@ -1,12 +1,13 @@
 """libcurl's multi-socket interface on an asyncio event loop.
 
-libcurl says which sockets it wants to hear of and when it wants to be woken; the event loop tells it. Nothing blocks, there are
-no threads, and the cost of a transfer does not grow with the number of transfers.
+libcurl says which sockets it wants to hear of and when it wants to be woken; the event loop tells it. Nothing
+blocks, there are no threads, and the cost of a transfer does not grow with the number of transfers.
 https://curl.se/libcurl/c/libcurl-multi.html
 
-The sockets stand in an epoll of their own, and the event loop watches that alone: a socket comes and goes with every request, and the
-event loop takes ten times as long to note it; and all that is ready is dealt with in one go. A socket that libcurl takes back stays in the
-epoll, where it says nothing until its connection is used again or ends.
+The sockets stand in an epoll of their own, and the event loop watches that alone: a socket comes and goes
+with every request, and the event loop takes ten times as long to note it; and all that is ready is dealt with
+in one go. A socket that libcurl takes back stays in the epoll, where it says nothing until its connection is
+used again or ends.
 """
 
 import asyncio
@@ -50,7 +51,8 @@ class CurlLoop:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
-        # Idle connections kept for the next request. Too few, and every request of a wide crawl opens a new one.
+        # Idle connections kept for the next request. Too few, and every request of a wide crawl opens a new
+        # one.
         self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = self._due_s = math.inf
@@ -60,12 +62,16 @@ class CurlLoop:
         self._watched: set[int] = set()
         """Sockets that libcurl wants to hear of."""
         self._known: set[int] = set()
-        """Those and others that may stand in the epoll: mostly of connections that are kept for the next request."""
+        """Those and others that may stand in the epoll: mostly of connections that are kept for the next
+        request.
+        """
         self._poll = select.epoll()
         self._loop.add_reader(self._poll.fileno(), self._on_ready)
 
     def begin(self, curl: pycurl.Curl) -> "asyncio.Future[tuple[int, str]]":
-        """Run a transfer to its end; libcurl's error number (0 for none) and message. Whoever does not wait for that must `give_up`."""
+        """Run a transfer to its end; libcurl's error number (0 for none) and message. Whoever does not wait
+        for that must `give_up`.
+        """
         done: asyncio.Future[tuple[int, str]] = self._loop.create_future()
         self._multi.add_handle(curl)
         self._running[curl] = done
@@ -100,7 +106,9 @@ class CurlLoop:
             else:
                 self._known.add(handle)
                 self._poll.register(handle, _EVENTS[what])
-        except FileNotFoundError:  # closed, so that the epoll has forgotten it, and opened again under the same number
+        except (
+            FileNotFoundError
+        ):  # closed, so that the epoll has forgotten it, and opened again under the same number
             self._poll.register(handle, _EVENTS[what])
         except FileExistsError:
             self._poll.modify(handle, _EVENTS[what])
@@ -109,7 +117,10 @@ class CurlLoop:
         act, watched = self._multi.socket_action, self._watched
         for handle, events in self._poll.poll(0, _MOST_AT_ONCE):
             if handle in watched:
-                act(handle, (pycurl.CSELECT_IN if events & _IN else 0) | (pycurl.CSELECT_OUT if events & _OUT else 0))
+                act(
+                    handle,
+                    (pycurl.CSELECT_IN if events & _IN else 0) | (pycurl.CSELECT_OUT if events & _OUT else 0),
+                )
             else:  # the other side has closed a connection that rested
                 self._known.discard(handle)
                 with suppress(OSError):
@@ -117,8 +128,9 @@ class CurlLoop:
         self._settle_done()
 
     def _set_timer(self, timeout_ms: int) -> None:
-        """libcurl names another moment several times in each transfer, and mostly one far ahead: the event loop hears only of one that
-        comes before the one it has. Being woken too early does no harm."""
+        """libcurl names another moment several times in each transfer, and mostly one far ahead: the event
+        loop hears only of one that comes before the one it has. Being woken too early does no harm.
+        """
         if timeout_ms == 0:  # as after each new transfer
             if not self._is_soon:
                 self._is_soon = True

@@ -1,7 +1,9 @@
-"""The wire to a browser: Chrome DevTools Protocol over two pipes. https://chromedevtools.github.io/devtools-protocol/
+"""The wire to a browser: Chrome DevTools Protocol over two pipes.
+https://chromedevtools.github.io/devtools-protocol/
 
-A message is JSON and ends with a zero byte. Ours have a number, and the answer has the same; what has no number is an event. Messages
-about a tab carry its session. Nothing here waits for ever: every call has a time limit, and the end of the pipe ends all calls.
+A message is JSON and ends with a zero byte. Ours have a number, and the answer has the same; what has no
+number is an event. Messages about a tab carry its session. Nothing here waits for ever: every call has a time
+limit, and the end of the pipe ends all calls.
 """
 
 import asyncio
@@ -62,12 +64,21 @@ class Wire:
     def forget(self, session: str) -> None:
         self._listeners.pop(session, None)
 
-    async def call(self, method: str, parameters: Mapping[str, Any] | None = None, *, session: str = "", time_s: float = CALL_S) -> Any:
+    async def call(
+        self,
+        method: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        session: str = "",
+        time_s: float = CALL_S,
+    ) -> Any:
         """What the browser answers. CallFailed, CallTimedOut or BrowserGone."""
         return await self.send(method, json.dumps(parameters or {}).encode(), session=session, time_s=time_s)
 
     async def send(self, method: str, parameters: bytes, *, session: str = "", time_s: float = CALL_S) -> Any:
-        """The same with parameters that are JSON already: a body of some megabytes is not quoted letter by letter."""
+        """The same with parameters that are JSON already: a body of some megabytes is not quoted letter by
+        letter.
+        """
         if self.is_gone:
             raise BrowserGone("the browser has ended")
         future = asyncio.get_running_loop().create_future()
@@ -90,7 +101,15 @@ class Wire:
         self._number += 1
         if not self.is_gone:
             about = f',"sessionId":"{session}"' if session else ""
-            self._writer.write(b"".join((f'{{"id":{self._number},"method":"{method}"{about},"params":'.encode(), parameters, b"}\0")))
+            self._writer.write(
+                b"".join(
+                    (
+                        f'{{"id":{self._number},"method":"{method}"{about},"params":'.encode(),
+                        parameters,
+                        b"}\0",
+                    )
+                )
+            )
         return self._number
 
     def close(self) -> None:
@@ -106,7 +125,7 @@ class Wire:
             if not future.done():
                 future.set_exception(BrowserGone("the browser has ended"))
 
-    # --- what comes in ---------------------------------------------------------------------------------------------------
+    # --- what comes in ---
 
     def feed(self, data: bytes) -> None:
         *whole, rest = data.split(b"\0")

@@ -1,13 +1,17 @@
-"""Does a page, as the server sends it, say anything? Where scripts make the page, a reader of its HTML sees next to nothing.
+"""Does a page, as the server sends it, say anything? Where scripts make the page, a reader of its HTML sees
+next to nothing.
 
-It is taken as empty when it has scripts, and either so few letters to read that no page could do with them, or few letters together with
-a mark of the frameworks that fill a page in the browser.
+It is taken as empty when it has scripts, and either so few letters to read that no page could do with them,
+or few letters together with a mark of the frameworks that fill a page in the browser.
 """
 
 import re
 
 FEW_LETTERS, SOME_LETTERS = 120, 600
-_HIDDEN = re.compile(r"<(script|style|noscript|template|title|svg)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)", re.IGNORECASE | re.DOTALL)
+_HIDDEN = re.compile(
+    r"<(script|style|noscript|template|title|svg)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
 _HEAD = re.compile(r"<head\b.*?(</head\s*>|<body\b)", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _ENTITY = re.compile(r"&[#\w]{1,10};")

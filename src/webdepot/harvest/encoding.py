@@ -1,7 +1,9 @@
-"""Bytes of a page to text: byte-order mark, then the header's charset, then the page's own, then UTF-8, else windows-1252.
+"""Bytes of a page to text: byte-order mark, then the header's charset, then the page's own, then UTF-8, else
+windows-1252.
 
-The order and the meaning of labels follow the WHATWG (https://encoding.spec.whatwg.org, https://html.spec.whatwg.org, 13.2.3.2): a
-page that says ISO-8859-1 means windows-1252, and so browsers have shown it. `decode` never fails.
+The order and the meaning of labels follow the WHATWG (https://encoding.spec.whatwg.org,
+https://html.spec.whatwg.org, 13.2.3.2): a page that says ISO-8859-1 means windows-1252, and so browsers have
+shown it. `decode` never fails.
 """
 
 import codecs
@@ -11,7 +13,8 @@ from functools import lru_cache
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _HEADER = re.compile(r"charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 _DECLARED = re.compile(
-    rb"""<meta[^>]{0,300}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,100}?encoding\s*=\s*["']([\w.:-]+)""", re.IGNORECASE
+    rb"""<meta[^>]{0,300}?charset\s*=\s*["']?\s*([\w.:-]+)|<\?xml[^>]{0,100}?encoding\s*=\s*["']([\w.:-]+)""",
+    re.IGNORECASE,
 )
 _PRESCAN_BYTES = 4096
 _MEANT = {

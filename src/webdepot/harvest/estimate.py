@@ -1,9 +1,9 @@
 """How complete is a harvest that still runs? An estimate, with what it rests on.
 
-A page brings new addresses, each of which may bring more. If lately each page brought `r` new ones, what waits will grow to
-`waiting / (1 - r)` before it is done (the sum of waiting·rⁿ). With r of 1 or more there is no end in sight: then only the share
-of what is known can be said, and it is called an upper bound. Early pages of a site bring much, later ones little, so the
-estimate is careful at first and gets better.
+A page brings new addresses, each of which may bring more. If lately each page brought `r` new ones, what
+waits will grow to `waiting / (1 - r)` before it is done (the sum of waiting·rⁿ). With r of 1 or more there is
+no end in sight: then only the share of what is known can be said, and it is called an upper bound. Early
+pages of a site bring much, later ones little, so the estimate is careful at first and gets better.
 """
 
 from collections import deque
@@ -74,4 +74,6 @@ class Sampler:
         if new_per_page >= 1:
             return Estimate(share=known, basis=Basis.GROWING, to_come=waiting, new_per_page=new_per_page)
         to_come = round(waiting / (1 - new_per_page))
-        return Estimate(share=done / (done + to_come), basis=Basis.SHRINKING, to_come=to_come, new_per_page=new_per_page)
+        return Estimate(
+            share=done / (done + to_come), basis=Basis.SHRINKING, to_come=to_come, new_per_page=new_per_page
+        )

@@ -1,13 +1,15 @@
 """Fetching over HTTP: exact bytes in, one `Visit` out, whatever the server does.
 
-libcurl does the talking (HTTP/1.0, 1.1 and 2, TLS), with its help turned off: no decoding of chunks or content, no redirects,
-no cookies, no proxy from the environment, no own look-up of names. Order of steps:
+libcurl does the talking (HTTP/1.0, 1.1 and 2, TLS), with its help turned off: no decoding of chunks or
+content, no redirects, no cookies, no proxy from the environment, no own look-up of names. Order of steps:
 
-1. `addresses.Router` finds where the host may be asked; a forbidden or missing address ends here. What libcurl then really
-   connects to is checked once more when the socket is opened.
-2. The request is written by us, header by header, so that it can be kept byte for byte; libcurl adds only line and `Host`.
-3. Headers and body come in through callbacks, into lists (of the body up to `spool_bytes`, then into a temporary file).
-   There are limits on both: a long body is kept as far as it came, a flood of headers is a failure.
+1. `addresses.Router` finds where the host may be asked; a forbidden or missing address ends here. What
+   libcurl then really connects to is checked once more when the socket is opened.
+2. The request is written by us, header by header, so that it can be kept byte for byte; libcurl adds only
+   line and `Host`.
+3. Headers and body come in through callbacks, into lists (of the body up to `spool_bytes`, then into a
+   temporary file). There are limits on both: a long body is kept as far as it came, a flood of headers is a
+   failure.
 4. libcurl's error number becomes a `Failure`, or, when the headers were whole, a `truncated` visit.
 
 HTTP/2 is written down in HTTP/1.1 form (RFC 9113, 8.3 has no status line of its own); `protocol` says `h2`.
@@ -54,7 +56,8 @@ _FAILURES: dict[int, Failure] = {
     56: Failure.DISCONNECT,
     **dict.fromkeys((35, 51, 53, 54, 58, 59, 60, 64, 66, 77, 80, 82, 83, 90, 91, 98), Failure.TLS),
 }
-"""libcurl's error numbers (https://curl.se/libcurl/c/libcurl-errors.html); any other is a breach of protocol."""
+"""libcurl's error numbers (https://curl.se/libcurl/c/libcurl-errors.html); any other is a breach of protocol.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +90,9 @@ def _plain_access(host: str) -> HostAccess:
 
 
 class CurlFetcher:
-    """`Fetcher` on libcurl. Made and used inside one running event loop; at most one request per host is the caller's care."""
+    """`Fetcher` on libcurl. Made and used inside one running event loop; at most one request per host is the
+    caller's care.
+    """
 
     def __init__(
         self,
@@ -106,7 +111,11 @@ class CurlFetcher:
         self._access = access
         self._cookies = cookies
         self._logged_in: set[str] = set()
-        self._headers = [_header("User-Agent", user_agent), _header("Accept", ACCEPT), _header("Accept-Encoding", ACCEPT_ENCODING)]
+        self._headers = [
+            _header("User-Agent", user_agent),
+            _header("Accept", ACCEPT),
+            _header("Accept-Encoding", ACCEPT_ENCODING),
+        ]
         self._limits = limits or FetchLimits()
         self._router = router or Router(timeout_s=self._limits.connect_timeout_s)
         self._clock = clock
@@ -126,7 +135,9 @@ class CurlFetcher:
         _, host, port = _place(origin)
         return _server_of(await self._router.find(host, port))
 
-    def fetch(self, candidate: Candidate, headers: Sequence[tuple[str, str]] = ()) -> Coroutine[None, None, Visit]:
+    def fetch(
+        self, candidate: Candidate, headers: Sequence[tuple[str, str]] = ()
+    ) -> Coroutine[None, None, Visit]:
         """Ask for one URL. Raises nothing but NoSpace, when our own disk takes no more."""
         host = _parts(candidate.url)[1]
         access = self._access(host)
@@ -135,12 +146,16 @@ class CurlFetcher:
             return self._fetch_logged_in(candidate, access, access.login, headers)
         return self._fetch(candidate, access, more=headers)
 
-    async def _fetch_logged_in(self, candidate: Candidate, access: HostAccess, login: Login, headers: Sequence[tuple[str, str]]) -> Visit:
+    async def _fetch_logged_in(
+        self, candidate: Candidate, access: HostAccess, login: Login, headers: Sequence[tuple[str, str]]
+    ) -> Visit:
         await self._log_in(login, access)
         return await self._fetch(candidate, access, more=headers)
 
     async def _log_in(self, login: Login, access: HostAccess) -> None:
-        """Fetch the form, fill it in, send it; only its cookies matter. What fails is seen by the answers to come."""
+        """Fetch the form, fill it in, send it; only its cookies matter. What fails is seen by the answers to
+        come.
+        """
         page = await self._fetch(Candidate(url=Url(login.form)), access, is_secret=True)
         with page.body:
             head = parse_head(page.head)
@@ -150,17 +165,35 @@ class CurlFetcher:
         sent.body.close()
 
     async def _fetch(
-        self, candidate: Candidate, access: HostAccess, *, is_secret: bool = False, form: str = "", more: Sequence[tuple[str, str]] = ()
+        self,
+        candidate: Candidate,
+        access: HostAccess,
+        *,
+        is_secret: bool = False,
+        form: str = "",
+        more: Sequence[tuple[str, str]] = (),
     ) -> Visit:
         at = self._clock()
         scheme, host, port, target = _parts(candidate.url)
         if scheme not in _DEFAULT_PORTS:
-            return _failed(candidate, at=at, failure=Failure.PROTOCOL, detail=f"{scheme} is not spoken here", permanent=True)
+            return _failed(
+                candidate,
+                at=at,
+                failure=Failure.PROTOCOL,
+                detail=f"{scheme} is not spoken here",
+                permanent=True,
+            )
         route = self._router.find_known(host, port) or await self._router.find(host, port)
         if route.failure is not None:
-            return _failed(candidate, at=at, failure=route.failure, detail=route.detail, permanent=route.permanent)
+            return _failed(
+                candidate, at=at, failure=route.failure, detail=route.detail, permanent=route.permanent
+            )
         authority = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
-        headers = [*self._headers, b"Referer: " + candidate.via.encode()] if candidate.via and _may_refer(candidate) else self._headers
+        headers = (
+            [*self._headers, b"Referer: " + candidate.via.encode()]
+            if candidate.via and _may_refer(candidate)
+            else self._headers
+        )
         if more:
             headers = _with_more(headers, more)
         shown = headers
@@ -168,8 +201,12 @@ class CurlFetcher:
             shown = [*headers, _header("Cookie", cookies[1])]
             headers = [*headers, _header("Cookie", cookies[0])]
         method = "POST" if form else "GET"
-        request = b"\r\n".join((f"{method} {target} HTTP/1.1\r\nHost: {authority}".encode("ascii", "replace"), *shown, b"", b""))
-        transfer = self._idle.pop() if self._idle else _Transfer(self._limits, self._ca_file, self._spool_folder)
+        request = b"\r\n".join(
+            (f"{method} {target} HTTP/1.1\r\nHost: {authority}".encode("ascii", "replace"), *shown, b"", b"")
+        )
+        transfer = (
+            self._idle.pop() if self._idle else _Transfer(self._limits, self._ca_file, self._spool_folder)
+        )
         transfer.prepare(f"{scheme}://{authority}/", target, headers, _route_options(route, host, port))
         transfer.may_connect = _anywhere if route.connect_to else self._router.allows
         transfer.follow(access, form)
@@ -182,7 +219,9 @@ class CurlFetcher:
         visit = transfer.visit(candidate, request, number, message, at=at)
         self._idle.append(transfer)
         if self._cookies is not None and (b"-Cookie:" in visit.head or b"-cookie:" in visit.head.lower()):
-            self._cookies.take(parse_head(visit.head).get_all("set-cookie"), candidate.url, at, secret=is_secret)
+            self._cookies.take(
+                parse_head(visit.head).get_all("set-cookie"), candidate.url, at, secret=is_secret
+            )
         return visit
 
     async def close(self) -> None:
@@ -262,7 +301,9 @@ class _Transfer:
         return None
 
     def _spooled(self) -> bool:
-        """Put what came into the temporary file; False when the disk takes no more (an exception would be lost in libcurl)."""
+        """Put what came into the temporary file; False when the disk takes no more (an exception would be
+        lost in libcurl).
+        """
         try:
             if self._spool is None:
                 self._spool = cast(BinaryIO, tempfile.TemporaryFile(dir=self._spool_folder))  # noqa: SIM115 - it is the visit's
@@ -286,8 +327,9 @@ class _Transfer:
     def _whole_head(self) -> list[bytes]:
         """The lines of the final answer's head; none when it did not come to its end, or had no end.
 
-        Before it stand interim answers (1xx) and the question for a password; behind it trailers, which are in the body, too, where
-        the chunks are."""
+        Before it stand interim answers (1xx) and the question for a password; behind it trailers, which are
+        in the body, too, where the chunks are.
+        """
         lines = self._head
         if not lines or sum(map(len, lines)) > self._limits.head_bytes:
             return []
@@ -309,16 +351,22 @@ class _Transfer:
         self._opened.append(opened)
         return opened
 
-    def visit(self, candidate: Candidate, request: bytes, number: int, message: str, *, at: datetime) -> Visit:
+    def visit(
+        self, candidate: Candidate, request: bytes, number: int, message: str, *, at: datetime
+    ) -> Visit:
         """What came of it. The transfer may be used again afterwards: the visit owns the spool."""
         while self._opened:
             self._opened.pop().close()
         body = self._body()
         if self._disk_error is not None:
             body.close()
-            raise NoSpace(f"The temporary folder takes no more while {candidate.url} is fetched: {self._disk_error}") from self._disk_error
+            raise NoSpace(
+                f"The temporary folder takes no more while {candidate.url} is fetched: {self._disk_error}"
+            ) from self._disk_error
         curl = self.curl
-        protocol = "h2" if curl.getinfo(pycurl.INFO_HTTP_VERSION) == pycurl.CURL_HTTP_VERSION_2_0 else "http/1.1"
+        protocol = (
+            "h2" if curl.getinfo(pycurl.INFO_HTTP_VERSION) == pycurl.CURL_HTTP_VERSION_2_0 else "http/1.1"
+        )
         lines = self._whole_head()
         whole = bool(lines)
         failure, detail = (None, "") if whole else self._failure(number, message)
@@ -418,13 +466,21 @@ def _with_more(headers: list[bytes], more: Sequence[tuple[str, str]]) -> list[by
     """Ours, without those that are given anew. Who we are is not given anew."""
     given = {name.lower().encode("latin-1", "replace") for name, _ in more}
     kept = [line for line in headers if line.partition(b":")[0].lower() not in given]
-    return [*kept, *(_header(name, value) for name, value in more if name.isascii() and name.replace("-", "").isalnum())]
+    return [
+        *kept,
+        *(_header(name, value) for name, value in more if name.isascii() and name.replace("-", "").isalnum()),
+    ]
 
 
 def _may_refer(candidate: Candidate) -> bool:
     """The page that led here, as browsers tell it; not from https to http, not with a password in it."""
     via = candidate.via
-    return via is not None and "@" not in via and via.isascii() and (via[:6] != "https:" or candidate.url[:6] == "https:")
+    return (
+        via is not None
+        and "@" not in via
+        and via.isascii()
+        and (via[:6] != "https:" or candidate.url[:6] == "https:")
+    )
 
 
 _NO_ROUTE: dict[int, list[str]] = {pycurl.CONNECT_TO: [], pycurl.RESOLVE: []}
@@ -436,7 +492,8 @@ def _route_options(route: Route, host: str, port: int) -> dict[int, list[str]]:
         return {pycurl.CONNECT_TO: [f"{host}:{port}:{route.connect_to}"], pycurl.RESOLVE: []}
     if host[0] == "[" or route.addresses == (host,):
         return _NO_ROUTE
-    # "+" lets libcurl forget the entry after DNS_CACHE_TIMEOUT; without it they would pile up over a wide crawl.
+    # "+" lets libcurl forget the entry after DNS_CACHE_TIMEOUT; without it they would pile up over a wide
+    # crawl.
     joined = ",".join(f"[{address}]" if ":" in address else address for address in route.addresses)
     return {pycurl.CONNECT_TO: [], pycurl.RESOLVE: [f"+{host}:{port}:{joined}"]}
 

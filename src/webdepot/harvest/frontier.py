@@ -1,7 +1,9 @@
-"""The frontier on one machine: what has been seen, what waits, who may be asked when. LMDB on disk, a heap of hosts in memory.
+"""The frontier on one machine: what has been seen, what waits, who may be asked when. LMDB on disk, a heap of
+hosts in memory.
 
-A host here is scheme, host name and port. One candidate of a host is out at a time; how long the host rests is the caller's
-matter (`politeness`). Layout of the LMDB environment, version 1, all numbers big-endian so that keys sort as they should:
+A host here is scheme, host name and port. One candidate of a host is out at a time; how long the host rests
+is the caller's matter (`politeness`). Layout of the LMDB environment, version 1, all numbers big-endian so
+that keys sort as they should:
 
     meta      "layout"                                          -> "1"
               "marks"                                           -> JSON object: file name -> acknowledged size
@@ -12,15 +14,17 @@ matter (`politeness`). Layout of the LMDB environment, version 1, all numbers bi
 
     precedence: 0 seeds and prerequisites, 1 embedded parts, 2 links, 3 guesses.   sequence: number of addresses seen before it.
 
-The host comes first so that a host's queue is one range and its fingerprints lie together; 64 bits for the address within
-the host keep ten million addresses without a false "seen" (with Heritrix's 40 bits some 45 of them would be lost).
-Two hosts with one hash would share a queue, nothing worse, because the address hash is over the whole address.
+The host comes first so that a host's queue is one range and its fingerprints lie together; 64 bits for the
+address within the host keep ten million addresses without a false "seen" (with Heritrix's 40 bits some 45 of
+them would be lost). Two hosts with one hash would share a queue, nothing worse, because the address hash is
+over the whole address.
 
 Order of steps:
 1. One write transaction stays open from commit to commit: a crash undoes all of it, and only it.
 2. `add` puts the fingerprint; if it was new, the queue entry.
-3. `take` pops the host that is due first. Its next candidates are read from its range, at most `per_host` at a time; an
-   entry stays in the queue until `finish` deletes it, so what was out when the process died waits again.
+3. `take` pops the host that is due first. Its next candidates are read from its range, at most `per_host` at
+   a time; an entry stays in the queue until `finish` deletes it, so what was out when the process died waits
+   again.
 """
 
 import fcntl
@@ -123,7 +127,9 @@ class LmdbFrontier:
     def _open(self, map_bytes: int) -> None:
         size_bytes = sum(file.stat().st_size for file in self.folder.iterdir())
         # Our own lock on the folder replaces LMDB's: it says so instead of waiting for ever.
-        self._env = lmdb.Environment(str(self.folder), map_size=max(map_bytes, 4 * size_bytes), max_dbs=5, lock=False)
+        self._env = lmdb.Environment(
+            str(self.folder), map_size=max(map_bytes, 4 * size_bytes), max_dbs=5, lock=False
+        )
         self._meta, self._seen, self._refused, self._queue, self._notes = (
             self._env.open_db(name) for name in (b"meta", b"seen", b"refused", b"queue", b"notes")
         )
@@ -146,14 +152,16 @@ class LmdbFrontier:
         self._host_ids: dict[str, bytes] = {}
         self._flying: dict[Url, _Host] = {}
         self._gone: set[bytes] = set()
-        """Keys of finished candidates, deleted with the next commit, in their order: that spares the disk many pages."""
+        """Keys of finished candidates, deleted with the next commit, in their order: that spares the disk
+        many pages.
+        """
         for key in self._txn.cursor(db=self._queue).iternext(keys=True, values=False):
             host = self._hosts.get(key[:8]) or self._host(key[:8])
             host.waiting += 1
         for host in self._hosts.values():
             self._schedule(host)
 
-    # --- the life of a candidate -----------------------------------------------------------------------------------------
+    # --- the life of a candidate ---
 
     def add(self, candidates: Iterable[Candidate]) -> int:
         try:
@@ -221,7 +229,9 @@ class LmdbFrontier:
         else:
             self._schedule(host)
 
-    def retry(self, candidate: Candidate, *, host_free_at_s: float, not_before_s: float = 0.0, counted: bool = True) -> None:
+    def retry(
+        self, candidate: Candidate, *, host_free_at_s: float, not_before_s: float = 0.0, counted: bool = True
+    ) -> None:
         host, key = self._landed(candidate, host_free_at_s)
         if counted:
             self._txn.put(key, _encoded(candidate, tries=candidate.tries + 1), db=self._queue)
@@ -246,7 +256,7 @@ class LmdbFrontier:
         self._queued_count -= len(removed)
         return len(removed)
 
-    # --- what the caller keeps with it -----------------------------------------------------------------------------------
+    # --- what the caller keeps with it ---
 
     def remember(self, key: str, value: bytes) -> None:
         self._txn.put(key.encode(), value, db=self._notes)
@@ -273,10 +283,12 @@ class LmdbFrontier:
         try:
             marks: dict[str, int] = json.loads(stored) if stored else {}
         except ValueError as error:
-            raise CorruptData(f"The frontier {self.folder} has unreadable marks: {error}.", where=str(self.folder)) from error
+            raise CorruptData(
+                f"The frontier {self.folder} has unreadable marks: {error}.", where=str(self.folder)
+            ) from error
         return marks
 
-    # --- reports ---------------------------------------------------------------------------------------------------------
+    # --- reports ---
 
     def counts(self) -> FrontierCounts:
         in_flight = len(self._flying)
@@ -304,7 +316,7 @@ class LmdbFrontier:
         self._env.close()
         os.close(self._lock)
 
-    # --- hosts -----------------------------------------------------------------------------------------------------------
+    # --- hosts ---
 
     def _fingerprint(self, url: str) -> bytes:
         origin = origin_of(url)
@@ -394,12 +406,18 @@ class LmdbFrontier:
     def _forget_idle_hosts(self) -> None:
         """Hosts with nothing waiting are only kept until their pause is over."""
         if len(self._hosts) > MOST_IN_MEMORY:
-            idle = [host for host in self._hosts.values() if host.due_s is None and host.flying is None and host.free_at_s <= self._now_s]
+            idle = [
+                host
+                for host in self._hosts.values()
+                if host.due_s is None and host.flying is None and host.free_at_s <= self._now_s
+            ]
             for host in idle:
                 del self._hosts[host.id]
 
     def _begin(self) -> None:
-        """Start the next transaction; before it, since none may be open then, make the map four times what is used."""
+        """Start the next transaction; before it, since none may be open then, make the map four times what is
+        used.
+        """
         info = self._env.info()
         used_bytes = info["last_pgno"] * self._env.stat()["psize"]
         if 4 * used_bytes > info["map_size"]:
@@ -426,7 +444,9 @@ def _locked(folder: Path) -> int:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        raise Conflict(f"The frontier {folder} is in use by another process. Wait for that harvest to end, or stop it.") from None
+        raise Conflict(
+            f"The frontier {folder} is in use by another process. Wait for that harvest to end, or stop it."
+        ) from None
     return handle
 
 

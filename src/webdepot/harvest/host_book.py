@@ -1,7 +1,7 @@
 """How much came from each host, over all runs of a harvest: for limits per host, live numbers and reports.
 
-Counts are facts of the frontier (`host:NAME`), so a crash takes them back together with what they count. In memory are only
-the hosts asked lately.
+Counts are facts of the frontier (`host:NAME`), so a crash takes them back together with what they count. In
+memory are only the hosts asked lately.
 """
 
 import json
@@ -65,7 +65,9 @@ class HostBook:
         """Before each commit of the frontier."""
         for host in self._changed:
             counts = self._counts[host]  # dataclasses.asdict takes five times as long
-            self._frontier.remember(f"host:{host}", json.dumps({name: getattr(counts, name) for name in _NAMES}).encode())
+            self._frontier.remember(
+                f"host:{host}", json.dumps({name: getattr(counts, name) for name in _NAMES}).encode()
+            )
         self._changed.clear()
         if len(self._counts) > MOST_IN_MEMORY:
             self._counts.clear()

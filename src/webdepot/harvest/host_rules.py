@@ -1,7 +1,9 @@
-"""Rules that must first find something out about a host (its addresses, its owner), given to the crawl by the service.
+"""Rules that must first find something out about a host (its addresses, its owner), given to the crawl by the
+service.
 
-A host that is not decided yet is neither inside nor outside: the address waits in the frontier, the service finds out meanwhile, and the
-question is put again when the address is taken. So no worker waits for a registry, and a crash loses nothing.
+A host that is not decided yet is neither inside nor outside: the address waits in the frontier, the service
+finds out meanwhile, and the question is put again when the address is taken. So no worker waits for a
+registry, and a crash loses nothing.
 """
 
 import re
@@ -35,9 +37,10 @@ class HostRules(Protocol):
 def rules_of(hosts: HostRules) -> tuple[Rule, Rule]:
     """Two rules of the scope chain: `by_host` stands before links outside, `undecided` after them.
 
-    `by_host` says what is known of a host. A rejection names its rule once for each host; later links there are simply outside.
-    `undecided` begins to find out about a host that nobody knows, and lets the address wait; parts of pages are taken from anywhere
-    and ask nothing. What belongs is never taken as a mere link beyond.
+    `by_host` says what is known of a host. A rejection names its rule once for each host; later links there
+    are simply outside. `undecided` begins to find out about a host that nobody knows, and lets the address
+    wait; parts of pages are taken from anywhere and ask nothing. What belongs is never taken as a mere link
+    beyond.
     """
     told: set[str] = set()
     lately: tuple[str, str, Verdict | None] = ("", "", None)

@@ -1,7 +1,9 @@
-"""What makes two addresses one for a harvest: the exact address, but for session ids and arguments that make no other page.
+"""What makes two addresses one for a harvest: the exact address, but for session ids and arguments that make
+no other page.
 
-The address that was found first goes over the wire untouched; only the question "was it seen?" is put to the shorter form. Session
-ids of well-known kinds are always left out; `identity_without` leaves out the arguments that an operator names as well.
+The address that was found first goes over the wire untouched; only the question "was it seen?" is put to the
+shorter form. Session ids of well-known kinds are always left out; `identity_without` leaves out the arguments
+that an operator names as well.
 """
 
 import re
@@ -19,8 +21,8 @@ _SESSION = re.compile(
 def identity(url: str) -> str:
     """What makes two addresses one: the exact address, but for session ids of well-known kinds.
 
-    Not the SURT key: it would take `/news` and `/news/`, or a host with and without `www.`, for one and so never follow
-    the redirect between them.
+    Not the SURT key: it would take `/news` and `/news/`, or a host with and without `www.`, for one and so
+    never follow the redirect between them.
     """
     if "?" not in url and ";" not in url and "&" not in url:  # as most are; the rest is looked at closely
         return url

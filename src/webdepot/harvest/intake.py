@@ -1,7 +1,8 @@
-"""What pages lead to: judged, and put into the frontier, or handed over to the process that has its host (`peers`), or turned away.
+"""What pages lead to: judged, and put into the frontier, or handed over to the process that has its host
+(`peers`), or turned away.
 
-Most links of a page were on the last one, too. They are remembered for a while and passed over before anything is made of them; the
-frontier, which sees every address once, would do the same and take longer.
+Most links of a page were on the last one, too. They are remembered for a while and passed over before
+anything is made of them; the frontier, which sees every address once, would do the same and take longer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -69,7 +70,9 @@ class Intake:
         self.uncommitted += self.frontier.add(candidates)
 
     def hear_peers(self) -> bool:
-        """Take in what other processes found on our hosts, but for what is known here as well; whether there was anything."""
+        """Take in what other processes found on our hosts, but for what is known here as well; whether there
+        was anything.
+        """
         if self.peers is None:
             return False
         candidates, moves = self.peers.take()
@@ -81,7 +84,9 @@ class Intake:
         if moves:
             self._build_rules()
         new = [outlink for outlink in candidates if outlink.url not in self.lately_added]
-        accepted = [outlink for outlink in new if self._is_accepted(outlink)] if self._are_owners_judges else new
+        accepted = (
+            [outlink for outlink in new if self._is_accepted(outlink)] if self._are_owners_judges else new
+        )
         self._remember(outlink.url for outlink in accepted)
         self.add(accepted)
         return True
@@ -90,8 +95,17 @@ class Intake:
         """Put what belongs into the frontier."""
         lately_added, lately_outside = self.lately_added, self.lately_outside
         # Most links of a page are known: nothing is made of them.
-        unknown = [(url, hop) for url, hop in found.links if url not in lately_added and (hop is not _LINK or url not in lately_outside)]
-        if unknown and self.peers is not None and self._are_owners_judges and not _is_known_to_page_alone(source, found):
+        unknown = [
+            (url, hop)
+            for url, hop in found.links
+            if url not in lately_added and (hop is not _LINK or url not in lately_outside)
+        ]
+        if (
+            unknown
+            and self.peers is not None
+            and self._are_owners_judges
+            and not _is_known_to_page_alone(source, found)
+        ):
             unknown, handed_over = self.peers.keep_unjudged(unknown, source)
             self._remember(handed_over)
         if unknown:
@@ -99,9 +113,15 @@ class Intake:
 
     @property
     def _are_owners_judges(self) -> bool:
-        """Whether links go unjudged to the processes that have their hosts: where no rule asks for what the finder alone has looked up."""
+        """Whether links go unjudged to the processes that have their hosts: where no rule asks for what the
+        finder alone has looked up.
+        """
         settings = self.settings
-        return not settings.scope_limits.hops_outside and settings.host_rules is None and settings.look_up is None
+        return (
+            not settings.scope_limits.hops_outside
+            and settings.host_rules is None
+            and settings.look_up is None
+        )
 
     def _remember(self, urls: Iterable[Url]) -> None:
         """As added lately."""
@@ -110,7 +130,9 @@ class Intake:
             self.lately_outside.clear()
         self.lately_added.update(urls)
 
-    def _take_in_unknown(self, source: Candidate, found: Extracted, unknown: Sequence[tuple[Url, Hop]]) -> None:
+    def _take_in_unknown(
+        self, source: Candidate, found: Extracted, unknown: Sequence[tuple[Url, Hop]]
+    ) -> None:
         accepted = []
         page_says_no = "nofollow" in found.directives
         lately_refused, lately_outside = self.lately_refused, self.lately_outside
@@ -118,7 +140,9 @@ class Intake:
         stays_outside = not self.settings.scope_limits.hops_outside and source.path != ""
         for url, hop in unknown:
             outlink = self.candidate(source, url, hop)
-            verdict = self.judge.of_link(outlink, page_says_no=page_says_no, link_says_no=url in found.nofollow)
+            verdict = self.judge.of_link(
+                outlink, page_says_no=page_says_no, link_says_no=url in found.nofollow
+            )
             if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
                 self._build_rules()
                 if self.peers is not None and outlink.via is not None:
@@ -144,7 +168,9 @@ class Intake:
         return bool(verdict)
 
     def _turn_away(self, outlink: Candidate, verdict: Verdict) -> None:
-        """Count and log, once, what a rule keeps out. Links that merely lead elsewhere are not logged: there is no end of them."""
+        """Count and log, once, what a rule keeps out. Links that merely lead elsewhere are not logged: there
+        is no end of them.
+        """
         if len(self.lately_refused) > MOST_REMEMBERED:
             self.lately_refused.clear()
         self.lately_refused.add(outlink.url)
@@ -152,7 +178,9 @@ class Intake:
             return
         self.judge.refused(verdict)
         if verdict.rule != scope.OUTSIDE or outlink.path[-1] == Hop.EMBED or self.settings.log_outside:
-            self.log.write(of_refusal(outlink, Failure.SCOPE, rule=verdict.rule, reason=verdict.reason, at=self.clock()))
+            self.log.write(
+                of_refusal(outlink, Failure.SCOPE, rule=verdict.rule, reason=verdict.reason, at=self.clock())
+            )
 
     def candidate(self, source: Candidate, url: Url, hop: Hop) -> Candidate:
         """What a link of a page leads to."""
@@ -165,5 +193,7 @@ class Intake:
 
 
 def _is_known_to_page_alone(source: Candidate, found: Extracted) -> bool:
-    """Whether something about its links is known only where the page was read: that they are not to be followed, or a seed has moved."""
+    """Whether something about its links is known only where the page was read: that they are not to be
+    followed, or a seed has moved.
+    """
     return bool(found.nofollow) or "nofollow" in found.directives or scope.is_seed_way(source.path)

@@ -1,11 +1,13 @@
-"""The judge of a crawl: every question about an address or an answer is put here, and every verdict names its rule.
+"""The judge of a crawl: every question about an address or an answer is put here, and every verdict names its
+rule.
 
     links found       `of_link`        is it queued?     scope chain, then what the page says about following, then traps
     before asking     `before_asking`  is it asked now?  the chain as it is now: rules may have changed since it was queued
     robots.txt known  `of_robots`      may it be asked?  the policy of the harvest or of the host
     answer came       `of_answer`      is it kept?       rules about types
 
-Verdicts that reject are counted by rule (`refusals`), for the report; the crawl logs them. Traps that need memory are in `traps`.
+Verdicts that reject are counted by rule (`refusals`), for the report; the crawl logs them. Traps that need
+memory are in `traps`.
 """
 
 import json
@@ -23,7 +25,9 @@ from webdepot.model import Answer, Candidate, Hop, Verdict
 from webdepot.url import Url, host_of
 
 _KEPT = Verdict(answer=Answer.ACCEPT, rule="kept", reason="no rule is against its type")
-_NOFOLLOW_PAGE = Verdict(answer=Answer.REJECT, rule="nofollow", reason="its page asks not to follow its links")
+_NOFOLLOW_PAGE = Verdict(
+    answer=Answer.REJECT, rule="nofollow", reason="its page asks not to follow its links"
+)
 _NOFOLLOW_LINK = Verdict(answer=Answer.REJECT, rule="nofollow", reason="its link asks not to be followed")
 _LINK, _GUESS, _REDIRECT = Hop.LINK.value, Hop.SPECULATIVE.value, Hop.REDIRECT.value
 _NO_GUESSES_BELOW = 0.2
@@ -36,17 +40,24 @@ class Judge:
     """Rules built from settings and seeds. Rebuilt (`follow`) when one of them changes."""
 
     def __init__(
-        self, settings: CrawlSettings, hosts: HostBook | None, totals: Callable[[], tuple[int, int]], kept: bytes | None = None
+        self,
+        settings: CrawlSettings,
+        hosts: HostBook | None,
+        totals: Callable[[], tuple[int, int]],
+        kept: bytes | None = None,
     ) -> None:
-        """`totals` gives documents and bytes of the harvest; `kept` is what `to_json` wrote in an earlier run. Without `hosts` (to
-        explain, not to crawl) nothing came from any host yet."""
+        """`totals` gives documents and bytes of the harvest; `kept` is what `to_json` wrote in an earlier
+        run. Without `hosts` (to explain, not to crawl) nothing came from any host yet.
+        """
         self._hosts = hosts
         self._totals = totals
         self.traps = TrapWatch()
         stored = json.loads(kept or b"{}")
         self.refusals: Counter[str] = Counter(stored.get("refusals", {}))
         """Distinct addresses by the rule that rejected them."""
-        self._guesses: dict[str, tuple[int, int]] = {host: (tried, right) for host, (tried, right) in stored.get("guesses", {}).items()}
+        self._guesses: dict[str, tuple[int, int]] = {
+            host: (tried, right) for host, (tried, right) in stored.get("guesses", {}).items()
+        }
         self._lately: dict[Url, tuple[tuple[str, int], Verdict]] = {}
         """Verdicts on links that were queued lately, with what they were given for beside the address."""
         self._is_steady = False
@@ -58,7 +69,9 @@ class Judge:
         self._lately.clear()
         self._is_steady = not settings.rules and settings.host_rules is None
         facts = replace(settings.facts, pages_of=self._pages_of, bytes_of=self._bytes_of)
-        more = [(str(spec), rule) for spec in settings.rules if (rule := rules.rule_of(spec, facts)) is not None]
+        more = [
+            (str(spec), rule) for spec in settings.rules if (rule := rules.rule_of(spec, facts)) is not None
+        ]
         self._answer_rules = rules.of_answers(settings.rules, facts)
         self._belongs = scope.belongs(settings.scope, seeds)
         self.named = scope.named_chain(
@@ -80,8 +93,12 @@ class Judge:
         """Of what was rejected: does it lead elsewhere, whatever else may be against it?"""
         return verdict.rule == scope.OUTSIDE or host_rules.is_outside(self.settings.host_rules, candidate.url)
 
-    def of_link(self, candidate: Candidate, *, page_says_no: bool = False, link_says_no: bool = False) -> Verdict:
-        """Is an address that was found queued? A page or link may ask not to be followed; parts of a page are taken all the same."""
+    def of_link(
+        self, candidate: Candidate, *, page_says_no: bool = False, link_says_no: bool = False
+    ) -> Verdict:
+        """Is an address that was found queued? A page or link may ask not to be followed; parts of a page are
+        taken all the same.
+        """
         verdict = scope.decide(candidate, self.rules)
         if not verdict:
             return verdict
@@ -94,7 +111,11 @@ class Judge:
         if hop == _GUESS:
             tried, right = self._guesses.get(host_of(candidate.url), (0, 0))
             if tried >= _FIRST_GUESSES and right < tried * _NO_GUESSES_BELOW:
-                return Verdict(answer=Answer.REJECT, rule="guesses", reason=f"{tried - right} of {tried} guesses at its host were wrong")
+                return Verdict(
+                    answer=Answer.REJECT,
+                    rule="guesses",
+                    reason=f"{tried - right} of {tried} guesses at its host were wrong",
+                )
         # A verdict that rejects is false, so it cannot be chosen by `or`.
         trap = self._trap_of(candidate)
         return verdict if trap is None else trap
@@ -114,14 +135,18 @@ class Judge:
         return verdict if trap is None else trap
 
     def remember(self, candidate: Candidate, verdict: Verdict) -> None:
-        """An accepted link is asked soon, and where no rule counts or looks anything up its verdict is the same then."""
+        """An accepted link is asked soon, and where no rule counts or looks anything up its verdict is the
+        same then.
+        """
         if self._is_steady:
             if len(self._lately) >= MOST_REMEMBERED:
                 self._lately.clear()
             self._lately[candidate.url] = ((candidate.path, candidate.outside), verdict)
 
     def _trap_of(self, candidate: Candidate) -> Verdict | None:
-        return self.traps.of(candidate.url) if self.traps.trapped and candidate.path.strip(_REDIRECT) else None
+        return (
+            self.traps.of(candidate.url) if self.traps.trapped and candidate.path.strip(_REDIRECT) else None
+        )
 
     def of_robots(self, known: Robots, candidate: Candidate) -> Verdict:
         verdict = known.decide(candidate.url)
@@ -132,7 +157,9 @@ class Judge:
         return robots.judge(known, candidate.url, policy, is_part=scope.embed_depth(candidate.path) > 0)
 
     def of_answer(self, candidate: Candidate, mime: str) -> Verdict:
-        """Is it kept? Seeds always are. Rules about types stand in one row with those about addresses, and the last answer wins."""
+        """Is it kept? Seeds always are. Rules about types stand in one row with those about addresses, and
+        the last answer wins.
+        """
         if self._answer_rules and candidate.path.strip(_REDIRECT):
             for rule in reversed(self._answer_rules):
                 verdict = rule(candidate, mime)
@@ -155,7 +182,10 @@ class Judge:
     def to_json(self) -> bytes:
         """What the next run should know; of guesses at many hosts only those that decide something."""
         decided = {host: counts for host, counts in self._guesses.items() if counts[0] >= _FIRST_GUESSES}
-        values: Mapping[str, object] = {"refusals": dict(self.refusals), "guesses": dict(list(decided.items())[:10_000])}
+        values: Mapping[str, object] = {
+            "refusals": dict(self.refusals),
+            "guesses": dict(list(decided.items())[:10_000]),
+        }
         return json.dumps(values).encode()
 
     def _pages_of(self, host: str) -> int:

@@ -1,4 +1,6 @@
-"""What the steps of a crawl hand each other: an answer that has arrived, what its keeper says of it, and what is counted."""
+"""What the steps of a crawl hand each other: an answer that has arrived, what its keeper says of it, and what
+is counted.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,10 +4,11 @@ Order of steps:
 1. Headers: Location, Refresh, Link (RFC 8288), Content-Location.
 2. The kind of the body, from its type, its first bytes and, last, its name.
 3. The body, without transfer and content coding, as far as the limit goes (a bomb costs no more).
-4. The references in it (`links_html`, `links_css`, `links_xml`, `links_data`), each once, joined with the page's base.
+4. The references in it (`links_html`, `links_css`, `links_xml`, `links_data`), each once, joined with the
+   page's base.
 
-A page that answers an error is shown in replay, so its parts are taken, but its links lead nowhere good. What cannot be read is
-noted and never an exception: one strange page does not end a harvest.
+A page that answers an error is shown in replay, so its parts are taken, but its links lead nowhere good. What
+cannot be read is noted and never an exception: one strange page does not end a harvest.
 """
 
 import re
@@ -38,7 +39,9 @@ class LinkLimits:
     links: int = 50_000
     """So many links of one page are taken: as many as a sitemap may have."""
     time_s: float = 10.0
-    """Processor time for the many links of one page, so that a busy machine loses none; the page is kept whole all the same."""
+    """Processor time for the many links of one page, so that a busy machine loses none; the page is kept
+    whole all the same.
+    """
     guess: bool = False
     """Read addresses out of scripts, too."""
     agent: str = ""
@@ -58,7 +61,9 @@ class Extracted:
 
 
 def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Extracted:
-    """The links of one answer. `body` is as it came over the wire and is read from its beginning. Never raises."""
+    """The links of one answer. `body` is as it came over the wire and is read from its beginning. Never
+    raises.
+    """
     notes: list[str] = []
     told = _told(head)
     directives = robots.tag_directives(told.tags, limits.agent) if told.tags else _NONE
@@ -68,10 +73,18 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
         joined.add(_of_headers(head), url)
     kind = _KINDS.get(told.mime) or _kind_by_suffix(told.mime, url)
     if 300 <= head.status < 400 or kind is None:
-        kind = _of_nameless if told.mime in ("", "application/octet-stream") and not 300 <= head.status < 400 else None
+        kind = (
+            _of_nameless
+            if told.mime in ("", "application/octet-stream") and not 300 <= head.status < 400
+            else None
+        )
     if kind is not None:
         body.seek(0)
-        plain = content_decoded(transfer_decoded(body, head), head, limit_bytes=limits.page_bytes + 1) if told.coded else body
+        plain = (
+            content_decoded(transfer_decoded(body, head), head, limit_bytes=limits.page_bytes + 1)
+            if told.coded
+            else body
+        )
         data = plain.read(limits.page_bytes + 1)
         if len(data) > limits.page_bytes:
             notes.append(f"linksCutAtByte:{limits.page_bytes}")
@@ -92,7 +105,9 @@ def extract(url: Url, head: HttpHead, body: BinaryIO, limits: LinkLimits) -> Ext
         notes.append(f"linksCutAt:{limits.links}")
     if joined.is_late:
         notes.append(f"linksCutAtSecond:{limits.time_s:g}")
-    return Extracted(links=list(joined.links.items()), note=",".join(notes), directives=directives, nofollow=nofollow)
+    return Extracted(
+        links=list(joined.links.items()), note=",".join(notes), directives=directives, nofollow=nofollow
+    )
 
 
 class _Told(NamedTuple):
@@ -129,7 +144,9 @@ class _Joined:
         self._time_s = time_s
         self._until_s = 0.0
 
-    def add(self, found: Iterable[Reference], base: str, encoding: str = "utf-8", *, parts_only: bool = False) -> None:
+    def add(
+        self, found: Iterable[Reference], base: str, encoding: str = "utf-8", *, parts_only: bool = False
+    ) -> None:
         references = iter(found)
         while some := list(islice(references, _LOOK_AT_CLOCK)):
             self._add(some, _known_below(base, encoding), parts_only)
@@ -140,7 +157,9 @@ class _Joined:
                 return
 
     def _takes_too_long(self) -> bool:
-        """The clock begins with the first look at it: most pages have so few links that the system is never asked."""
+        """The clock begins with the first look at it: most pages have so few links that the system is never
+        asked.
+        """
         now_s = time.thread_time()
         self._until_s = self._until_s or now_s + self._time_s
         return now_s >= self._until_s
@@ -150,7 +169,9 @@ class _Joined:
         addresses = list(map(known.__getitem__, raws))
         links, new = self.links, dict(zip(addresses, hops))
         is_plain = len(new) == len(addresses) or len(new) == len(set(zip(addresses, hops)))
-        if is_plain and not parts_only and links.keys().isdisjoint(new):  # each address was found in one way, as on most pages
+        if (
+            is_plain and not parts_only and links.keys().isdisjoint(new)
+        ):  # each address was found in one way, as on most pages
             links.update(new)
         else:
             for address, hop in zip(addresses, hops):
@@ -166,8 +187,10 @@ class _Joined:
 
 
 class _Folder(dict[str, Url]):
-    """What references of a folder's pages mean, empty for one that leads nowhere: pages of a site repeat their links, and a reference
-    depends on the folder alone, but for one that begins with `?`. Letters outside ASCII depend on the encoding, too."""
+    """What references of a folder's pages mean, empty for one that leads nowhere: pages of a site repeat
+    their links, and a reference depends on the folder alone, but for one that begins with `?`. Letters
+    outside ASCII depend on the encoding, too.
+    """
 
     __slots__ = ("_inline", "encoding", "page")
 
@@ -196,9 +219,16 @@ class _Folder(dict[str, Url]):
 
 
 def _absolute(raw: str) -> Url | None:
-    """What a whole address means, wherever it stands: pages of all folders and hosts link to the same ones. None for what is none."""
+    """What a whole address means, wherever it stands: pages of all folders and hosts link to the same ones.
+    None for what is none.
+    """
     address = _ABSOLUTE.get(raw)
-    if address is None and raw.startswith(("http://", "https://")) and len(raw) <= _LONGEST_KEPT and raw.isascii():
+    if (
+        address is None
+        and raw.startswith(("http://", "https://"))
+        and len(raw) <= _LONGEST_KEPT
+        and raw.isascii()
+    ):
         if len(_ABSOLUTE) >= _MOST_ABSOLUTE:
             _ABSOLUTE.clear()
         address = _ABSOLUTE[raw] = _joined(raw, "", "")
@@ -206,8 +236,9 @@ def _absolute(raw: str) -> Url | None:
 
 
 def _known_below(base: str, encoding: str) -> _Folder:
-    """Of the folder of that page, ready to be asked for what stands on it. All folders together are bounded: at most so many, and none
-    with more than its share."""
+    """Of the folder of that page, ready to be asked for what stands on it. All folders together are bounded:
+    at most so many, and none with more than its share.
+    """
     path = base.partition("?")[0] if "?" in base else base
     folder = path[: path.rfind("/") + 1]
     known = _FOLDERS.get(folder)
@@ -232,13 +263,19 @@ _FOLDERS: dict[str, _Folder] = {}
 
 
 def _in_data_address(raw: str) -> Iterator[Reference]:
-    """Absolute addresses in a page or style that stands in a `data:` address (RFC 2397); relative ones have no base there."""
+    """Absolute addresses in a page or style that stands in a `data:` address (RFC 2397); relative ones have
+    no base there.
+    """
     kind, comma, data = raw[5:_LONGEST_DATA].partition(",")
     mime = kind.partition(";")[0].strip().lower()
     if not comma or mime not in ("text/html", "text/css", "image/svg+xml"):
         return
     try:
-        text = b64decode(unquote_to_bytes(data)) if kind.rstrip().lower().endswith(";base64") else unquote_to_bytes(data)
+        text = (
+            b64decode(unquote_to_bytes(data))
+            if kind.rstrip().lower().endswith(";base64")
+            else unquote_to_bytes(data)
+        )
     except ValueError:
         return
     written = text.decode("utf-8", "replace")
@@ -259,7 +296,12 @@ def _joined(raw: str, base: str, encoding: str) -> Url:
 _NOWHERE = Url("")
 
 
-RANK = {hop: rank for rank, hop in enumerate((Hop.REDIRECT, Hop.EMBED, Hop.LINK, Hop.MANIFEST, Hop.PREREQUISITE, Hop.SPECULATIVE))}
+RANK = {
+    hop: rank
+    for rank, hop in enumerate(
+        (Hop.REDIRECT, Hop.EMBED, Hop.LINK, Hop.MANIFEST, Hop.PREREQUISITE, Hop.SPECULATIVE)
+    )
+}
 """Of two ways to one address the one with the lower rank is taken."""
 
 
@@ -269,13 +311,18 @@ def _query_in(raw: str, encoding: str) -> str:
         return raw
     path, _, rest = raw.partition("?")
     query, mark, fragment = rest.partition("#")
-    quoted = "".join(letter if letter.isascii() else quote(letter.encode(encoding, "xmlcharrefreplace")) for letter in query)
+    quoted = "".join(
+        letter if letter.isascii() else quote(letter.encode(encoding, "xmlcharrefreplace"))
+        for letter in query
+    )
     return f"{path}?{quoted}{mark}{fragment}"
 
 
-# --- headers -----------------------------------------------------------------------------------------------------------
+# --- headers ---
 
-_LINK_VALUE = re.compile(r"<([^>]*)>((?:\s*;\s*[\w!#$&+.^`|~*-]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s\",;]*))?)*)")
+_LINK_VALUE = re.compile(
+    r"<([^>]*)>((?:\s*;\s*[\w!#$&+.^`|~*-]+(?:\s*=\s*(?:\"(?:[^\"\\]|\\.)*\"|[^\s\",;]*))?)*)"
+)
 _REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s\",;]+))", re.IGNORECASE)
 
 
@@ -308,7 +355,7 @@ def _utf8(value: str) -> str:
         return value
 
 
-# --- bodies ------------------------------------------------------------------------------------------------------------
+# --- bodies ---
 
 
 @valueclass(frozen=True, slots=True, kw_only=True)
@@ -328,7 +375,14 @@ class Body:
 def _of_html(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
     text, encoding = decode(data, head.get("content-type") or "")
     page = links_html.references(text, guess=limits.guess, agent=limits.agent)
-    return Body(found=page.found, base=page.base, encoding=encoding, nofollow=page.nofollow, directives=page.directives, unread=page.unread)
+    return Body(
+        found=page.found,
+        base=page.base,
+        encoding=encoding,
+        nofollow=page.nofollow,
+        directives=page.directives,
+        unread=page.unread,
+    )
 
 
 def _of_css(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
@@ -350,7 +404,9 @@ def _of_text(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
 
 
 def _of_script(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
-    return Body(found=links_data.guesses(decode(data, head.get("content-type") or "")[0]) if limits.guess else ())
+    return Body(
+        found=links_data.guesses(decode(data, head.get("content-type") or "")[0]) if limits.guess else ()
+    )
 
 
 def _of_pdf(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
@@ -376,7 +432,9 @@ def _of_nameless(data: bytes, head: HttpHead, limits: LinkLimits) -> Body:
         return _of_pdf(data, head, limits)
     if start.startswith(b"<?xml"):
         return _of_xml(data, head, limits)
-    if start.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<!--", b"<script", b"<title", b"<meta")):
+    if start.startswith(
+        (b"<!doctype html", b"<html", b"<head", b"<body", b"<!--", b"<script", b"<title", b"<meta")
+    ):
         return _of_html(data, head, limits)
     if start.startswith(b"#extm3u"):
         return _of_playlist(data, head, limits)
@@ -413,7 +471,9 @@ def _kind_by_suffix(mime: str, url: str) -> Callable[[bytes, HttpHead, LinkLimit
     if mime.endswith("+json"):
         return _of_json
     name = url.partition("?")[0].lower()
-    if mime in ("application/gzip", "application/x-gzip", "application/octet-stream") and name.endswith(".xml.gz"):
+    if mime in ("application/gzip", "application/x-gzip", "application/octet-stream") and name.endswith(
+        ".xml.gz"
+    ):
         return _of_gzip
     if mime in ("", "application/octet-stream", "binary/octet-stream"):
         for ending, kind in _ENDINGS.items():

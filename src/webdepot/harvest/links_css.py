@@ -1,7 +1,8 @@
 """Links in style sheets: url(…), @import, image-set(…). CSS Syntax 3, https://www.w3.org/TR/css-syntax-3/
 
-A tokenizer in one regular expression rather than a parser: style sheets of the wild are broken in ways that only matter for
-layout. Comments are passed over, escapes are undone, `@namespace` addresses are names, not links.
+A tokenizer in one regular expression rather than a parser: style sheets of the wild are broken in ways that
+only matter for layout. Comments are passed over, escapes are undone, `@namespace` addresses are names, not
+links.
 """
 
 import re

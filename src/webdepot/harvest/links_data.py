@@ -1,7 +1,8 @@
 """Links in data: JSON, playlists, plain text, PDF, and guesses from scripts.
 
-A guess (`Hop.SPECULATIVE`) is a string that looks like an address: absolute, or beginning with a slash or naming a file with a
-known extension. Guessing from whole scripts does harm on sites that answer everything with 200, so callers decide about it.
+A guess (`Hop.SPECULATIVE`) is a string that looks like an address: absolute, or beginning with a slash or
+naming a file with a known extension. Guessing from whole scripts does harm on sites that answer everything
+with 200, so callers decide about it.
 """
 
 import json
@@ -23,7 +24,9 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_PART_KEYS = _words("contenturl embedurl icon icons image images logo photo poster screenshot screenshots src thumbnail thumbnailurl")
+_PART_KEYS = _words(
+    "contenturl embedurl icon icons image images logo photo poster screenshot screenshots src thumbnail thumbnailurl"
+)
 _LINK_KEYS = _words("href link permalink scope start_url startpage url @id sameas item mainentityofpage")
 _FILE = re.compile(
     r"(?i)\.(?:avif|bmp|css|csv|docx?|eot|epub|gif|html?|ico|jpe?g|jpg|js|json|m3u8|m4a|m4v|mjs|mov|mp3|mp4|mpd|odp|ods|odt|oga|ogg|ogv|opus|otf|"
@@ -36,7 +39,9 @@ _URI_ATTRIBUTE = re.compile(r'URI="([^"]+)"')
 
 
 def of_json(text: str, *, guess: bool = True) -> Iterator[Reference]:
-    """Strings of a JSON document: those under keys that name an address, and, with `guess`, those that look like one."""
+    """Strings of a JSON document: those under keys that name an address, and, with `guess`, those that look
+    like one.
+    """
     yield from _of_value(json.loads(text), "", 0, guess=guess)
 
 
@@ -71,7 +76,9 @@ def looks_like_address(value: str) -> bool:
         return False
     if _ABSOLUTE.match(value):
         return True
-    return ":" not in value.partition("/")[0] and (value[0] == "/" or value.startswith(("./", "../")) or bool(_FILE.search(value)))
+    return ":" not in value.partition("/")[0] and (
+        value[0] == "/" or value.startswith(("./", "../")) or bool(_FILE.search(value))
+    )
 
 
 def could_be_address(value: str) -> bool:
@@ -86,7 +93,9 @@ def guesses(script: str) -> Iterator[Reference]:
     """Quoted strings of a script that look like an address: absolute ones, and files of known kinds."""
     for _, quoted in _QUOTED.findall(script):
         address = quoted.replace("\\/", "/")
-        is_file = bool(_FILE.search(address)) and ":" not in address and not address.startswith(("//", "/*", "."))
+        is_file = (
+            bool(_FILE.search(address)) and ":" not in address and not address.startswith(("//", "/*", "."))
+        )
         if is_file or address.startswith(("./", "../")) or _ABSOLUTE.match(address):
             yield address, Hop.SPECULATIVE
 
@@ -102,7 +111,9 @@ def of_playlist(text: str) -> Iterator[Reference]:
 
 
 def of_text(text: str) -> Iterator[Reference]:
-    """Plain text: a list of addresses is a sitemap (sitemaps.org), robots.txt names some, in prose they are guesses."""
+    """Plain text: a list of addresses is a sitemap (sitemaps.org), robots.txt names some, in prose they are
+    guesses.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if lines and all(_ABSOLUTE.match(line) for line in lines):
         yield from ((line, Hop.MANIFEST) for line in lines)
@@ -115,7 +126,9 @@ def of_text(text: str) -> Iterator[Reference]:
 
 
 def of_pdf(stream: BinaryIO, *, limit_time_s: float = math.inf) -> Iterator[Reference]:
-    """Link annotations of a PDF (ISO 32000-1, 12.6.4.7). Raises what pikepdf raises for a file it cannot read."""
+    """Link annotations of a PDF (ISO 32000-1, 12.6.4.7). Raises what pikepdf raises for a file it cannot
+    read.
+    """
     import pikepdf  # only for harvests with a PDF
 
     until_s = time.thread_time() + limit_time_s

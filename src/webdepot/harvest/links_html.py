@@ -1,9 +1,11 @@
-"""Links in HTML pages. HTML Living Standard, https://html.spec.whatwg.org/#attributes-3, and what pages really use.
+"""Links in HTML pages. HTML Living Standard, https://html.spec.whatwg.org/#attributes-3, and what pages
+really use.
 
-turbohtml parses as browsers do, in time linear in the page, and lists the links of the standard's own attributes, srcset and refresh
-included. What it leaves to us is found with one selector: styles (`links_css`), lazy-loading attributes, Open Graph, JSON-LD,
-parameters of objects and applets, handlers. `references` gives addresses as written, each with its hop, the page's base, and what page and
-links say about being followed (`nofollow`); whether that is obeyed is not decided here.
+turbohtml parses as browsers do, in time linear in the page, and lists the links of the standard's own
+attributes, srcset and refresh included. What it leaves to us is found with one selector: styles
+(`links_css`), lazy-loading attributes, Open Graph, JSON-LD, parameters of objects and applets, handlers.
+`references` gives addresses as written, each with its hop, the page's base, and what page and links say about
+being followed (`nofollow`); whether that is obeyed is not decided here.
 
 Forms are not followed: to send one is to act, not to read.
 """
@@ -33,10 +35,23 @@ _PART_RELS = _words(
 _NO_RELS = _words("dns-prefetch edituri pingback preconnect profile webmention wlwmanifest")
 _CITING = frozenset({"blockquote", "q", "ins", "del"})
 _HOPS: dict[tuple[str, str | None], Hop] = {
-    **dict.fromkeys((("a", "href"), ("area", "href"), ("img", "longdesc"), ("frame", "longdesc"), ("iframe", "longdesc")), Hop.LINK),
-    **dict.fromkeys((("img", "src"), ("script", "src"), ("img", "srcset"), ("source", "srcset"), ("iframe", "src")), Hop.EMBED),
+    **dict.fromkeys(
+        (("a", "href"), ("area", "href"), ("img", "longdesc"), ("frame", "longdesc"), ("iframe", "longdesc")),
+        Hop.LINK,
+    ),
+    **dict.fromkeys(
+        (("img", "src"), ("script", "src"), ("img", "srcset"), ("source", "srcset"), ("iframe", "src")),
+        Hop.EMBED,
+    ),
 }
-_IGNORED = {("form", "action"), ("button", "formaction"), ("input", "formaction"), ("a", "ping"), ("area", "ping"), ("base", "href")}
+_IGNORED = {
+    ("form", "action"),
+    ("button", "formaction"),
+    ("input", "formaction"),
+    ("a", "ping"),
+    ("area", "ping"),
+    ("base", "href"),
+}
 
 _LAZY = _words(
     "data-src data-original data-lazy data-lazy-src data-lazyload data-hi-res-src data-image data-img data-img-src data-img-url "
@@ -48,11 +63,20 @@ _LAZY = _words(
 _LAZY_SETS = ["data-srcset", "data-lazy-srcset", "data-original-set", "data-bgset"]
 _LAZY_LINKS = ["data-href", "data-link", "data-url", "data-permalink"]
 _HANDLERS = ["onclick", "onchange"]
-_WATCHED = frozenset((*_LAZY, *_LAZY_SETS, *_LAZY_LINKS, *_HANDLERS, "content", "manifest", "srcdoc", "style", "value"))
-_OF_ELEMENTS = {"content": "meta[content]", "manifest": "html[manifest]", "srcdoc": "iframe[srcdoc]", "value": "param[value]"}
+_WATCHED = frozenset(
+    (*_LAZY, *_LAZY_SETS, *_LAZY_LINKS, *_HANDLERS, "content", "manifest", "srcdoc", "style", "value")
+)
+_OF_ELEMENTS = {
+    "content": "meta[content]",
+    "manifest": "html[manifest]",
+    "srcdoc": "iframe[srcdoc]",
+    "value": "param[value]",
+}
 """Attributes that are watched in one element only."""
 _MORE = ("base[href]", "script", "object", "applet", "style", "a[href^='javascript:' i]")
-"""Asked for one after the other, a twentieth of the time that one selector for all of them takes: the parser knows its elements by name."""
+"""Asked for one after the other, a twentieth of the time that one selector for all of them takes: the parser
+knows its elements by name.
+"""
 _META_PARTS = re.compile(
     r"(?i)(?:og|twitter):(?:image|video|audio|player)(?::(?:url|secure_url|src|stream))?\Z|msapplication-(?:tileimage|config|square\w*logo|wide\w*logo)\Z"
     r"|(?:thumbnail|thumbnailurl|image|contenturl|embedurl)\Z"
@@ -61,7 +85,9 @@ _META_LINKS = re.compile(r"(?i)og:url\Z|(?:al:web:url|twitter:url)\Z|url\Z")
 _PLAYER_PARAMETERS = _words("data filename flashvars-src movie src url")
 _CONDITION = re.compile(r"<!--\[if[^\]>]{0,200}\]>", re.IGNORECASE)
 _CONDITION_END = "<![endif]-->"
-_REFRESH = re.compile(r"[\s\d.]*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|([^\"'\s].*))", re.IGNORECASE | re.DOTALL)
+_REFRESH = re.compile(
+    r"[\s\d.]*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|([^\"'\s].*))", re.IGNORECASE | re.DOTALL
+)
 _SRCSET = re.compile(r"\s*,*\s*(\S*[^\s,])(?:\s+[^,(]*(?:\([^)]*\)[^,(]*)*)?")
 _ATTRIBUTES = attrgetter("attrs")
 MOST_NESTED = 3
@@ -82,19 +108,33 @@ class Page:
 
 
 def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = "") -> Page:
-    """All references of a page. `guess` also reads strings out of scripts; `agent` is our name in meta elements."""
+    """All references of a page. `guess` also reads strings out of scripts; `agent` is our name in meta
+    elements.
+    """
     document = turbohtml.parse(text, positions=False)
     # Asking for fifty attributes that no element has would cost more than parsing did.
     attributes: set[str] = set().union(*map(_ATTRIBUTES, document.iter_elements()))
     page = Page()
     links = document.links()
-    hops = [_HOPS.get((element.tag, attribute)) or _hop(element, element.tag, attribute) for element, attribute, _ in links]
+    hops = [
+        _HOPS.get((element.tag, attribute)) or _hop(element, element.tag, attribute)
+        for element, attribute, _ in links
+    ]
     if "rel" in attributes and document.select_one("[rel~=nofollow i]") is not None:
-        page.nofollow += [(url, Hop.LINK) for (element, _, url), hop in zip(links, hops) if hop is Hop.LINK and _says_nofollow(element)]
-        hops = [None if hop is Hop.LINK and _says_nofollow(element) else hop for (element, _, _), hop in zip(links, hops)]
+        page.nofollow += [
+            (url, Hop.LINK)
+            for (element, _, url), hop in zip(links, hops)
+            if hop is Hop.LINK and _says_nofollow(element)
+        ]
+        hops = [
+            None if hop is Hop.LINK and _says_nofollow(element) else hop
+            for (element, _, _), hop in zip(links, hops)
+        ]
     found = page.found
     found += [(url, hop) for (_, _, url), hop in zip(links, hops) if hop is not None]
-    for selector in _selectors(frozenset(attributes & _WATCHED)) if not attributes.isdisjoint(_WATCHED) else _MORE:
+    for selector in (
+        _selectors(frozenset(attributes & _WATCHED)) if not attributes.isdisjoint(_WATCHED) else _MORE
+    ):
         for element in document.select(selector):
             if element.tag == "base":
                 page.base = page.base or element.attr("href") or ""
@@ -103,7 +143,10 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
                     found.extend(_more(element, guess=guess, nested=nested))
                 except (ValueError, RecursionError) as error:  # the rest of the page is read all the same
                     page.unread.add(type(error).__name__)
-                if element.tag == "meta" and (element.attr("name") or "").lower() in ("robots", agent.lower() or "robots"):
+                if element.tag == "meta" and (element.attr("name") or "").lower() in (
+                    "robots",
+                    agent.lower() or "robots",
+                ):
                     page.directives |= robots.page_directives(element.attr("content") or "")
     if "[" in text and "<!--[if" in text and nested < MOST_NESTED:
         for inner in _conditional_parts(text):
@@ -121,7 +164,9 @@ def _selectors(attributes: frozenset[str]) -> tuple[str, ...]:
 
 
 def refresh_target(content: str) -> str:
-    """The address in `5; url=/next.html`, of a header or a meta element (HTML, 4.2.5.3); empty where there is none."""
+    """The address in `5; url=/next.html`, of a header or a meta element (HTML, 4.2.5.3); empty where there is
+    none.
+    """
     found = _REFRESH.match(content[:4096])
     return (found[1] or found[2] or found[3] or "").strip() if found else ""
 
@@ -138,18 +183,27 @@ def _conditional_parts(text: str) -> Iterator[str]:
 
 
 def _hop(element: turbohtml.Element, tag: str, attribute: str | None) -> Hop | None:
-    """How a link of the standard's attributes leads on, where tag and attribute alone do not say; None when it is not followed."""
+    """How a link of the standard's attributes leads on, where tag and attribute alone do not say; None when
+    it is not followed.
+    """
     if attribute == "style" or tag == "style":
         return None  # `links_css` undoes escapes, and knows more than url()
     if tag == "link" and attribute == "href":
-        return _rel_hop((element.attr("rel") or "").lower().split(), has_item=element.attr("itemprop") is not None)
+        return _rel_hop(
+            (element.attr("rel") or "").lower().split(), has_item=element.attr("itemprop") is not None
+        )
     if (tag, attribute) in _IGNORED:
         return None
     if tag == "meta":
         return None  # `_of_meta` knows more ways to write a refresh
     if attribute == "cite" and tag in _CITING:
         return Hop.LINK
-    if attribute in ("profile", "usemap", "codebase", "classid", "archive", "code", "data") and tag in ("applet", "object", "head", "img"):
+    if attribute in ("profile", "usemap", "codebase", "classid", "archive", "code", "data") and tag in (
+        "applet",
+        "object",
+        "head",
+        "img",
+    ):
         return None if attribute != "data" else Hop.EMBED
     if tag == "a":
         return Hop.LINK  # also xlink:href in drawings
@@ -189,7 +243,9 @@ def _more(element: turbohtml.Element, *, guess: bool, nested: int) -> Iterator[R
         yield from links_css.references(element.text)
     if style := element.attr("style"):
         yield from links_css.references(style)
-    if any(name.startswith(("data-", "on")) or name in ("lowsrc", "dynsrc", "href") for name in element.attrs):
+    if any(
+        name.startswith(("data-", "on")) or name in ("lowsrc", "dynsrc", "href") for name in element.attrs
+    ):
         yield from _of_attributes(element)
 
 
@@ -254,5 +310,7 @@ def _of_object(element: turbohtml.Element) -> Iterator[Reference]:
 
 
 def srcset(value: str) -> list[str]:
-    """The addresses of a srcset (HTML, 4.8.4.2.2): divided by commas, each with a width or density behind a blank."""
+    """The addresses of a srcset (HTML, 4.8.4.2.2): divided by commas, each with a width or density behind a
+    blank.
+    """
     return [found[1] for found in _SRCSET.finditer(value) if found[1]]

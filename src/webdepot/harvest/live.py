@@ -1,8 +1,10 @@
-"""The numbers of a running harvest, for everybody who may read its folder: a command, the portal, another process.
+"""The numbers of a running harvest, for everybody who may read its folder: a command, the portal, another
+process.
 
     harvests/ID/live.json    one JSON object, put in its place whole about once a second; not made durable: it is about now
 
-The crawl tells its progress to a `Publisher`; `read` gives the last it wrote. A file left by a crash is as old as it says.
+The crawl tells its progress to a `Publisher`; `read` gives the last it wrote. A file left by a crash is as
+old as it says.
 """
 
 import json
@@ -79,7 +81,9 @@ class Publisher:
             self.write(self._last)
 
     def write(self, progress: CrawlProgress) -> None:
-        """Now, whatever the time. A full disk is no reason to stop a harvest here: its checkpoint will say so."""
+        """Now, whatever the time. A full disk is no reason to stop a harvest here: its checkpoint will say
+        so.
+        """
         hosts = [(host, progress.hosts[host]) for host in most_of(progress.hosts)]
         live = Live(
             at=self._clock(),
@@ -109,7 +113,9 @@ class Publisher:
         )
         new = self._path.with_suffix(".new")
         try:
-            new.write_text(json.dumps(asdict(live) | {"at": to_iso(live.at)}, ensure_ascii=False), encoding="utf-8")
+            new.write_text(
+                json.dumps(asdict(live) | {"at": to_iso(live.at)}, ensure_ascii=False), encoding="utf-8"
+            )
             new.replace(self._path)
         except OSError:
             new.unlink(missing_ok=True)

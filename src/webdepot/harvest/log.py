@@ -1,14 +1,17 @@
-"""The crawl log: one line for each address, in the format of Heritrix's crawl.log that existing tools read, and as JSON lines.
+"""The crawl log: one line for each address, in the format of Heritrix's crawl.log that existing tools read,
+and as JSON lines.
 
 crawl.log, columns divided by blanks (https://heritrix.readthedocs.io/en/latest/operating.html#crawl-log):
 
     2026-11-15T09:02:51.120Z   200       5120 https://a.example/x LLE https://a.example/ text/html #001 20261115090251075+45 sha1:… - 2t
 
-    when written, status, size, address, path of hops, page that led there, type, slot, begin+milliseconds, digest, source, annotations
+    when written, status, size, address, path of hops, page that led there, type, slot, begin+milliseconds,
+    digest, source, annotations
 
-A status below 0 is a failure (`model.Failure`). crawl.jsonl has the same and more: `server`, and always the `rule` that decided, with
-its `reason`: by which rule it was asked, or refused. What was asked and, by its type, not kept has a status below 0 and a size.
-Both are cut back to the last checkpoint's sizes (`cut`) before a harvest is resumed.
+A status below 0 is a failure (`model.Failure`). crawl.jsonl has the same and more: `server`, and always the
+`rule` that decided, with its `reason`: by which rule it was asked, or refused. What was asked and, by its
+type, not kept has a status below 0 and a size. Both are cut back to the last checkpoint's sizes (`cut`)
+before a harvest is resumed.
 """
 
 import json
@@ -79,8 +82,12 @@ class CrawlLog:
         held = [(line, to_iso_milliseconds(line.at)) for line in self._held]
         self._held.clear()
         try:
-            self._heritrix.write("".join([as_heritrix(line, begun) for line, begun in held]).encode("utf-8", "replace"))
-            self._json.write("".join([as_json(line, begun) for line, begun in held]).encode("utf-8", "replace"))
+            self._heritrix.write(
+                "".join([as_heritrix(line, begun) for line, begun in held]).encode("utf-8", "replace")
+            )
+            self._json.write(
+                "".join([as_json(line, begun) for line, begun in held]).encode("utf-8", "replace")
+            )
         except OSError as error:
             raise _no_space(self._heritrix.name, error) from error
 
@@ -128,7 +135,9 @@ class Recent:
 
 
 def recent(folder: Path, limit: int) -> list[Recent]:
-    """The last lines of a log that is being written, the newest first. Reads its last bytes alone, and a half line not at all."""
+    """The last lines of a log that is being written, the newest first. Reads its last bytes alone, and a half
+    line not at all.
+    """
     try:
         with (folder / JSON_NAME).open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -143,7 +152,9 @@ def recent(folder: Path, limit: int) -> list[Recent]:
         except ValueError:
             continue
         words = {name: str(values.get(name) or "") for name in ("at", "url", "mime", "reason")}
-        found.append(Recent(status=int(values.get("status") or 0), size=int(values.get("size") or 0), **words))
+        found.append(
+            Recent(status=int(values.get("status") or 0), size=int(values.get("size") or 0), **words)
+        )
         if len(found) == limit:
             break
     return found
@@ -165,7 +176,13 @@ def as_heritrix(line: LogLine, at: str = "") -> str:
     written = to_iso_milliseconds(line.at + timedelta(seconds=line.duration_s)) if line.duration_s else at
     begun = f"{at.translate(_DIGITS)}+{round(line.duration_s * 1000)}" if line.tries else "-"
     annotations = f"{line.tries}t,{line.note}".rstrip(",") if line.tries > 1 else line.note
-    url, path, via, mime, notes = line.url, line.path or "-", line.via or "-", line.mime or "-", annotations or "-"
+    url, path, via, mime, notes = (
+        line.url,
+        line.path or "-",
+        line.via or "-",
+        line.mime or "-",
+        annotations or "-",
+    )
     together = f"{url} {path} {via} {mime} {notes}"
     if together.count(" ") != 4 or not url or not together.isascii() or not together.isprintable():
         url, path, via, mime, notes = map(_column, (url, path, via, mime, notes))
@@ -183,12 +200,27 @@ def as_json(line: LogLine, at: str = "") -> str:
 
 
 def of_visit(
-    visit: Visit, *, verdict: Verdict | None = None, mime: str = "unknown", digest: str = "", duplicate: bool = False, note: str = ""
+    visit: Visit,
+    *,
+    verdict: Verdict | None = None,
+    mime: str = "unknown",
+    digest: str = "",
+    duplicate: bool = False,
+    note: str = "",
 ) -> LogLine:
     """The line for a request that was made, whatever came of it. `verdict` is by which rule it was asked."""
     candidate = visit.candidate
     if visit.truncated or duplicate:
-        note = ",".join(filter(None, (_TRUNCATED.get(visit.truncated, visit.truncated), "warcRevisit:digest" if duplicate else "", note)))
+        note = ",".join(
+            filter(
+                None,
+                (
+                    _TRUNCATED.get(visit.truncated, visit.truncated),
+                    "warcRevisit:digest" if duplicate else "",
+                    note,
+                ),
+            )
+        )
     return LogLine(
         at=visit.at,
         status=visit.failure.status if visit.failure else visit.status,
@@ -210,7 +242,10 @@ def of_visit(
 def of_unkept(visit: Visit, verdict: Verdict, *, mime: str) -> LogLine:
     """The line for an answer that a rule does not want."""
     return replace(
-        of_visit(visit, mime=mime, note=f"notKept:{visit.status}"), status=Failure.SCOPE.status, rule=verdict.rule, reason=verdict.reason
+        of_visit(visit, mime=mime, note=f"notKept:{visit.status}"),
+        status=Failure.SCOPE.status,
+        rule=verdict.rule,
+        reason=verdict.reason,
     )
 
 
@@ -239,4 +274,6 @@ def _column(text: str) -> str:
 
 
 def _no_space(name: str, error: OSError) -> NoSpace:
-    return NoSpace(f"The crawl log {name} could not be written: {error.strerror}. Free some space and resume the harvest.")
+    return NoSpace(
+        f"The crawl log {name} could not be written: {error.strerror}. Free some space and resume the harvest."
+    )

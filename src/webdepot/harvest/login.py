@@ -1,4 +1,5 @@
-"""Logging in where the owner gave us an account: HTTP authentication, or a form. Secrets stay in one file that only we can read.
+"""Logging in where the owner gave us an account: HTTP authentication, or a form. Secrets stay in one file
+that only we can read.
 
     HOME/logins.toml (mode 600)
 
@@ -10,8 +11,8 @@
     form = "https://members.example.org/login"
     fields = { name = "archive", pass = "…" }
 
-A form is fetched and sent once before the first request to its host; the cookies that come of it are sent from then on. Neither the
-form's answer nor passwords nor those cookies are kept in containers or logs.
+A form is fetched and sent once before the first request to its host; the cookies that come of it are sent
+from then on. Neither the form's answer nor passwords nor those cookies are kept in containers or logs.
 """
 
 import stat
@@ -38,7 +39,9 @@ class Login:
 
 
 def read(path: Path) -> dict[str, Login]:
-    """The log-ins of a file by host name; none when it does not exist. ConfigError when it is wrong, or others can read it."""
+    """The log-ins of a file by host name; none when it does not exist. ConfigError when it is wrong, or
+    others can read it.
+    """
     if not path.exists():
         return {}
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
@@ -68,12 +71,19 @@ def _login(path: Path, host: str, given: Any) -> Login:
 
 
 def filled(page: str, url: str, fields: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Where to send the form of a page and what, with what it holds already (tokens); the page itself when it has no such form."""
+    """Where to send the form of a page and what, with what it holds already (tokens); the page itself when it
+    has no such form.
+    """
     document = turbohtml.parse(page, positions=False)
     for form in document.select("form"):
-        inputs = {str(item.attr("name")): str(item.attr("value") or "") for item in form.select("input[name]")}
+        inputs = {
+            str(item.attr("name")): str(item.attr("value") or "") for item in form.select("input[name]")
+        }
         if fields.keys() & inputs.keys():
             action = find_canonical(form.attr("action") or url, url) or url
-            hidden = {str(item.attr("name")): str(item.attr("value") or "") for item in form.select("input[type=hidden][name]")}
+            hidden = {
+                str(item.attr("name")): str(item.attr("value") or "")
+                for item in form.select("input[type=hidden][name]")
+            }
             return action, hidden | dict(fields)
     return url, dict(fields)

@@ -1,14 +1,16 @@
-"""Hosts that say 200 to everything ("soft 404"): what they answer for a page that cannot exist, and which answers are that one again.
+"""Hosts that say 200 to everything ("soft 404"): what they answer for a page that cannot exist, and which
+answers are that one again.
 
-Such an answer has links of its own, relative to an address that is none, and so leads to as many more as one cares to ask for.
-Order of steps:
+Such an answer has links of its own, relative to an address that is none, and so leads to as many more as one
+cares to ask for. Order of steps:
 
-1. A host that gives the same payload again and again, or of which addresses are guessed, is asked once for an address that nobody
-   can have made (`ask`). The question stands in the log, but its answer is no page of the site and not kept.
-2. Where that answer is a page, its shape is remembered with the frontier: without words that have digits in them, and without the
-   address itself, which such pages like to repeat.
-3. A later answer of that shape (`is_one`) is kept as any other, but its links are not followed, and as a guess it was wrong. Seeds are
-   never taken for one: many hosts show their front page instead.
+1. A host that gives the same payload again and again, or of which addresses are guessed, is asked once for an
+   address that nobody can have made (`ask`). The question stands in the log, but its answer is no page of the
+   site and not kept.
+2. Where that answer is a page, its shape is remembered with the frontier: without words that have digits in
+   them, and without the address itself, which such pages like to repeat.
+3. A later answer of that shape (`is_one`) is kept as any other, but its links are not followed, and as a
+   guess it was wrong. Seeds are never taken for one: many hosts show their front page instead.
 """
 
 import re
@@ -51,7 +53,9 @@ class MissingPages:
         return self._shape_of(origin) is None
 
     def address(self, origin: str) -> Url:
-        return Url(f"{origin}/{blake2b(origin.encode(), digest_size=12, person=b'no such page').hexdigest()}.html")
+        return Url(
+            f"{origin}/{blake2b(origin.encode(), digest_size=12, person=b'no such page').hexdigest()}.html"
+        )
 
     async def ask(self, candidate: Candidate, origin: str, *, crawl_delay_s: float | None) -> Visit:
         """Ask for that `address`, and remember what came. The visit is the caller's to log and to close."""

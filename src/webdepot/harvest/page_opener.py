@@ -1,14 +1,18 @@
-"""Pages of a crawl opened in a browser. The browser asks, our own fetcher fetches: one place for rules, manners, guards and records.
+"""Pages of a crawl opened in a browser. The browser asks, our own fetcher fetches: one place for rules,
+manners, guards and records.
 
-1. A page has been fetched as ever. When it is HTML that is to be opened (`fetch` of the harvest or of its host), the tab gets those bytes.
-2. What the tab asks for goes the way of any part of a page: scope, robots.txt of its host, limits, its server's turn, the fetcher with
-   its check of addresses. The answer is kept like any other, and its bytes go to the tab.
-3. Whatever is against it, or fails, fails in the tab and is left to the crawl: it is queued as a part of the page, and judged, tried
-   again, counted and logged there. Only what a crawl could never ask (POST, WebSocket, streams without end) is refused and logged here.
+1. A page has been fetched as ever. When it is HTML that is to be opened (`fetch` of the harvest or of its
+   host), the tab gets those bytes.
+2. What the tab asks for goes the way of any part of a page: scope, robots.txt of its host, limits, its
+   server's turn, the fetcher with its check of addresses. The answer is kept like any other, and its bytes go
+   to the tab.
+3. Whatever is against it, or fails, fails in the tab and is left to the crawl: it is queued as a part of the
+   page, and judged, tried again, counted and logged there. Only what a crawl could never ask (POST,
+   WebSocket, streams without end) is refused and logged here.
 4. Links are those of the HTML as it came and of the HTML as the browser shows it, in all frames.
 
-What was fetched for a tab is noted with the frontier (`part:ADDRESS`), so that the crawl does not ask again, and held in memory for a
-while, so that the style sheet of a thousand pages is asked for once.
+What was fetched for a tab is noted with the frontier (`part:ADDRESS`), so that the crawl does not ask again,
+and held in memory for a while, so that the style sheet of a thousand pages is asked for once.
 """
 
 import asyncio
@@ -53,9 +57,20 @@ FAILED = "browserFailed:"
 """Annotation in the log; behind it stands why."""
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _METHODS = frozenset({"GET", "HEAD"})
-_PASSED_ON = frozenset({"accept", "accept-language", "authorization", "origin", "purpose", "x-requested-with"})
+_PASSED_ON = frozenset(
+    {"accept", "accept-language", "authorization", "origin", "purpose", "x-requested-with"}
+)
 _LEFT_OUT = frozenset(
-    {"content-encoding", "content-length", "transfer-encoding", "connection", "keep-alive", "trailer", "upgrade", "alt-svc"}
+    {
+        "content-encoding",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "keep-alive",
+        "trailer",
+        "upgrade",
+        "alt-svc",
+    }
 )
 """Headers about how the bytes came, which the tab gets without it; `Alt-Svc` would send it elsewhere."""
 
@@ -79,7 +94,11 @@ class _Page:
         if url in self.asked:
             return True
         self.data += kind in DATA_KINDS
-        if len(self.asked) >= MOST_ASKED or self.data > MOST_DATA or (kind == "Other" and url.endswith("/favicon.ico")):
+        if (
+            len(self.asked) >= MOST_ASKED
+            or self.data > MOST_DATA
+            or (kind == "Other" and url.endswith("/favicon.ico"))
+        ):
             return False
         self.asked[url] = None
         return True
@@ -120,7 +139,9 @@ class PageOpener:
         return self._steps.frontier.recall(f"part:{url}") is not None
 
     async def open(self, visit: Visit, found: Extracted | None) -> Opened | None:
-        """Open a page that was fetched, unless it is not to be; `found` are its links, where they are known already."""
+        """Open a page that was fetched, unless it is not to be; `found` are its links, where they are known
+        already.
+        """
         head = parse_head(visit.head)
         if not self._is_wanted(visit, head):
             return None
@@ -170,10 +191,11 @@ class PageOpener:
             page_time_s=settings.page_time_s,
             longest_s=max(settings.page_time_s * 10, 60.0),
             behaviours=settings.behaviours,
-            picture=pictures is Pictures.PAGES or (pictures is Pictures.SEEDS and scope.is_seed_way(candidate.path)),
+            picture=pictures is Pictures.PAGES
+            or (pictures is Pictures.SEEDS and scope.is_seed_way(candidate.path)),
         )
 
-    # --- one request of a tab --------------------------------------------------------------------------------------------
+    # --- one request of a tab ---
 
     async def _answer(self, page: _Page, asked: Asked) -> Reply | None:
         url = find_canonical(asked.url)
@@ -182,7 +204,11 @@ class PageOpener:
         headers = {name.lower(): value for name, value in asked.headers.items()}
         method = headers.get("access-control-request-method", asked.method)
         if method not in _METHODS or "text/event-stream" in headers.get("accept", ""):
-            what = f"{method} is not sent: we read, we do not act" if method not in _METHODS else "a stream without end cannot be kept"
+            what = (
+                f"{method} is not sent: we read, we do not act"
+                if method not in _METHODS
+                else "a stream without end cannot be kept"
+            )
             self._refuse(page, url, what)
             return None
         if asked.method == "OPTIONS":
@@ -192,7 +218,9 @@ class PageOpener:
         if not page.may_ask(url, asked.kind):
             return None
         # A tab that goes away takes nothing back that a server was asked for.
-        getting = asyncio.get_running_loop().create_task(self._got(page, self._candidate(page, url, asked.redirected_from), asked))
+        getting = asyncio.get_running_loop().create_task(
+            self._got(page, self._candidate(page, url, asked.redirected_from), asked)
+        )
         page.getting.add(getting)
         getting.add_done_callback(page.getting.discard)
         try:
@@ -212,7 +240,9 @@ class PageOpener:
 
     def _candidate(self, page: _Page, url: Url, redirected_from: str) -> Candidate:
         before = page.ways.get(find_canonical(redirected_from) or "") if redirected_from else None
-        made = self._steps.intake.candidate(before or page.visit.candidate, url, Hop.REDIRECT if before else Hop.EMBED)
+        made = self._steps.intake.candidate(
+            before or page.visit.candidate, url, Hop.REDIRECT if before else Hop.EMBED
+        )
         page.ways[url] = made
         return made
 
@@ -235,7 +265,10 @@ class PageOpener:
         self._flying += 1
         try:
             visit = await steps.turns.ask(
-                candidate, crawl_delay_s=known.crawl_delay_s if obeys else None, manners=host.manners, headers=_passed_on(asked.headers)
+                candidate,
+                crawl_delay_s=known.crawl_delay_s if obeys else None,
+                manners=host.manners,
+                headers=_passed_on(asked.headers),
             )
         finally:
             self._flying -= 1
@@ -253,8 +286,13 @@ class PageOpener:
             reply = _reply(visit, head, body) if body is not None else None
             if visit.status in politeness.TRANSIENT:  # tried again by the crawl, at its distance
                 if visit.status in politeness.BUSY:
-                    asked_s = politeness.retry_after(head.get("retry-after"), steps.clock(), steps.settings.manners)
-                    steps.turns.hold(origin_of(candidate.url), time.monotonic() + (asked_s or steps.settings.manners.retry_delay_s))
+                    asked_s = politeness.retry_after(
+                        head.get("retry-after"), steps.clock(), steps.settings.manners
+                    )
+                    steps.turns.hold(
+                        origin_of(candidate.url),
+                        time.monotonic() + (asked_s or steps.settings.manners.retry_delay_s),
+                    )
                 visit.body.close()
                 return reply
             found = await steps.looked_up(visit)
@@ -262,11 +300,20 @@ class PageOpener:
             visit.body.close()
             raise
         steps.arrived.append(
-            Arrived(visit=visit, origin=origin_of(candidate.url), asked_by=verdict, found=found, is_part=True, note="browser")
+            Arrived(
+                visit=visit,
+                origin=origin_of(candidate.url),
+                asked_by=verdict,
+                found=found,
+                is_part=True,
+                note="browser",
+            )
         )
         steps.frontier.remember(f"part:{candidate.url}", b"1")
         if steps.peers is not None and not steps.peers.is_mine(candidate.url):
-            steps.intake.lately_added.add(candidate.url)  # or the process that has its host would ask for it again
+            steps.intake.lately_added.add(
+                candidate.url
+            )  # or the process that has its host would ask for it again
         self._hold(candidate.url, reply)
         return reply
 
@@ -295,15 +342,19 @@ class PageOpener:
         while self._held_bytes > MOST_HELD_BYTES:
             self._held_bytes -= len(self._held.popitem(last=False)[1].body)
 
-    # --- what is refused here --------------------------------------------------------------------------------------------
+    # --- what is refused here ---
 
     def _refuse(self, page: _Page, url: Url, reason: str) -> None:
-        candidate = Candidate(url=url, via=page.visit.candidate.url, path=page.visit.candidate.path + Hop.EMBED)
+        candidate = Candidate(
+            url=url, via=page.visit.candidate.url, path=page.visit.candidate.path + Hop.EMBED
+        )
         self._log_refused(candidate, reason)
 
     def _log_sockets(self, candidate: Candidate, sight: Sight) -> None:
         for raw in sight.sockets:
-            url = find_canonical(raw.replace("ws", "http", 1)) if raw.startswith("ws") else find_canonical(raw)
+            url = (
+                find_canonical(raw.replace("ws", "http", 1)) if raw.startswith("ws") else find_canonical(raw)
+            )
             if url is not None:
                 there = Candidate(url=url, via=candidate.url, path=candidate.path + Hop.EMBED)
                 self._log_refused(there, f"{raw[:500]} is a line that stays open, which no archive can keep")
@@ -316,17 +367,23 @@ class PageOpener:
             steps.log.write(of_refusal(candidate, Failure.SCOPE, rule=RULE, reason=reason, at=steps.clock()))
             steps.is_dirty = True
 
-    # --- what was seen ---------------------------------------------------------------------------------------------------
+    # --- what was seen ---
 
     def _seen_links(self, page: _Page, sight: Sight) -> list[Extracted]:
         """Links of every frame as shown, and what the page asked for or wanted to go to."""
         limits, url = self._steps.settings.links, page.visit.candidate.url
         found = [
-            links.extract(find_canonical(frame) or url, _SHOWN, BytesIO(html.encode("utf-8", "replace")), limits)
+            links.extract(
+                find_canonical(frame) or url, _SHOWN, BytesIO(html.encode("utf-8", "replace")), limits
+            )
             for frame, html in sight.frames.items()
         ]
         more: dict[Url, Hop] = {}
-        for addresses, hop in ((sight.moves, Hop.REDIRECT), (sight.windows, Hop.LINK), (page.asked, Hop.EMBED)):
+        for addresses, hop in (
+            (sight.moves, Hop.REDIRECT),
+            (sight.windows, Hop.LINK),
+            (page.asked, Hop.EMBED),
+        ):
             for raw in addresses:
                 there = find_canonical(raw)
                 if there is not None and there.startswith("http") and there != url:
@@ -334,7 +391,9 @@ class PageOpener:
         return [*found, Extracted(links=list(more.items()))]
 
 
-_SHOWN = HttpHead(version="HTTP/1.1", status=200, reason="OK", headers=(("Content-Type", "text/html; charset=utf-8"),))
+_SHOWN = HttpHead(
+    version="HTTP/1.1", status=200, reason="OK", headers=(("Content-Type", "text/html; charset=utf-8"),)
+)
 
 
 def _merged(static: Extracted, seen: list[Extracted]) -> Extracted:
@@ -348,7 +407,9 @@ def _merged(static: Extracted, seen: list[Extracted]) -> Extracted:
         nofollow |= found.nofollow
         plain |= {url for url, _ in found.links} - found.nofollow
     directives = static.directives.union(*(found.directives for found in seen))
-    return replace(static, links=list(together.items()), nofollow=frozenset(nofollow - plain), directives=directives)
+    return replace(
+        static, links=list(together.items()), nofollow=frozenset(nofollow - plain), directives=directives
+    )
 
 
 def _attached(url: Url, sight: Sight) -> tuple[Attached, ...]:
@@ -357,7 +418,13 @@ def _attached(url: Url, sight: Sight) -> tuple[Attached, ...]:
     if sight.picture:
         made.append(Attached(url=f"urn:view:{url}", mime=sight.picture_mime, data=sight.picture))
     if sight.text:
-        made.append(Attached(url=f"urn:text:{url}", mime="text/plain; charset=utf-8", data=sight.text.encode("utf-8", "replace")))
+        made.append(
+            Attached(
+                url=f"urn:text:{url}",
+                mime="text/plain; charset=utf-8",
+                data=sight.text.encode("utf-8", "replace"),
+            )
+        )
     return tuple(made)
 
 
@@ -365,7 +432,9 @@ def _content(visit: Visit, head: HttpHead) -> bytes | None:
     """The body without any coding; None when it is too large for a tab, or its coding is wrong."""
     visit.body.seek(0)
     with suppress(Exception):  # a wrong coding is the server's; what came is kept all the same
-        body = content_decoded(transfer_decoded(visit.body, head), head, limit_bytes=LARGEST_BODY_BYTES + 1).read(LARGEST_BODY_BYTES + 1)
+        body = content_decoded(
+            transfer_decoded(visit.body, head), head, limit_bytes=LARGEST_BODY_BYTES + 1
+        ).read(LARGEST_BODY_BYTES + 1)
         return body if len(body) <= LARGEST_BODY_BYTES else None
     return None
 
@@ -376,8 +445,10 @@ def _reply(visit: Visit, head: HttpHead, body: bytes) -> Reply:
 
 
 def _allowed(headers: Mapping[str, str]) -> Reply:
-    """The answer to a browser's question whether it may ask at all (CORS, https://fetch.spec.whatwg.org/#cors-preflight-fetch): servers
-    are not bothered with it, since what they say to the question itself decides."""
+    """The answer to a browser's question whether it may ask at all (CORS,
+    https://fetch.spec.whatwg.org/#cors-preflight-fetch): servers are not bothered with it, since what they
+    say to the question itself decides.
+    """
     names = (
         ("Access-Control-Allow-Origin", headers.get("origin", "*")),
         ("Access-Control-Allow-Methods", "GET, HEAD"),
@@ -388,8 +459,14 @@ def _allowed(headers: Mapping[str, str]) -> Reply:
 
 
 def _passed_on(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """What scripts say of their own accord, and what kind of answer is wanted; never whole or half ranges, conditions or cookies."""
-    return [(name, value) for name, value in headers.items() if name.lower() in _PASSED_ON or name.lower().startswith("x-")]
+    """What scripts say of their own accord, and what kind of answer is wanted; never whole or half ranges,
+    conditions or cookies.
+    """
+    return [
+        (name, value)
+        for name, value in headers.items()
+        if name.lower() in _PASSED_ON or name.lower().startswith("x-")
+    ]
 
 
 def _is_empty(body: bytes, head: HttpHead) -> bool:

@@ -4,18 +4,21 @@
     harvests/ID/parts/A-to-B.jsonl    what A found for B: one JSON array a line, only added to
     harvests/ID/parts/owners.json     JSON object: name of a host without `www.` -> its process; written once, before the first begins
 
-A host belongs to one process for ever, so a server's pauses, robots.txt and queue have one owner: the hosts of the seeds are dealt out in
-turn, so that each process has as much to do as may be known beforehand; any other host goes by the hash of its name.
+A host belongs to one process for ever, so a server's pauses, robots.txt and queue have one owner: the hosts
+of the seeds are dealt out in turn, so that each process has as much to do as may be known beforehand; any
+other host goes by the hash of its name.
 
-A link to a seed's host is handed over as it was found: its owner mostly has the address already, and otherwise judges it, knowing best what
-came from that host. Any other link is judged where it was found, so that nothing is handed over that merely leads elsewhere.
-Exactly once, whatever dies when:
+A link to a seed's host is handed over as it was found: its owner mostly has the address already, and
+otherwise judges it, knowing best what came from that host. Any other link is judged where it was found, so
+that nothing is handed over that merely leads elsewhere. Exactly once, whatever dies when:
 
-1. A writes what it hands over durably before it commits the frontier in which the page that led there is done. If A dies in
-   between, it finds and writes it again: B, which sees every address once, passes over it. So A need not remember for ever.
+1. A writes what it hands over durably before it commits the frontier in which the page that led there is
+   done. If A dies in between, it finds and writes it again: B, which sees every address once, passes over it.
+   So A need not remember for ever.
 2. B keeps, in its frontier and so in the same commit as the addresses themselves, how far it has read.
-3. A process with nothing to do says so, with how much it has written and read. When all say so, and all that was written was read,
-   the harvest is over; an old word cannot deceive, because whoever reads anew has a higher number.
+3. A process with nothing to do says so, with how much it has written and read. When all say so, and all that
+   was written was read, the harvest is over; an old word cannot deceive, because whoever reads anew has a
+   higher number.
 """
 
 import json
@@ -144,7 +147,9 @@ class Peers:
             else:
                 self._hand_over(owner, candidate.url, candidate.via or "", candidate.path, candidate.outside)
 
-    def keep_unjudged(self, links: Iterable[tuple[Url, Hop]], source: Candidate) -> tuple[list[tuple[Url, Hop]], list[Url]]:
+    def keep_unjudged(
+        self, links: Iterable[tuple[Url, Hop]], source: Candidate
+    ) -> tuple[list[tuple[Url, Hop]], list[Url]]:
         """Of the links of a page those that are to be judged here, and the others: they are handed over."""
         kept, others = [], []
         for url, hop in links:
@@ -175,7 +180,9 @@ class Peers:
                     moves.append((Url(values[0]), Url(values[1])))
                 else:
                     url, via, hops, outside = values
-                    candidates.append(Candidate(url=Url(url), via=Url(via) if via else None, path=hops, outside=outside))
+                    candidates.append(
+                        Candidate(url=Url(url), via=Url(via) if via else None, path=hops, outside=outside)
+                    )
         if candidates or moves:
             self._frontier.remember("peers", json.dumps(self._read).encode())
         return candidates, moves

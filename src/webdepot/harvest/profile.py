@@ -12,8 +12,9 @@
     [profiles.museum.hosts."slow.example.org"]
     delay_s = 10
 
-What a profile does not say is as in the configuration; what the command line says goes before both. `KEYS` has every key once,
-with its type, its check and its documentation. A profile of a file wins over one of the same name in webdepot.toml.
+What a profile does not say is as in the configuration; what the command line says goes before both. `KEYS`
+has every key once, with its type, its check and its documentation. A profile of a file wins over one of the
+same name in webdepot.toml.
 """
 
 import difflib
@@ -73,7 +74,9 @@ def _one_of(*known: str) -> Check:
 
 
 def _each_of(*known: str) -> Check:
-    return lambda values: "" if set(values) <= set(known) else f"has words that are none of {', '.join(known)}"
+    return lambda values: (
+        "" if set(values) <= set(known) else f"has words that are none of {', '.join(known)}"
+    )
 
 
 def _patterns(values: list[str]) -> str:
@@ -91,19 +94,33 @@ KEYS: Mapping[str, Key] = {
     "seeds": Key(kind=list, doc="Addresses to start from, where none are named."),
     "collection": Key(kind=str, doc="Collection the harvests go into."),
     "scope": Key(kind=str, doc="What belongs to a seed: host, domain, prefix or any.", check=_one_of(*Kind)),
-    "reject": Key(kind=list, doc="Regular expressions; an address in which one is found is left out.", check=_patterns),
+    "reject": Key(
+        kind=list, doc="Regular expressions; an address in which one is found is left out.", check=_patterns
+    ),
     "hops_outside": Key(kind=int, doc="Links followed beyond the scope.", check=_positive),
     "embed_hops": Key(kind=int, doc="How deep a part of a part may be.", check=_positive),
-    "hops": Key(kind=int, doc="Links from the seed at most; parts, redirects and guesses do not count.", check=_positive),
+    "hops": Key(
+        kind=int,
+        doc="Links from the seed at most; parts, redirects and guesses do not count.",
+        check=_positive,
+    ),
     "guess_hops": Key(kind=int, doc="Guesses on the way to an address at most.", check=_positive),
     "redirects": Key(kind=int, doc="Redirects in a row at most.", check=_positive),
     "path_segments": Key(kind=int, doc="Path segments at most.", check=_positive),
     "repeats": Key(kind=int, doc="How often one path segment may stand in an address.", check=_positive),
     "url_letters": Key(kind=int, doc="Letters of an address at most.", check=_positive),
     "query_letters": Key(kind=int, doc="Letters after the question mark at most.", check=_positive),
-    "calendar_years": Key(kind=int, doc="Years that a date in an address may lie ahead; 0 means any.", check=_positive),
-    "robots": Key(kind=str, doc="robots.txt: obey, obey-but-embeds (parts of pages are fetched all the same), or ignore.", check=_ROBOTS),
-    "robots_reason": Key(kind=str, doc="Why robots.txt is not obeyed; recorded with the harvest and in its containers."),
+    "calendar_years": Key(
+        kind=int, doc="Years that a date in an address may lie ahead; 0 means any.", check=_positive
+    ),
+    "robots": Key(
+        kind=str,
+        doc="robots.txt: obey, obey-but-embeds (parts of pages are fetched all the same), or ignore.",
+        check=_ROBOTS,
+    ),
+    "robots_reason": Key(
+        kind=str, doc="Why robots.txt is not obeyed; recorded with the harvest and in its containers."
+    ),
     "nofollow": Key(
         kind=str,
         doc="Which words against following are obeyed: all, page (meta robots and X-Robots-Tag, not rel=nofollow), or none.",
@@ -116,7 +133,9 @@ KEYS: Mapping[str, Key] = {
         check=_one_of(*Fetching),
     ),
     "screenshots": Key(
-        kind=str, doc="Of which pages that are opened in the browser a picture is kept: none, seeds or pages.", check=_one_of(*Pictures)
+        kind=str,
+        doc="Of which pages that are opened in the browser a picture is kept: none, seeds or pages.",
+        check=_one_of(*Pictures),
     ),
     "behaviours": Key(
         kind=list,
@@ -128,19 +147,37 @@ KEYS: Mapping[str, Key] = {
         doc="Seconds that a page has in the browser; what we take to fetch its parts does not count.",
         check=lambda value: "" if value >= 1 else "must be 1 or more",
     ),
-    "guess": Key(kind=bool, doc="Read addresses out of scripts; tried last, and no more at a host where most of them fail."),
+    "guess": Key(
+        kind=bool,
+        doc="Read addresses out of scripts; tried last, and no more at a host where most of them fail.",
+    ),
     "ignore_parameters": Key(
-        kind=list, doc="Query arguments that make no other page (`utm_*`); session ids of known kinds are always such."
+        kind=list,
+        doc="Query arguments that make no other page (`utm_*`); session ids of known kinds are always such.",
     ),
-    "delay_s": Key(kind=float, doc="Shortest pause between two requests to one server, in seconds.", check=_positive),
+    "delay_s": Key(
+        kind=float, doc="Shortest pause between two requests to one server, in seconds.", check=_positive
+    ),
     "workers": Key(
-        kind=int, doc="Requests in flight at once over all servers.", check=lambda value: "" if value >= 1 else "must be 1 or more"
+        kind=int,
+        doc="Requests in flight at once over all servers.",
+        check=lambda value: "" if value >= 1 else "must be 1 or more",
     ),
-    "limit_pages": Key(kind=int, doc="The harvest stops after so many documents; 0 means no limit.", check=_positive),
-    "limit_bytes": Key(kind=int, doc="The harvest stops after so many bytes; 0 means no limit.", check=_positive),
-    "limit_time_s": Key(kind=float, doc="The harvest stops after so many seconds; 0 means no limit.", check=_positive),
-    "limit_host_pages": Key(kind=int, doc="So many documents of one host at most; 0 means no limit.", check=_positive),
-    "limit_host_bytes": Key(kind=int, doc="So many bytes of one host at most; 0 means no limit.", check=_positive),
+    "limit_pages": Key(
+        kind=int, doc="The harvest stops after so many documents; 0 means no limit.", check=_positive
+    ),
+    "limit_bytes": Key(
+        kind=int, doc="The harvest stops after so many bytes; 0 means no limit.", check=_positive
+    ),
+    "limit_time_s": Key(
+        kind=float, doc="The harvest stops after so many seconds; 0 means no limit.", check=_positive
+    ),
+    "limit_host_pages": Key(
+        kind=int, doc="So many documents of one host at most; 0 means no limit.", check=_positive
+    ),
+    "limit_host_bytes": Key(
+        kind=int, doc="So many bytes of one host at most; 0 means no limit.", check=_positive
+    ),
     "allow_private": Key(kind=bool, doc="Allow private and loopback addresses."),
     "rules": Key(kind=list, doc="Decide rules in their order; the last that answers wins."),
     "hosts": Key(kind=dict, doc="What differs for a host, or, with a dot before it, for a domain."),
@@ -149,10 +186,16 @@ HOST_KEYS: Mapping[str, Key] = {
     "delay_s": Key(kind=float, doc="Shortest pause at this host, in seconds.", check=_positive),
     "robots": Key(kind=str, doc="robots.txt of this host: obey, obey-but-embeds or ignore.", check=_ROBOTS),
     "robots_reason": Key(kind=str, doc="Why robots.txt of this host is not obeyed."),
-    "fetch": Key(kind=str, doc="How pages of this host are fetched: plain, browser or when-empty.", check=_one_of(*Fetching)),
+    "fetch": Key(
+        kind=str,
+        doc="How pages of this host are fetched: plain, browser or when-empty.",
+        check=_one_of(*Fetching),
+    ),
     "limit_pages": Key(kind=int, doc="So many documents of this host at most.", check=_positive),
     "limit_bytes": Key(kind=int, doc="So many bytes of this host at most.", check=_positive),
-    "bytes_per_s": Key(kind=int, doc="Bandwidth taken from this host at most, in bytes a second.", check=_positive),
+    "bytes_per_s": Key(
+        kind=int, doc="Bandwidth taken from this host at most, in bytes a second.", check=_positive
+    ),
     "credentials": Key(kind=str, doc="Name of the credentials to sign in with."),
 }
 _APART = frozenset({"description", "seeds", "rules", "hosts"})
@@ -171,7 +214,9 @@ def from_tree(name: str, tree: Mapping[str, Any], *, origin: str) -> Profile:
     for host, table in values.get("hosts", {}).items():
         if not isinstance(table, dict):
             raise ConfigError(f'{where}: hosts are tables: [hosts."{host}"] and then their keys.')
-        hosts[host.lower()] = {key: _checked(key, value, HOST_KEYS, f"{where}: host {host}") for key, value in table.items()}
+        hosts[host.lower()] = {
+            key: _checked(key, value, HOST_KEYS, f"{where}: host {host}") for key, value in table.items()
+        }
     _needs_reason(values, where)
     for host, table in hosts.items():
         _needs_reason(table, f"{where}: host {host}")
@@ -180,14 +225,18 @@ def from_tree(name: str, tree: Mapping[str, Any], *, origin: str) -> Profile:
         description=values.get("description", ""),
         seeds=tuple(values.get("seeds", ())),
         values={key: value for key, value in values.items() if key not in _APART},
-        rules=tuple(rules.from_table(table, f"{where}: rule {number}") for number, table in enumerate(given, start=1)),
+        rules=tuple(
+            rules.from_table(table, f"{where}: rule {number}") for number, table in enumerate(given, start=1)
+        ),
         hosts=hosts,
         origin=origin,
     )
 
 
 def from_text(name: str, text: str, *, origin: str) -> Profile:
-    """Read the text of a file of its own: the keys stand at the top, or below [profiles.NAME] as in webdepot.toml."""
+    """Read the text of a file of its own: the keys stand at the top, or below [profiles.NAME] as in
+    webdepot.toml.
+    """
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -220,7 +269,9 @@ def get(home: Path, sections: Mapping[str, Any], name: str) -> Profile:
 def path_of(home: Path, name: str) -> Path:
     """The file of a profile, whether or not it exists; InputError for a name that is none."""
     if not _NAME.match(name):
-        raise InputError(f"{name!r} is no name of a profile: small letters, digits, points and dashes, 60 at most.")
+        raise InputError(
+            f"{name!r} is no name of a profile: small letters, digits, points and dashes, 60 at most."
+        )
     return home / FOLDER_NAME / f"{name}.toml"
 
 
@@ -287,7 +338,16 @@ def _checked(key: str, value: Any, known: Mapping[str, Key], where: str) -> Any:
 def _needs_reason(values: Mapping[str, Any], where: str) -> None:
     """To go against the owner's robots.txt is a decision, and decisions have reasons."""
     if values.get("robots", Policy.OBEY) != Policy.OBEY and not values.get("robots_reason", "").strip():
-        raise ConfigError(f'{where}: robots = "{values["robots"]}" needs robots_reason: why is robots.txt not obeyed?')
+        raise ConfigError(
+            f'{where}: robots = "{values["robots"]}" needs robots_reason: why is robots.txt not obeyed?'
+        )
 
 
-_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "a table"}
+_WORDS = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "a table",
+}

@@ -1,8 +1,8 @@
 """Reports of a harvest, counted from crawl.jsonl: hosts, types, status codes, seeds, rejected by rule, traps.
 
-The counts are kept in a small database beside the log, together with how far the log was read, so a report of a running harvest
-reads only what is new, and memory does not grow with the log. A log that was cut back to a checkpoint after a crash no longer
-ends where it was left off: then everything is counted again.
+The counts are kept in a small database beside the log, together with how far the log was read, so a report of
+a running harvest reads only what is new, and memory does not grow with the log. A log that was cut back to a
+checkpoint after a crash no longer ends where it was left off: then everything is counted again.
 
     progress   bytes read, digest of the last bytes before that
     counts     kind, name, documents, bytes, errors, refused, duplicates, example     one row per host, type, status or rule
@@ -23,7 +23,17 @@ from webdepot.url import host_of
 
 FILE_NAME = "reports.db"
 TRAP_RULES = frozenset(
-    {"hops", "guesses", "redirects", "path depth", "repeating", "length", "query length", "calendar", "same answers"}
+    {
+        "hops",
+        "guesses",
+        "redirects",
+        "path depth",
+        "repeating",
+        "length",
+        "query length",
+        "calendar",
+        "same answers",
+    }
     | {"path_depth", "query_length", "address_length", "query_arguments"}
 )
 """Rules that reject what would never end."""
@@ -89,7 +99,9 @@ class Report:
 
 
 def refresh(log: Path, database: Path) -> None:
-    """Count what the log has more than last time. Two at once do no harm: the second waits, then has nothing to do."""
+    """Count what the log has more than last time. Two at once do no harm: the second waits, then has nothing
+    to do.
+    """
     with closing(_connect(database)) as connection, connection:
         connection.execute("BEGIN IMMEDIATE")
         if not log.exists():
@@ -128,12 +140,23 @@ def read(database: Path, kind: Kind, *, limit: int = 0, offset: int = 0) -> Repo
 
 
 def _row(kind: Kind, name: str, *values: Any) -> dict[str, Any]:
-    row = dict(zip(("documents", "bytes", "errors", "refused", "duplicates", "example", "reason"), values, strict=True))
+    row = dict(
+        zip(
+            ("documents", "bytes", "errors", "refused", "duplicates", "example", "reason"),
+            values,
+            strict=True,
+        )
+    )
     if kind is Kind.TRAPS:
         rule, _, host = name.partition("\t")
         return {"name": rule, "host": host, **{column: row[column] for column in COLUMNS[kind][2:]}}
     if kind is Kind.SEEDS:
-        return {"name": name, "status": int(row["example"] or 0), "documents": row["documents"], "reason": row["reason"]}
+        return {
+            "name": name,
+            "status": int(row["example"] or 0),
+            "documents": row["documents"],
+            "reason": row["reason"],
+        }
     return {"name": name, **{column: row[column] for column in COLUMNS[kind][1:]}}
 
 
@@ -149,7 +172,13 @@ def _tail(stream: BinaryIO, at: int) -> str:
     start = max(at - _TAIL_BYTES, 0)
     stream.seek(start)
     data = stream.read(at - start)
-    return blake2b(data, digest_size=16).hexdigest() if at and len(data) == at - start else "" if not at else "cut"
+    return (
+        blake2b(data, digest_size=16).hexdigest()
+        if at and len(data) == at - start
+        else ""
+        if not at
+        else "cut"
+    )
 
 
 def _read(stream: BinaryIO, at: int, connection: sqlite3.Connection) -> int:
@@ -178,7 +207,17 @@ def _flush(counts: dict[tuple[str, str], _Count], connection: sqlite3.Connection
 
 def _values(items: Iterable[tuple[tuple[str, str], _Count]]) -> Iterator[tuple[object, ...]]:
     for (kind, name), made in items:
-        yield kind, name, made.documents, made.bytes, made.errors, made.refused, made.duplicates, made.example, made.reason
+        yield (
+            kind,
+            name,
+            made.documents,
+            made.bytes,
+            made.errors,
+            made.refused,
+            made.duplicates,
+            made.example,
+            made.reason,
+        )
 
 
 def _of(counts: dict[tuple[str, str], _Count], kind: str, name: str) -> _Count:
@@ -228,5 +267,7 @@ def _note_refusal(line: Mapping[str, Any], url: str, counts: dict[tuple[str, str
         refusal.reason = refusal.reason or str(line["reason"])
 
 
-_REFUSED = frozenset({Failure.SCOPE.status, Failure.ROBOTS.status, Failure.LIMIT.status, Failure.PRIVATE_ADDRESS.status})
+_REFUSED = frozenset(
+    {Failure.SCOPE.status, Failure.ROBOTS.status, Failure.LIMIT.status, Failure.PRIVATE_ADDRESS.status}
+)
 _STATUS_WORDS = {failure.status: failure.value for failure in Failure}

@@ -54,7 +54,9 @@ class CrawlSettings:
     facts: Facts = field(default_factory=Facts)
     """What the service knows for them."""
     look_up: Callable[[Collection[str]], Awaitable[None]] | None = None
-    """Learns about host names before links to them are judged; set when a rule needs it (`ip_range`, `organisation`)."""
+    """Learns about host names before links to them are judged; set when a rule needs it (`ip_range`,
+    `organisation`).
+    """
     host_rules: HostRules | None = None
     """Rules of the service that decide whole hosts, such as by their owner."""
     nofollow: str = "all"
@@ -178,13 +180,22 @@ class SeedOutcome:
             case Trouble.ONLY_REDIRECTS:
                 return said("seed_redirects", "{seed} redirects and never arrives.", seed=self.seed)
             case None | Trouble.ERROR_ANSWERS:
-                return said("seed_answers", "{seed} answers {status}.", seed=self.seed, status=str(self.status))
+                return said(
+                    "seed_answers", "{seed} answers {status}.", seed=self.seed, status=str(self.status)
+                )
             case Trouble.EMPTY:
                 return said("seed_empty", "{seed} is an empty page.", seed=self.seed)
             case Trouble.ROBOTS:
-                return said("seed_robots", "{seed} may not be fetched: {detail}.", seed=self.seed, detail=self.detail)
+                return said(
+                    "seed_robots", "{seed} may not be fetched: {detail}.", seed=self.seed, detail=self.detail
+                )
             case _:
-                return said("seed_unreachable", "{seed} could not be reached: {detail}.", seed=self.seed, detail=self.detail)
+                return said(
+                    "seed_unreachable",
+                    "{seed} could not be reached: {detail}.",
+                    seed=self.seed,
+                    detail=self.detail,
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,8 +252,14 @@ def _finished(waiting: int) -> Reason:
         case 0:
             return said("fetched_all", "All addresses in scope were fetched.")
         case 1:
-            return said("reached_all_one", f"{reached} a server that stopped answering leaves one address waiting.")
-    return said("reached_all", f"{reached} servers that stopped answering leave {{waiting}} addresses waiting.", waiting=waiting)
+            return said(
+                "reached_all_one", f"{reached} a server that stopped answering leaves one address waiting."
+            )
+    return said(
+        "reached_all",
+        f"{reached} servers that stopped answering leave {{waiting}} addresses waiting.",
+        waiting=waiting,
+    )
 
 
 def _ending(end: End, settings: CrawlSettings) -> Reason:
@@ -259,7 +276,9 @@ def _ending(end: End, settings: CrawlSettings) -> Reason:
         case End.LIMIT_BYTES:
             return said("limit_bytes", "The limit of {limit} bytes was reached.", limit=settings.limit_bytes)
         case End.LIMIT_TIME:
-            return said("limit_time", "The limit of {limit} seconds was reached.", limit=f"{settings.limit_time_s:g}")
+            return said(
+                "limit_time", "The limit of {limit} seconds was reached.", limit=f"{settings.limit_time_s:g}"
+            )
     raise AssertionError(end)
 
 

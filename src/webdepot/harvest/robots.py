@@ -2,10 +2,12 @@
 
 Protego reads the rules; the rest of the standard is here. Order of steps:
 
-1. `of_answer` turns a final answer into `Robots`: 2xx is read (500 KiB of it, a byte-order mark is no letter); 4xx means there
-   are no rules; 5xx, 429 and no answer at all mean that nothing may be fetched; redirects beyond the fifth mean no rules.
+1. `of_answer` turns a final answer into `Robots`: 2xx is read (500 KiB of it, a byte-order mark is no
+   letter); 4xx means there are no rules; 5xx, 429 and no answer at all mean that nothing may be fetched;
+   redirects beyond the fifth mean no rules.
 2. `Robots.decide` gives a verdict for one address, and names the line.
-3. `judge` says what the policy of the harvest makes of it: obey, obey but for parts of pages, or ignore, which the log then shows.
+3. `judge` says what the policy of the harvest makes of it: obey, obey but for parts of pages, or ignore,
+   which the log then shows.
 
 What pages say themselves (meta robots, X-Robots-Tag) is read by `page_directives` and `tag_directives`.
 
@@ -43,7 +45,9 @@ _ALLOWED = Verdict(answer=Answer.ACCEPT, rule="robots", reason="allowed by robot
 class Policy(StrEnum):
     OBEY = "obey"
     OBEY_BUT_EMBEDS = "obey-but-embeds"
-    """Parts of pages are fetched even where robots.txt forbids it: without its styles a page cannot be shown as it was."""
+    """Parts of pages are fetched even where robots.txt forbids it: without its styles a page cannot be shown
+    as it was.
+    """
     IGNORE = "ignore"
 
 
@@ -70,13 +74,23 @@ def product_token(user_agent: str) -> str:
 def of_answer(*, status: int, body: bytes, at: datetime, agent: str) -> "Robots":
     """What the final answer to a request for robots.txt means."""
     if 200 <= status < 300:
-        return Robots(basis=Basis.RULES, detail="", text=body[:LONGEST_BYTES].decode("utf-8-sig", "replace"), at=at, agent=agent)
+        return Robots(
+            basis=Basis.RULES,
+            detail="",
+            text=body[:LONGEST_BYTES].decode("utf-8-sig", "replace"),
+            at=at,
+            agent=agent,
+        )
     if 300 <= status < 500 and status != 429:
-        return Robots(basis=Basis.NO_RULES, detail=f"robots.txt answers {status}", text="", at=at, agent=agent)
+        return Robots(
+            basis=Basis.NO_RULES, detail=f"robots.txt answers {status}", text="", at=at, agent=agent
+        )
     return Robots(basis=Basis.UNREACHABLE, detail=f"robots.txt answers {status}", text="", at=at, agent=agent)
 
 
-def of_failure(failure: Failure, detail: str, *, at: datetime, agent: str, permanent: bool = False) -> "Robots":
+def of_failure(
+    failure: Failure, detail: str, *, at: datetime, agent: str, permanent: bool = False
+) -> "Robots":
     """No answer at all: as with 5xx nothing may be fetched, but the host is to blame, not its rules."""
     return Robots(
         basis=Basis.UNREACHABLE,
@@ -90,7 +104,9 @@ def of_failure(failure: Failure, detail: str, *, at: datetime, agent: str, perma
 
 
 def judge(known: "Robots", url: str, policy: Policy, *, is_part: bool) -> Verdict:
-    """What a policy makes of a host's rules. Where they are not obeyed, the verdict names the line that was passed over."""
+    """What a policy makes of a host's rules. Where they are not obeyed, the verdict names the line that was
+    passed over.
+    """
     verdict = known.decide(url)
     if verdict or policy is Policy.OBEY:
         return verdict
@@ -108,7 +124,9 @@ def page_directives(content: str) -> frozenset[str]:
 
 
 def tag_directives(values: Iterable[str], agent: str) -> frozenset[str]:
-    """The words of all X-Robots-Tag headers that are for everybody or for us: `otherbot: noindex, webdepot: nofollow`."""
+    """The words of all X-Robots-Tag headers that are for everybody or for us: `otherbot: noindex, webdepot:
+    nofollow`.
+    """
     found: set[str] = set()
     for value in values:
         name = "*"
@@ -158,10 +176,16 @@ class Robots:
         if self._is_nowhere_near(url) or self._rules.can_fetch(url, self.agent):
             return _ALLOWED
         line = self._line_for(url)
-        return Verdict(answer=Answer.REJECT, rule="robots", reason=f"robots.txt: {line}" if line else "disallowed by robots.txt")
+        return Verdict(
+            answer=Answer.REJECT,
+            rule="robots",
+            reason=f"robots.txt: {line}" if line else "disallowed by robots.txt",
+        )
 
     def _is_nowhere_near(self, url: str) -> bool:
-        """Whether no Disallow line of any group can speak of an address: Protego takes 60 µs to say so, and it is so for most pages."""
+        """Whether no Disallow line of any group can speak of an address: Protego takes 60 µs to say so, and
+        it is so for most pages.
+        """
         start = url.find("/", url.find("//") + 2)
         return start > 0 and "%" not in url and not url.startswith(self._disallowed_starts, start)
 
@@ -169,7 +193,9 @@ class Robots:
     def _disallowed_starts(self) -> tuple[str, ...]:
         """What the path of a disallowed address begins with, as far as it is plain text."""
         values = [found[1].strip() for found in map(_FORBIDDING.match, self.text.splitlines()) if found]
-        return tuple({_NOT_PLAIN.split(value, maxsplit=1)[0] if value[0] == "/" else "" for value in values if value})
+        return tuple(
+            {_NOT_PLAIN.split(value, maxsplit=1)[0] if value[0] == "/" else "" for value in values if value}
+        )
 
     @cached_property
     def crawl_delay_s(self) -> float | None:
@@ -187,13 +213,20 @@ class Robots:
         """Whether nothing at all may be fetched, for everybody or for us: no page, and no exception is made."""
         if self.basis is not Basis.RULES or any(kind == "allow" for kind, _ in self.lines):
             return False
-        return not self._rules.can_fetch(f"{origin}/", self.agent) and not self._rules.can_fetch(f"{origin}/any/page?at=all", self.agent)
+        return not self._rules.can_fetch(f"{origin}/", self.agent) and not self._rules.can_fetch(
+            f"{origin}/any/page?at=all", self.agent
+        )
 
     def is_fresh(self, now: datetime) -> bool:
         return now - self.at < KEPT_FOR
 
     def to_json(self) -> bytes:
-        values = {"basis": self.basis.value, "detail": self.detail, "text": self.text, "at": self.at.astimezone(UTC).isoformat()}
+        values = {
+            "basis": self.basis.value,
+            "detail": self.detail,
+            "text": self.text,
+            "at": self.at.astimezone(UTC).isoformat(),
+        }
         return json.dumps(values | {"agent": self.agent}).encode()
 
     @cached_property
@@ -208,7 +241,11 @@ class Robots:
         agents: list[str] = []
         in_rules = False
         is_named = False
-        for kind, value in ((found[1].lower(), found[2].strip()) for found in map(_LINE.match, self.text.splitlines()) if found):
+        for kind, value in (
+            (found[1].lower(), found[2].strip())
+            for found in map(_LINE.match, self.text.splitlines())
+            if found
+        ):
             if kind == "user-agent":
                 agents = [value.lower()] if in_rules else [*agents, value.lower()]
                 in_rules = False
@@ -228,7 +265,11 @@ class Robots:
     def _line_for(self, url: str) -> str:
         """The longest Disallow line that matches, for the log."""
         target = "/" + url.partition("://")[2].partition("/")[2]
-        return max((f"Disallow: {value}" for value, pattern in self._patterns if pattern.match(target)), key=len, default="")
+        return max(
+            (f"Disallow: {value}" for value, pattern in self._patterns if pattern.match(target)),
+            key=len,
+            default="",
+        )
 
 
 def _pattern(value: str) -> re.Pattern[str]:

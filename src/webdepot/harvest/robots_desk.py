@@ -1,7 +1,8 @@
-"""Where the crawl asks about robots.txt: fetched once for each host, with its redirects, and kept with the frontier.
+"""Where the crawl asks about robots.txt: fetched once for each host, with its redirects, and kept with the
+frontier.
 
-What is known stands in memory for the hosts asked lately, and among the frontier's facts for all, so that a resumed harvest does
-not ask again within a day. A host that did not answer is asked again by the next run.
+What is known stands in memory for the hosts asked lately, and among the frontier's facts for all, so that a
+resumed harvest does not ask again within a day. A host that did not answer is asked again by the next run.
 """
 
 from collections.abc import Sequence
@@ -56,11 +57,19 @@ class RobotsDesk:
     async def ask(self, candidate: Candidate) -> RobotsAnswer:
         """Fetch the robots.txt of a candidate's host, following redirects."""
         visits: list[Visit] = []
-        url, path, via = Url(f"{origin_of(candidate.url)}/robots.txt"), candidate.path + Hop.PREREQUISITE, candidate.url
+        url, path, via = (
+            Url(f"{origin_of(candidate.url)}/robots.txt"),
+            candidate.path + Hop.PREREQUISITE,
+            candidate.url,
+        )
         while True:
             visits.append(await self._turns.ask(Candidate(url=url, via=via, path=path), crawl_delay_s=None))
             target = _redirect_target(visits[-1])
-            if target is None or len(visits) > robots.MOST_REDIRECTS or any(target == visit.candidate.url for visit in visits):
+            if (
+                target is None
+                or len(visits) > robots.MOST_REDIRECTS
+                or any(target == visit.candidate.url for visit in visits)
+            ):
                 return RobotsAnswer(visits=visits, meaning=None)
             other = origin_of(target)
             known = self.find(other) if _is_robots(target) else None
@@ -69,7 +78,9 @@ class RobotsDesk:
             url, path, via = target, path + Hop.REDIRECT, url
 
     def settle(self, origin: str, answer: RobotsAnswer) -> Robots:
-        """Remember what an answer means for its host, and for the host whose robots.txt it came from in the end."""
+        """Remember what an answer means for its host, and for the host whose robots.txt it came from in the
+        end.
+        """
         last = answer.visits[-1]
         meaning = answer.meaning or self._read(last)
         # http://a.example/robots.txt mostly redirects to https://a.example/robots.txt: one answer for both.
@@ -82,15 +93,25 @@ class RobotsDesk:
 
     def _read(self, visit: Visit) -> Robots:
         if visit.failure is not None:
-            return robots.of_failure(visit.failure, visit.failure_detail, at=self._clock(), agent=self._agent, permanent=visit.permanent)
+            return robots.of_failure(
+                visit.failure,
+                visit.failure_detail,
+                at=self._clock(),
+                agent=self._agent,
+                permanent=visit.permanent,
+            )
         head = parse_head(visit.head)
         visit.body.seek(0)
-        body = content_decoded(transfer_decoded(visit.body, head), head, limit_bytes=robots.LONGEST_BYTES).read()
+        body = content_decoded(
+            transfer_decoded(visit.body, head), head, limit_bytes=robots.LONGEST_BYTES
+        ).read()
         return robots.of_answer(status=visit.status, body=body, at=self._clock(), agent=self._agent)
 
     def _put_in_memory(self, origin: str, known: Robots) -> None:
         if len(self._known) >= MOST_IN_MEMORY:
-            self._known = {owner: kept for owner, kept in self._known.items() if kept.basis is Basis.UNREACHABLE}
+            self._known = {
+                owner: kept for owner, kept in self._known.items() if kept.basis is Basis.UNREACHABLE
+            }
         self._known[origin] = known
 
 

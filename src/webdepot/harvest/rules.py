@@ -7,9 +7,9 @@ A rule says accept or reject of the addresses for which its condition holds, and
     of = ["avi", "iso"]             # what it is compared with; `over = 200` where the condition is a number
     unless = true                   # optional: holds where the condition does not
 
-`CONDITIONS` has every condition with its documentation. A condition is a function `Candidate -> str`: the reason in words, empty
-where it does not hold. Most look at the address alone. Some ask for `Facts` that the crawl or the service knows; `mime` looks at
-the answer, so it decides about keeping, not about asking.
+`CONDITIONS` has every condition with its documentation. A condition is a function `Candidate -> str`: the
+reason in words, empty where it does not hold. Most look at the address alone. Some ask for `Facts` that the
+crawl or the service knows; `mime` looks at the answer, so it decides about keeping, not about asking.
 """
 
 import re
@@ -73,7 +73,13 @@ class RuleSpec:
     unless: bool = False
 
     def __str__(self) -> str:
-        compared = f" {', '.join(self.of)}" if self.of else f" over {self.over:g}" if CONDITIONS[self.condition].takes == "over" else ""
+        compared = (
+            f" {', '.join(self.of)}"
+            if self.of
+            else f" over {self.over:g}"
+            if CONDITIONS[self.condition].takes == "over"
+            else ""
+        )
         return f"{self.answer} {'unless ' if self.unless else ''}{self.condition}{compared}"
 
 
@@ -92,7 +98,9 @@ def from_table(table: Mapping[str, object], where: str) -> RuleSpec:
     """Read one rule of a profile; ConfigError says what is wrong with it, and where."""
     unknown = set(table) - {"accept", "reject", "of", "over", "unless"}
     if unknown:
-        raise ConfigError(f"{where}: a rule has no key `{sorted(unknown)[0]}`. It has accept or reject, of, over, unless.")
+        raise ConfigError(
+            f"{where}: a rule has no key `{sorted(unknown)[0]}`. It has accept or reject, of, over, unless."
+        )
     answers = [answer for answer in (Answer.ACCEPT, Answer.REJECT) if answer in table]
     if len(answers) != 1:
         raise ConfigError(f'{where}: a rule says either accept = "…" or reject = "…".')
@@ -109,7 +117,11 @@ def from_table(table: Mapping[str, object], where: str) -> RuleSpec:
     if not isinstance(unless, bool):
         raise ConfigError(f"{where}: `unless` must be true or false.")
     if (known.takes == "of") != bool(values) or ("over" in table) != (known.takes == "over"):
-        wanted = {"of": "needs `of = [...]`", "over": "needs `over = NUMBER`", "": "takes neither `of` nor `over`"}[known.takes]
+        wanted = {
+            "of": "needs `of = [...]`",
+            "over": "needs `over = NUMBER`",
+            "": "takes neither `of` nor `over`",
+        }[known.takes]
         raise ConfigError(f"{where}: the condition {name} {wanted}.")
     spec = RuleSpec(answer=answers[0], condition=name, of=tuple(values), over=float(over), unless=unless)
     try:
@@ -130,7 +142,9 @@ def to_table(spec: RuleSpec) -> dict[str, object]:
 
 
 def condition_of(spec: RuleSpec, facts: Facts) -> Condition | None:
-    """The condition as a callable; None for one that needs the answer. ValueError for what cannot be compared with."""
+    """The condition as a callable; None for one that needs the answer. ValueError for what cannot be compared
+    with.
+    """
     make = CONDITIONS[spec.condition].make
     if make is None:
         _media_ranges(spec.of)
@@ -149,7 +163,11 @@ def rule_of(spec: RuleSpec, facts: Facts) -> Rule | None:
         reason = condition(candidate)
         if bool(reason) is spec.unless:
             return _PASS
-        return Verdict(answer=spec.answer, rule=name, reason=reason or f"it is not so that {spec.condition} {', '.join(spec.of)}".rstrip())
+        return Verdict(
+            answer=spec.answer,
+            rule=name,
+            reason=reason or f"it is not so that {spec.condition} {', '.join(spec.of)}".rstrip(),
+        )
 
     return rule
 
@@ -164,13 +182,19 @@ def answer_rule_of(spec: RuleSpec) -> Callable[[str], Verdict] | None:
         found = next((given for given, pattern in ranges if pattern.fullmatch(mime)), "")
         if bool(found) is spec.unless:
             return _PASS
-        return Verdict(answer=spec.answer, rule="mime", reason=f"{mime} is {found}" if found else f"{mime} is none of {', '.join(spec.of)}")
+        return Verdict(
+            answer=spec.answer,
+            rule="mime",
+            reason=f"{mime} is {found}" if found else f"{mime} is none of {', '.join(spec.of)}",
+        )
 
     return rule
 
 
 def of_answers(specs: Sequence[RuleSpec], facts: Facts) -> list[Callable[[Candidate, str], Verdict]]:
-    """All rules in their order, as they judge an answer by its address and its type; none where no rule is about types."""
+    """All rules in their order, as they judge an answer by its address and its type; none where no rule is
+    about types.
+    """
     if not any(spec.condition == "mime" for spec in specs):
         return []
     return [_of_answer(spec, facts) for spec in specs]
@@ -188,7 +212,7 @@ def _of_answer(spec: RuleSpec, facts: Facts) -> Callable[[Candidate, str], Verdi
     return rule
 
 
-# --- conditions, one small callable each -------------------------------------------------------------------------------
+# --- conditions, one small callable each ---
 
 
 def _host(spec: RuleSpec, facts: Facts) -> Condition:
@@ -222,7 +246,9 @@ def _prefix(spec: RuleSpec, facts: Facts) -> Condition:
 
     def condition(candidate: Candidate) -> str:
         found = key(candidate.url)
-        hit = next((prefix for prefix in prefixes if found.startswith(prefix) or f"{found}/".startswith(prefix)), "")
+        hit = next(
+            (prefix for prefix in prefixes if found.startswith(prefix) or f"{found}/".startswith(prefix)), ""
+        )
         return f"its key begins with {hit}" if hit else ""
 
     return condition
@@ -262,7 +288,9 @@ def _extension(spec: RuleSpec, facts: Facts) -> Condition:
 
 def _scheme(spec: RuleSpec, facts: Facts) -> Condition:
     schemes = tuple(f"{value.lower().rstrip(':/')}://" for value in spec.of)
-    return lambda candidate: f"it is {candidate.url.partition(':')[0]}" if candidate.url.startswith(schemes) else ""
+    return lambda candidate: (
+        f"it is {candidate.url.partition(':')[0]}" if candidate.url.startswith(schemes) else ""
+    )
 
 
 def _hops(spec: RuleSpec, facts: Facts) -> Condition:
@@ -359,11 +387,15 @@ def _host_bytes(spec: RuleSpec, facts: Facts) -> Condition:
 
 
 def _pages(spec: RuleSpec, facts: Facts) -> Condition:
-    return lambda candidate: f"the harvest has {facts.pages_of('')} documents" if facts.pages_of("") >= spec.over else ""
+    return lambda candidate: (
+        f"the harvest has {facts.pages_of('')} documents" if facts.pages_of("") >= spec.over else ""
+    )
 
 
 def _bytes(spec: RuleSpec, facts: Facts) -> Condition:
-    return lambda candidate: f"the harvest has {facts.bytes_of('')} bytes" if facts.bytes_of("") >= spec.over else ""
+    return lambda candidate: (
+        f"the harvest has {facts.bytes_of('')} bytes" if facts.bytes_of("") >= spec.over else ""
+    )
 
 
 def _harvested_days(spec: RuleSpec, facts: Facts) -> Condition:
@@ -384,34 +416,68 @@ def _organisation(spec: RuleSpec, facts: Facts) -> Condition:
 
 
 CONDITIONS: Mapping[str, _Known] = {
-    "host": _Known(doc="The host (with port, where it is not the usual one) is one of these.", takes="of", make=_host),
+    "host": _Known(
+        doc="The host (with port, where it is not the usual one) is one of these.", takes="of", make=_host
+    ),
     "domain": _Known(doc="The host is one of these domains or lies below one.", takes="of", make=_domain),
-    "same_domain": _Known(doc="The page that links to it has the same registrable domain.", takes="", make=_same_domain),
-    "prefix": _Known(doc="The SURT key begins with one of these (`org,example)/news/`, or an address).", takes="of", make=_prefix),
+    "same_domain": _Known(
+        doc="The page that links to it has the same registrable domain.", takes="", make=_same_domain
+    ),
+    "prefix": _Known(
+        doc="The SURT key begins with one of these (`org,example)/news/`, or an address).",
+        takes="of",
+        make=_prefix,
+    ),
     "path": _Known(doc="The path begins with one of these, on any host.", takes="of", make=_path),
     "regex": _Known(doc="One of these regular expressions is found in the address.", takes="of", make=_regex),
     "extension": _Known(doc="The file name of the path ends in one of these.", takes="of", make=_extension),
     "scheme": _Known(doc="The scheme is one of these.", takes="of", make=_scheme),
-    "mime": _Known(doc="The answer is of one of these types (`video/*`); it is then not kept.", takes="of", make=None),
-    "hops": _Known(doc="More links than this lead from the seed; parts, redirects and guesses do not count.", takes="over", make=_hops),
-    "hops_outside": _Known(doc="More links than this lead from the scope to it.", takes="over", make=_hops_outside),
-    "embedded": _Known(doc="It is part of a page: a picture, a style, a script, a frame.", takes="", make=_embedded),
+    "mime": _Known(
+        doc="The answer is of one of these types (`video/*`); it is then not kept.", takes="of", make=None
+    ),
+    "hops": _Known(
+        doc="More links than this lead from the seed; parts, redirects and guesses do not count.",
+        takes="over",
+        make=_hops,
+    ),
+    "hops_outside": _Known(
+        doc="More links than this lead from the scope to it.", takes="over", make=_hops_outside
+    ),
+    "embedded": _Known(
+        doc="It is part of a page: a picture, a style, a script, a frame.", takes="", make=_embedded
+    ),
     "embed_depth": _Known(doc="It is a part of a part, deeper than this.", takes="over", make=_embed_depth),
-    "guessed": _Known(doc="It was guessed from a script, or such a guess led to it.", takes="", make=_guessed),
+    "guessed": _Known(
+        doc="It was guessed from a script, or such a guess led to it.", takes="", make=_guessed
+    ),
     "path_depth": _Known(doc="The path has more segments.", takes="over", make=_path_depth),
     "repeating": _Known(doc="One path segment stands there more often.", takes="over", make=_repeating),
     "address_length": _Known(doc="The address has more letters.", takes="over", make=_address_length),
     "query_length": _Known(doc="More letters follow the question mark.", takes="over", make=_query_length),
-    "query_arguments": _Known(doc="More arguments follow the question mark.", takes="over", make=_query_arguments),
-    "ip_range": _Known(doc="The host has an address in one of these net ranges (`192.0.2.0/24`).", takes="of", make=_ip_range),
-    "host_pages": _Known(doc="So many documents of its host are in this harvest.", takes="over", make=_host_pages),
-    "host_bytes": _Known(doc="So many bytes of its host are in this harvest.", takes="over", make=_host_bytes),
+    "query_arguments": _Known(
+        doc="More arguments follow the question mark.", takes="over", make=_query_arguments
+    ),
+    "ip_range": _Known(
+        doc="The host has an address in one of these net ranges (`192.0.2.0/24`).", takes="of", make=_ip_range
+    ),
+    "host_pages": _Known(
+        doc="So many documents of its host are in this harvest.", takes="over", make=_host_pages
+    ),
+    "host_bytes": _Known(
+        doc="So many bytes of its host are in this harvest.", takes="over", make=_host_bytes
+    ),
     "pages": _Known(doc="The harvest has so many documents.", takes="over", make=_pages),
     "bytes": _Known(doc="The harvest has so many bytes.", takes="over", make=_bytes),
     "harvested_days": _Known(
-        doc="It was last harvested more days ago, or never; with `unless`: within so many days.", takes="over", make=_harvested_days
+        doc="It was last harvested more days ago, or never; with `unless`: within so many days.",
+        takes="over",
+        make=_harvested_days,
     ),
-    "organisation": _Known(doc="The host belongs to the organisation of the target, by its domains.", takes="", make=_organisation),
+    "organisation": _Known(
+        doc="The host belongs to the organisation of the target, by its domains.",
+        takes="",
+        make=_organisation,
+    ),
 }
 
 

@@ -1,4 +1,5 @@
-"""Harvests as the database knows them: one row per run, its state only ever moved by `move`, and only as `HARVEST` allows.
+"""Harvests as the database knows them: one row per run, its state only ever moved by `move`, and only as
+`HARVEST` allows.
 
 running ──> finished ──> kept                a harvest that ended by itself, was accepted, and has its package
    │  ╲        ╰──────> rejected             a reviewer's decision, which can be taken back
@@ -25,8 +26,18 @@ _H = HarvestState
 HARVEST = Machine(
     noun="harvest",
     steps=(
-        Step(act="start", before=(), after=_H.RUNNING, words="By the plan, by a person, or as an import of containers."),
-        Step(act="finish", before=(_H.RUNNING,), after=_H.FINISHED, words="Nothing waits any more, or a limit was reached."),
+        Step(
+            act="start",
+            before=(),
+            after=_H.RUNNING,
+            words="By the plan, by a person, or as an import of containers.",
+        ),
+        Step(
+            act="finish",
+            before=(_H.RUNNING,),
+            after=_H.FINISHED,
+            words="Nothing waits any more, or a limit was reached.",
+        ),
         Step(
             act="stop",
             before=(_H.RUNNING, _H.STOPPED),
@@ -40,9 +51,24 @@ HARVEST = Machine(
             after=_H.RUNNING,
             words="It goes on from its last checkpoint; a killed one, too.",
         ),
-        Step(act="accept", before=(_H.FINISHED,), after=_H.KEPT, words="It goes into the depot and becomes public."),
-        Step(act="reject", before=(_H.FINISHED,), after=_H.REJECTED, words="A reviewer's decision, with a reason; nothing of it is shown."),
-        Step(act="reopen", before=(_H.REJECTED,), after=_H.FINISHED, words="The rejection is taken back; it waits for review again."),
+        Step(
+            act="accept",
+            before=(_H.FINISHED,),
+            after=_H.KEPT,
+            words="It goes into the depot and becomes public.",
+        ),
+        Step(
+            act="reject",
+            before=(_H.FINISHED,),
+            after=_H.REJECTED,
+            words="A reviewer's decision, with a reason; nothing of it is shown.",
+        ),
+        Step(
+            act="reopen",
+            before=(_H.REJECTED,),
+            after=_H.FINISHED,
+            words="The rejection is taken back; it waits for review again.",
+        ),
         Step(act="extend", before=(_H.KEPT,), after=_H.KEPT, words="Its package has a further version."),
     ),
     meanings={
@@ -89,7 +115,9 @@ def move(
     counts: Mapping[str, int] | None = None,
     ended_at: datetime | None = None,
 ) -> None:
-    """To another state, with the reason in words; what is not given stays, except the reason. Conflict where no row leads there."""
+    """To another state, with the reason in words; what is not given stays, except the reason. Conflict where
+    no row leads there.
+    """
     before = connection.execute(select(harvests.c.state).where(harvests.c.id == harvest)).scalar_one_or_none()
     if before is not None:
         HARVEST.check(HarvestState(before), state, f"Harvest {harvest}")
@@ -118,12 +146,18 @@ def set_settings(connection: Connection, harvest: HarvestId, settings: Mapping[s
 
 
 def latest(connection: Connection, limit: int) -> list[Harvest]:
-    rows = connection.execute(select(harvests).order_by(harvests.c.started_at.desc(), harvests.c.id.desc()).limit(limit))
+    rows = connection.execute(
+        select(harvests).order_by(harvests.c.started_at.desc(), harvests.c.id.desc()).limit(limit)
+    )
     return [_harvest(row) for row in rows.mappings()]
 
 
 def in_states(connection: Connection, states: Iterable[HarvestState]) -> list[Harvest]:
-    chosen = select(harvests).where(harvests.c.state.in_([state.value for state in states])).order_by(harvests.c.started_at)
+    chosen = (
+        select(harvests)
+        .where(harvests.c.state.in_([state.value for state in states]))
+        .order_by(harvests.c.started_at)
+    )
     return [_harvest(row) for row in connection.execute(chosen).mappings()]
 
 
@@ -144,14 +178,24 @@ def of_target(connection: Connection, target: TargetId, kind: HarvestKind) -> li
     """Harvests of a target that came to an end, the newest first."""
     ended = (HarvestState.FINISHED.value, HarvestState.KEPT.value)
     wanted = (harvests.c.target == target, harvests.c.kind == kind.value, harvests.c.state.in_(ended))
-    return [_harvest(row) for row in connection.execute(select(harvests).where(*wanted).order_by(harvests.c.started_at.desc())).mappings()]
+    return [
+        _harvest(row)
+        for row in connection.execute(
+            select(harvests).where(*wanted).order_by(harvests.c.started_at.desc())
+        ).mappings()
+    ]
 
 
 def patches(connection: Connection) -> list[Harvest]:
     """Every patch that came to an end, the oldest first."""
     ended = (HarvestState.FINISHED.value, HarvestState.KEPT.value)
     wanted = (harvests.c.kind == HarvestKind.PATCH.value, harvests.c.state.in_(ended))
-    return [_harvest(row) for row in connection.execute(select(harvests).where(*wanted).order_by(harvests.c.started_at)).mappings()]
+    return [
+        _harvest(row)
+        for row in connection.execute(
+            select(harvests).where(*wanted).order_by(harvests.c.started_at)
+        ).mappings()
+    ]
 
 
 def newest_of(connection: Connection, target: TargetId) -> Harvest | None:
@@ -164,12 +208,22 @@ def newest_of(connection: Connection, target: TargetId) -> Harvest | None:
 def of_target_any(connection: Connection, target: TargetId, kind: HarvestKind) -> list[Harvest]:
     """Harvests of a target in whatever state, the newest first."""
     wanted = (harvests.c.target == target, harvests.c.kind == kind.value)
-    return [_harvest(row) for row in connection.execute(select(harvests).where(*wanted).order_by(harvests.c.started_at.desc())).mappings()]
+    return [
+        _harvest(row)
+        for row in connection.execute(
+            select(harvests).where(*wanted).order_by(harvests.c.started_at.desc())
+        ).mappings()
+    ]
 
 
 def oldest_in(connection: Connection, state: HarvestState) -> datetime | None:
     """When the oldest harvest in a state began."""
-    chosen = select(harvests.c.started_at).where(harvests.c.state == state.value).order_by(harvests.c.started_at).limit(1)
+    chosen = (
+        select(harvests.c.started_at)
+        .where(harvests.c.state == state.value)
+        .order_by(harvests.c.started_at)
+        .limit(1)
+    )
     return connection.execute(chosen).scalar_one_or_none()
 
 
@@ -195,7 +249,9 @@ class Listed:
 
 
 def listing(connection: Connection, asked: ListFilter) -> Listed:
-    """A page of the list. Whether there is more is known from one row too many: counting a million rows takes longer than showing fifty."""
+    """A page of the list. Whether there is more is known from one row too many: counting a million rows takes
+    longer than showing fifty.
+    """
     kept = harvests.c
     where = [
         *([kept.state == asked.state.value] if asked.state else []),
@@ -214,7 +270,9 @@ def listing(connection: Connection, asked: ListFilter) -> Listed:
 
 
 def collections(connection: Connection) -> Sequence[str]:
-    return list(connection.execute(select(harvests.c.collection).distinct().order_by(harvests.c.collection)).scalars())
+    return list(
+        connection.execute(select(harvests.c.collection).distinct().order_by(harvests.c.collection)).scalars()
+    )
 
 
 def _harvest(row: RowMapping) -> Harvest:

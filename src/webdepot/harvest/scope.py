@@ -1,7 +1,8 @@
 """Which addresses belong to a harvest: a chain of small rules, of which the last real answer wins.
 
-A rule is a callable `Candidate -> Verdict`: accept, reject, or pass. `decide` asks all of them in order, so a later rule can
-overrule an earlier one, and the verdict names the rule that decided and its reason. `chain` builds the usual order:
+A rule is a callable `Candidate -> Verdict`: accept, reject, or pass. `decide` asks all of them in order, so a
+later rule can overrule an earlier one, and the verdict names the rule that decided and its reason. `chain`
+builds the usual order:
 
 1. `outside`            reject: nothing belongs by itself
 2. `host` / `domain` / `prefix` / `any`   accept what belongs to a seed
@@ -73,7 +74,8 @@ class ScopeLimits:
     url_letters: int = 2083
     query_letters: int = 1024
     calendar_years: int = 5
-    """Dates in an address further ahead than this are taken for a calendar without end; 0 means no such rule."""
+    """Dates in an address further ahead than this are taken for a calendar without end; 0 means no such rule.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,10 +97,18 @@ def decide(candidate: Candidate, rules: Sequence[Rule]) -> Verdict:
 
 
 def explain(candidate: Candidate, rules: Sequence[tuple[str, Rule]]) -> list[Step]:
-    """Every rule with its answer, in their order; the one that decides is marked. `named_chain` gives such rules."""
+    """Every rule with its answer, in their order; the one that decides is marked. `named_chain` gives such
+    rules.
+    """
     answers = [(name, rule(candidate)) for name, rule in rules]
-    last = max((number for number, (_, verdict) in enumerate(answers) if verdict.answer is not Answer.PASS), default=-1)
-    return [Step(rule=name, verdict=verdict, decides=number == last) for number, (name, verdict) in enumerate(answers)]
+    last = max(
+        (number for number, (_, verdict) in enumerate(answers) if verdict.answer is not Answer.PASS),
+        default=-1,
+    )
+    return [
+        Step(rule=name, verdict=verdict, decides=number == last)
+        for number, (name, verdict) in enumerate(answers)
+    ]
 
 
 def chain(
@@ -112,7 +122,12 @@ def chain(
     year: int = 0,
 ) -> tuple[Rule, ...]:
     """The usual rules in their usual order; InputError for a regular expression that is none."""
-    return tuple(rule for _, rule in named_chain(kind, seeds, limits=limits, rejects=rejects, hosts=hosts, more=more, year=year))
+    return tuple(
+        rule
+        for _, rule in named_chain(
+            kind, seeds, limits=limits, rejects=rejects, hosts=hosts, more=more, year=year
+        )
+    )
 
 
 def named_chain(
@@ -125,8 +140,14 @@ def named_chain(
     more: Sequence[tuple[str, Rule]] = (),
     year: int = 0,
 ) -> list[tuple[str, Rule]]:
-    """The same with a name for each. `hosts` decide whole hosts, `more` are the profile's own; `year` is the present one or 0."""
-    dates = [("calendar", dates_without_end(year, limits.calendar_years))] if year and limits.calendar_years else []
+    """The same with a name for each. `hosts` decide whole hosts, `more` are the profile's own; `year` is the
+    present one or 0.
+    """
+    dates = (
+        [("calendar", dates_without_end(year, limits.calendar_years))]
+        if year and limits.calendar_years
+        else []
+    )
     return [
         (OUTSIDE, everything_is_outside),
         (kind.value, belongs(kind, seeds)),
@@ -148,7 +169,7 @@ def named_chain(
     ]
 
 
-# --- what belongs ------------------------------------------------------------------------------------------------------
+# --- what belongs ---
 
 
 def everything_is_outside(candidate: Candidate) -> Verdict:
@@ -186,7 +207,8 @@ def same_domain(seeds: Sequence[str]) -> Rule:
     domains = {domain_of(seed) for seed in seeds}
 
     def rule(candidate: Candidate) -> Verdict:
-        # The public suffix list is slow to ask; most hosts end in a known domain by plain comparison or not at all.
+        # The public suffix list is slow to ask; most hosts end in a known domain by plain comparison or not
+        # at all.
         domain = domain_of(candidate.url)
         return _accepted("domain", f"{domain} is a seed's domain") if domain in domains else _PASS
 
@@ -200,7 +222,11 @@ def surt_prefix(prefixes: Sequence[str]) -> Rule:
     def rule(candidate: Candidate) -> Verdict:
         # A key ends without slash, so the folder itself is compared with one.
         found = key(candidate.url)
-        return _accepted("prefix", "it lies below a seed") if found.startswith(known) or f"{found}/".startswith(known) else _PASS
+        return (
+            _accepted("prefix", "it lies below a seed")
+            if found.startswith(known) or f"{found}/".startswith(known)
+            else _PASS
+        )
 
     return rule
 
@@ -223,7 +249,9 @@ def few_hops_outside(most: int) -> Rule:
 
 
 def embedded(most: int) -> Rule:
-    """Parts of an accepted page, from anywhere: the trailing embeds of the path, with redirects and guesses between them."""
+    """Parts of an accepted page, from anywhere: the trailing embeds of the path, with redirects and guesses
+    between them.
+    """
 
     def rule(candidate: Candidate) -> Verdict:
         depth = embed_depth(candidate.path)
@@ -234,7 +262,7 @@ def embedded(most: int) -> Rule:
     return rule
 
 
-# --- traps -------------------------------------------------------------------------------------------------------------
+# --- traps ---
 
 
 def too_many_hops(most: int) -> Rule:
@@ -248,7 +276,9 @@ def too_many_hops(most: int) -> Rule:
 
 
 def too_many_guesses(most: int) -> Rule:
-    """What is guessed from a guess is mostly nonsense; and pages behind guesses are followed no further by guessing."""
+    """What is guessed from a guess is mostly nonsense; and pages behind guesses are followed no further by
+    guessing.
+    """
 
     def rule(candidate: Candidate) -> Verdict:
         if _GUESS not in candidate.path:
@@ -286,8 +316,14 @@ def repeating(most: int) -> Rule:
         if candidate.url.count("/") <= most + 2:
             return _PASS
         path = path_of(candidate.url)
-        segment, times = max(Counter(filter(None, path.split("/"))).items(), key=lambda item: item[1], default=("", 0))
-        return _rejected("repeating", f"the segment {segment!r} stands there {times} times") if times > most else _PASS
+        segment, times = max(
+            Counter(filter(None, path.split("/"))).items(), key=lambda item: item[1], default=("", 0)
+        )
+        return (
+            _rejected("repeating", f"the segment {segment!r} stands there {times} times")
+            if times > most
+            else _PASS
+        )
 
     return rule
 
@@ -297,7 +333,9 @@ def too_long(most_letters: int, most_in_query: int) -> Rule:
         if len(candidate.url) > most_letters:
             return _rejected("length", f"{len(candidate.url)} letters")
         if "?" in candidate.url and len(candidate.url.partition("?")[2]) > most_in_query:
-            return _rejected("query length", f"{len(candidate.url.partition('?')[2])} letters after the question mark")
+            return _rejected(
+                "query length", f"{len(candidate.url.partition('?')[2])} letters after the question mark"
+            )
         return _PASS
 
     return rule
@@ -319,7 +357,7 @@ def dates_without_end(year: int, years_ahead: int) -> Rule:
     return rule
 
 
-# --- the operator's own, and what stands above all ---------------------------------------------------------------------
+# --- the operator's own, and what stands above all ---
 
 
 def reject_pattern(pattern: str) -> Rule:
@@ -357,7 +395,11 @@ def not_(rule: Rule) -> Rule:
 
 
 def only_web_addresses(candidate: Candidate) -> Verdict:
-    return _PASS if candidate.url.startswith(("http://", "https://")) else _rejected("scheme", "only http and https are fetched")
+    return (
+        _PASS
+        if candidate.url.startswith(("http://", "https://"))
+        else _rejected("scheme", "only http and https are fetched")
+    )
 
 
 def seeds_themselves(seeds: Sequence[str]) -> Rule:
@@ -374,7 +416,9 @@ def seeds_themselves(seeds: Sequence[str]) -> Rule:
 
 
 def may_move(seed: str, target: str) -> bool:
-    """Whether a seed's redirect is taken for the seed itself: another scheme or host of the same registrable domain."""
+    """Whether a seed's redirect is taken for the seed itself: another scheme or host of the same registrable
+    domain.
+    """
     return domain_of(seed) == domain_of(target)
 
 
@@ -389,7 +433,9 @@ def links_in(path: str) -> int:
 
 
 def embed_depth(path: str) -> int:
-    """How deep a part of a page it is: the trailing embeds, with redirects and guesses between them; 0 for no part."""
+    """How deep a part of a page it is: the trailing embeds, with redirects and guesses between them; 0 for no
+    part.
+    """
     if not path.endswith(_ENDS_OF_PARTS):
         return 0
     return path[len(path.rstrip(_PARTS)) :].count(Hop.EMBED)

@@ -1,7 +1,7 @@
 """What became of each seed, followed along its redirects, so that a crawl that brought nothing can say why.
 
-A seed that redirects within its registrable domain (to https, to `www.`, to another host of the owner) takes the scope with it;
-one that leaves the domain is noted and not followed.
+A seed that redirects within its registrable domain (to https, to `www.`, to another host of the owner) takes
+the scope with it; one that leaves the domain is noted and not followed.
 """
 
 import json
@@ -64,7 +64,9 @@ class SeedBook:
             self._set(replace(self._outcomes[seed], failure=failure, detail=reason))
 
     def follow(self, target: Candidate) -> bool:
-        """A redirect of a seed that the scope does not take: whether the seed, and the scope with it, moves there."""
+        """A redirect of a seed that the scope does not take: whether the seed, and the scope with it, moves
+        there.
+        """
         seed = self._owner(target.via)
         if seed is None:
             return False

@@ -1,13 +1,16 @@
-"""Who asks which server, over all harvests and processes of one machine, so that together they are as polite as one.
+"""Who asks which server, over all harvests and processes of one machine, so that together they are as polite
+as one.
 
     HARVESTS/servers    64 bytes: boot this file belongs to; then for each of 65,536 slots 8 bytes: when it may be asked again
 
-A server has the slot of its name's hash; two servers in one slot wait for each other, nothing worse. Order of steps:
+A server has the slot of its name's hash; two servers in one slot wait for each other, nothing worse. Order of
+steps:
 
-1. `begin` takes the lock on the slot's bytes (an open file description lock: a process that dies lets go of it) and looks at
-   the time. Somebody else's turn, or a pause: it says when to come again.
-2. `end` writes when the server may be asked again, and lets go. Where there is no pause, the lock is kept for a few turns more, no
-   longer than anybody who waits for it waits anyway: it is asked for again at once. `let_go` ends what was kept so.
+1. `begin` takes the lock on the slot's bytes (an open file description lock: a process that dies lets go of
+   it) and looks at the time. Somebody else's turn, or a pause: it says when to come again.
+2. `end` writes when the server may be asked again, and lets go. Where there is no pause, the lock is kept for
+   a few turns more, no longer than anybody who waits for it waits anyway: it is asked for again at once.
+   `let_go` ends what was kept so.
 
 Times are `time.monotonic()`, which all processes share from boot to boot and no clock jump touches.
 """

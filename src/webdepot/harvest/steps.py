@@ -1,15 +1,17 @@
 """The way of one candidate, from the frontier's hand to its last log line, and all that decides about it.
 
-1. robots.txt of its host is known, or asked now (kept and logged like a page); the candidate goes back until the pause is over.
+1. robots.txt of its host is known, or asked now (kept and logged like a page); the candidate goes back until
+   the pause is over.
 2. robots.txt forbids it: logged, done.
-3. It is fetched. A passing failure (no connection, time-out, 429, 5xx) sends it back with a growing distance, at most so many times.
-   A page that is to be opened in the browser is opened (`page_opener`).
-4. The answer is kept (`keeper.keep`), then read for links; each link passes the scope rules and goes to the frontier (`intake`).
+3. It is fetched. A passing failure (no connection, time-out, 429, 5xx) sends it back with a growing distance,
+   at most so many times. A page that is to be opened in the browser is opened (`page_opener`).
+4. The answer is kept (`keeper.keep`), then read for links; each link passes the scope rules and goes to the
+   frontier (`intake`).
 5. What was found is noted (`keeper.annotate`), the line is logged, the host rests.
 
-Steps 4 and 5 are done for all answers that have arrived meanwhile (`settle`), one step after the other: the processor runs the same
-code over many pages, which takes two thirds of the time that page after page would. There is no `await` in them, so a checkpoint
-(`crawl`) always sees them done or not begun.
+Steps 4 and 5 are done for all answers that have arrived meanwhile (`settle`), one step after the other: the
+processor runs the same code over many pages, which takes two thirds of the time that page after page would.
+There is no `await` in them, so a checkpoint (`crawl`) always sees them done or not begun.
 """
 
 import json
@@ -78,8 +80,12 @@ class Steps:
         self.totals = Totals(**json.loads(frontier.recall("totals") or b"{}"))
         self.seeds = SeedBook(settings.seeds, frontier.recall("seeds"))
         self.hosts = HostBook(frontier)
-        self.judge = Judge(settings, self.hosts, lambda: (self.totals.fetched, self.totals.bytes), frontier.recall("judge"))
-        self.intake = Intake(settings, frontier=frontier, judge=self.judge, seeds=self.seeds, log=log, clock=clock, peers=peers)
+        self.judge = Judge(
+            settings, self.hosts, lambda: (self.totals.fetched, self.totals.bytes), frontier.recall("judge")
+        )
+        self.intake = Intake(
+            settings, frontier=frontier, judge=self.judge, seeds=self.seeds, log=log, clock=clock, peers=peers
+        )
         self.turns = Turns(fetcher, settings.manners, shared=shared, bytes_per_s=settings.bytes_per_s)
         self.robots = RobotsDesk(self.turns, frontier, clock, robots.product_token(settings.user_agent))
         self.missing = MissingPages(self.turns, frontier)
@@ -105,7 +111,9 @@ class Steps:
             self.is_dirty = True
 
     def save(self, elapsed_s: float) -> Mapping[str, int]:
-        """Put everything known with the frontier and make containers and log durable: what a checkpoint then commits."""
+        """Put everything known with the frontier and make containers and log durable: what a checkpoint then
+        commits.
+        """
         remember = self.frontier.remember
         remember("totals", json.dumps(asdict(self.totals) | {"elapsed_s": elapsed_s}).encode())
         self.hosts.save()
@@ -116,11 +124,13 @@ class Steps:
             self.peers.sync()
         return {**self.keeper.checkpoint(), **self.log.sync()}
 
-    # --- one candidate ---------------------------------------------------------------------------------------------------
+    # --- one candidate ---
 
     async def visit(self, candidate: Candidate) -> None:
         origin, host = origin_of(candidate.url), self.settings.of_host(host_of(candidate.url))
-        if (self.opener is not None and self.opener.has(candidate.url)) or self._is_over_limit(candidate, host):
+        if (self.opener is not None and self.opener.has(candidate.url)) or self._is_over_limit(
+            candidate, host
+        ):
             self.frontier.finish(candidate, host_free_at_s=self.turns.free_at_s(origin))
             return
         asked_by = self.judge.before_asking(candidate)
@@ -157,8 +167,12 @@ class Steps:
             await self._ask_for_missing(candidate, origin, known, obeys=obeys)
             return
         if allowed.rule != "robots":  # not obeyed: the log says so, and which line it was
-            asked_by = replace(asked_by, rule=allowed.rule, reason=f"{allowed.reason} ({asked_by.rule}: {asked_by.reason})")
-        visit = await self.turns.ask(candidate, crawl_delay_s=known.crawl_delay_s if obeys else None, manners=host.manners)
+            asked_by = replace(
+                asked_by, rule=allowed.rule, reason=f"{allowed.reason} ({asked_by.rule}: {asked_by.reason})"
+            )
+        visit = await self.turns.ask(
+            candidate, crawl_delay_s=known.crawl_delay_s if obeys else None, manners=host.manners
+        )
         try:
             if self._tried_again(candidate, visit, origin):
                 visit.body.close()
@@ -179,7 +193,9 @@ class Steps:
             return False
         reached = self.limit_reached(candidate, host)
         if reached:
-            self._refuse(candidate, Failure.LIMIT, f"the limit of {reached} of its host is reached", rule="host limit")
+            self._refuse(
+                candidate, Failure.LIMIT, f"the limit of {reached} of its host is reached", rule="host limit"
+            )
         return bool(reached)
 
     def limit_reached(self, candidate: Candidate, host: HostSettings) -> str:
@@ -208,9 +224,14 @@ class Steps:
         return True
 
     def _is_waited_for(self, candidate: Candidate, visit: Visit, origin: str) -> bool:
-        """Names that cannot be looked up are mostly our own trouble: no server was asked, and they are tried on for some time."""
+        """Names that cannot be looked up are mostly our own trouble: no server was asked, and they are tried
+        on for some time.
+        """
         now_s, manners = time.monotonic(), self.settings.manners
-        if visit.failure is not Failure.DNS or now_s - self.nameless_since_s.setdefault(origin, now_s) >= manners.dns_patience_s:
+        if (
+            visit.failure is not Failure.DNS
+            or now_s - self.nameless_since_s.setdefault(origin, now_s) >= manners.dns_patience_s
+        ):
             return False
         until_s = self.turns.hold(origin, now_s + politeness.after_failure(manners.tries, manners))
         self.frontier.retry(candidate, host_free_at_s=until_s, not_before_s=until_s, counted=False)
@@ -235,7 +256,10 @@ class Steps:
             for answer in wanted:
                 answer.kept = self.keeper.keep(answer.visit)
             found = [answer.found or self._links_of(answer) for answer in wanted]
-            found = [_of_missing(links) if self.missing.is_one(answer.visit) else links for answer, links in zip(wanted, found)]
+            found = [
+                _of_missing(links) if self.missing.is_one(answer.visit) else links
+                for answer, links in zip(wanted, found)
+            ]
             for answer, extracted in zip(wanted, found):
                 self.intake.take_in(answer.visit.candidate, extracted)
             for answer, extracted in zip(wanted, found):
@@ -290,11 +314,24 @@ class Steps:
         self._count(visit, kept)
         if kept.repeated and visit.status < 300:
             self.missing.note_same(candidate.url)
-        self.judge.learn(candidate, 404 if found.note.endswith(MISSING) else visit.status, lambda: _body_of(visit))
+        self.judge.learn(
+            candidate, 404 if found.note.endswith(MISSING) else visit.status, lambda: _body_of(visit)
+        )
         note = ",".join(filter(None, (found.note, answer.note))) if answer.note else found.note
         if found.directives:
-            note = ",".join(filter(None, (note, *(f"says:{word}" for word in sorted(found.directives & _TOLD)))))
-        self.log.write(of_visit(visit, verdict=answer.asked_by, mime=answer.mime, digest=kept.digest, duplicate=kept.duplicate, note=note))
+            note = ",".join(
+                filter(None, (note, *(f"says:{word}" for word in sorted(found.directives & _TOLD))))
+            )
+        self.log.write(
+            of_visit(
+                visit,
+                verdict=answer.asked_by,
+                mime=answer.mime,
+                digest=kept.digest,
+                duplicate=kept.duplicate,
+                note=note,
+            )
+        )
         if answer.attached:
             self.totals.screenshots += sum(each.mime.startswith("image/") for each in answer.attached)
         if not answer.is_part:
@@ -325,7 +362,7 @@ class Steps:
         self.hosts.to_change(host_of(candidate.url)).refused += 1
         self.log.write(of_refusal(candidate, failure, rule=rule, reason=reason, at=self.clock()))
 
-    # --- robots.txt ------------------------------------------------------------------------------------------------------
+    # --- robots.txt ---
 
     async def _ask_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> None:
         """Fetch robots.txt, keep what came, and put the candidate back until the host is free again."""
@@ -340,7 +377,9 @@ class Steps:
                 visit.body.close()
 
     async def learn_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> robots.Robots | None:
-        """The same for what the frontier did not hand out; None when no robots.txt came, which may be another next time."""
+        """The same for what the frontier did not hand out; None when no robots.txt came, which may be another
+        next time.
+        """
         answer = await self.robots.ask(candidate)
         try:
             if answer.meaning is None and obeys and _is_passing(answer.visits[-1]):
@@ -350,7 +389,9 @@ class Steps:
             for visit in answer.visits:
                 visit.body.close()
 
-    def _settle_robots(self, candidate: Candidate, origin: str, answer: RobotsAnswer, *, obeys: bool) -> robots.Robots:
+    def _settle_robots(
+        self, candidate: Candidate, origin: str, answer: RobotsAnswer, *, obeys: bool
+    ) -> robots.Robots:
         self.is_dirty = True
         for visit in answer.visits:
             self._keep_robots(visit)
@@ -360,11 +401,19 @@ class Steps:
         self._add_sitemaps(candidate, origin, meaning.sitemaps)
         return meaning
 
-    async def _ask_for_missing(self, candidate: Candidate, origin: str, known: robots.Robots, *, obeys: bool) -> None:
-        """Learn what the host says of pages that are not there (`missing_pages`), and put the candidate back until it is free again."""
-        there_is_none = Candidate(url=self.missing.address(origin), via=candidate.url, path=candidate.path + Hop.SPECULATIVE)
+    async def _ask_for_missing(
+        self, candidate: Candidate, origin: str, known: robots.Robots, *, obeys: bool
+    ) -> None:
+        """Learn what the host says of pages that are not there (`missing_pages`), and put the candidate back
+        until it is free again.
+        """
+        there_is_none = Candidate(
+            url=self.missing.address(origin), via=candidate.url, path=candidate.path + Hop.SPECULATIVE
+        )
         if self.judge.of_robots(known, there_is_none):
-            visit = await self.missing.ask(there_is_none, origin, crawl_delay_s=known.crawl_delay_s if obeys else None)
+            visit = await self.missing.ask(
+                there_is_none, origin, crawl_delay_s=known.crawl_delay_s if obeys else None
+            )
             with visit.body:
                 self.log.write(of_visit(visit, mime=_mime(parse_head(visit.head)), note=f"{MISSING}Probe"))
         else:
@@ -378,7 +427,9 @@ class Steps:
             return
         kept = self.keeper.keep(visit)
         self.keeper.annotate(visit, ())
-        self.log.write(of_visit(visit, mime=_mime(parse_head(visit.head)), digest=kept.digest, duplicate=kept.duplicate))
+        self.log.write(
+            of_visit(visit, mime=_mime(parse_head(visit.head)), digest=kept.digest, duplicate=kept.duplicate)
+        )
 
     def _add_sitemaps(self, candidate: Candidate, origin: str, lines: Sequence[str]) -> None:
         """Sitemap lines of hosts that belong to the harvest."""
@@ -403,7 +454,11 @@ _TOLD = frozenset({"nofollow", "noarchive", "noindex"})
 
 def _is_passing(visit: Visit) -> bool:
     """A failure that may be none next time."""
-    return visit.failure in _PASSING and not visit.permanent if visit.failure else visit.status in politeness.TRANSIENT
+    return (
+        visit.failure in _PASSING and not visit.permanent
+        if visit.failure
+        else visit.status in politeness.TRANSIENT
+    )
 
 
 def _body_of(visit: Visit) -> bytes:

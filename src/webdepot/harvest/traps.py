@@ -1,9 +1,10 @@
 """Traps that show only when many answers are seen together: one page under ever new addresses.
 
-A *shape* is an address with its numbers and its session-like words taken out: `/s/*/page?n=#`. When the last answers of a shape
-were all the same page, the next address of that shape brings nothing new either: it is rejected until something else comes of it.
-Two pages are the same when their bytes are, but for all session-like words in them, because such pages repeat it and name the next one.
-Only addresses with such a word count: numbered files that are all alike are a site's own affair, and an archive wants every one.
+A *shape* is an address with its numbers and its session-like words taken out: `/s/*/page?n=#`. When the last
+answers of a shape were all the same page, the next address of that shape brings nothing new either: it is
+rejected until something else comes of it. Two pages are the same when their bytes are, but for all
+session-like words in them, because such pages repeat it and name the next one. Only addresses with such a
+word count: numbered files that are all alike are a site's own affair, and an archive wants every one.
 
 Only what repeats is remembered, for so many shapes; a long harvest of ordinary pages costs nothing.
 """
@@ -17,7 +18,9 @@ from webdepot.model import Answer, Verdict
 
 MOST_SHAPES = 20_000
 SAME_ANSWERS = 40
-"""So many answers in a row must be the same. Picture viewers and print versions repeat themselves, too, but not so often."""
+"""So many answers in a row must be the same. Picture viewers and print versions repeat themselves, too, but
+not so often.
+"""
 _READ_BYTES = 1 << 20
 _TOKEN = re.compile(r"(?<=[/=;(])(?=[A-Za-z_-]*\d)(?=[\d_-]*[A-Za-z])[0-9A-Za-z_-]{12,}(?=[/&;?).]|\Z)")
 """A word of letters and digits mixed, long enough to be no name."""
@@ -56,8 +59,14 @@ class TrapWatch:
             self.trapped.pop(self._rows.popitem(last=False)[0], None)
 
     def of(self, url: str) -> Verdict | None:
-        """The verdict against an address of a shape that repeats itself; None when nothing is known against it."""
+        """The verdict against an address of a shape that repeats itself; None when nothing is known against
+        it.
+        """
         row = self.trapped.get(shape_of(url))
         if row is None:
             return None
-        return Verdict(answer=Answer.REJECT, rule="same answers", reason=f"the last {row} answers of its kind were one page")
+        return Verdict(
+            answer=Answer.REJECT,
+            rule="same answers",
+            reason=f"the last {row} answers of its kind were one page",
+        )

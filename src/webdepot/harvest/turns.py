@@ -1,9 +1,10 @@
 """Asking servers in turn: one request at a time for each server address, and the pause after it.
 
-The frontier hands out one candidate of a host at a time; here many hosts that live at one address share one turn. A host whose server is
-busy is given a place in the row (`wait_until_s`), so that it goes back to the frontier instead of holding a worker. What the frontier does
-not hand out (robots.txt, and robots.txt that redirects to another host) waits for its turn in `ask`. With `SharedServers` other
-processes and harvests of this machine stand in the same row.
+The frontier hands out one candidate of a host at a time; here many hosts that live at one address share one
+turn. A host whose server is busy is given a place in the row (`wait_until_s`), so that it goes back to the
+frontier instead of holding a worker. What the frontier does not hand out (robots.txt, and robots.txt that
+redirects to another host) waits for its turn in `ask`. With `SharedServers` other processes and harvests of
+this machine stand in the same row.
 """
 
 import asyncio
@@ -33,9 +34,13 @@ class _Server:
 
 
 class Turns:
-    """One event loop. Times are `time.monotonic()`: the event loop's own clock may lag behind by a whole turn of the loop."""
+    """One event loop. Times are `time.monotonic()`: the event loop's own clock may lag behind by a whole turn
+    of the loop.
+    """
 
-    def __init__(self, fetcher: Fetcher, manners: Manners, *, shared: SharedServers | None = None, bytes_per_s: int = 0) -> None:
+    def __init__(
+        self, fetcher: Fetcher, manners: Manners, *, shared: SharedServers | None = None, bytes_per_s: int = 0
+    ) -> None:
         self._fetcher = fetcher
         self.manners = manners
         """Of hosts that have none of their own; may be changed at any time."""
@@ -110,7 +115,9 @@ class Turns:
         return server.free_at_s
 
     def _rest_s(self, name: str, server: _Server) -> float:
-        """How long to wait because this crawl or another one, or the line, has something against it; 0 when the turn is ours."""
+        """How long to wait because this crawl or another one, or the line, has something against it; 0 when
+        the turn is ours.
+        """
         rest_s = max(server.free_at_s, self._line_free_at_s) - time.monotonic()
         if rest_s > 0:
             return rest_s
@@ -139,5 +146,9 @@ class Turns:
         if len(self._servers) < MOST_SERVERS:
             return
         now_s = time.monotonic()
-        self._servers = {name: server for name, server in self._servers.items() if server.lock.locked() or server.free_at_s > now_s}
+        self._servers = {
+            name: server
+            for name, server in self._servers.items()
+            if server.lock.locked() or server.free_at_s > now_s
+        }
         self._names = {origin: name for origin, name in self._names.items() if name in self._servers}

@@ -1,7 +1,7 @@
 """Captures as rows of the index of addresses: its tables, and the way of a capture into a row and back.
 
-Keys, containers, collections, media types and kinds of records stand in the rows as numbers, timestamps as numbers of 14 digits, digests as
-their bytes.
+Keys, containers, collections, media types and kinds of records stand in the rows as numbers, timestamps as
+numbers of 14 digits, digests as their bytes.
 """
 
 import json
@@ -33,7 +33,9 @@ CREATE INDEX by_time ON captures (timestamp) WHERE kind = 0 AND status = 200 AND
 CREATE INDEX by_container ON captures (container);
 INSERT INTO mimes VALUES (1, 'text/html'), (2, 'application/xhtml+xml');
 """
-_KNOWN_KEYS = "SELECT keys.key, keys.id, keys.url FROM json_each(?) AS asked CROSS JOIN keys ON keys.key = asked.value"
+_KNOWN_KEYS = (
+    "SELECT keys.key, keys.id, keys.url FROM json_each(?) AS asked CROSS JOIN keys ON keys.key = asked.value"
+)
 INSERT = "INSERT OR REPLACE INTO captures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # The numbers are in the file: add to the end, never renumber.
 _KINDS = (
@@ -66,14 +68,22 @@ _Numbers = dict[str, tuple[int, str]]
 
 
 def numbers_of_keys(connection: sqlite3.Connection, captures: Sequence[Capture]) -> _Numbers:
-    """Keys that are new get the next numbers: inside a transaction nobody else gives any. One question for all instead of one for each."""
-    # The first of a key counts. Numbers follow the keys, as the captures do: rows added in the order of the tree find their place sooner.
+    """Keys that are new get the next numbers: inside a transaction nobody else gives any. One question for
+    all instead of one for each.
+    """
+    # The first of a key counts. Numbers follow the keys, as the captures do: rows added in the order of the
+    # tree find their place sooner.
     urls: dict[str, str] = {}
     for capture in captures:
         urls.setdefault(capture.key, capture.url)
-    numbers: _Numbers = {key: (number, url) for key, number, url in connection.execute(_KNOWN_KEYS, (json.dumps(list(urls)),))}
+    numbers: _Numbers = {
+        key: (number, url) for key, number, url in connection.execute(_KNOWN_KEYS, (json.dumps(list(urls)),))
+    }
     following = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM keys").fetchone()[0]
-    fresh = [(number, key, urls[key]) for number, key in enumerate((key for key in urls if key not in numbers), start=following)]
+    fresh = [
+        (number, key, urls[key])
+        for number, key in enumerate((key for key in urls if key not in numbers), start=following)
+    ]
     connection.executemany("INSERT INTO keys VALUES (?, ?, ?)", fresh)
     numbers |= {key: (number, url) for number, key, url in fresh}
     return numbers
@@ -81,11 +91,18 @@ def numbers_of_keys(connection: sqlite3.Connection, captures: Sequence[Capture])
 
 def numbers_of_mimes(connection: sqlite3.Connection, captures: Sequence[Capture]) -> dict[str, int]:
     names = {capture.mime for capture in captures}
-    connection.executemany("INSERT INTO mimes (name) VALUES (?) ON CONFLICT DO NOTHING", [(name,) for name in sorted(names)])
-    return {name: connection.execute("SELECT id FROM mimes WHERE name = ?", (name,)).fetchone()[0] for name in names}
+    connection.executemany(
+        "INSERT INTO mimes (name) VALUES (?) ON CONFLICT DO NOTHING", [(name,) for name in sorted(names)]
+    )
+    return {
+        name: connection.execute("SELECT id FROM mimes WHERE name = ?", (name,)).fetchone()[0]
+        for name in names
+    }
 
 
-def row_of(capture: Capture, container: int, collection: int, keys: _Numbers, mimes: Mapping[str, int]) -> tuple[Any, ...]:
+def row_of(
+    capture: Capture, container: int, collection: int, keys: _Numbers, mimes: Mapping[str, int]
+) -> tuple[Any, ...]:
     digest = digests.find_value(capture.digest)
     key, url = keys[capture.key]
     place, redirect = capture.location, capture.redirect
@@ -111,7 +128,21 @@ def row_of(capture: Capture, container: int, collection: int, keys: _Numbers, mi
 
 
 def capture_of(row: Any) -> Capture:
-    key, timestamp, url, kind, status, mime, digest, container, offset, length, redirect, refers_to_url, refers_to_timestamp = row[:13]
+    (
+        key,
+        timestamp,
+        url,
+        kind,
+        status,
+        mime,
+        digest,
+        container,
+        offset,
+        length,
+        redirect,
+        refers_to_url,
+        refers_to_timestamp,
+    ) = row[:13]
     return Capture(
         key=key,
         timestamp=f"{timestamp:014d}",

@@ -1,9 +1,11 @@
-"""CDX: the captures index as columns of text, in its two usual forms (https://iipc.github.io/warc-specifications/specifications/cdx-format/).
+"""CDX: the captures index as columns of text, in its two usual forms
+(https://iipc.github.io/warc-specifications/specifications/cdx-format/).
 
      CDX N b a m s k r M S V g        11 columns: key, date, address, type, status, digest, redirect, meta tags, length, offset, file
      CDX N b a m s k r V g             9 columns: without meta tags and length
 
-The first line says which columns follow. Digests are SHA-1 in base 32 without a label where they are that; `-` stands for nothing.
+The first line says which columns follow. Digests are SHA-1 in base 32 without a label where they are that;
+`-` stands for nothing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,13 +39,17 @@ def line(capture: Capture, columns: int) -> str:
 
 
 def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
-    """Captures of CDX lines in their order; InputError names the line that is none. Length 0 where the columns have none."""
+    """Captures of CDX lines in their order; InputError names the line that is none. Length 0 where the
+    columns have none.
+    """
     letters: list[str] = []
     for number, text in enumerate(lines, start=1):
         if text.startswith((" CDX ", "CDX ")):
             letters = text.split()[1:]
             if not set(letters) >= _NEEDED:
-                raise InputError(f"{name}, line {number}: the columns {' '.join(letters)[:100]!r} lack one of a, b, V, g.")
+                raise InputError(
+                    f"{name}, line {number}: the columns {' '.join(letters)[:100]!r} lack one of a, b, V, g."
+                )
         elif text.strip():
             letters = letters or _guessed(text, name, number)
             yield _parse(text, letters, name, number)
@@ -52,7 +58,9 @@ def read(lines: Iterable[str], *, name: str) -> Iterator[Capture]:
 def _guessed(text: str, name: str, number: int) -> list[str]:
     count = len(text.split())
     if count not in HEADS:
-        raise InputError(f"{name}, line {number} has {count} columns and no line before it says which. Begin the file with{HEADS[11]!r}.")
+        raise InputError(
+            f"{name}, line {number} has {count} columns and no line before it says which. Begin the file with{HEADS[11]!r}."
+        )
     return HEADS[count].split()[1:]
 
 

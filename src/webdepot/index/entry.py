@@ -1,8 +1,8 @@
 """From a record to a line of the captures index.
 
-Indexed are responses, revisits, resources and conversions; requests, metadata, warcinfo, look-ups of names (`dns:`) and what was made of a
-page when it was harvested (`ABOUT_PAGES`) are not versions of anything.
-The answer to a request with a body gets a key of its own (`post.py`). The payload digest is the record's own
+Indexed are responses, revisits, resources and conversions; requests, metadata, warcinfo, look-ups of names
+(`dns:`) and what was made of a page when it was harvested (`ABOUT_PAGES`) are not versions of anything. The
+answer to a request with a body gets a key of its own (`post.py`). The payload digest is the record's own
 where it states one that can be read, else it is computed.
 """
 
@@ -25,7 +25,15 @@ from webdepot.url import find_canonical
 from webdepot.url import key as key_of
 
 INDEXED = frozenset({RecordKind.RESPONSE, RecordKind.REVISIT, RecordKind.RESOURCE, RecordKind.CONVERSION})
-ABOUT_PAGES = ("urn:view:", "urn:thumbnail:", "urn:fullPage:", "urn:text:", "urn:textFinal:", "urn:screenshot:", "screenshot:")
+ABOUT_PAGES = (
+    "urn:view:",
+    "urn:thumbnail:",
+    "urn:fullPage:",
+    "urn:text:",
+    "urn:textFinal:",
+    "urn:screenshot:",
+    "screenshot:",
+)
 """Resources that show a page as a browser saw it, before its address."""
 UNKNOWN_MIME = "unk"
 _LONGEST_MIME = 100
@@ -35,7 +43,9 @@ Thing = TypeVar("Thing")
 
 
 def of_container(path: Path, name: str, *, on_finding: OnFinding) -> Iterator[Capture]:
-    """The captures of a container in the order of its records; what is damaged is told to `on_finding` and passed over."""
+    """The captures of a container in the order of its records; what is damaged is told to `on_finding` and
+    passed over.
+    """
     with path.open("rb") as stream:
         records = iter_briefly(stream, name, on_finding=on_finding)
         for capture, _ in paired(records, read_briefly, on_finding=on_finding):
@@ -62,11 +72,16 @@ def _of_plain(answer: PlainAnswer) -> Capture:
 
 
 def paired(
-    records: Iterable[Source], read: Callable[[Source], tuple[Capture, Thing | None]], *, on_finding: OnFinding
+    records: Iterable[Source],
+    read: Callable[[Source], tuple[Capture, Thing | None]],
+    *,
+    on_finding: OnFinding,
 ) -> Iterator[tuple[Capture, Thing | None]]:
-    """What `read` makes of each indexed record; the answer to a request with a body gets that request's key and no thing.
+    """What `read` makes of each indexed record; the answer to a request with a body gets that request's key
+    and no thing.
 
-    Some tools write the request before its answer, some behind it: an item is held back until the next record is seen.
+    Some tools write the request before its answer, some behind it: an item is held back until the next record
+    is seen.
     """
     asked: _Asked | None = None
     waiting: tuple[Capture, Thing | None] | None = None
@@ -74,7 +89,11 @@ def paired(
     for record in records:
         if isinstance(record, Record) and record.kind is RecordKind.REQUEST:
             request = _asked(record)
-            if request is not None and waiting is not None and request.is_for(_id_of(answered), waiting[0].url):
+            if (
+                request is not None
+                and waiting is not None
+                and request.is_for(_id_of(answered), waiting[0].url)
+            ):
                 waiting = (replace(waiting[0], key=request.key), None)
             elif request is not None:
                 asked = request
@@ -84,7 +103,9 @@ def paired(
             # Not the record itself, which holds its block.
             waiting, answered = read(record), record if isinstance(record, PlainAnswer) else record.fields
             if asked is not None:
-                if asked.is_for(_id_of(answered), record.url) or asked.id in record.fields.get_all("WARC-Concurrent-To"):
+                if asked.is_for(_id_of(answered), record.url) or asked.id in record.fields.get_all(
+                    "WARC-Concurrent-To"
+                ):
                     waiting = (replace(waiting[0], key=asked.key), None)
                 asked = None
     if waiting is not None:
@@ -130,11 +151,13 @@ def is_indexed(record: Record, on_finding: OnFinding) -> bool:
     if record.kind not in INDEXED or record.url.startswith(_NO_VERSIONS):
         return False
     if record.kind is RecordKind.CONVERSION and record.fields.get("WARC-Refers-To"):
-        return False  # a migrated form of a record that is indexed itself; replay finds it by the original's payload digest
+        # a migrated form of a record that is indexed itself; replay finds it by the original's payload digest
+        return False
     if not record.url:
         on_finding(_without_address(record))
         return False
-    # Length 0: the record shares a gzip member with others, which the reader has told already; nobody could open it.
+    # Length 0: the record shares a gzip member with others, which the reader has told already; nobody could
+    # open it.
     return record.location.length > 0
 
 
@@ -161,12 +184,16 @@ def of_record(record: Record, *, payload_digest: str | None = None) -> Capture:
     )
     if kind is RecordKind.REVISIT:
         refers_to_url = (record.fields.get("WARC-Refers-To-Target-URI") or "").strip("<> ")
-        capture = replace(capture, refers_to_url=refers_to_url, refers_to_timestamp=_refers_to_timestamp(record))
+        capture = replace(
+            capture, refers_to_url=refers_to_url, refers_to_timestamp=_refers_to_timestamp(record)
+        )
     return replace(capture, redirect=_target(url, location)) if location else capture
 
 
 def stated_digest(record: Record) -> str:
-    """The payload digest in its normal spelling as the record states it; empty where it states none that can be read."""
+    """The payload digest in its normal spelling as the record states it; empty where it states none that can
+    be read.
+    """
     stated = record.payload_digest
     if not stated or digest.is_usual(stated):
         return stated
@@ -193,7 +220,13 @@ def mime_of(record: Record) -> str:
 @lru_cache(maxsize=1024)
 def _mime(said: str) -> str:
     said = said.partition(";")[0].strip().lower()
-    is_plain = len(said) <= _LONGEST_MIME and said.count("/") == 1 and said.isascii() and said.isprintable() and " " not in said
+    is_plain = (
+        len(said) <= _LONGEST_MIME
+        and said.count("/") == 1
+        and said.isascii()
+        and said.isprintable()
+        and " " not in said
+    )
     return said if is_plain else UNKNOWN_MIME
 
 

@@ -1,7 +1,7 @@
 """One container read for both indexes, in a worker process: its captures and its words into two files.
 
-Here and not in the service, since a worker loads the module of its function: this one needs neither the database nor any other service,
-and is ready in a quarter of the time.
+Here and not in the service, since a worker loads the module of its function: this one needs neither the
+database nor any other service, and is ready in a quarter of the time.
 """
 
 import gzip
@@ -49,7 +49,9 @@ def run(job: Job) -> Extract:
             findings.append(finding)
 
     captures, pages = job.folder / f"{job.name}.cdxj", job.folder / f"{job.name}.pages"
-    read = text.read_container(job.path, job.name, job.collection, job.languages, job.limit_bytes, on_finding=noted)
+    read = text.read_container(
+        job.path, job.name, job.collection, job.languages, job.limit_bytes, on_finding=noted
+    )
     with captures.open("w", encoding="ascii") as lines, gzip.open(pages, "wb", compresslevel=1) as words:
         for capture, page in read:
             lines.write(cdxj.line(capture) + "\n")

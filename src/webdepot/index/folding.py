@@ -1,7 +1,8 @@
 """Pages that are nearly the same: a likeness of 64 bits for each text, and the folding of a ranked list.
 
-The likeness is Charikar's simhash over the words of a text: each word votes for the bits of its hash, so that texts with nearly the same
-words get numbers that differ in few bits (Manku and others, Detecting near-duplicates for web crawling, WWW 2007: at most 3 of 64).
+The likeness is Charikar's simhash over the words of a text: each word votes for the bits of its hash, so that
+texts with nearly the same words get numbers that differ in few bits (Manku and others, Detecting
+near-duplicates for web crawling, WWW 2007: at most 3 of 64).
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,8 @@ def likeness(text: str) -> int:
     data = letters[numpy.frombuffer(text[:_MOST_CHARS].encode("utf-8", "replace") + b" ", dtype=numpy.uint8)]
     if len(data) < FEWEST_WORDS:
         return 0
-    # The hash of a word is the sum of those of its pairs of letters, the spaces before and behind it included.
+    # The hash of a word is the sum of those of its pairs of letters, the spaces before and behind it
+    # included.
     starts = numpy.flatnonzero((data[1:] != 0) & (data[:-1] == 0))
     if len(starts) + (data[0] != 0) < FEWEST_WORDS:
         return 0
@@ -50,7 +52,9 @@ def likeness(text: str) -> int:
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[Any, Any]:
-    """Bytes as letters in lower case, zero for what ends a word; and a number of 64 bits for each pair of letters, the same for ever."""
+    """Bytes as letters in lower case, zero for what ends a word; and a number of 64 bits for each pair of
+    letters, the same for ever.
+    """
     import numpy
 
     letters = numpy.zeros(256, dtype=numpy.uint8)
@@ -68,7 +72,9 @@ def _tables() -> tuple[Any, Any]:
 
 
 def folded_groups(ranked: Sequence[tuple[float, Any, int]]) -> list[Leader]:
-    """(score, place, likeness) in order: each one that is nearly the same as a better one is counted there and left out."""
+    """(score, place, likeness) in order: each one that is nearly the same as a better one is counted there
+    and left out.
+    """
     leaders: list[Leader] = []
     likenesses: list[int] = []
     for score, place, like in ranked:
@@ -82,4 +88,7 @@ def folded_groups(ranked: Sequence[tuple[float, Any, int]]) -> list[Leader]:
 
 
 def _near(like: int, likenesses: Sequence[int]) -> int:
-    return next((at for at, other in enumerate(likenesses) if other and (like ^ other).bit_count() <= FARTHEST_BITS), -1)
+    return next(
+        (at for at, other in enumerate(likenesses) if other and (like ^ other).bit_count() <= FARTHEST_BITS),
+        -1,
+    )

@@ -1,16 +1,19 @@
 """`TantivyTextIndex`: words and time, embedded. The index is a folder that can be thrown away and made anew.
 
 Adding a container:
-1. its pages are sorted by address and time (on disk where they are many: memory is bounded by `memory_bytes`);
-2. page by page, the runs around the new captures are read, joined with the new ones and written again (`states.py`); a page's older history
-   is not touched, so a harvest costs in proportion to itself;
-3. one commit makes all of it visible together with the container's name. A process that is killed before leaves the index as it was.
+1. its pages are sorted by address and time (on disk where they are many: memory is bounded by
+   `memory_bytes`);
+2. page by page, the runs around the new captures are read, joined with the new ones and written again
+   (`states.py`); a page's older history is not touched, so a harvest costs in proportion to itself;
+3. one commit makes all of it visible together with the container's name. A process that is killed before
+   leaves the index as it was.
 
-A revisit whose original stands in another container takes its words from any state with that payload digest; where none is known yet it
-waits in the index, and is resolved when a page with that digest comes.
+A revisit whose original stands in another container takes its words from any state with that payload digest;
+where none is known yet it waits in the index, and is resolved when a page with that digest comes.
 
-Finding takes three questions to Tantivy: one that counts (states, pages, months, facets: no scores), one for the best states, one for words
-in a row among these. They are grouped by page, folded, and only what is shown is read from the store. Readers see the last commit.
+Finding takes three questions to Tantivy: one that counts (states, pages, months, facets: no scores), one for
+the best states, one for words in a row among these. They are grouped by page, folded, and only what is shown
+is read from the store. Readers see the last commit.
 """
 
 import contextlib
@@ -47,18 +50,30 @@ EXACT_UP_TO = 1000
 _MOST_FETCHED = 200_000
 _MOST_PARTLY = 2000
 _MOST_ROWS = 100
-"""Words in a row are looked for in so many of the best states: always the same ones, whatever page of the result is shown."""
+"""Words in a row are looked for in so many of the best states: always the same ones, whatever page of the
+result is shown.
+"""
 _BLOCK_BYTES = 65_536
-"""The reach of LZ4. Texts take a fifth less room than in Tantivy's 16 kB, and reading one takes 50 microseconds more."""
+"""The reach of LZ4. Texts take a fifth less room than in Tantivy's 16 kB, and reading one takes 50
+microseconds more.
+"""
 _SORTING = "sorting-"
 """Folders in which pages wait for their order; what a crash left of them goes with the next writer."""
 _AS_GOOD = 0.999
 _SCANNED_AT_ONCE = 4000
-_FACET_FIELDS = {Facet.SITE: "host", Facet.DOMAIN: "domain", Facet.COLLECTION: "collection", Facet.FORMAT: "puid", Facet.LANGUAGE: "lang"}
+_FACET_FIELDS = {
+    Facet.SITE: "host",
+    Facet.DOMAIN: "domain",
+    Facet.COLLECTION: "collection",
+    Facet.FORMAT: "puid",
+    Facet.LANGUAGE: "lang",
+}
 
 
 class TantivyTextIndex:
-    """The `TextIndex` of one machine. Threads may share it; one process writes at a time and others wait for it."""
+    """The `TextIndex` of one machine. Threads may share it; one process writes at a time and others wait for
+    it.
+    """
 
     def __init__(self, folder: Path, *, memory_bytes: int = 128 << 20) -> None:
         self._folder = folder
@@ -76,10 +91,14 @@ class TantivyTextIndex:
         try:
             return self._with_larger_blocks(tantivy.Index(self._schema, path=str(self._folder)))
         except (ValueError, OSError) as error:
-            raise Conflict(f"The index of words {self._folder} was made by another version or is damaged ({error}). {REBUILD}") from error
+            raise Conflict(
+                f"The index of words {self._folder} was made by another version or is damaged ({error}). {REBUILD}"
+            ) from error
 
     def _with_larger_blocks(self, index: tantivy.Index) -> tantivy.Index:
-        """A new index with texts packed in blocks of this size. Tantivy keeps that with the index, but the binding cannot say it."""
+        """A new index with texts packed in blocks of this size. Tantivy keeps that with the index, but the
+        binding cannot say it.
+        """
         path = self._folder / "meta.json"
         meta = json.loads(path.read_bytes())
         settings = meta["index_settings"]
@@ -101,13 +120,17 @@ class TantivyTextIndex:
             adding = Adding(self._schema, self._make, searcher, writer)
             with tempfile.TemporaryDirectory(prefix=_SORTING, dir=self._folder) as folder:
                 arriving = (found for page in pages for found in adding.with_waiting(page))
-                for key, group in groupby(in_order(arriving, Path(folder), self._memory_bytes), key=lambda page: page.key):
+                for key, group in groupby(
+                    in_order(arriving, Path(folder), self._memory_bytes), key=lambda page: page.key
+                ):
                     adding.page(key, list(group))
             adding.document({"kind": "container", "name": container})
             writer.commit()
         return adding.added
 
-    def remove(self, container: str, captures: Iterable[tuple[str, Capture]], *, payloads: Sequence[str] = ()) -> int:
+    def remove(
+        self, container: str, captures: Iterable[tuple[str, Capture]], *, payloads: Sequence[str] = ()
+    ) -> int:
         with self._writer() as writer:
             searcher = self._searcher()
             if not count(searcher, self._of_kind("container", container)):
@@ -133,7 +156,8 @@ class TantivyTextIndex:
     def compact(self) -> None:
         with self._writer() as writer:
             searcher = self._searcher()
-            # Old segments are dropped by the same commit that shows the new ones: readers never see less than everything.
+            # Old segments are dropped by the same commit that shows the new ones: readers never see less than
+            # everything.
             writer.delete_all_documents()
             for kind in ("container", "waiting"):
                 for address in every(searcher, self._make.term("kind", kind)):
@@ -141,8 +165,12 @@ class TantivyTextIndex:
                     found = {"kind": kind, "name": document["name"][0]}
                     writer.add_document(tantivy.Document.from_dict(found | _waiting(document), self._schema))
             states = [self._make.term("kind", kind) for kind in ("state", "gone")]
-            for address in _in_pieces(searcher, self._make, Query.boolean_query([(Occur.Should, one) for one in states])):
-                writer.add_document(tantivy.Document.from_dict(again(searcher.doc(address).to_dict()), self._schema))
+            for address in _in_pieces(
+                searcher, self._make, Query.boolean_query([(Occur.Should, one) for one in states])
+            ):
+                writer.add_document(
+                    tantivy.Document.from_dict(again(searcher.doc(address).to_dict()), self._schema)
+                )
             writer.commit()
             writer.garbage_collect_files()
 
@@ -160,14 +188,18 @@ class TantivyTextIndex:
                 writer.rollback()
                 raise
             finally:
-                # Ends the writer too: references to it may live on in a traceback, and Tantivy's own lock with them.
+                # Ends the writer too: references to it may live on in a traceback, and Tantivy's own lock
+                # with them.
                 writer.wait_merging_threads()
 
     # --- reading ---
 
     def containers(self) -> frozenset[str]:
         searcher = self._searcher()
-        return frozenset(searcher.doc(address)["name"][0] for address in every(searcher, self._make.term("kind", "container")))
+        return frozenset(
+            searcher.doc(address)["name"][0]
+            for address in every(searcher, self._make.term("kind", "container"))
+        )
 
     def total(self) -> int:
         return count(self._searcher(), self._make.term("kind", "state"))
@@ -175,7 +207,11 @@ class TantivyTextIndex:
     def dead(self) -> float:
         segments = json.loads((self._folder / "meta.json").read_bytes())["segments"]
         every_one = sum(segment["max_doc"] for segment in segments)
-        return sum((segment.get("deletes") or {}).get("num_deleted_docs", 0) for segment in segments) / every_one if every_one else 0.0
+        return (
+            sum((segment.get("deletes") or {}).get("num_deleted_docs", 0) for segment in segments) / every_one
+            if every_one
+            else 0.0
+        )
 
     def words(self, prefix: str, *, limit: int) -> Sequence[tuple[str, int]]:
         return self._searcher().terms_with_prefix("text", folded(prefix), limit=limit)
@@ -209,7 +245,9 @@ class TantivyTextIndex:
         """Nothing is held open between calls."""
 
     def _searcher(self) -> tantivy.Searcher:
-        """On the last commit. Its file is small, and reading it takes a tenth of what opening all segments anew takes."""
+        """On the last commit. Its file is small, and reading it takes a tenth of what opening all segments
+        anew takes.
+        """
         commit = (self._folder / "meta.json").read_bytes()
         if commit != self._commit:
             self._index.reload()
@@ -217,10 +255,17 @@ class TantivyTextIndex:
         return self._index.searcher()
 
     def _of_kind(self, kind: str, name: str) -> Query:
-        return Query.boolean_query([(Occur.Must, self._make.term("kind", kind)), (Occur.Must, self._make.term("name", name))])
+        return Query.boolean_query(
+            [(Occur.Must, self._make.term("kind", kind)), (Occur.Must, self._make.term("name", name))]
+        )
 
     def _document(self, run: str, collection: str) -> Query:
-        return Query.boolean_query([(Occur.Must, self._make.term("run", run)), (Occur.Must, self._make.term("collection", collection))])
+        return Query.boolean_query(
+            [
+                (Occur.Must, self._make.term("run", run)),
+                (Occur.Must, self._make.term("collection", collection)),
+            ]
+        )
 
     def _asked(self, searcher: tantivy.Searcher, query: TextQuery) -> tuple[Query, "_Partly"]:
         """The states that answer the query and have a capture that may be shown."""
@@ -228,14 +273,19 @@ class TantivyTextIndex:
         asked = self._make.state(query, areas)
         partly = self._partly_closed(searcher, query, areas)
         if partly.hidden:
-            asked = Query.boolean_query([(Occur.Must, asked), *((Occur.MustNot, one) for one in partly.hidden)])
+            asked = Query.boolean_query(
+                [(Occur.Must, asked), *((Occur.MustNot, one) for one in partly.hidden)]
+            )
         return asked, partly
 
     # --- the best states ---
 
-    def _grouped(self, searcher: tantivy.Searcher, asked: Query, query: TextQuery, total: int) -> tuple[list[Leader], int, bool]:
-        """The best states in order, one for each page (or for each group of pages that are nearly the same), how many pages were seen for
-        that, and whether these are all."""
+    def _grouped(
+        self, searcher: tantivy.Searcher, asked: Query, query: TextQuery, total: int
+    ) -> tuple[list[Leader], int, bool]:
+        """The best states in order, one for each page (or for each group of pages that are nearly the same),
+        how many pages were seen for that, and whether these are all.
+        """
         wanted = query.offset + query.limit
         limit = total if total <= EXACT_UP_TO else max(wanted * 10, _MOST_ROWS)
         while True:
@@ -247,19 +297,39 @@ class TantivyTextIndex:
                 return groups, len(best), is_all
             limit *= 4
 
-    def _search(self, searcher: tantivy.Searcher, asked: Query, sort: Sort, limit: int) -> list[tuple[float, Any]]:
+    def _search(
+        self, searcher: tantivy.Searcher, asked: Query, sort: Sort, limit: int
+    ) -> list[tuple[float, Any]]:
         if sort is Sort.RELEVANCE:
             return list(searcher.search(asked, limit, count=False).hits)
-        field, order = ("valid_from", tantivy.Order.Asc) if sort is Sort.OLDEST else ("last_seen", tantivy.Order.Desc)
-        return [(0.0, address) for _, address in searcher.search(asked, limit, count=False, order_by_field=field, order=order).hits]
+        field, order = (
+            ("valid_from", tantivy.Order.Asc) if sort is Sort.OLDEST else ("last_seen", tantivy.Order.Desc)
+        )
+        return [
+            (0.0, address)
+            for _, address in searcher.search(
+                asked, limit, count=False, order_by_field=field, order=order
+            ).hits
+        ]
 
-    def _with_rows(self, searcher: tantivy.Searcher, query: TextQuery, hits: list[tuple[float, Any]]) -> list[tuple[float, Any]]:
+    def _with_rows(
+        self, searcher: tantivy.Searcher, query: TextQuery, hits: list[tuple[float, Any]]
+    ) -> list[tuple[float, Any]]:
         """The hits, those with the words in a row moved up."""
         if query.sort is not Sort.RELEVANCE or len(query.words) < 2:
             return hits
         among = [address for _, address in hits[:_MOST_ROWS]]
-        row = self._make.in_a_row(query, sorted({int(page or 0) for page in searcher.fast_field_values("page", among)}))
-        found = {_place(address): score for score, address in searcher.search(row, 10 * _MOST_ROWS, count=False).hits} if row else {}
+        row = self._make.in_a_row(
+            query, sorted({int(page or 0) for page in searcher.fast_field_values("page", among)})
+        )
+        found = (
+            {
+                _place(address): score
+                for score, address in searcher.search(row, 10 * _MOST_ROWS, count=False).hits
+            }
+            if row
+            else {}
+        )
         if not found:
             return hits
         first = [(score + found.get(_place(address), 0.0), address) for score, address in hits[:_MOST_ROWS]]
@@ -268,13 +338,17 @@ class TantivyTextIndex:
 
     def _folded(self, searcher: tantivy.Searcher, best: Sequence[tuple[float, Any]]) -> list[Leader]:
         (likeness,) = _fast(searcher, best, "likeness")
-        return folded_groups([(score, address, int(like or 0)) for (score, address), like in zip(best, likeness, strict=True)])
+        return folded_groups(
+            [(score, address, int(like or 0)) for (score, address), like in zip(best, likeness, strict=True)]
+        )
 
     def _hit(self, searcher: tantivy.Searcher, query: TextQuery, leader: Leader) -> Hit:
         document: dict[str, list[Any]] = searcher.doc(leader.place).to_dict()
         state, language = _state(query, document), document["lang"][0]
         stems = self._make.stems(query, language)
-        is_match = (lambda word: any(stem in stems for stem in self._stemmed(word, language))) if stems else None
+        is_match = (
+            (lambda word: any(stem in stems for stem in self._stemmed(word, language))) if stems else None
+        )
         return hit_of(query, state, leader, snippet(document["text"][0], self._make.phrases(query), is_match))
 
     @lru_cache(maxsize=100_000)  # noqa: B019 - an index lives as long as the program
@@ -285,18 +359,30 @@ class TantivyTextIndex:
 
     def _counting(self, query: TextQuery) -> dict[str, Any]:
         """One question for all that is counted."""
-        asked: dict[str, Any] = {"states": {"value_count": {"field": "valid_from"}}, "pages": {"cardinality": {"field": "page"}}}
+        asked: dict[str, Any] = {
+            "states": {"value_count": {"field": "valid_from"}},
+            "pages": {"cardinality": {"field": "page"}},
+        }
         if query.histogram:
             asked["months"] = {"histogram": {"field": "months", "interval": 1, "min_doc_count": 1}}
         for facet in query.facets:
             # As many for each segment as there may be: else the counts of rarer values would be too low.
-            asked[facet.value] = {"terms": {"field": _FACET_FIELDS[facet], "size": MOST_VALUES + 1, "segment_size": 65_000}}
+            asked[facet.value] = {
+                "terms": {"field": _FACET_FIELDS[facet], "size": MOST_VALUES + 1, "segment_size": 65_000}
+            }
         return asked
 
     def _months(
-        self, searcher: tantivy.Searcher, asked: Query, query: TextQuery, counted: Mapping[str, Any], partly: "_Partly"
+        self,
+        searcher: tantivy.Searcher,
+        asked: Query,
+        query: TextQuery,
+        counted: Mapping[str, Any],
+        partly: "_Partly",
     ) -> dict[int, int]:
-        """Captures by month: whole months are counted; those in which the asked time begins or ends are counted capture by capture."""
+        """Captures by month: whole months are counted; those in which the asked time begins or ends are
+        counted capture by capture.
+        """
         low, high = asked_stamps(query)
         found: dict[int, int] = {}
         for bucket in counted["months"]["buckets"]:
@@ -305,7 +391,9 @@ class TantivyTextIndex:
                 found[month] = found.get(month, 0) + int(bucket["doc_count"])
         for month in sorted({low // 10**8, high // 10**8} - {0, FOREVER // 10**8}):
             if month not in found:
-                number = self._captures_between(searcher, asked, max(low, month * 10**8), min(high, month * 10**8 + 10**8 - 1))
+                number = self._captures_between(
+                    searcher, asked, max(low, month * 10**8), min(high, month * 10**8 + 10**8 - 1)
+                )
                 if number:
                     found[month] = number
         for month, number in partly.closed.items():
@@ -315,10 +403,15 @@ class TantivyTextIndex:
     def _captures_between(self, searcher: tantivy.Searcher, asked: Query, low: int, high: int) -> int:
         bounds = {"min": low * schema.STAMP, "max": high * schema.STAMP + schema.STAMP - 1}
         histogram = {"field": "stamps", "interval": 1, "min_doc_count": 1, "hard_bounds": bounds}
-        return sum(int(bucket["doc_count"]) for bucket in searcher.aggregate(asked, {"one": {"histogram": histogram}})["one"]["buckets"])
+        return sum(
+            int(bucket["doc_count"])
+            for bucket in searcher.aggregate(asked, {"one": {"histogram": histogram}})["one"]["buckets"]
+        )
 
     def _partly_closed(self, searcher: tantivy.Searcher, query: TextQuery, areas: Areas) -> "_Partly":
-        """States of which some captures are closed, looked at one by one; too many of them are taken as closed."""
+        """States of which some captures are closed, looked at one by one; too many of them are taken as
+        closed.
+        """
         partly = _Partly()
         asked = self._make.partly_closed(query, areas)
         if asked is None:
@@ -351,11 +444,17 @@ class _Partly:
 
 
 def _in_pieces(searcher: tantivy.Searcher, make: QueryMaker, asked: Query) -> Iterator[Any]:
-    """Addresses of all matching documents, in bounded memory: by stretches of the page number, which is a hash and so spreads evenly."""
+    """Addresses of all matching documents, in bounded memory: by stretches of the page number, which is a
+    hash and so spreads evenly.
+    """
     pieces = count(searcher, asked) // _SCANNED_AT_ONCE + 1
     width = (1 << 64) // pieces + 1
     for number in range(pieces):
-        piece = make.range("page", number * width, min((number + 1) * width, 1 << 64) - 1) if pieces > 1 else Query.all_query()
+        piece = (
+            make.range("page", number * width, min((number + 1) * width, 1 << 64) - 1)
+            if pieces > 1
+            else Query.all_query()
+        )
         addresses = every(searcher, Query.boolean_query([(Occur.Must, asked), (Occur.Must, piece)]))
         pages, starts = _fast(searcher, [(0.0, address) for address in addresses], "page", "valid_from")
         order = sorted(range(len(addresses)), key=lambda at: (pages[at], starts[at]))
@@ -367,8 +466,12 @@ def _fast(searcher: tantivy.Searcher, hits: Sequence[tuple[float, Any]], *names:
     return [searcher.fast_field_values(name, addresses) if addresses else [] for name in names]
 
 
-def _best_of_each(hits: Sequence[tuple[float, Any]], pages: Sequence[Any], last_seen: Sequence[Any]) -> list[tuple[float, Any]]:
-    """For each page, in the order of their first hits, the best state; of equally good ones (the same words at two times) the later."""
+def _best_of_each(
+    hits: Sequence[tuple[float, Any]], pages: Sequence[Any], last_seen: Sequence[Any]
+) -> list[tuple[float, Any]]:
+    """For each page, in the order of their first hits, the best state; of equally good ones (the same words
+    at two times) the later.
+    """
     best: dict[Any, tuple[float, Any]] = {}
     seen: dict[Any, int] = {}
     for (score, address), page, last in zip(hits, pages, last_seen, strict=True):

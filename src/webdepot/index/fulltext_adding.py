@@ -1,4 +1,6 @@
-"""One container on its way into the Tantivy index: pages sorted, joined with the states that are there, written again."""
+"""One container on its way into the Tantivy index: pages sorted, joined with the states that are there,
+written again.
+"""
 
 import contextlib
 import heapq
@@ -22,7 +24,9 @@ from webdepot.ports import PageText
 class Adding:
     """One container on its way into the index."""
 
-    def __init__(self, of: tantivy.Schema, make: QueryMaker, searcher: tantivy.Searcher, writer: tantivy.IndexWriter) -> None:
+    def __init__(
+        self, of: tantivy.Schema, make: QueryMaker, searcher: tantivy.Searcher, writer: tantivy.IndexWriter
+    ) -> None:
         self._schema = of
         self._make = make
         self._searcher = searcher
@@ -49,7 +53,9 @@ class Adding:
             return
         starts, addresses = self._runs(number)
         part = states.touched(starts, [one.stamp for one in new])
-        kept = [self._searcher.doc(address).to_dict() for start in starts[part] for address in addresses[start]]
+        kept = [
+            self._searcher.doc(address).to_dict() for start in starts[part] for address in addresses[start]
+        ]
         until = starts[part.stop] if part.stop < len(starts) else FOREVER
         for start in starts[part]:
             self._writer.delete_documents_by_term("run", schema.run_name(number, start))
@@ -61,7 +67,10 @@ class Adding:
     def anchor(self, key: str, anchors: tuple[str, str]) -> bool:
         """Write a page's states again with other words of links to it; whether that changed anything."""
         number = schema.page_number(key)
-        kept = [self._searcher.doc(address).to_dict() for address in every(self._searcher, self._make.term("page", number))]
+        kept = [
+            self._searcher.doc(address).to_dict()
+            for address in every(self._searcher, self._make.term("page", number))
+        ]
         if all("text" not in document or schema.anchors_of(document) == anchors for document in kept):
             return False
         # By the run: the binding does not find unsigned numbers as terms.
@@ -78,7 +87,9 @@ class Adding:
         """First captures of a page's runs in order, and the documents of each."""
         found = every(self._searcher, self._make.term("page", number))
         by_start: dict[int, list[Any]] = {}
-        for start, address in zip(self._searcher.fast_field_values("valid_from", found) if found else [], found, strict=True):
+        for start, address in zip(
+            self._searcher.fast_field_values("valid_from", found) if found else [], found, strict=True
+        ):
             by_start.setdefault(int(start or 0), []).append(address)
         return sorted(by_start), by_start
 
@@ -90,16 +101,22 @@ class Adding:
             content = words or by_payload.get(page.digest) or self._content_with(page.digest)
             if content is None:
                 # Kept whole in a stored field: nothing about it is searched but the digest it waits for.
-                self.document({"kind": "waiting", "name": page.digest, "url": json.dumps(asdict(page)).encode("ascii")})
+                self.document(
+                    {"kind": "waiting", "name": page.digest, "url": json.dumps(asdict(page)).encode("ascii")}
+                )
             else:
-                yield Seen(int(page.timestamp), page.collection, content if words else replace(content, url=page.url))
+                yield Seen(
+                    int(page.timestamp), page.collection, content if words else replace(content, url=page.url)
+                )
 
     def _content_with(self, payload: str) -> Content | None:
         hits = self._searcher.search(self._make.term("payload", payload), 1, count=False).hits
         return schema.content_of(self._searcher.doc(hits[0][1]).to_dict()) if hits else None
 
     def _waiting_for(self, payload: str) -> Query:
-        return Query.boolean_query([(Occur.Must, self._make.term("kind", "waiting")), (Occur.Must, self._make.term("name", payload))])
+        return Query.boolean_query(
+            [(Occur.Must, self._make.term("kind", "waiting")), (Occur.Must, self._make.term("name", payload))]
+        )
 
 
 def seen_in(document: dict[str, list[Any]]) -> Iterator[Seen]:
@@ -109,10 +126,14 @@ def seen_in(document: dict[str, list[Any]]) -> Iterator[Seen]:
 
 
 def again(document: dict[str, list[Any]], anchors: tuple[str, str] | None = None) -> dict[str, Any]:
-    """A stored state as it was written, to be written once more; with other words of links to it where they are given."""
+    """A stored state as it was written, to be written once more; with other words of links to it where they
+    are given.
+    """
     seen = list(seen_in(document))
     run = Run(valid_from=document["valid_from"][0], valid_to=document["valid_to"][0], seen=seen)
-    found = schema.documents_of(document["key"][0], run, schema.anchors_of(document) if anchors is None else anchors)
+    found = schema.documents_of(
+        document["key"][0], run, schema.anchors_of(document) if anchors is None else anchors
+    )
     return next(found)
 
 
@@ -146,7 +167,9 @@ def _with_words(waiting: PageText, content: Content) -> PageText:
 
 
 def in_order(pages: Iterable[PageText], folder: Path, memory_bytes: int) -> Iterator[PageText]:
-    """Pages by key and time; what does not fit into memory goes to disk in sorted stretches, which are then merged."""
+    """Pages by key and time; what does not fit into memory goes to disk in sorted stretches, which are then
+    merged.
+    """
     stretches: list[Path] = []
     held: list[PageText] = []
     size = 0

@@ -1,8 +1,9 @@
 """How a query is asked of Tantivy.
 
-A query for words alone is one flat union of terms, since Tantivy passes over blocks of documents that cannot be among the best only there;
-everything else (several words, filters, closed areas) is a conjunction. That words stand in a row counts for the best documents only, which
-are asked once more (`in_a_row`): asking it of all would read the positions of frequent words in every document.
+A query for words alone is one flat union of terms, since Tantivy passes over blocks of documents that cannot
+be among the best only there; everything else (several words, filters, closed areas) is a conjunction. That
+words stand in a row counts for the best documents only, which are asked once more (`in_a_row`): asking it of
+all would read the positions of frequent words in every document.
 """
 
 import re
@@ -57,7 +58,11 @@ class QueryMaker:
         """States that match everything the query says and of which not all captures are closed."""
         wanted = list(self._wanted(query))
         filters = [(Occur.Must, Query.const_score_query(part, 0.0)) for part in self._filters(query)]
-        unwanted = [(Occur.MustNot, self._exactly(text, _fields(query))) for text in query.excluded if self.tokens(text)]
+        unwanted = [
+            (Occur.MustNot, self._exactly(text, _fields(query)))
+            for text in query.excluded
+            if self.tokens(text)
+        ]
         hidden = [(Occur.MustNot, self._wholly(closed, below)) for closed, below in areas]
         if len(wanted) == 1 and not (filters or unwanted or hidden):
             return wanted[0]
@@ -66,11 +71,16 @@ class QueryMaker:
         return Query.boolean_query([*((Occur.Must, part) for part in wanted), *filters, *unwanted, *hidden])
 
     def in_a_row(self, query: TextQuery, pages: Sequence[int]) -> Query | None:
-        """Of the states of these pages those that have the words of the query in a row, scored by where; None where there is no row."""
+        """Of the states of these pages those that have the words of the query in a row, scored by where; None
+        where there is no row.
+        """
         together = [token for word in query.words for token in self.tokens(word)]
         if not 2 <= len(together) <= 10 or not pages:
             return None
-        rows = [Query.boost_query(Query.phrase_query(self._schema, name, list(together)), 2 * WEIGHTS[name]) for name in _fields(query)]
+        rows = [
+            Query.boost_query(Query.phrase_query(self._schema, name, list(together)), 2 * WEIGHTS[name])
+            for name in _fields(query)
+        ]
         among = Query.const_score_query(Query.term_set_query(self._schema, "page", list(pages)), 0.0)
         return self._all_of([among, self._any_of(rows)])
 
@@ -81,15 +91,20 @@ class QueryMaker:
             return None
         parts = []
         for closed, below in timed:
-            overlap = [self.range("valid_from", None, int(closed.last)), self.range("last_seen", int(closed.first), None)]
+            overlap = [
+                self.range("valid_from", None, int(closed.last)),
+                self.range("last_seen", int(closed.first), None),
+            ]
             parts.append((Occur.Should, self._all_of([below, *overlap])))
         return self._all_of([self.state(query, areas), Query.boolean_query(parts)])
 
     def areas(self, searcher: tantivy.Searcher, closed: Sequence[Closed]) -> Areas:
-        """Closed areas with the query for what lies below them; those in which the index has nothing are left out.
+        """Closed areas with the query for what lies below them; those in which the index has nothing are left
+        out.
 
-        The addresses below a prefix are looked up in the list of terms and asked for one by one: a pattern takes a millisecond
-        to prepare, and an archive may have a thousand rules. Only an area with very many addresses needs one.
+        The addresses below a prefix are looked up in the list of terms and asked for one by one: a pattern
+        takes a millisecond to prepare, and an archive may have a thousand rules. Only an area with very many
+        addresses needs one.
         """
         found: list[tuple[Closed, Query]] = []
         everywhen: set[str] = set()
@@ -116,7 +131,11 @@ class QueryMaker:
     def stems(self, query: TextQuery, language: str) -> frozenset[str]:
         """Stems of the single words, in one language."""
         words = [*query.words, *(text for group in query.alternatives for text in group)]
-        return frozenset(stem for word in words for stem in self.stem(word, language)) if language in STEMMERS else frozenset()
+        return (
+            frozenset(stem for word in words for stem in self.stem(word, language))
+            if language in STEMMERS
+            else frozenset()
+        )
 
     def stem(self, word: str, language: str) -> list[str]:
         return self._analysers[f"stem_{language}"].analyze(word)
@@ -132,19 +151,32 @@ class QueryMaker:
             if self.tokens(phrase):
                 yield self._exactly(phrase, _fields(query), factor=2.0)
         for group in query.alternatives:
-            parts = [part for text in group if self.tokens(text) for part in self._loosely(text, _fields(query))]
+            parts = [
+                part for text in group if self.tokens(text) for part in self._loosely(text, _fields(query))
+            ]
             if parts:
                 yield self._any_of(parts)
         for part, text in query.parts:
             if self.tokens(text):
-                yield self._exactly(text, _PARTS[part]) if query.anchors or part is not Part.ANCHOR else Query.empty_query()
+                yield (
+                    self._exactly(text, _PARTS[part])
+                    if query.anchors or part is not Part.ANCHOR
+                    else Query.empty_query()
+                )
 
     def _loosely(self, text: str, names: Sequence[str]) -> list[Query]:
-        """A word in any field, or a word with the same stem; what is several words to the index stays a phrase."""
+        """A word in any field, or a word with the same stem; what is several words to the index stays a
+        phrase.
+        """
         parts = self._exact_parts(text, names, 1.0)
         if len(self.tokens(text)) == 1 and " " not in text.strip():
-            stems = [(f"stem_{language}", stem) for language in STEMMERS for stem in self.stem(text, language)[:1]]
-            parts += [Query.boost_query(Query.term_query(self._schema, name, stem, "freq"), STEM_WEIGHT) for name, stem in stems]
+            stems = [
+                (f"stem_{language}", stem) for language in STEMMERS for stem in self.stem(text, language)[:1]
+            ]
+            parts += [
+                Query.boost_query(Query.term_query(self._schema, name, stem, "freq"), STEM_WEIGHT)
+                for name, stem in stems
+            ]
         return parts
 
     def _exactly(self, text: str, names: Sequence[str], factor: float = 1.0) -> Query:
@@ -162,7 +194,13 @@ class QueryMaker:
         return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Should, part) for part in parts])
 
     def _filters(self, query: TextQuery) -> Iterator[Query]:
-        filters = (("site", query.sites), ("mime", query.mimes), ("lang", query.languages), ("puid", query.formats), ("key", query.keys))
+        filters = (
+            ("site", query.sites),
+            ("mime", query.mimes),
+            ("lang", query.languages),
+            ("puid", query.formats),
+            ("key", query.keys),
+        )
         for field, values in filters:
             if values:
                 yield self._any_of([self.term(field, value) for value in values])
@@ -179,7 +217,13 @@ class QueryMaker:
         """States all of whose captures are closed."""
         if not _is_timed(closed):
             return below
-        return self._all_of([below, self.range("valid_from", int(closed.first), None), self.range("last_seen", None, int(closed.last))])
+        return self._all_of(
+            [
+                below,
+                self.range("valid_from", int(closed.first), None),
+                self.range("last_seen", None, int(closed.last)),
+            ]
+        )
 
     def _below(self, closed: Closed) -> Query:
         but = [(Occur.MustNot, self._starts(prefix)) for prefix in closed.but]

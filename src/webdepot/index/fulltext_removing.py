@@ -1,7 +1,8 @@
-"""Captures on their way out of the Tantivy index: what is withdrawn leaves its states, and these are joined anew.
+"""Captures on their way out of the Tantivy index: what is withdrawn leaves its states, and these are joined
+anew.
 
-A page that loses captures is written again as a whole: where a run disappears the one before it stands longer, or two with the same words
-become one.
+A page that loses captures is written again as a whole: where a run disappears the one before it stands
+longer, or two with the same words become one.
 """
 
 import json
@@ -23,7 +24,9 @@ from webdepot.model import Capture
 class Removing:
     """Captures of one container, and payloads that are nowhere any more."""
 
-    def __init__(self, of: tantivy.Schema, make: QueryMaker, searcher: tantivy.Searcher, writer: tantivy.IndexWriter) -> None:
+    def __init__(
+        self, of: tantivy.Schema, make: QueryMaker, searcher: tantivy.Searcher, writer: tantivy.IndexWriter
+    ) -> None:
         self._schema = of
         self._make = make
         self._searcher = searcher
@@ -43,7 +46,10 @@ class Removing:
 
     def _page(self, key: str, gone: Gone, payloads: frozenset[str]) -> int:
         number = schema.page_number(key)
-        kept = [self._searcher.doc(address).to_dict() for address in every(self._searcher, self._make.term("page", number))]
+        kept = [
+            self._searcher.doc(address).to_dict()
+            for address in every(self._searcher, self._make.term("page", number))
+        ]
         known = [seen for document in kept for seen in seen_in(document)]
         staying = list(remaining(known, gone, payloads))
         if staying == known:

@@ -1,8 +1,8 @@
 """What a document of the Tantivy index is. https://docs.rs/tantivy
 
-One index holds four kinds of documents: states (one per run of a page and collection, see `states.py`), runs of captures that say the page
-is gone, containers that are in the index, and revisits whose original has not been seen yet. All of a container's documents and its own
-are made visible by one commit.
+One index holds four kinds of documents: states (one per run of a page and collection, see `states.py`), runs
+of captures that say the page is gone, containers that are in the index, and revisits whose original has not
+been seen yet. All of a container's documents and its own are made visible by one commit.
 
     field        form                          use
     kind         raw                           `state`, `gone`, `container`, `waiting`
@@ -28,11 +28,11 @@ are made visible by one commit.
     likeness     u64 fast                      nearly equal texts
     size, digest stored
 
-A histogram of Tantivy counts a document once for each bucket; the numbers added to `stamps` and `months` make every capture a value of its
-own, so that captures are counted and not documents.
+A histogram of Tantivy counts a document once for each bucket; the numbers added to `stamps` and `months` make
+every capture a value of its own, so that captures are counted and not documents.
 
-Exact words lead, stems only add recall with a low weight: Tantivy's Dutch stemmer makes one of `gemeente` and `menen`. Phrases and
-excluded words are never stemmed.
+Exact words lead, stems only add recall with a low weight: Tantivy's Dutch stemmer makes one of `gemeente` and
+`menen`. Phrases and excluded words are never stemmed.
 """
 
 import hashlib
@@ -59,7 +59,16 @@ STEMMERS = {
     "da": "danish",
     "sv": "swedish",
 }
-WEIGHTS = {"title": 5.0, "anchor": 5.0, "anchor_own": 2.0, "headings": 2.0, "words": 2.0, "home": 1.0, "images": 0.5, "text": 1.0}
+WEIGHTS = {
+    "title": 5.0,
+    "anchor": 5.0,
+    "anchor_own": 2.0,
+    "headings": 2.0,
+    "words": 2.0,
+    "home": 1.0,
+    "images": 0.5,
+    "text": 1.0,
+}
 STEM_WEIGHT = 0.5
 STAMP = 100
 MONTH = 10**6
@@ -96,15 +105,24 @@ def analysers() -> dict[str, tantivy.TextAnalyzer]:
     """By the names the schema uses, and those that find the stems of a word: `exact`, `stemmed`, `stem_nl`, …"""
 
     def plain() -> tantivy.TextAnalyzerBuilder:
-        return tantivy.TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(_LONGEST_TOKEN)).filter(Filter.lowercase())
+        return (
+            tantivy.TextAnalyzerBuilder(Tokenizer.simple())
+            .filter(Filter.remove_long(_LONGEST_TOKEN))
+            .filter(Filter.lowercase())
+        )
 
-    made = {f"stem_{language}": plain().filter(Filter.stemmer(name)).build() for language, name in STEMMERS.items()}
+    made = {
+        f"stem_{language}": plain().filter(Filter.stemmer(name)).build()
+        for language, name in STEMMERS.items()
+    }
     done = tantivy.TextAnalyzerBuilder(Tokenizer.whitespace()).build()
     return {"exact": plain().filter(Filter.ascii_fold()).build(), "stemmed": done, **made}
 
 
 class Stems(dict[str, str]):
-    """The stems of what stands between two spaces, each worked out once: stemming a text anew takes twice as long as indexing it."""
+    """The stems of what stands between two spaces, each worked out once: stemming a text anew takes twice as
+    long as indexing it.
+    """
 
     def __init__(self, analyser: tantivy.TextAnalyzer) -> None:
         super().__init__()
@@ -128,7 +146,7 @@ def stems(language: str) -> Stems:
     return Stems(analysers()[f"stem_{language}"])
 
 
-# --- documents ---------------------------------------------------------------------------------------------------------------
+# --- documents ---
 
 
 def page_number(key: str) -> int:
@@ -140,7 +158,9 @@ def run_name(page: int, valid_from: int) -> str:
 
 
 def documents_of(key: str, run: Run, anchors: tuple[str, str] = ("", "")) -> Iterator[dict[str, Any]]:
-    """One document for each collection in which the run was seen. `anchors`: words of links from other sites, and from its own."""
+    """One document for each collection in which the run was seen. `anchors`: words of links from other sites,
+    and from its own.
+    """
     content, page = run.content, page_number(key)
     common: dict[str, Any] = {
         "kind": "gone" if content.gone else "state",
@@ -159,7 +179,13 @@ def documents_of(key: str, run: Run, anchors: tuple[str, str] = ("", "")) -> Ite
         common |= _words_of(key, content, anchors)
     for collection in sorted({one.collection for one in run.seen}):
         stamps = [one.stamp for one in run.seen if one.collection == collection]
-        yield {**common, "collection": collection, "last_seen": stamps[-1], "stamps": _numbered(stamps), "months": _months(stamps)}
+        yield {
+            **common,
+            "collection": collection,
+            "last_seen": stamps[-1],
+            "stamps": _numbered(stamps),
+            "months": _months(stamps),
+        }
 
 
 def _words_of(key: str, content: Content, anchors: tuple[str, str]) -> dict[str, Any]:
@@ -181,9 +207,13 @@ def _words_of(key: str, content: Content, anchors: tuple[str, str]) -> dict[str,
         fields["home"] = f"{title}\n{headings}\n{address}"
     if content.images:
         fields["images"] = prepared(content.images)
-    fields |= {name: prepared(words) for name, words in zip(("anchor", "anchor_own"), anchors, strict=True) if words}
+    fields |= {
+        name: prepared(words) for name, words in zip(("anchor", "anchor_own"), anchors, strict=True) if words
+    }
     if content.language in STEMMERS:
-        fields[f"stem_{content.language}"] = stems(content.language).of(f"{content.title}\n{content.headings}\n{content.text}")
+        fields[f"stem_{content.language}"] = stems(content.language).of(
+            f"{content.title}\n{content.headings}\n{content.text}"
+        )
     return fields
 
 

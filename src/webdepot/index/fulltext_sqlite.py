@@ -1,4 +1,5 @@
-"""`SqliteTextIndex`: words and time in one SQLite file, with FTS5. For small collections, and where Tantivy has no wheel.
+"""`SqliteTextIndex`: words and time in one SQLite file, with FTS5. For small collections, and where Tantivy
+has no wheel.
 
     containers   name
     states       id, page, valid_from, valid_to, last_seen, collection, and what a hit shows: one for each run and collection
@@ -9,8 +10,9 @@
     anchors      page, external, internal         words of links to a page
     words        FTS5: title, anchors, headings, address, images, text, folded by us; weights as Tantivy's (bm25)
 
-The same answers as Tantivy's but for three things: no stems, no bonus for words in a row, and a slow ranking of frequent words, since
-FTS5 ranks all matches. Dead rows are reused by SQLite itself. Everything about time and closed captures is SQL on single captures. https://sqlite.org/fts5.html
+The same answers as Tantivy's but for three things: no stems, no bonus for words in a row, and a slow ranking
+of frequent words, since FTS5 ranks all matches. Dead rows are reused by SQLite itself. Everything about time
+and closed captures is SQL on single captures. https://sqlite.org/fts5.html
 """
 
 import json
@@ -75,14 +77,21 @@ _COLUMNS = {
     Part.IMAGE: "images",
     Part.ANCHOR: "external internal",
 }
-_FACETS = {Facet.SITE: "host", Facet.DOMAIN: "domain", Facet.COLLECTION: "collection", Facet.FORMAT: "format", Facet.LANGUAGE: "language"}
+_FACETS = {
+    Facet.SITE: "host",
+    Facet.DOMAIN: "domain",
+    Facet.COLLECTION: "collection",
+    Facet.FORMAT: "format",
+    Facet.LANGUAGE: "language",
+}
 _ORDERS = {
     Sort.RELEVANCE: "min(score), max(last_seen) DESC",
     Sort.OLDEST: "min(valid_from)",
     Sort.NEWEST: "max(last_seen) DESC",
 }
 _BEST = {
-    # SQLite gives the other columns of the row that has the one min() or max(): https://sqlite.org/lang_select.html#bareagg
+    # SQLite gives the other columns of the row that has the one min() or max():
+    # https://sqlite.org/lang_select.html#bareagg
     Sort.RELEVANCE: "min(score - last_seen / 1e18)",
     Sort.OLDEST: "min(valid_from)",
     Sort.NEWEST: "max(last_seen)",
@@ -93,7 +102,9 @@ class SqliteTextIndex:
     """The `TextIndex` in one file below a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = SqliteFile(folder / "words.db", what="index of words", tables=_TABLES, made_with={"schema": SCHEMA})
+        self._file = SqliteFile(
+            folder / "words.db", what="index of words", tables=_TABLES, made_with={"schema": SCHEMA}
+        )
 
     # --- writing ---
 
@@ -114,7 +125,9 @@ class SqliteTextIndex:
             for table in ("containers", "states", "seen", "sites", "payloads", "waiting", "anchors", "words"):
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names from the line above
 
-    def remove(self, container: str, captures: Iterable[tuple[str, Capture]], *, payloads: Sequence[str] = ()) -> int:
+    def remove(
+        self, container: str, captures: Iterable[tuple[str, Capture]], *, payloads: Sequence[str] = ()
+    ) -> int:
         with self._file.transaction() as connection:
             if not connection.execute("DELETE FROM containers WHERE name = ?", (container,)).rowcount:
                 return 0
@@ -128,11 +141,14 @@ class SqliteTextIndex:
                 ).rowcount
             for payload in payloads:
                 found = connection.execute(
-                    "SELECT page FROM states JOIN payloads ON payloads.state = states.id WHERE payload = ?", (payload,)
+                    "SELECT page FROM states JOIN payloads ON payloads.state = states.id WHERE payload = ?",
+                    (payload,),
                 )
                 for (page,) in found.fetchall():
                     leaving.setdefault(page, Counter())
-            return removed + sum(_without(connection, page, gone, frozenset(payloads)) for page, gone in leaving.items())
+            return removed + sum(
+                _without(connection, page, gone, frozenset(payloads)) for page, gone in leaving.items()
+            )
 
     def anchor(self, anchors: Iterable[tuple[str, str, str]]) -> int:
         with self._file.transaction() as connection:
@@ -171,7 +187,11 @@ class SqliteTextIndex:
                 {} if query.fold else {"limit": query.limit, "offset": query.offset},
             ).fetchall()
             found = [(-score, state, like & _SIGNLESS) for state, score, like, _ in ranked]
-            leaders = folded_groups(found)[query.offset :][: query.limit] if query.fold else [Leader(*one[:2]) for one in found]
+            leaders = (
+                folded_groups(found)[query.offset :][: query.limit]
+                if query.fold
+                else [Leader(*one[:2]) for one in found]
+            )
             months = connection.execute(
                 "SELECT seen.stamp / 100000000 AS month, count(*) FROM matched AS states JOIN seen ON seen.state = states.id "  # noqa: S608
                 f"WHERE {_ASKED} GROUP BY month ORDER BY month",
@@ -188,7 +208,10 @@ class SqliteTextIndex:
     def scan(self, query: TextQuery) -> Iterator[State]:
         with self._file.snapshot() as connection:
             _match(connection, query)
-            found = [state for (state,) in connection.execute("SELECT id FROM matched ORDER BY page, valid_from, id")]
+            found = [
+                state
+                for (state,) in connection.execute("SELECT id FROM matched ORDER BY page, valid_from, id")
+            ]
             for state in found:
                 yield _state(connection, query, state)
 
@@ -196,7 +219,7 @@ class SqliteTextIndex:
         self._file.close()
 
 
-# --- adding ------------------------------------------------------------------------------------------------------------------
+# --- adding ---
 
 
 def _with_waiting(connection: sqlite3.Connection, page: PageText) -> Iterator[PageText]:
@@ -204,7 +227,9 @@ def _with_waiting(connection: sqlite3.Connection, page: PageText) -> Iterator[Pa
     yield page
     if page.repeats or not page.digest:
         return
-    for (waiting,) in connection.execute("DELETE FROM waiting WHERE payload = ? RETURNING page", (page.digest,)).fetchall():
+    for (waiting,) in connection.execute(
+        "DELETE FROM waiting WHERE payload = ? RETURNING page", (page.digest,)
+    ).fetchall():
         yield PageText(**json.loads(waiting))
 
 
@@ -212,10 +237,17 @@ def _add(connection: sqlite3.Connection, page: PageText) -> None:
     """Join one capture with what the index has of its page."""
     content = states.content_of(page) if not page.repeats else _content_with(connection, page.digest)
     if content is None:
-        connection.execute("INSERT INTO waiting (payload, page) VALUES (?, ?)", (page.digest, json.dumps(asdict(page))))
+        connection.execute(
+            "INSERT INTO waiting (payload, page) VALUES (?, ?)", (page.digest, json.dumps(asdict(page)))
+        )
         return
     new = Seen(int(page.timestamp), page.collection, replace(content, url=page.url))
-    starts = [start for (start,) in connection.execute("SELECT DISTINCT valid_from FROM states WHERE page = ? ORDER BY 1", (page.key,))]
+    starts = [
+        start
+        for (start,) in connection.execute(
+            "SELECT DISTINCT valid_from FROM states WHERE page = ? ORDER BY 1", (page.key,)
+        )
+    ]
     part = states.touched(starts, [new.stamp])
     known = [seen for start in starts[part] for seen in _taken_out(connection, page.key, start)]
     for run in states.merged(known, [new], until=starts[part.stop] if part.stop < len(starts) else FOREVER):
@@ -224,17 +256,32 @@ def _add(connection: sqlite3.Connection, page: PageText) -> None:
 
 def _taken_out(connection: sqlite3.Connection, page: str, start: int) -> Iterator[Seen]:
     """The captures of a run, whose rows are removed."""
-    for (state,) in connection.execute("SELECT id FROM states WHERE page = ? AND valid_from = ?", (page, start)).fetchall():
+    for (state,) in connection.execute(
+        "SELECT id FROM states WHERE page = ? AND valid_from = ?", (page, start)
+    ).fetchall():
         content, collection = _content(connection, state)
-        stamps = [stamp for (stamp,) in connection.execute("SELECT stamp FROM seen WHERE state = ? ORDER BY stamp, number", (state,))]
-        for statement in ("states WHERE id", "seen WHERE state", "sites WHERE state", "payloads WHERE state", "words WHERE rowid"):
+        stamps = [
+            stamp
+            for (stamp,) in connection.execute(
+                "SELECT stamp FROM seen WHERE state = ? ORDER BY stamp, number", (state,)
+            )
+        ]
+        for statement in (
+            "states WHERE id",
+            "seen WHERE state",
+            "sites WHERE state",
+            "payloads WHERE state",
+            "words WHERE rowid",
+        ):
             connection.execute(f"DELETE FROM {statement} = ?", (state,))  # noqa: S608 - from the line above
         yield from (Seen(stamp, collection, content) for stamp in stamps)
 
 
 def _without(connection: sqlite3.Connection, page: str, gone: Gone, payloads: frozenset[str]) -> int:
     """Write a page again without some of its captures; how many left."""
-    starts = connection.execute("SELECT DISTINCT valid_from FROM states WHERE page = ? ORDER BY 1", (page,)).fetchall()
+    starts = connection.execute(
+        "SELECT DISTINCT valid_from FROM states WHERE page = ? ORDER BY 1", (page,)
+    ).fetchall()
     known = [seen for (start,) in starts for seen in _taken_out(connection, page, start)]
     staying = list(remaining(known, gone, payloads))
     for run in states.merged(staying, (), until=FOREVER):
@@ -267,16 +314,32 @@ def _put(connection: sqlite3.Connection, page: str, run: Run) -> None:
             f"INSERT INTO states VALUES (NULL{', ?' * (5 + len(shown))}) RETURNING id",  # noqa: S608 - question marks
             (page, *when, collection, *shown),
         ).fetchone()[0]
-        connection.executemany("INSERT INTO seen VALUES (?, ?, ?)", [(state, stamp, number) for number, stamp in enumerate(stamps)])
-        connection.executemany("INSERT INTO sites VALUES (?, ?)", [(state, site) for site in sites_of(content.url)])
-        connection.executemany("INSERT INTO payloads VALUES (?, ?)", [(payload, state) for payload in content.payloads])
+        connection.executemany(
+            "INSERT INTO seen VALUES (?, ?, ?)",
+            [(state, stamp, number) for number, stamp in enumerate(stamps)],
+        )
+        connection.executemany(
+            "INSERT INTO sites VALUES (?, ?)", [(state, site) for site in sites_of(content.url)]
+        )
+        connection.executemany(
+            "INSERT INTO payloads VALUES (?, ?)", [(payload, state) for payload in content.payloads]
+        )
         if not content.gone:
             _index(connection, state, page, content)
 
 
 def _index(connection: sqlite3.Connection, state: int, page: str, content: Content) -> None:
-    anchors = connection.execute("SELECT external, internal FROM anchors WHERE page = ?", (page,)).fetchone() or ("", "")
-    parts = (content.title, *anchors, content.headings, address_words(content.url), content.images, content.text)
+    anchors = connection.execute(
+        "SELECT external, internal FROM anchors WHERE page = ?", (page,)
+    ).fetchone() or ("", "")
+    parts = (
+        content.title,
+        *anchors,
+        content.headings,
+        address_words(content.url),
+        content.images,
+        content.text,
+    )
     connection.execute(
         "INSERT INTO words (rowid, title, external, internal, headings, address, images, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (state, *map(_indexed, parts)),
@@ -284,8 +347,12 @@ def _index(connection: sqlite3.Connection, state: int, page: str, content: Conte
 
 
 def _anchor(connection: sqlite3.Connection, page: str, external: str, internal: str) -> bool:
-    states_of_page = connection.execute("SELECT id FROM states WHERE page = ? AND NOT gone", (page,)).fetchall()
-    known = connection.execute("SELECT external, internal FROM anchors WHERE page = ?", (page,)).fetchone() or ("", "")
+    states_of_page = connection.execute(
+        "SELECT id FROM states WHERE page = ? AND NOT gone", (page,)
+    ).fetchall()
+    known = connection.execute(
+        "SELECT external, internal FROM anchors WHERE page = ?", (page,)
+    ).fetchone() or ("", "")
     if not states_of_page or known == (external, internal):
         return False
     connection.execute("INSERT OR REPLACE INTO anchors VALUES (?, ?, ?)", (page, external, internal))
@@ -302,7 +369,9 @@ def _content(connection: sqlite3.Connection, state: int) -> tuple[Content, str]:
         (state,),
     ).fetchone()
     url, mime, size, title, headings, text, language, digest, collection, images, pronom, like, gone = row
-    payloads = frozenset(payload for (payload,) in connection.execute("SELECT payload FROM payloads WHERE state = ?", (state,)))
+    payloads = frozenset(
+        payload for (payload,) in connection.execute("SELECT payload FROM payloads WHERE state = ?", (state,))
+    )
     content = Content(
         url=url,
         mime=mime,
@@ -335,7 +404,7 @@ def _indexed(text: str) -> str:
     return " ".join(tokens(text))
 
 
-# --- finding -----------------------------------------------------------------------------------------------------------------
+# --- finding ---
 
 
 def _match(connection: sqlite3.Connection, query: TextQuery) -> None:
@@ -344,13 +413,22 @@ def _match(connection: sqlite3.Connection, query: TextQuery) -> None:
         connection.execute(statement)
     for number, closed in enumerate(query.closed):
         times = (int(closed.first), int(closed.last))
-        connection.execute("INSERT INTO closed VALUES (?, ?, ?, ?, ?)", (number, *_bounds(closed.prefix), *times))
-        connection.executemany("INSERT INTO but VALUES (?, ?, ?)", [(number, *_bounds(prefix)) for prefix in closed.but])
-    wanted, unwanted = (_without_anchors(query, text) for text in (_expression(query), _any_of(query.excluded)))
+        connection.execute(
+            "INSERT INTO closed VALUES (?, ?, ?, ?, ?)", (number, *_bounds(closed.prefix), *times)
+        )
+        connection.executemany(
+            "INSERT INTO but VALUES (?, ?, ?)", [(number, *_bounds(prefix)) for prefix in closed.but]
+        )
+    wanted, unwanted = (
+        _without_anchors(query, text) for text in (_expression(query), _any_of(query.excluded))
+    )
     conditions, values = _conditions(query)
     source, score = "states", "0"
     if wanted:
-        source, score = "words JOIN states ON states.id = words.rowid", "bm25(words, 5.0, 5.0, 2.0, 2.0, 2.0, 0.5, 1.0)"
+        source, score = (
+            "words JOIN states ON states.id = words.rowid",
+            "bm25(words, 5.0, 5.0, 2.0, 2.0, 2.0, 0.5, 1.0)",
+        )
         conditions.append("words MATCH :wanted")
         values["wanted"] = wanted
     if unwanted:
@@ -366,12 +444,20 @@ def _match(connection: sqlite3.Connection, query: TextQuery) -> None:
 def _conditions(query: TextQuery) -> tuple[list[str], dict[str, Any]]:
     values = _asked(query)
     conditions = ["NOT states.gone", f"EXISTS (SELECT 1 FROM seen WHERE seen.state = states.id AND {_ASKED})"]  # noqa: S608
-    filters = (("mime", query.mimes), ("language", query.languages), ("format", query.formats), ("page", query.keys))
+    filters = (
+        ("mime", query.mimes),
+        ("language", query.languages),
+        ("format", query.formats),
+        ("page", query.keys),
+    )
     for name, wanted in filters:
         if wanted:
             conditions.append(f"states.{name} IN ({_named(values, name, wanted)})")
     if query.sites:
-        conditions.append(f"EXISTS (SELECT 1 FROM sites WHERE sites.state = states.id AND site IN ({_named(values, 'site', query.sites)}))")  # noqa: S608
+        conditions.append(
+            "EXISTS (SELECT 1 FROM sites WHERE sites.state = states.id"  # noqa: S608
+            f" AND site IN ({_named(values, 'site', query.sites)}))"
+        )
     if query.collection != EVERYTHING:
         conditions.append("states.collection = :collection")
         values["collection"] = query.collection
@@ -433,12 +519,16 @@ def _hit(connection: sqlite3.Connection, query: TextQuery, leader: Leader) -> Hi
 
 def _state(connection: sqlite3.Connection, query: TextQuery, state: int) -> State:
     content, collection = _content(connection, state)
-    page, valid_from, valid_to = connection.execute("SELECT page, valid_from, valid_to FROM states WHERE id = ?", (state,)).fetchone()
+    page, valid_from, valid_to = connection.execute(
+        "SELECT page, valid_from, valid_to FROM states WHERE id = ?", (state,)
+    ).fetchone()
     stamps = connection.execute(
         f"SELECT seen.stamp FROM states JOIN seen ON seen.state = states.id WHERE states.id = :state AND {_ASKED} ORDER BY seen.stamp",  # noqa: S608
         {**_asked(query), "state": state},
     )
-    anchors = connection.execute("SELECT external, internal FROM anchors WHERE page = ?", (page,)).fetchone() or ("", "")
+    anchors = connection.execute(
+        "SELECT external, internal FROM anchors WHERE page = ?", (page,)
+    ).fetchone() or ("", "")
     return state_of(
         query,
         content,

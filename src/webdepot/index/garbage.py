@@ -1,7 +1,7 @@
 """Python's collector of cycles, asked to come less often while very many pages pass through.
 
-A page on its way into the index makes thousands of objects and no cycle; looking for cycles among them took a tenth of the time. Memory is
-bounded all the same: what has no cycle is freed at once, as ever.
+A page on its way into the index makes thousands of objects and no cycle; looking for cycles among them took a
+tenth of the time. Memory is bounded all the same: what has no cycle is freed at once, as ever.
 """
 
 import gc

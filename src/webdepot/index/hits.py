@@ -1,4 +1,6 @@
-"""What both engines of the text index do alike: how a query and a page are read, and how states and hits are told."""
+"""What both engines of the text index do alike: how a query and a page are read, and how states and hits are
+told.
+"""
 
 from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
@@ -41,7 +43,14 @@ def sites_of(url: str) -> Iterator[str]:
 
 
 def state_of(
-    query: TextQuery, content: Content, *, key: str, collection: str, valid: tuple[int, int], stamps: Sequence[str], anchors: Sequence[str]
+    query: TextQuery,
+    content: Content,
+    *,
+    key: str,
+    collection: str,
+    valid: tuple[int, int],
+    stamps: Sequence[str],
+    anchors: Sequence[str],
 ) -> State:
     """A state with those of its captures that the query asks for and may show (`stamps`)."""
     return State(

@@ -1,10 +1,12 @@
 """The words of an HTML page: title, headings, main text, pictures, and the words of links that lead away.
 
-Resiliparse's main content without menus and footers; where that leaves nothing, the whole text. Mark-up made to be slow (nested a thousand
-deep, a tag of a hundred thousand attributes) is read without a tree, by patterns, and gives text only: Resiliparse is quadratic there.
+Resiliparse's main content without menus and footers; where that leaves nothing, the whole text. Mark-up made
+to be slow (nested a thousand deep, a tag of a hundred thousand attributes) is read without a tree, by
+patterns, and gives text only: Resiliparse is quadratic there.
 
-Of links only those to other sites count, and those of the own site to documents (PDF, office): the words of a site's own menus stand on
-every page and say little, and working out the key of every link would take longer than all the rest.
+Of links only those to other sites count, and those of the own site to documents (PDF, office): the words of a
+site's own menus stand on every page and say little, and working out the key of every link would take longer
+than all the rest.
 """
 
 import html
@@ -25,7 +27,10 @@ _LONG_TAG = re.compile(rf"<[^<>]{{{_LONG_TAG_CHARS},}}")
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*?(/?)>")
 # Elements that have no end tag, or need none: they do not nest.
 _SHALLOW = frozenset(
-    re.split(r"\s+", "area base br col embed hr img input link meta param source track wbr p li dt dd option tr td th thead tbody tfoot")
+    re.split(
+        r"\s+",
+        "area base br col embed hr img input link meta param source track wbr p li dt dd option tr td th thead tbody tfoot",
+    )
 )
 _UNSEEN = re.compile(r"<(script|style|template|noframes)\b|<!--", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
@@ -82,7 +87,9 @@ def words_of_html(text: str, url: str = "") -> HtmlWords:
 
 
 def shown_by_scripts(text: str, shown: str) -> str:
-    """The lines of what was to be seen in a browser that have a word which does not stand in the page: scripts have put them there."""
+    """The lines of what was to be seen in a browser that have a word which does not stand in the page:
+    scripts have put them there.
+    """
     own = set(_WORD.findall(_without_tags(text).lower()))
     return "\n".join(line for line in shown.splitlines() if not own.issuperset(_WORD.findall(line.lower())))
 
@@ -112,7 +119,9 @@ def is_slow(text: str) -> bool:
 
 
 def _has_stretch_without_tag(text: str) -> bool:
-    """Whether there may be a stretch of `_LONG_TAG_CHARS` without a tag: it would cover one of these, each half as long."""
+    """Whether there may be a stretch of `_LONG_TAG_CHARS` without a tag: it would cover one of these, each
+    half as long.
+    """
     half = _LONG_TAG_CHARS // 2
     return any(text.find("<", at, at + half) < 0 for at in range(0, len(text) - half + 1, half))
 
@@ -134,7 +143,9 @@ def _without_tags(text: str) -> str:
 
 
 def _seen(text: str) -> Iterator[str]:
-    """The stretches between scripts, styles and comments; what is never closed runs to the end, as in a browser."""
+    """The stretches between scripts, styles and comments; what is never closed runs to the end, as in a
+    browser.
+    """
     at, lower = 0, text.lower()
     while found := _UNSEEN.search(text, at):
         yield text[at : found.start()]
@@ -153,7 +164,11 @@ def _pictures(body: DOMNode) -> Iterator[Picture]:
         source = node.getattr("src") or ""
         name = "" if source.startswith("data:") else source.partition("?")[0].rpartition("/")[2]
         name = unquote(name) if "%" in name else name
-        said = " ".join(f"{node.getattr('alt') or ''} {node.getattr('title') or ''} {name}"[: 4 * _LONGEST_PICTURE].split())
+        said = " ".join(
+            f"{node.getattr('alt') or ''} {node.getattr('title') or ''} {name}"[
+                : 4 * _LONGEST_PICTURE
+            ].split()
+        )
         words = said[:_LONGEST_PICTURE]
         if words and words not in seen:
             seen.add(words)

@@ -1,8 +1,10 @@
 """The language of a text, among those the archive has.
 
-1. Function words: where those of one language stand in the text often, and far more often than those of any other, that is the language.
-   Nearly every text of some sentences is settled so, in a tenth of the time of the next step.
-2. Else py3langid, restricted to the archive's languages (99.9 % right at 100 characters of Dutch, German or English).
+1. Function words: where those of one language stand in the text often, and far more often than those of any
+   other, that is the language. Nearly every text of some sentences is settled so, in a tenth of the time of
+   the next step.
+2. Else py3langid, restricted to the archive's languages (99.9 % right at 100 characters of Dutch, German or
+   English).
 
 Both look at the beginning of the text only.
 """
@@ -26,7 +28,9 @@ _SETS = {language: frozenset(words.split()) for language, words in _FUNCTION_WOR
 
 
 def language_of(text: str, languages: tuple[str, ...]) -> str:
-    """Among the given languages (ISO 639-1); empty where there is no word to judge by or no language to choose from."""
+    """Among the given languages (ISO 639-1); empty where there is no word to judge by or no language to
+    choose from.
+    """
     sample = text[:SAMPLE_CHARS]
     if not any(map(str.isalpha, sample)):
         return ""
@@ -38,11 +42,15 @@ def language_of(text: str, languages: tuple[str, ...]) -> str:
 
 
 def _by_function_words(sample: str, languages: tuple[str, ...]) -> str:
-    """The language whose function words plainly prevail; empty where none does, or where one of the languages is not known here."""
+    """The language whose function words plainly prevail; empty where none does, or where one of the languages
+    is not known here.
+    """
     if not languages or not _SETS.keys() >= set(languages):
         return ""
     words = sample.lower().split()
-    counts = sorted(((sum(map(_SETS[language].__contains__, words)), language) for language in languages), reverse=True)
+    counts = sorted(
+        ((sum(map(_SETS[language].__contains__, words)), language) for language in languages), reverse=True
+    )
     best, language = counts[0]
     second = counts[1][0] if len(counts) > 1 else 0
     return language if best >= max(_FEWEST, _MARGIN * second) else ""

@@ -1,10 +1,12 @@
-"""`LinkBook`: who links where with which words, and from it the words of links for each page (link inversion).
+"""`LinkBook`: who links where with which words, and from it the words of links for each page (link
+inversion).
 
     links     container, target (key), source (key), timestamp, words
     changed   target: pages whose words of links may be others than those in the text index
 
-A container's links are replaced when it is read again. For a page, each text counts once for each site it comes from: a link in the menu of
-a thousand pages is one voice. The file can be thrown away; the next rebuild makes it anew.
+A container's links are replaced when it is read again. For a page, each text counts once for each site it
+comes from: a link in the menu of a thousand pages is one voice. The file can be thrown away; the next rebuild
+makes it anew.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -41,11 +43,17 @@ class LinkBook:
     def add(self, container: str, links: Iterable[Link]) -> None:
         """Put a container's links in, replacing what the book had of it."""
         with self._file.transaction() as connection:
-            connection.execute("INSERT OR IGNORE INTO changed SELECT DISTINCT target FROM links WHERE container = ?", (container,))
+            connection.execute(
+                "INSERT OR IGNORE INTO changed SELECT DISTINCT target FROM links WHERE container = ?",
+                (container,),
+            )
             connection.execute("DELETE FROM links WHERE container = ?", (container,))
             rows = ((container, link.target, link.source, link.timestamp, link.words) for link in links)
             connection.executemany("INSERT INTO links VALUES (?, ?, ?, ?, ?)", rows)
-            connection.execute("INSERT OR IGNORE INTO changed SELECT DISTINCT target FROM links WHERE container = ?", (container,))
+            connection.execute(
+                "INSERT OR IGNORE INTO changed SELECT DISTINCT target FROM links WHERE container = ?",
+                (container,),
+            )
 
     def reconsider(self, prefix: str) -> None:
         """Links on the pages below a prefix may be open now, or not any more."""
@@ -64,10 +72,12 @@ class LinkBook:
             connection.executemany("DELETE FROM changed WHERE target = ?", [(target,) for target in targets])
 
     def anchors(self, target: str, is_open: Callable[[str, str], bool]) -> tuple[str, str, str]:
-        """(target, words of links from other sites, from its own): the texts most sites use first. `is_open` is asked about key and
-        timestamp of each page that links."""
+        """(target, words of links from other sites, from its own): the texts most sites use first. `is_open`
+        is asked about key and timestamp of each page that links.
+        """
         rows = self._file.rows(
-            "SELECT source, timestamp, words FROM links WHERE target = :target LIMIT :most", {"target": target, "most": _MOST_READ}
+            "SELECT source, timestamp, words FROM links WHERE target = :target LIMIT :most",
+            {"target": target, "most": _MOST_READ},
         )
         own = target.partition(")")[0]
         voices: tuple[dict[str, set[str]], dict[str, set[str]]] = ({}, {})

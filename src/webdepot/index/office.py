@@ -1,7 +1,9 @@
-"""Words of office documents: Word, PowerPoint and Excel (ECMA-376), and OpenDocument text, sheets and slides (ISO 26300).
+"""Words of office documents: Word, PowerPoint and Excel (ECMA-376), and OpenDocument text, sheets and slides
+(ISO 26300).
 
-Both are ZIP files with XML inside. Only the parts that hold text are opened; what they unpack to is bounded together, so that a bomb costs
-no more than a large document; XML is read as a stream, without entities and without the network.
+Both are ZIP files with XML inside. Only the parts that hold text are opened; what they unpack to is bounded
+together, so that a bomb costs no more than a large document; XML is read as a stream, without entities and
+without the network.
 """
 
 import zipfile
@@ -26,7 +28,16 @@ _SLIDES, _MOST_PARTS = "ppt/slides/slide", 500
 _TITLES = ("docProps/core.xml", "meta.xml")
 _LINES = frozenset({"p", "h", "si"})
 """Local names of what is a line by itself."""
-_DAMAGE = (zipfile.BadZipFile, etree.XMLSyntaxError, OSError, EOFError, NotImplementedError, RuntimeError, ValueError, KeyError)
+_DAMAGE = (
+    zipfile.BadZipFile,
+    etree.XMLSyntaxError,
+    OSError,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    KeyError,
+)
 
 
 class Unread(Exception):
@@ -34,12 +45,16 @@ class Unread(Exception):
 
 
 def words_of_office(data: bytes, *, limit_chars: int) -> tuple[str, str]:
-    """Title and text, at most so many characters; Unread where the file is damaged, encrypted or no such document."""
+    """Title and text, at most so many characters; Unread where the file is damaged, encrypted or no such
+    document.
+    """
     try:
         with zipfile.ZipFile(BytesIO(data)) as document:
             names = document.namelist()
             parts = [name for name in _PARTS if name in names]
-            parts += sorted(name for name in names if name.startswith(_SLIDES) and name.endswith(".xml"))[:_MOST_PARTS]
+            parts += sorted(name for name in names if name.startswith(_SLIDES) and name.endswith(".xml"))[
+                :_MOST_PARTS
+            ]
             if not parts:
                 raise Unread("there is no text of a known kind in it")
             text, left = [], limit_chars
@@ -67,7 +82,9 @@ def _text(stream: IO[bytes], limit_chars: int) -> str:
 
 def _pieces(stream: "_Bounded") -> Iterator[str]:
     """Line by line: paragraphs, headings, cells."""
-    for _, element in etree.iterparse(stream, events=("end",), resolve_entities=False, no_network=True, load_dtd=False, recover=True):
+    for _, element in etree.iterparse(
+        stream, events=("end",), resolve_entities=False, no_network=True, load_dtd=False, recover=True
+    ):
         if isinstance(element.tag, str) and etree.QName(element).localname in _LINES:
             yield "".join(element.itertext()) + "\n"
             element.clear(keep_tail=False)
@@ -80,7 +97,10 @@ def _title(document: zipfile.ZipFile, names: list[str]) -> str:
     for name in _TITLES:
         if name in names:
             with document.open(name) as stream:
-                tree = etree.fromstring(stream.read(100_000), etree.XMLParser(resolve_entities=False, no_network=True, recover=True))
+                tree = etree.fromstring(
+                    stream.read(100_000),
+                    etree.XMLParser(resolve_entities=False, no_network=True, recover=True),
+                )
             found = tree.find(".//{http://purl.org/dc/elements/1.1/}title") if tree is not None else None
             if found is not None and found.text:
                 return str(found.text)

@@ -1,7 +1,8 @@
 """Words of PDF files by PDFium, in a process of its own with limits on memory and time.
 
-A PDF can be a bomb (a page of a few kilobytes that unpacks to gigabytes) and PDFium is C++: whatever it does there, it does to its own
-process, which is made anew for the next file. The process is kept from file to file, since starting one takes longer than most files.
+A PDF can be a bomb (a page of a few kilobytes that unpacks to gigabytes) and PDFium is C++: whatever it does
+there, it does to its own process, which is made anew for the next file. The process is kept from file to
+file, since starting one takes longer than most files.
 
     question   size of the file (8 bytes), most characters wanted (8 bytes), the file
     answer     its size (8 bytes), JSON {title, text} or {error}
@@ -42,7 +43,9 @@ class PdfReader:
         self._child: subprocess.Popen[bytes] | None = None
 
     def read(self, data: bytes, *, limit_chars: int) -> PdfText:
-        """Title and text, at most so many characters; an error in words for what PDFium cannot read within its limits."""
+        """Title and text, at most so many characters; an error in words for what PDFium cannot read within
+        its limits.
+        """
         try:
             child = self._started()
             answer = _asked(child, _HEAD.pack(len(data), limit_chars) + data, time.monotonic() + self._time_s)
@@ -64,19 +67,25 @@ class PdfReader:
     def __enter__(self) -> "PdfReader":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _started(self) -> "subprocess.Popen[bytes]":
         if self._child is None or self._child.poll() is not None:
             self.close()
             command = [sys.executable, "-m", "webdepot.index.pdf"]
-            self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # noqa: S603
+            self._child = subprocess.Popen(  # noqa: S603
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
         return self._child
 
 
 def _asked(child: "subprocess.Popen[bytes]", question: bytes, deadline_s: float) -> bytes:
-    """Write the question and read the answer, both by the deadline; a child that died is an OSError or EOFError."""
+    """Write the question and read the answer, both by the deadline; a child that died is an OSError or
+    EOFError.
+    """
     if child.stdin is None or child.stdout is None:
         raise EOFError
     os.set_blocking(child.stdin.fileno(), False)
@@ -105,7 +114,7 @@ def _wait(readable: list[IO[bytes]], writable: list[IO[bytes]], deadline_s: floa
         raise TimeoutError
 
 
-# --- in the child -------------------------------------------------------------------------------------------------------
+# --- in the child ---
 
 
 def serve(questions: BinaryIO, answers: BinaryIO) -> None:

@@ -1,10 +1,12 @@
-"""Requests that carry a body, folded into an address, so that two answers of one address to two questions get two keys.
+"""Requests that carry a body, folded into an address, so that two answers of one address to two questions get
+two keys.
 
     POST http://example.org/api  {"q": "clock"}   ->   http://example.org/api?__wb_method=POST&q=clock
 
 This is the convention that cdxj-indexer, pywb and the replay worker share
-(https://specs.webrecorder.net/request-body-canonicalization/latest/): forms and JSON become arguments, everything else base 64. Where the
-tools differ (`null`, `1.0`) we write what a browser's script would, since that is who asks.
+(https://specs.webrecorder.net/request-body-canonicalization/latest/): forms and JSON become arguments,
+everything else base 64. Where the tools differ (`null`, `1.0`) we write what a browser's script would, since
+that is who asks.
 """
 
 import base64
@@ -27,7 +29,9 @@ def folded(url: str, method: str, content_type: str, body: bytes) -> str:
 
 
 def _query(content_type: str, body: bytes) -> str:
-    from python_multipart.multipart import parse_options_header  # takes longer to load than most containers have need of it
+    from python_multipart.multipart import (
+        parse_options_header,
+    )  # takes longer to load than most containers have need of it
 
     mime, options = parse_options_header(content_type)
     match mime.decode("latin-1"):
@@ -57,7 +61,9 @@ def _multipart(body: bytes, boundary: bytes) -> str:
     values: list[tuple[str, bytes]] = []
     for part in body.split(b"--" + boundary)[1:] if boundary else []:
         head, mark, value = part.partition(b"\r\n\r\n")
-        disposition = next((line for line in head.split(b"\r\n") if line.lower().startswith(b"content-disposition:")), b"")
+        disposition = next(
+            (line for line in head.split(b"\r\n") if line.lower().startswith(b"content-disposition:")), b""
+        )
         name = parse_options_header(disposition.partition(b":")[2].strip())[1].get(b"name")
         if mark and name is not None:
             values.append((name.decode("utf-8", "replace"), value.removesuffix(b"\r\n")))
@@ -65,12 +71,16 @@ def _multipart(body: bytes, boundary: bytes) -> str:
 
 
 def _json(body: bytes) -> str | None:
-    """Every value under its own name, whatever it stands in; the second of a name is `name.2_`. None where it is no JSON."""
+    """Every value under its own name, whatever it stands in; the second of a name is `name.2_`. None where it
+    is no JSON.
+    """
     try:
         documents = [json.loads(body)]
     except (ValueError, RecursionError):
         try:
-            documents = [json.loads(line) for line in body.split(b"\n") if line.strip()] if b"\n" in body else []
+            documents = (
+                [json.loads(line) for line in body.split(b"\n") if line.strip()] if b"\n" in body else []
+            )
         except (ValueError, RecursionError):
             return None
     if not documents:
@@ -97,4 +107,8 @@ def _values(node: Any, name: str, depth: int) -> list[tuple[str, str]]:
 def _as_script_would(value: object) -> str:
     if value is None or isinstance(value, bool):
         return json.dumps(value)
-    return str(int(value)) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else str(value)
+    return (
+        str(int(value))
+        if isinstance(value, float) and value.is_integer() and abs(value) < 1e21
+        else str(value)
+    )

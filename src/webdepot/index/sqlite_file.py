@@ -1,7 +1,8 @@
 """A SQLite file that holds an index: connections by thread, transactions, versions, and errors in words.
 
-Any number of threads read, each on its own connection; one writes at a time. The file says which version made it; one of another version
-is refused, since an index is rebuilt and never migrated. https://sqlite.org/wal.html
+Any number of threads read, each on its own connection; one writes at a time. The file says which version made
+it; one of another version is refused, since an index is rebuilt and never migrated.
+https://sqlite.org/wal.html
 """
 
 import sqlite3
@@ -18,7 +19,9 @@ PATIENCE_S = 60
 """So long one waits for others who write."""
 WRITING_CACHE_KB = 16_384
 READING_CACHE_KB = 1024
-"""Each thread of a server has a connection: what one keeps is kept as often as there are threads. The system's page cache is behind it."""
+"""Each thread of a server has a connection: what one keeps is kept as often as there are threads. The
+system's page cache is behind it.
+"""
 REBUILD = "The containers are not touched. Make the index anew: webdepot index rebuild"
 
 
@@ -29,7 +32,9 @@ def discard(path: Path) -> None:
 
 
 class SqliteFile:
-    """One file. Conflict when another version made it, CorruptData when it is damaged, NoSpace when it cannot be written."""
+    """One file. Conflict when another version made it, CorruptData when it is damaged, NoSpace when it cannot
+    be written.
+    """
 
     def __init__(self, path: Path, *, what: str, tables: str, made_with: Mapping[str, int]) -> None:
         self._path = path
@@ -96,11 +101,14 @@ class SqliteFile:
         connection: sqlite3.Connection | None = getattr(self._threads, "connection", None)
         if connection is None:
             # Closed by `close` from whatever thread; used by its own thread alone.
-            connection = sqlite3.connect(self._path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                self._path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+            )
             with self._lock:
                 self._open.append(connection)
             wal.turn_on(connection, patience_s=PATIENCE_S)
-            # A power cut may lose the last containers, which `index update` then adds again; it never damages the file.
+            # A power cut may lose the last containers, which `index update` then adds again; it never damages
+            # the file.
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA cache_size = -{READING_CACHE_KB}")
             connection.execute("PRAGMA temp_store = MEMORY")
@@ -117,13 +125,18 @@ class SqliteFile:
     def _prepare(self, tables: str, made_with: Mapping[str, str]) -> None:
         with self.transaction() as connection:
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                connection.execute("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+                connection.execute(
+                    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+                )
                 for statement in tables.split(";\n"):
                     connection.execute(statement)
                 connection.executemany("INSERT INTO meta VALUES (?, ?)", made_with.items())
             found = dict(connection.execute("SELECT name, value FROM meta"))
         if found != made_with:
-            said, wanted = (", ".join(f"{name} {value}" for name, value in versions.items()) for versions in (found, made_with))
+            said, wanted = (
+                ", ".join(f"{name} {value}" for name, value in versions.items())
+                for versions in (found, made_with)
+            )
             raise Conflict(
                 f"The {self._what} {self._path} was made by another version of Webdepot ({said}; this one has {wanted}). {REBUILD}"
             )
@@ -136,9 +149,15 @@ class SqliteFile:
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
             if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-                raise CorruptData(f"The {self._what} {self._path} is damaged ({error}). {REBUILD}", where=str(self._path)) from error
+                raise CorruptData(
+                    f"The {self._what} {self._path} is damaged ({error}). {REBUILD}", where=str(self._path)
+                ) from error
             if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
-                raise NoSpace(f"The {self._what} {self._path} cannot be written: {error}. Make room or give write permission.") from error
+                raise NoSpace(
+                    f"The {self._what} {self._path} cannot be written: {error}. Make room or give write permission."
+                ) from error
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise Conflict(f"The {self._what} {self._path} is being written by another process. Try again when it is done.") from error
+                raise Conflict(
+                    f"The {self._what} {self._path} is being written by another process. Try again when it is done."
+                ) from error
             raise

@@ -1,15 +1,16 @@
 """From captures to states: the time model of the text index, free of any engine.
 
-A *run* is a stretch of captures of one page, in order of time, that show the same words. It stands from its first capture until the first
-capture of the next run, so "as of a moment" is one comparison. What an index keeps is one document per run and collection: all capture
-times in it, so that a period means "captured then" and a histogram counts captures. A capture that says "there is no such page" is a run
-too, without words: it ends the run before it.
+A *run* is a stretch of captures of one page, in order of time, that show the same words. It stands from its
+first capture until the first capture of the next run, so "as of a moment" is one comparison. What an index
+keeps is one document per run and collection: all capture times in it, so that a period means "captured then"
+and a histogram counts captures. A capture that says "there is no such page" is a run too, without words: it
+ends the run before it.
 
     captures   A A B B A          (A, B: digest of title, headings and text)
     runs       [A A][B B][A]      valid_from of each: its first capture; valid_to: valid_from of the next
 
-New captures may come in any order (an old container imported later splits a run), so `merged` takes the runs around the new captures apart
-and joins them again; runs farther away are not touched.
+New captures may come in any order (an old container imported later splits a run), so `merged` takes the runs
+around the new captures apart and joins them again; runs farther away are not touched.
 """
 
 import hashlib
@@ -102,11 +103,16 @@ def touched(starts: Sequence[int], stamps: Iterable[int]) -> slice:
 
 
 def merged(known: Iterable[Seen], new: Iterable[Seen], *, until: int) -> list[Run]:
-    """The runs of known and new captures together; `until` is where the run behind them begins. Ties: known first."""
+    """The runs of known and new captures together; `until` is where the run behind them begins. Ties: known
+    first.
+    """
     ordered = sorted([*known, *new], key=lambda one: one.stamp)
     groups = [list(group) for _, group in groupby(ordered, key=lambda one: one.content.words)]
     ends = ([group[0].stamp for group in groups] + [until])[1:]
-    return [Run(valid_from=group[0].stamp, valid_to=end, seen=group) for group, end in zip(groups, ends, strict=True)]
+    return [
+        Run(valid_from=group[0].stamp, valid_to=end, seen=group)
+        for group, end in zip(groups, ends, strict=True)
+    ]
 
 
 def remaining(known: Iterable[Seen], gone: Gone, payloads: frozenset[str]) -> Iterator[Seen]:
@@ -119,4 +125,8 @@ def remaining(known: Iterable[Seen], gone: Gone, payloads: frozenset[str]) -> It
             continue
         still = seen.content.payloads - payloads
         if still or not seen.content.payloads:
-            yield seen if still == seen.content.payloads else replace(seen, content=replace(seen.content, payloads=still))
+            yield (
+                seen
+                if still == seen.content.payloads
+                else replace(seen, content=replace(seen.content, payloads=still))
+            )

@@ -1,15 +1,18 @@
 """The words of a capture: title, headings, main text, language.
 
-1. Which: responses with status 200 and resources whose bytes are HTML, plain text, PDF or an office document. The server's type counts
-   where it says one of these; where it says nothing useful, the first bytes do. An answer 404 or 410 has no words, but it ends what stood.
-2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then what Resiliparse detects.
-3. Words: `html.py`, `pdf.py`, `office.py`.
-   A page that was opened in a browser has, before it in its container, a record `urn:text:ADDRESS` of the words that were to be seen: those
-   that scripts have put there are taken, too.
+1. Which: responses with status 200 and resources whose bytes are HTML, plain text, PDF or an office document.
+   The server's type counts where it says one of these; where it says nothing useful, the first bytes do. An
+   answer 404 or 410 has no words, but it ends what stood.
+2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then what Resiliparse
+   detects.
+3. Words: `html.py`, `pdf.py`, `office.py`. A page that was opened in a browser has, before it in its
+   container, a record `urn:text:ADDRESS` of the words that were to be seen: those that scripts have put there
+   are taken, too.
 4. Language: `language.py`. Likeness: `folding.py`.
 
-A revisit has no words of its own. Where its original stands earlier in the same container its words are read there; else the page
-`repeats`, and the text index takes the words of the capture with that digest. Reading is bounded by `limit_bytes` of a document.
+A revisit has no words of its own. Where its original stands earlier in the same container its words are read
+there; else the page `repeats`, and the text index takes the words of the capture with that digest. Reading is
+bounded by `limit_bytes` of a document.
 """
 
 import codecs
@@ -43,7 +46,9 @@ PLAIN_MIMES = frozenset({"text/plain", "text/markdown"})
 PDF_MIMES = frozenset({"application/pdf", "application/x-pdf"})
 _DOCUMENT_MIMES = PDF_MIMES | OFFICE_MIMES
 _WORDY_MIMES = HTML_MIMES | PLAIN_MIMES | _DOCUMENT_MIMES
-_UNTOLD_MIMES = frozenset({entry.UNKNOWN_MIME, "application/octet-stream", "application/x-unknown", "binary/octet-stream"})
+_UNTOLD_MIMES = frozenset(
+    {entry.UNKNOWN_MIME, "application/octet-stream", "application/x-unknown", "binary/octet-stream"}
+)
 # A document cut in two is mostly none, so more of it is read than of a page.
 _DOCUMENT_FACTOR = 8
 SHOWN = "urn:text:"
@@ -58,19 +63,40 @@ _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs
 
 
 def pages_of_container(
-    path: Path, name: str, collection: str, languages: tuple[str, ...], limit_bytes: int, *, on_finding: OnFinding
+    path: Path,
+    name: str,
+    collection: str,
+    languages: tuple[str, ...],
+    limit_bytes: int,
+    *,
+    on_finding: OnFinding,
 ) -> Iterator[PageText]:
     """The pages of a container in the order of its records."""
-    return (page for _, page in read_container(path, name, collection, languages, limit_bytes, on_finding=on_finding) if page is not None)
+    return (
+        page
+        for _, page in read_container(path, name, collection, languages, limit_bytes, on_finding=on_finding)
+        if page is not None
+    )
 
 
 def read_container(
-    path: Path, name: str, collection: str, languages: tuple[str, ...], limit_bytes: int, *, on_finding: OnFinding
+    path: Path,
+    name: str,
+    collection: str,
+    languages: tuple[str, ...],
+    limit_bytes: int,
+    *,
+    on_finding: OnFinding,
 ) -> Iterator[tuple[Capture, PageText | None]]:
     """Every capture of a container, and its words where it has some: one pass for both indexes."""
     with path.open("rb") as stream, path.open("rb") as again, PdfReader() as pdf, collected_rarely():
         reader = _Reader(
-            collection=collection, languages=languages, limit_bytes=limit_bytes, pdf=pdf, on_finding=on_finding, container=again
+            collection=collection,
+            languages=languages,
+            limit_bytes=limit_bytes,
+            pdf=pdf,
+            on_finding=on_finding,
+            container=again,
         )
         records = reader.noticing(iter_records(stream, name, on_finding=on_finding))
         yield from entry.paired(records, reader.read, on_finding=on_finding)
@@ -80,7 +106,14 @@ class _Reader:
     """What one pass over a container needs: limits, the PDF process, and where payloads with words stood."""
 
     def __init__(
-        self, *, collection: str, languages: tuple[str, ...], limit_bytes: int, pdf: PdfReader, on_finding: OnFinding, container: BinaryIO
+        self,
+        *,
+        collection: str,
+        languages: tuple[str, ...],
+        limit_bytes: int,
+        pdf: PdfReader,
+        on_finding: OnFinding,
+        container: BinaryIO,
     ) -> None:
         self._collection = collection
         self._languages = languages
@@ -106,9 +139,9 @@ class _Reader:
             return capture, self._of_revisit(capture)
         if not _may_have_words(record):
             capture = entry.of_record(record)
-            return capture, self._made(capture, _NOTHING, size_bytes=0, gone=True) if capture.status in _GONE and not capture.url.endswith(
-                "/robots.txt"
-            ) else None
+            return capture, self._made(
+                capture, _NOTHING, size_bytes=0, gone=True
+            ) if capture.status in _GONE and not capture.url.endswith("/robots.txt") else None
         data, payload_digest = self._content(record)
         capture = entry.of_record(record, payload_digest=payload_digest)
         page = self._page(capture, record.head, data)
@@ -117,7 +150,9 @@ class _Reader:
         return capture, page
 
     def _content(self, record: Record) -> tuple[bytes, str]:
-        """The payload up to the limit, its content coding undone, and its digest: stated, or computed over all of it."""
+        """The payload up to the limit, its content coding undone, and its digest: stated, or computed over
+        all of it.
+        """
         limit = self._limit_bytes * (_DOCUMENT_FACTOR if entry.mime_of(record) in _DOCUMENT_MIMES else 1)
         stated = entry.stated_digest(record)
         if stated:
@@ -134,8 +169,13 @@ class _Reader:
         original = self._seen.get(capture.digest)
         url, shown = self._shown
         if original is None and shown and url == capture.url:
-            # The same HTML, but scripts may have shown something else. Its title is not at hand; its first line is.
-            return self._made(capture, HtmlWords(title=shown.strip().partition("\n")[0], headings="", text=shown), size_bytes=len(shown))
+            # The same HTML, but scripts may have shown something else. Its title is not at hand; its first
+            # line is.
+            return self._made(
+                capture,
+                HtmlWords(title=shown.strip().partition("\n")[0], headings="", text=shown),
+                size_bytes=len(shown),
+            )
         if original is None:
             is_other = capture.mime not in _WORDY_MIMES and capture.mime != REVISIT_MIME
             return None if is_other else self._made(capture, _NOTHING, size_bytes=0, repeats=True)
@@ -157,7 +197,13 @@ class _Reader:
         if words is not None and url == capture.url and mime in HTML_MIMES:
             made = shown_by_scripts(decoded(data, charset_of(head), is_html=True), shown)
             words = replace(words, text=f"{words.text}\n{made}") if made else words
-        return self._made(capture, words, mime="application/pdf" if mime in PDF_MIMES else mime, size_bytes=len(data)) if words else None
+        return (
+            self._made(
+                capture, words, mime="application/pdf" if mime in PDF_MIMES else mime, size_bytes=len(data)
+            )
+            if words
+            else None
+        )
 
     def _words(self, capture: Capture, head: HttpHead | None, data: bytes, mime: str) -> HtmlWords | None:
         if mime in PDF_MIMES:
@@ -171,10 +217,21 @@ class _Reader:
         if mime not in HTML_MIMES and mime not in PLAIN_MIMES:
             return None
         text = decoded(data, charset_of(head), is_html=mime in HTML_MIMES)
-        return words_of_html(text, capture.url) if mime in HTML_MIMES else HtmlWords(title="", headings="", text=text)
+        return (
+            words_of_html(text, capture.url)
+            if mime in HTML_MIMES
+            else HtmlWords(title="", headings="", text=text)
+        )
 
     def _made(
-        self, capture: Capture, words: HtmlWords, *, size_bytes: int, mime: str = "", repeats: bool = False, gone: bool = False
+        self,
+        capture: Capture,
+        words: HtmlWords,
+        *,
+        size_bytes: int,
+        mime: str = "",
+        repeats: bool = False,
+        gone: bool = False,
     ) -> PageText:
         text = tidy(words.text)
         has_words = not (repeats or gone)
@@ -188,7 +245,9 @@ class _Reader:
             title=tidy(words.title).replace("\n", " ")[:_LONGEST_TITLE],
             headings=tidy(words.headings)[:_LONGEST_HEADINGS],
             text=text,
-            language=language_of(f"{words.title} {text[:SAMPLE_CHARS]}", self._languages) if has_words else "",
+            language=language_of(f"{words.title} {text[:SAMPLE_CHARS]}", self._languages)
+            if has_words
+            else "",
             digest=capture.digest,
             repeats=repeats,
             gone=gone,
@@ -257,7 +316,9 @@ def _kind_of(mime: str, data: bytes) -> str:
         return "application/pdf"
     is_binary = b"\0" in begin and not begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     if mime in _UNTOLD_MIMES and not is_binary:
-        return "text/html" if re.match(rb"<(?:!doctype html|html|head|body)\b", begin, re.IGNORECASE) else mime
+        return (
+            "text/html" if re.match(rb"<(?:!doctype html|html|head|body)\b", begin, re.IGNORECASE) else mime
+        )
     return "" if is_binary and mime not in _DOCUMENT_MIMES else mime
 
 
@@ -268,7 +329,9 @@ def charset_of(head: HttpHead | None) -> str:
 
 
 def _codec(name: str | None) -> str:
-    """Python's name of an encoding by the web's rules (`latin1` means windows-1252); empty where there is none."""
+    """Python's name of an encoding by the web's rules (`latin1` means windows-1252); empty where there is
+    none.
+    """
     mapped = map_encoding_to_html5(name or "", fallback_utf8=False) or ""
     try:
         return codecs.lookup(mapped).name if mapped else ""

@@ -1,8 +1,9 @@
 """Words as the text index compares them, and snippets that show where they stand.
 
-A word is a run of letters and digits, compared without case and accents (`Café` = `cafe`, `Straße` = `strasse`). Scripts without spaces
-between words (Chinese, Japanese, Thai …) have one word per character: a mark that nobody sees is put behind each before indexing, and
-several characters in a row are searched as a phrase.
+A word is a run of letters and digits, compared without case and accents (`Café` = `cafe`, `Straße` =
+`strasse`). Scripts without spaces between words (Chinese, Japanese, Thai …) have one word per character: a
+mark that nobody sees is put behind each before indexing, and several characters in a row are searched as a
+phrase.
 """
 
 import heapq
@@ -26,7 +27,19 @@ _FOLDED = re.compile(r"ss|ae|oe|th|ij|.", re.DOTALL)
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _MOST_OCCURRENCES = 60
 _LETTERS = str.maketrans(
-    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ħ": "h", "ı": "i", "ĳ": "ij"}
+    {
+        "ß": "ss",
+        "æ": "ae",
+        "œ": "oe",
+        "ø": "o",
+        "đ": "d",
+        "ð": "d",
+        "þ": "th",
+        "ł": "l",
+        "ħ": "h",
+        "ı": "i",
+        "ĳ": "ij",
+    }
 )
 
 # Letters that fold to two, accents by themselves, and everything beyond Latin that is not plainly one letter.
@@ -66,11 +79,13 @@ def tokens(text: str) -> list[str]:
     return [folded(found) for found in _TOKEN.findall(prepared(text))]
 
 
-def snippet(text: str, phrases: Sequence[Sequence[str]], is_match: Callable[[str], bool] | None = None) -> tuple[str, tuple[Range, ...]]:
+def snippet(
+    text: str, phrases: Sequence[Sequence[str]], is_match: Callable[[str], bool] | None = None
+) -> tuple[str, tuple[Range, ...]]:
     """The stretch of a prepared text with most of the wanted in it, and where they stand in that stretch.
 
-    `phrases` are sequences of folded words (a single word is one of length one). Where none of them occurs, words that `is_match`
-    accepts (the same stem) and that begin like one of them are taken instead.
+    `phrases` are sequences of folded words (a single word is one of length one). Where none of them occurs,
+    words that `is_match` accepts (the same stem) and that begin like one of them are taken instead.
     """
     searched = _Searched(text[:_SEARCHED_CHARS])
     found = list(islice(_occurrences(searched, phrases), _MOST_OCCURRENCES))
@@ -78,7 +93,11 @@ def snippet(text: str, phrases: Sequence[Sequence[str]], is_match: Callable[[str
         starts = tuple(sorted({phrase[0][:2] for phrase in phrases if len(phrase) == 1}))
         accepted = lru_cache(maxsize=None)(is_match)
         places = _beginning(starts).finditer(searched.folded or searched.lowered) if starts else iter(())
-        words = ((word.start(), word.end(), 0) for word in places if accepted(searched.text[word.start() : word.end()]))
+        words = (
+            (word.start(), word.end(), 0)
+            for word in places
+            if accepted(searched.text[word.start() : word.end()])
+        )
         found = list(islice(words, _MOST_OCCURRENCES))
     start, end = _best_window(text, found)
     cut = text[start:end]
@@ -87,7 +106,9 @@ def snippet(text: str, phrases: Sequence[Sequence[str]], is_match: Callable[[str
 
 
 class _Searched:
-    """A text, and what it is compared as: each form is made once, and only where a plainer one has not been enough."""
+    """A text, and what it is compared as: each form is made once, and only where a plainer one has not been
+    enough.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -95,7 +116,9 @@ class _Searched:
 
     @cached_property
     def folded(self) -> str | None:
-        """Without case and accents, character for character; None where a letter folds to two or an accent stands by itself."""
+        """Without case and accents, character for character; None where a letter folds to two or an accent
+        stands by itself.
+        """
         if self.lowered.isascii():
             return self.lowered
         if len(self.lowered) != len(self.text):
@@ -115,7 +138,8 @@ def _occurrences(searched: _Searched, phrases: Sequence[Sequence[str]]) -> Itera
         return
     # The longest first: a phrase before its first word.
     order = tuple(tuple(phrase) for phrase in sorted(phrases, key=len, reverse=True))
-    # Mostly the words stand there without accents, and taking accents off a whole text takes longer than finding them.
+    # Mostly the words stand there without accents, and taking accents off a whole text takes longer than
+    # finding them.
     plain = _plainly(searched.lowered, order) if len(searched.lowered) == len(searched.text) else iter(())
     first = next(plain, None)
     if first is not None:
@@ -134,7 +158,11 @@ def _occurrences(searched: _Searched, phrases: Sequence[Sequence[str]]) -> Itera
 def _plainly(text: str, phrases: tuple[tuple[str, ...], ...]) -> Iterator[tuple[int, int, int]]:
     """Occurrences in folded text."""
     several = [_places(text, phrase, number) for number, phrase in enumerate(phrases, start=1)]
-    return several[0] if len(several) == 1 else iter(heapq.merge(*several, key=lambda found: (found[0], -found[1])))
+    return (
+        several[0]
+        if len(several) == 1
+        else iter(heapq.merge(*several, key=lambda found: (found[0], -found[1])))
+    )
 
 
 def _places(text: str, phrase: tuple[str, ...], number: int) -> Iterator[tuple[int, int, int]]:
@@ -169,8 +197,13 @@ def _beginning(starts: tuple[str, ...]) -> re.Pattern[str]:
 @lru_cache(maxsize=256)
 def _pattern(phrases: tuple[tuple[str, ...], ...]) -> re.Pattern[str]:
     """Finds folded words in text that is not folded, at the speed of patterns."""
-    parts = [r"[\W_]+".join("".join(map(_spellings, re.findall(_FOLDED, word))) for word in phrase) for phrase in phrases]
-    return re.compile(r"(?<![^\W_])(?:" + "|".join(f"({part})" for part in parts) + r")(?![^\W_])", re.IGNORECASE)
+    parts = [
+        r"[\W_]+".join("".join(map(_spellings, re.findall(_FOLDED, word))) for word in phrase)
+        for phrase in phrases
+    ]
+    return re.compile(
+        r"(?<![^\W_])(?:" + "|".join(f"({part})" for part in parts) + r")(?![^\W_])", re.IGNORECASE
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -218,7 +251,9 @@ def _word_end(text: str, end: int) -> int:
     return space if space > 0 else end
 
 
-def _cleaned(cut: str, marks: Sequence[Range], *, leading: bool, trailing: bool) -> tuple[str, tuple[Range, ...]]:
+def _cleaned(
+    cut: str, marks: Sequence[Range], *, leading: bool, trailing: bool
+) -> tuple[str, tuple[Range, ...]]:
     """Line breaks as spaces, invisible marks away, dots where something was left out; the ranges moved along."""
     prefix = "… " if leading else ""
     moved: list[Range] = []

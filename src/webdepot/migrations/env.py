@@ -15,6 +15,8 @@ def render_item(kind: str, item: Any, _context: AutogenContext) -> str | Literal
 engine = context.config.attributes["engine"]
 with engine.connect() as connection:
     # SQLite cannot alter most things in place: batch mode copies the table instead.
-    context.configure(connection=connection, target_metadata=metadata, render_as_batch=True, render_item=render_item)
+    context.configure(
+        connection=connection, target_metadata=metadata, render_as_batch=True, render_item=render_item
+    )
     with context.begin_transaction():
         context.run_migrations()

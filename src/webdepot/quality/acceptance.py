@@ -1,6 +1,8 @@
-"""May rules accept a harvest without a person? Pure: the verdict of the check, the harvest in figures, the last accepted one beside it.
+"""May rules accept a harvest without a person? Pure: the verdict of the check, the harvest in figures, the
+last accepted one beside it.
 
-Rules only ever say yes to what is like what a person said yes to before; everything else waits for a person, with the reason.
+Rules only ever say yes to what is like what a person said yes to before; everything else waits for a person,
+with the reason.
 """
 
 from dataclasses import dataclass
@@ -25,18 +27,30 @@ class AcceptanceLimits:
     not_valid: float = 0.1
 
 
-def by_rules(checked: Verdict, now: Figures, last: Figures | None, accepted_before: int, limits: AcceptanceLimits) -> Verdict:
+def by_rules(
+    checked: Verdict, now: Figures, last: Figures | None, accepted_before: int, limits: AcceptanceLimits
+) -> Verdict:
     """ACCEPT within all limits, else PASS with the reason for which a person should look."""
     if checked.answer is not Answer.ACCEPT:
         return _person(checked.rule, checked.reason)
     if accepted_before < limits.after_accepted:
         words = "{accepted} harvests of this site were accepted before; rules need {needed}."
-        return _person("too-new", said("too_new", words, accepted=accepted_before, needed=limits.after_accepted))
+        return _person(
+            "too-new", said("too_new", words, accepted=accepted_before, needed=limits.after_accepted)
+        )
     if now.not_valid > now.documents * limits.not_valid:
         words = "{not_valid} of {documents} files are not valid by their format."
-        return _person("not-valid", said("not_valid", words, not_valid=now.not_valid, documents=now.documents))
+        return _person(
+            "not-valid", said("not_valid", words, not_valid=now.not_valid, documents=now.documents)
+        )
     for rule, words, here, there, limit in (
-        ("documents-differ", "documents", now.documents, last.documents if last else 0, limits.documents_differ),
+        (
+            "documents-differ",
+            "documents",
+            now.documents,
+            last.documents if last else 0,
+            limits.documents_differ,
+        ),
         ("bytes-differ", "bytes", now.size_bytes, last.size_bytes if last else 0, limits.bytes_differ),
     ):
         if last is not None and abs(here - there) > there * limit:

@@ -1,7 +1,9 @@
-"""The board on which a harvest is laid out to be compared: what was visited, which page asked for what, and what came last time.
+"""The board on which a harvest is laid out to be compared: what was visited, which page asked for what, and
+what came last time.
 
-All sides can be millions of rows, so they stand in a temporary SQLite database that lives in memory until it grows and then on the
-disk. Addresses meet by their exact form or else by their key, since the frontier takes spellings of one page for one.
+All sides can be millions of rows, so they stand in a temporary SQLite database that lives in memory until it
+grows and then on the disk. Addresses meet by their exact form or else by their key, since the frontier takes
+spellings of one page for one.
 
     visits    url, key, status, reason, rule, path, note         from crawl.jsonl; the last line of an address counts
     links     page, url, key, hop                                 from the metadata records of the containers, or read from the pages
@@ -85,7 +87,9 @@ class Board:
 
     def take_log(self, path: Path) -> None:
         with path.open("rb") as lines:
-            self._database.executemany("INSERT OR REPLACE INTO visits VALUES (?, ?, ?, ?, ?, ?, ?)", self._visits(lines))
+            self._database.executemany(
+                "INSERT OR REPLACE INTO visits VALUES (?, ?, ?, ?, ?, ?, ?)", self._visits(lines)
+            )
 
     def take_record(self, record: Record) -> None:
         """Outlinks of a metadata record, truncation and (where no log tells) the status of an answer."""
@@ -101,13 +105,16 @@ class Board:
         self._database.executemany("INSERT OR REPLACE INTO before VALUES (?, ?, ?)", rows)
 
     def settle(self, false_before: Mapping[str, tuple[str, str]] | None = None) -> None:
-        """All is there. `false_before` are addresses that brought no right page last time, with code and detail: of those that have
-        not changed since, the bytes are not in this harvest."""
+        """All is there. `false_before` are addresses that brought no right page last time, with code and
+        detail: of those that have not changed since, the bytes are not in this harvest.
+        """
         self._database.executescript(_INDEXES)
         known = "SELECT revisits.url, looks.code, looks.detail FROM revisits JOIN looks USING (digest)"
         again = [(url, code, detail) for url, code, detail in self._database.execute(known)]
         seen = {url for url, _, _ in again}
-        for url, _ in self._database.execute("SELECT url, digest FROM revisits").fetchall() if false_before else ():
+        for url, _ in (
+            self._database.execute("SELECT url, digest FROM revisits").fetchall() if false_before else ()
+        ):
             if url in (false_before or {}) and url not in seen:
                 again.append((url, *(false_before or {})[url]))
         for url, code, detail in again:
@@ -116,21 +123,33 @@ class Board:
 
     def answers(self) -> int:
         """Addresses that answered with a document, robots.txt aside."""
-        found = self._database.execute("SELECT count(*) FROM visits WHERE status BETWEEN 200 AND 299 AND path NOT LIKE '%P'")
+        found = self._database.execute(
+            "SELECT count(*) FROM visits WHERE status BETWEEN 200 AND 299 AND path NOT LIKE '%P'"
+        )
         return int(found.fetchone()[0])
 
     def visited(self, url: str) -> Visited | None:
         """What came of an address, in this spelling or else in the best of those with its key."""
-        exact = self._database.execute("SELECT url, status, reason, rule FROM visits WHERE url = ?", (url,)).fetchone()
+        exact = self._database.execute(
+            "SELECT url, status, reason, rule FROM visits WHERE url = ?", (url,)
+        ).fetchone()
         if exact is None or exact[1] < 200:
             order = "ORDER BY status BETWEEN 200 AND 399 DESC, status DESC LIMIT 1"
-            alike = self._database.execute(f"SELECT url, status, reason, rule FROM visits WHERE key = ? {order}", (key(url),)).fetchone()  # noqa: S608
+            alike = self._database.execute(
+                f"SELECT url, status, reason, rule FROM visits WHERE key = ? {order}",  # noqa: S608
+                (key(url),),
+            ).fetchone()
             exact = alike if exact is None or (alike and alike[1] >= 200) else exact
         return Visited(url=exact[0], status=exact[1], reason=exact[2], rule=exact[3]) if exact else None
 
     def redirects(self, url: str) -> list[str]:
         """Where an address redirects to."""
-        return [row[0] for row in self._database.execute("SELECT url FROM links WHERE page = ? AND hop = 'R' LIMIT 5", (url,))]
+        return [
+            row[0]
+            for row in self._database.execute(
+                "SELECT url FROM links WHERE page = ? AND hop = 'R' LIMIT 5", (url,)
+            )
+        ]
 
     def iter_asked(self, hop: str) -> Iterator[Asked]:
         """Every address that pages ask for in that way, once, with the number of pages and one of them.
@@ -138,22 +157,33 @@ class Board:
         Pages that say only that something is not there do not count: nobody is shown them on purpose.
         """
         good = "NOT EXISTS (SELECT 1 FROM visits WHERE visits.url = links.page AND visits.status >= 400)"
-        chosen = f"SELECT url, count(DISTINCT page), min(page) FROM links WHERE hop = ? AND {good} GROUP BY url"  # noqa: S608
+        chosen = (
+            f"SELECT url, count(DISTINCT page), min(page) FROM links WHERE hop = ? AND {good} GROUP BY url"  # noqa: S608
+        )
         cursor = self._database.execute(chosen, (hop,))
         for url, count, first_page in cursor:
             yield Asked(url=url, pages=count, first_page=first_page)
 
     def iter_observed(self) -> Iterator[tuple[str, str, str, str]]:
         """Address, code, place and detail of each answer that is cut, false or not what its record says."""
-        yield from self._database.execute("SELECT DISTINCT url, code, place, detail FROM observed ORDER BY url")
+        yield from self._database.execute(
+            "SELECT DISTINCT url, code, place, detail FROM observed ORDER BY url"
+        )
 
     def iter_noted(self, start: str) -> Iterator[tuple[str, str]]:
         """Addresses whose log line has an annotation that starts so, with the rest of it."""
-        for url, note in self._database.execute("SELECT url, note FROM visits WHERE instr(note, ?) ORDER BY url", (start,)):
+        for url, note in self._database.execute(
+            "SELECT url, note FROM visits WHERE instr(note, ?) ORDER BY url", (start,)
+        ):
             yield from ((url, each.removeprefix(start)) for each in note.split(",") if each.startswith(start))
 
     def iter_redirecting(self) -> Iterator[str]:
-        yield from (row[0] for row in self._database.execute("SELECT url FROM visits WHERE status BETWEEN 300 AND 399 AND status <> 304"))
+        yield from (
+            row[0]
+            for row in self._database.execute(
+                "SELECT url FROM visits WHERE status BETWEEN 300 AND 399 AND status <> 304"
+            )
+        )
 
     def iter_kept(self) -> Iterator[str]:
         """Every address that answered with a document or a redirect, robots.txt aside."""
@@ -171,7 +201,10 @@ class Board:
 
     def changes(self) -> dict[str, int]:
         """How many documents are `new`, `gone`, `changed` and the `same`."""
-        return {name: int(self._database.execute(f"SELECT count(*) {_CHANGES[name]}").fetchone()[0]) for name in _CHANGES}
+        return {
+            name: int(self._database.execute(f"SELECT count(*) {_CHANGES[name]}").fetchone()[0])
+            for name in _CHANGES
+        }
 
     def iter_changes(self, name: str, limit: int) -> Iterator[str]:
         column = "before.url" if name == "gone" else "answers.url"
@@ -186,13 +219,22 @@ class Board:
             try:
                 facts = json.loads(line)
                 url = str(facts["url"])
-                yield (url, key(url), int(facts["status"]), *(str(facts.get(name) or "") for name in ("reason", "rule", "path", "note")))
+                yield (
+                    url,
+                    key(url),
+                    int(facts["status"]),
+                    *(str(facts.get(name) or "") for name in ("reason", "rule", "path", "note")),
+                )
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 self.damaged_lines += 1
 
     def _take_links(self, record: Record) -> None:
         text = record.payload().read(MOST_LINKS_BYTES).decode("utf-8", "replace")
-        found = ((link.group(1), (link.group(2) or "L").upper()) for link in map(_OUTLINK.match, text.splitlines()) if link)
+        found = (
+            (link.group(1), (link.group(2) or "L").upper())
+            for link in map(_OUTLINK.match, text.splitlines())
+            if link
+        )
         # Heritrix writes addresses as they stand in the page; ours are canonical already.
         links = ((record.url, url, key(url), hop) for raw, hop in found if (url := find_canonical(raw)))
         self._database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
@@ -210,7 +252,9 @@ class Board:
         self._database.execute("INSERT OR IGNORE INTO visits VALUES (?, ?, ?, '', '', '', '')", values)
         location = head.get("location") if 300 <= head.status < 400 else None
         if location and (target := find_canonical(location, record.url)):
-            self._database.execute("INSERT INTO links VALUES (?, ?, ?, 'R')", (record.url, target, key(target)))
+            self._database.execute(
+                "INSERT INTO links VALUES (?, ?, ?, 'R')", (record.url, target, key(target))
+            )
         found = record.payload_digest
         if record.kind is RecordKind.RESPONSE:
             found = self._take_body(record, head, place)
@@ -219,7 +263,9 @@ class Board:
             found = str(stated) if stated is not None else found
             self._database.execute("INSERT INTO revisits VALUES (?, ?)", (record.url, found))
         if 200 <= head.status < 300:
-            self._database.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key(record.url), record.url, found))
+            self._database.execute(
+                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key(record.url), record.url, found)
+            )
 
     def _take_body(self, record: Record, head: HttpHead, place: str) -> str:
         """Read the body once: its digest and length against what was said of it, and what kind of page it is."""
@@ -237,7 +283,13 @@ class Board:
             self._observe(record.url, "digest-differs", place, f"{stated} is stated, {computed} was found")
         promised = head.get("content-length") or ""
         is_told = bool(record.fields.get("warc-truncated"))
-        if promised.isdigit() and size_bytes < int(promised) and not is_chunked and not is_told and head.status != 304:
+        if (
+            promised.isdigit()
+            and size_bytes < int(promised)
+            and not is_chunked
+            and not is_told
+            and head.status != 304
+        ):
             self._observe(record.url, "body-truncated", place, f"{size_bytes} of {promised} bytes came")
         mime = (head.get("content-type") or "").partition(";")[0].strip().lower()
         if kept and mime in _WITH_LINKS:
@@ -251,7 +303,9 @@ class Board:
             self._database.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", links)
         if mime in _HTML and head.status == 200 and (seen := pages.look(url, content)):
             self._observe(url, seen.code, "", seen.evidence)
-            self._database.execute("INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", (digest_of, seen.code, seen.evidence))
+            self._database.execute(
+                "INSERT OR REPLACE INTO looks VALUES (?, ?, ?)", (digest_of, seen.code, seen.evidence)
+            )
 
     def _observe(self, url: str, code: str, place: str, detail: str) -> None:
         self._database.execute("INSERT INTO observed VALUES (?, ?, ?, ?)", (url, code, place, detail))

@@ -1,15 +1,18 @@
-"""Is a harvest whole? Findings from its crawl log and from the outlinks that its containers carry (mission K13).
+"""Is a harvest whole? Findings from its crawl log and from the outlinks that its containers carry (mission
+K13).
 
 Order: containers and log are laid out on a `Board`, then each question is asked of it:
 1. did anything come in, and did every seed answer?
 2. was something left waiting?
 3. which parts (images, styles, scripts, media) do kept pages show that are absent, and why?
 4. which of the site's own links lead to an error, which redirects in a circle?
-5. which answers are not whole, not what their record says, not the page that was asked for, or not seen in the browser?
+5. which answers are not whole, not what their record says, not the page that was asked for, or not seen in
+   the browser?
 6. what is new, gone or changed since the harvest before, and is it as large as the ones before (`compare`)?
 7. which neighbouring hosts were left out, and which addresses look like a trap?
 
-A finding is about one address, however many pages ask for it; `place` names one of them. Nothing grows with the harvest in memory.
+A finding is about one address, however many pages ask for it; `place` names one of them. Nothing grows with
+the harvest in memory.
 """
 
 from collections import Counter
@@ -50,7 +53,8 @@ class HarvestTraces:
     log: Path | None
     """crawl.jsonl; None for imports, whose answers are then taken from the containers."""
     patch_logs: Sequence[Path] = ()
-    """Those of its patches, whose containers are among `containers`: parent and patches are checked as one."""
+    """Those of its patches, whose containers are among `containers`: parent and patches are checked as one.
+    """
     waiting: int = 0
     """Addresses left in the queue when it ended."""
     extract: Extract | None = None
@@ -142,7 +146,9 @@ def _part_code(end: Visited | None) -> str:
 
 
 def _check_links(board: Board, traces: HarvestTraces) -> Iterator[Finding]:
-    """Links to addresses that were never in scope have no visit and are no fault; so only what was tried can be broken."""
+    """Links to addresses that were never in scope have no visit and are no fault; so only what was tried can
+    be broken.
+    """
     hosts: dict[str, str] = {}
     for asked in board.iter_asked(Hop.LINK.value):
         if len(hosts) < MOST_LISTED:
@@ -167,7 +173,12 @@ def _check_loops(board: Board) -> Iterator[Finding]:
                 circle = row[row.index(here) :]
                 if min(circle) not in told and len(told) < MOST_LISTED:
                     told.add(min(circle))
-                    yield finding("redirect-loop", subject=min(circle), place=start, detail=" → ".join([*circle[:4], here]))
+                    yield finding(
+                        "redirect-loop",
+                        subject=min(circle),
+                        place=start,
+                        detail=" → ".join([*circle[:4], here]),
+                    )
                 break
             if visited is None or not 300 <= visited.status < 400:
                 break
@@ -177,7 +188,9 @@ def _check_loops(board: Board) -> Iterator[Finding]:
 def _check_changes(board: Board, traces: HarvestTraces) -> Iterator[Finding]:
     if not board.has_before():
         return
-    yield finding("since-before", subject=traces.harvest, place="", before=traces.before_name, **board.changes())
+    yield finding(
+        "since-before", subject=traces.harvest, place="", before=traces.before_name, **board.changes()
+    )
     for name in ("gone", "changed", "new"):
         for url in board.iter_changes(name, MOST_LISTED):
             yield finding(f"file-{name}", subject=url, place=traces.before_name)
@@ -209,13 +222,19 @@ def _repeats(segments: list[str]) -> str:
 
 
 def _check_neighbours(hosts: Mapping[str, str], board: Board, traces: HarvestTraces) -> Iterator[Finding]:
-    """Hosts of the site's own domains that pages lead to and that were not harvested; `hosts` names one page for each."""
+    """Hosts of the site's own domains that pages lead to and that were not harvested; `hosts` names one page
+    for each.
+    """
     own = {host_of(url) for url in traces.seeds}
     domains = {domain_of(url) for url in traces.seeds}
     for host in sorted(hosts):
         address = f"http://{host}/"
         bare = host.removeprefix("www.")
-        if host in own or bare in {each.removeprefix("www.") for each in own} or domain_of(address) not in domains:
+        if (
+            host in own
+            or bare in {each.removeprefix("www.") for each in own}
+            or domain_of(address) not in domains
+        ):
             continue
         if not board.has_host(host):
             yield finding("sub-domain", subject=host, place=hosts[host])
@@ -232,10 +251,17 @@ def _link_code(end: Visited) -> str:
 
 
 def _follow(board: Board, url: str) -> Visited | None:
-    """What came of an address after its redirects. A target that was never tried is None; loops end where they began."""
+    """What came of an address after its redirects. A target that was never tried is None; loops end where
+    they began.
+    """
     seen: set[str] = set()
     visited = board.visited(url)
-    while visited is not None and 300 <= visited.status < 400 and visited.status != 304 and len(seen) < MOST_REDIRECTS:
+    while (
+        visited is not None
+        and 300 <= visited.status < 400
+        and visited.status != 304
+        and len(seen) < MOST_REDIRECTS
+    ):
         seen.add(visited.url)
         targets = board.redirects(visited.url)
         if not targets or targets[0] in seen:

@@ -1,6 +1,8 @@
-"""A harvest in figures beside the last ones of its target: far smaller, larger, quicker or slower, or of other types, is worth a look.
+"""A harvest in figures beside the last ones of its target: far smaller, larger, quicker or slower, or of
+other types, is worth a look.
 
-The median of the last harvests is the measure, so that one odd harvest does not spoil it. Pure functions of their arguments.
+The median of the last harvests is the measure, so that one odd harvest does not spoil it. Pure functions of
+their arguments.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +37,9 @@ def against(now: Profile, earlier: Sequence[Profile], *, subject: str) -> Iterat
     usual = median(each.documents for each in earlier)
     if max(now.documents, usual) >= FEWEST_DOCUMENTS:
         yield from _compared("count-differs", subject, now.documents, usual, len(earlier))
-        yield from _compared("size-differs", subject, now.size_bytes, median(each.size_bytes for each in earlier), len(earlier))
+        yield from _compared(
+            "size-differs", subject, now.size_bytes, median(each.size_bytes for each in earlier), len(earlier)
+        )
         yield from _types(now, earlier, subject)
     usual_s = median(each.duration_s for each in earlier)
     if max(now.duration_s, usual_s) >= SHORTEST_S:
@@ -45,12 +49,22 @@ def against(now: Profile, earlier: Sequence[Profile], *, subject: str) -> Iterat
 def _compared(code: str, subject: str, now: float, usual: float, count: int) -> Iterator[Finding]:
     if now > usual * FACTOR or now * FACTOR < usual:
         change = f"{now / usual:.1f} times the usual" if usual else "there was nothing before"
-        yield finding(code, subject=subject, place=f"{count} earlier harvests", now=f"{now:,.0f}", usual=f"{usual:,.0f}", detail=change)
+        yield finding(
+            code,
+            subject=subject,
+            place=f"{count} earlier harvests",
+            now=f"{now:,.0f}",
+            usual=f"{usual:,.0f}",
+            detail=change,
+        )
 
 
 def _types(now: Profile, earlier: Sequence[Profile], subject: str) -> Iterator[Finding]:
-    """Half the sum of differences between two shares is the share that would have to change to make them alike."""
-    # Types are known of what was stored anew. Where most of a site came unchanged, the few new files tell nothing about the mix.
+    """Half the sum of differences between two shares is the share that would have to change to make them
+    alike.
+    """
+    # Types are known of what was stored anew. Where most of a site came unchanged, the few new files tell
+    # nothing about the mix.
     if any(sum(each.types.values()) * 2 < each.documents for each in (now, *earlier)):
         return
     names = set(now.types).union(*(each.types for each in earlier))
@@ -58,7 +72,9 @@ def _types(now: Profile, earlier: Sequence[Profile], subject: str) -> Iterator[F
     differences = {name: _share(now, name) - usual[name] for name in names}
     if sum(map(abs, differences.values())) / 2 > TYPES_SHARE:
         most = sorted(differences.items(), key=lambda each: -abs(each[1]))[:3]
-        words = ", ".join(f"{name or 'unknown'} {usual[name]:.0%} → {_share(now, name):.0%}" for name, _ in most)
+        words = ", ".join(
+            f"{name or 'unknown'} {usual[name]:.0%} → {_share(now, name):.0%}" for name, _ in most
+        )
         yield finding("types-differ", subject=subject, place=f"{len(earlier)} earlier harvests", detail=words)
 
 

@@ -1,7 +1,9 @@
-"""What a page says of itself: an error page with status 200 (a soft 404), a form to sign in, a riddle against robots.
+"""What a page says of itself: an error page with status 200 (a soft 404), a form to sign in, a riddle against
+robots.
 
-The first kilobytes of a page are looked at. Judging is by words in the languages of the archive's neighbourhood, and only where the
-page says little else: a long article about captchas is no riddle, and a shop's page with a search box is no form to sign in.
+The first kilobytes of a page are looked at. Judging is by words in the languages of the archive's
+neighbourhood, and only where the page says little else: a long article about captchas is no riddle, and a
+shop's page with a search box is no form to sign in.
 """
 
 import re
@@ -34,7 +36,8 @@ _RIDDLE_WORDS = re.compile(
 )
 _PASSWORD = re.compile(rb"<input[^>]+type\s*=\s*[\"']?password", re.I)
 _SIGN_IN_WORDS = re.compile(
-    r"\b(?:log\s?-?in|log\s?on|sign\s?-?in|anmeld\w*|einloggen|inloggen|aanmelden|connexion|members only|subscribe to read)\b", re.I
+    r"\b(?:log\s?-?in|log\s?on|sign\s?-?in|anmeld\w*|einloggen|inloggen|aanmelden|connexion|members only|subscribe to read)\b",
+    re.I,
 )
 _SIGN_IN_ADDRESS = re.compile(
     r"log-?in|log-?on|sign-?in|sign-?up|register|anmeld|inlog|aanmeld|account|auth|password|passwort|wachtwoord|wp-admin|session|member",
@@ -65,7 +68,9 @@ def look(url: str, data: bytes) -> Looks | None:
     is_short = len(words) <= FEW_WORDS
     said = " ".join(words[:FEW_WORDS])
     address = unquote(urlsplit(url).path)
-    if is_short and (_RIDDLE_MARKUP.search(data[:LOOKED_AT_BYTES]) or _RIDDLE_WORDS.search(f"{title} {heading}")):
+    if is_short and (
+        _RIDDLE_MARKUP.search(data[:LOOKED_AT_BYTES]) or _RIDDLE_WORDS.search(f"{title} {heading}")
+    ):
         mark = _RIDDLE_WORDS.search(f"{title} {heading} {said}")
         return Looks(code="page-riddle", evidence=mark[0] if mark else title)
     if is_short and _PASSWORD.search(data[:LOOKED_AT_BYTES]) and not _SIGN_IN_ADDRESS.search(address):

@@ -1,4 +1,6 @@
-"""Findings and verdicts of harvests in the database. A new check of a harvest replaces what the last one said."""
+"""Findings and verdicts of harvests in the database. A new check of a harvest replaces what the last one
+said.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -25,22 +27,38 @@ def replace(connection: Connection, harvest: HarvestId, found: Iterable[Finding]
 
 def judge(connection: Connection, harvest: HarvestId, verdict: Verdict, *, at: datetime) -> None:
     connection.execute(delete(judgements).where(judgements.c.harvest == harvest))
-    values = {"harvest": harvest, "answer": verdict.answer.value, "rule": verdict.rule, "reason": verdict.reason, "judged_at": at}
+    values = {
+        "harvest": harvest,
+        "answer": verdict.answer.value,
+        "rule": verdict.rule,
+        "reason": verdict.reason,
+        "judged_at": at,
+    }
     connection.execute(insert(judgements).values(**values))
 
 
 def find_judged_at(connection: Connection, harvest: HarvestId) -> datetime | None:
-    return connection.execute(select(judgements.c.judged_at).where(judgements.c.harvest == harvest)).scalar_one_or_none()
+    return connection.execute(
+        select(judgements.c.judged_at).where(judgements.c.harvest == harvest)
+    ).scalar_one_or_none()
 
 
 def find_verdict(connection: Connection, harvest: HarvestId) -> Verdict | None:
-    row = connection.execute(select(judgements).where(judgements.c.harvest == harvest)).mappings().one_or_none()
+    row = (
+        connection.execute(select(judgements).where(judgements.c.harvest == harvest)).mappings().one_or_none()
+    )
     return Verdict(answer=Answer(row["answer"]), rule=row["rule"], reason=row["reason"]) if row else None
 
 
 def gravest(connection: Connection, harvest: HarvestId, limit: int, offset: int = 0) -> list[Finding]:
     """Errors first, then warnings, then notes; within each in the order of checking."""
-    chosen = select(findings).where(findings.c.harvest == harvest).order_by(_GRAVITY, findings.c.id).limit(limit).offset(offset)
+    chosen = (
+        select(findings)
+        .where(findings.c.harvest == harvest)
+        .order_by(_GRAVITY, findings.c.id)
+        .limit(limit)
+        .offset(offset)
+    )
     return [_finding(row) for row in connection.execute(chosen).mappings()]
 
 
@@ -59,7 +77,12 @@ def iter_of(connection: Connection, harvest: HarvestId) -> Iterator[Finding]:
 def counts(connection: Connection, harvest: HarvestId) -> dict[str, int]:
     """Number of findings by code, without those that are ignored for the target."""
     counted = (findings.c.harvest == harvest, findings.c.action != Action.IGNORED.value)
-    chosen = select(findings.c.code, func.count()).where(*counted).group_by(findings.c.code).order_by(findings.c.code)
+    chosen = (
+        select(findings.c.code, func.count())
+        .where(*counted)
+        .group_by(findings.c.code)
+        .order_by(findings.c.code)
+    )
     return {code: int(count) for code, count in connection.execute(chosen)}
 
 
@@ -67,7 +90,11 @@ def missing(connection: Connection, harvest: HarvestId, codes: Iterable[str], li
     """The addresses that findings of these codes are about, each once, in order."""
     chosen = (
         select(findings.c.subject)
-        .where(findings.c.harvest == harvest, findings.c.code.in_(sorted(codes)), findings.c.action != Action.IGNORED.value)
+        .where(
+            findings.c.harvest == harvest,
+            findings.c.code.in_(sorted(codes)),
+            findings.c.action != Action.IGNORED.value,
+        )
         .distinct()
         .order_by(findings.c.subject)
         .limit(limit)
@@ -75,14 +102,18 @@ def missing(connection: Connection, harvest: HarvestId, codes: Iterable[str], li
     return list(connection.execute(chosen).scalars())
 
 
-def by_code(connection: Connection, harvest: HarvestId, *, code: str = "", limit: int = 100, offset: int = 0) -> list[tuple[int, Finding]]:
+def by_code(
+    connection: Connection, harvest: HarvestId, *, code: str = "", limit: int = 100, offset: int = 0
+) -> list[tuple[int, Finding]]:
     """Findings with their numbers, the gravest first; those of one code if one is named."""
     wanted = [findings.c.harvest == harvest, *([findings.c.code == code] if code else [])]
     chosen = select(findings).where(*wanted).order_by(_GRAVITY, findings.c.id).limit(limit).offset(offset)
     return [(row["id"], _finding(row)) for row in connection.execute(chosen).mappings()]
 
 
-def of_codes(connection: Connection, harvest: HarvestId, codes: Iterable[str], *, limit: int, offset: int = 0) -> list[Finding]:
+def of_codes(
+    connection: Connection, harvest: HarvestId, codes: Iterable[str], *, limit: int, offset: int = 0
+) -> list[Finding]:
     """Findings of some codes, the gravest first."""
     wanted = (findings.c.harvest == harvest, findings.c.code.in_(sorted(codes)))
     chosen = select(findings).where(*wanted).order_by(_GRAVITY, findings.c.id).limit(limit).offset(offset)
@@ -91,11 +122,15 @@ def of_codes(connection: Connection, harvest: HarvestId, codes: Iterable[str], *
 
 def ignored(connection: Connection, target: TargetId) -> frozenset[tuple[str, str]]:
     """What staff decided to ignore for a target: code and subject; an empty subject stands for all."""
-    rows = connection.execute(select(ignored_findings.c.code, ignored_findings.c.subject).where(ignored_findings.c.target == target))
+    rows = connection.execute(
+        select(ignored_findings.c.code, ignored_findings.c.subject).where(ignored_findings.c.target == target)
+    )
     return frozenset((row.code, row.subject) for row in rows)
 
 
-def ignore(connection: Connection, target: TargetId, code: str, subject: str, *, reason: str, by: str, at: datetime) -> None:
+def ignore(
+    connection: Connection, target: TargetId, code: str, subject: str, *, reason: str, by: str, at: datetime
+) -> None:
     """From now on, for every harvest of the target. Twice is once."""
     values = {"target": target, "code": code, "subject": subject[:500]}
     connection.execute(delete(ignored_findings).filter_by(**values))

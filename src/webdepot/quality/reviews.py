@@ -29,18 +29,32 @@ class Review:
 
 
 def add(connection: Connection, review: Review) -> None:
-    values = {"words": review.words, "by": review.by[:200], "at": review.at, "is_automatic": review.is_automatic}
-    connection.execute(insert(reviews).values(harvest=review.harvest, decision=review.decision.value, **values))
+    values = {
+        "words": review.words,
+        "by": review.by[:200],
+        "at": review.at,
+        "is_automatic": review.is_automatic,
+    }
+    connection.execute(
+        insert(reviews).values(harvest=review.harvest, decision=review.decision.value, **values)
+    )
 
 
 def of_harvest(connection: Connection, harvest: HarvestId) -> list[Review]:
     """The newest first."""
-    rows = connection.execute(select(reviews).where(reviews.c.harvest == harvest).order_by(reviews.c.id.desc())).mappings()
+    rows = connection.execute(
+        select(reviews).where(reviews.c.harvest == harvest).order_by(reviews.c.id.desc())
+    ).mappings()
     names = ("words", "by", "at", "is_automatic")
-    return [Review(harvest=harvest, decision=Decision(row["decision"]), **{name: row[name] for name in names}) for row in rows]
+    return [
+        Review(harvest=harvest, decision=Decision(row["decision"]), **{name: row[name] for name in names})
+        for row in rows
+    ]
 
 
 def accepted(connection: Connection, harvests: Iterable[HarvestId]) -> set[HarvestId]:
     """Those of them that were accepted."""
     wanted = (reviews.c.harvest.in_(list(harvests)), reviews.c.decision == Decision.ACCEPT.value)
-    return {HarvestId(found) for found in connection.execute(select(reviews.c.harvest).where(*wanted)).scalars()}
+    return {
+        HarvestId(found) for found in connection.execute(select(reviews.c.harvest).where(*wanted)).scalars()
+    }

@@ -1,5 +1,6 @@
-"""Screenshots in containers, and where they stand: `resource` records whose address is `urn:view:URL` (browsertrix), `screenshot:URL` or
-`urn:screenshot:URL`. They are about a page and not versions of it, so the captures index does not have them.
+"""Screenshots in containers, and where they stand: `resource` records whose address is `urn:view:URL`
+(browsertrix), `screenshot:URL` or `urn:screenshot:URL`. They are about a page and not versions of it, so the
+captures index does not have them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,9 @@ class Screenshot:
 
 
 def iter_in(stream: BinaryIO, name: str) -> Iterator[Screenshot]:
-    """The screenshots of a container; what is damaged is passed over, since the check of the harvest tells of it."""
+    """The screenshots of a container; what is damaged is passed over, since the check of the harvest tells of
+    it.
+    """
     for record in iter_records(stream, name, on_finding=lambda _: None):
         if record.kind is not RecordKind.RESOURCE or not record.url.startswith(PREFIXES):
             continue
@@ -42,18 +45,25 @@ def replace(connection: Connection, harvest: HarvestId, found: Sequence[Screensh
     for shot in found:
         at = shot.location
         values = {"container": at.container, "offset": at.offset, "length": at.length}
-        connection.execute(insert(screenshots).values(harvest=harvest, url=shot.url, mime=shot.mime, **values))
+        connection.execute(
+            insert(screenshots).values(harvest=harvest, url=shot.url, mime=shot.mime, **values)
+        )
 
 
 def of_harvest(connection: Connection, harvest: HarvestId, limit: int) -> list[Screenshot]:
-    chosen = select(screenshots).where(screenshots.c.harvest == harvest).order_by(screenshots.c.id).limit(limit)
+    chosen = (
+        select(screenshots).where(screenshots.c.harvest == harvest).order_by(screenshots.c.id).limit(limit)
+    )
     return [_screenshot(row) for row in connection.execute(chosen).mappings()]
 
 
 def find(connection: Connection, harvest: HarvestId, url: str) -> Screenshot | None:
     """What a harvest saw of a page."""
     chosen = (
-        select(screenshots).where(screenshots.c.harvest == harvest, screenshots.c.url == url[:2000]).order_by(screenshots.c.id).limit(1)
+        select(screenshots)
+        .where(screenshots.c.harvest == harvest, screenshots.c.url == url[:2000])
+        .order_by(screenshots.c.id)
+        .limit(1)
     )
     row = connection.execute(chosen).mappings().one_or_none()
     return _screenshot(row) if row else None

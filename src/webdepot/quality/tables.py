@@ -1,4 +1,6 @@
-"""The tables of what was observed about a harvest, of the verdict on it, of reviewers' decisions, and of what to ignore."""
+"""The tables of what was observed about a harvest, of the verdict on it, of reviewers' decisions, and of what
+to ignore.
+"""
 
 from sqlalchemy import JSON, BigInteger, Boolean, Column, ForeignKey, Index, Integer, String, Table, Text
 

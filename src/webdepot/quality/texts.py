@@ -1,4 +1,6 @@
-"""Every finding about a harvest, with its severity, its words and the one action it suggests: one table, to be translated as a whole."""
+"""Every finding about a harvest, with its severity, its words and the one action it suggests: one table, to
+be translated as a whole.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,48 +34,90 @@ class Text:
 
 
 TEXTS: Mapping[str, Text] = {
-    "nothing-harvested": Text(_ERROR, "The harvest brought nothing: no address answered with a document.", Action.CHECK_SEED),
+    "nothing-harvested": Text(
+        _ERROR, "The harvest brought nothing: no address answered with a document.", Action.CHECK_SEED
+    ),
     "seed-failed": Text(_ERROR, "The seed did not answer with a document: {detail}.", Action.CHECK_SEED),
     "seed-never-tried": Text(_ERROR, "The seed was never asked for.", Action.RESUME),
     "queue-left": Text(_WARNING, "The harvest ended with {count} addresses still waiting.", Action.RESUME),
     "part-never-tried": Text(_WARNING, "Shown by {pages}, but it was never asked for.", Action.PATCH),
     "part-robots": Text(_WARNING, "Shown by {pages}, but robots.txt forbids it.", Action.IGNORE),
-    "part-out-of-scope": Text(_WARNING, "Shown by {pages}, but it lies outside the scope: {detail}.", Action.WIDEN_SCOPE),
-    "part-over-limit": Text(_WARNING, "Shown by {pages}, but a limit was reached before it: {detail}.", Action.RAISE_LIMIT),
+    "part-out-of-scope": Text(
+        _WARNING, "Shown by {pages}, but it lies outside the scope: {detail}.", Action.WIDEN_SCOPE
+    ),
+    "part-over-limit": Text(
+        _WARNING, "Shown by {pages}, but a limit was reached before it: {detail}.", Action.RAISE_LIMIT
+    ),
     "part-error": Text(_WARNING, "Shown by {pages}, but the server answered {detail}.", Action.PATCH),
-    "part-unreachable": Text(_WARNING, "Shown by {pages}, but it could not be fetched: {detail}.", Action.PATCH),
+    "part-unreachable": Text(
+        _WARNING, "Shown by {pages}, but it could not be fetched: {detail}.", Action.PATCH
+    ),
     "link-broken": Text(_NOTE, "Linked from {pages}, but the server answered {detail}.", Action.IGNORE),
-    "link-server-error": Text(_WARNING, "Linked from {pages}, but the server answered {detail}.", Action.PATCH),
-    "link-unreachable": Text(_WARNING, "Linked from {pages}, but it could not be fetched: {detail}.", Action.PATCH),
+    "link-server-error": Text(
+        _WARNING, "Linked from {pages}, but the server answered {detail}.", Action.PATCH
+    ),
+    "link-unreachable": Text(
+        _WARNING, "Linked from {pages}, but it could not be fetched: {detail}.", Action.PATCH
+    ),
     "link-robots": Text(_NOTE, "Linked from {pages}, but robots.txt forbids it.", Action.IGNORE),
     "body-truncated": Text(_WARNING, "The answer was cut off ({detail}) and is not whole.", Action.PATCH),
     "digest-differs": Text(_ERROR, "The bytes are not those that the record states: {detail}.", Action.PATCH),
     "redirect-loop": Text(_WARNING, "Its redirects lead in a circle: {detail}.", Action.EXCLUDE),
-    "soft-missing": Text(_WARNING, "The page answers 200 but says that it does not exist: “{detail}”.", Action.EXCLUDE),
-    "page-login": Text(_WARNING, "A form to sign in stands where a page should be: “{detail}”.", Action.IGNORE),
-    "page-riddle": Text(_WARNING, "A riddle against robots stands where a page should be: “{detail}”.", Action.PATCH),
-    "browser-failed": Text(_WARNING, "It was not seen whole in the browser ({detail}); it is kept as the server sent it.", Action.PATCH),
-    "since-before": Text(_NOTE, "Since {before}: {new} new, {gone} gone, {changed} changed, {same} the same.", Action.NONE),
+    "soft-missing": Text(
+        _WARNING, "The page answers 200 but says that it does not exist: “{detail}”.", Action.EXCLUDE
+    ),
+    "page-login": Text(
+        _WARNING, "A form to sign in stands where a page should be: “{detail}”.", Action.IGNORE
+    ),
+    "page-riddle": Text(
+        _WARNING, "A riddle against robots stands where a page should be: “{detail}”.", Action.PATCH
+    ),
+    "browser-failed": Text(
+        _WARNING,
+        "It was not seen whole in the browser ({detail}); it is kept as the server sent it.",
+        Action.PATCH,
+    ),
+    "since-before": Text(
+        _NOTE, "Since {before}: {new} new, {gone} gone, {changed} changed, {same} the same.", Action.NONE
+    ),
     "file-new": Text(_NOTE, "It was not there last time.", Action.NONE),
     "file-gone": Text(_NOTE, "It was there last time and is not now.", Action.IGNORE),
     "file-changed": Text(_NOTE, "Its bytes have changed since last time.", Action.NONE),
     "count-differs": Text(_WARNING, "{now} documents came, usually {usual}: {detail}.", Action.CHECK_SEED),
     "size-differs": Text(_WARNING, "{now} bytes came, usually {usual}: {detail}.", Action.CHECK_SEED),
     "duration-differs": Text(_NOTE, "It took {now} seconds, usually {usual}: {detail}.", Action.RAISE_LIMIT),
-    "types-differ": Text(_WARNING, "The types of documents are others than usual: {detail}.", Action.CHECK_SEED),
-    "sub-domain": Text(_NOTE, "Pages lead to this host of the same domain, which was not harvested.", Action.WIDEN_SCOPE),
-    "path-repeats": Text(_NOTE, "Its address repeats itself ({detail}) and may be a trap without end.", Action.EXCLUDE),
-    "path-long": Text(_NOTE, "Its address is very long ({detail}) and may be a trap without end.", Action.EXCLUDE),
-    "log-damaged": Text(_WARNING, "{count} lines of the crawl log cannot be read and were passed over.", Action.NONE),
+    "types-differ": Text(
+        _WARNING, "The types of documents are others than usual: {detail}.", Action.CHECK_SEED
+    ),
+    "sub-domain": Text(
+        _NOTE, "Pages lead to this host of the same domain, which was not harvested.", Action.WIDEN_SCOPE
+    ),
+    "path-repeats": Text(
+        _NOTE, "Its address repeats itself ({detail}) and may be a trap without end.", Action.EXCLUDE
+    ),
+    "path-long": Text(
+        _NOTE, "Its address is very long ({detail}) and may be a trap without end.", Action.EXCLUDE
+    ),
+    "log-damaged": Text(
+        _WARNING, "{count} lines of the crawl log cannot be read and were passed over.", Action.NONE
+    ),
 }
 
 
 def finding(code: str, *, subject: str, place: str = "", **facts: object) -> Finding:
     """The finding of that code in English; `facts` fill the gaps of its words."""
     text = TEXTS[code]
-    message = text.words.format(**{name: f"{fact:,}" if type(fact) is int else fact for name, fact in facts.items()})
+    message = text.words.format(
+        **{name: f"{fact:,}" if type(fact) is int else fact for name, fact in facts.items()}
+    )
     return Finding(
-        code=f"quality.{code}", severity=text.severity, subject=subject, message=message, place=place, action=text.action.value, facts=facts
+        code=f"quality.{code}",
+        severity=text.severity,
+        subject=subject,
+        message=message,
+        place=place,
+        action=text.action.value,
+        facts=facts,
     )
 
 

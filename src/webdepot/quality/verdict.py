@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from webdepot.model import Answer, Verdict
 from webdepot.reasons import Reason, said, together
 
-_PARTS = ("part-never-tried", "part-robots", "part-out-of-scope", "part-over-limit", "part-error", "part-unreachable")
+_PARTS = (
+    "part-never-tried",
+    "part-robots",
+    "part-out-of-scope",
+    "part-over-limit",
+    "part-error",
+    "part-unreachable",
+)
 _LINKS = ("link-broken", "link-server-error", "link-unreachable")
 FALSE_PAGES = ("soft-missing", "page-login", "page-riddle")
 _DIFFERS = ("count-differs", "size-differs", "types-differ")
@@ -28,15 +35,24 @@ class VerdictLimits:
     queue_may_be_left: bool = False
 
 
-def of(finding_counts: Mapping[str, int], counts: Mapping[str, int], *, limits: VerdictLimits = VerdictLimits()) -> Verdict:  # noqa: B008 - frozen
-    """Judge a harvest by the number of its findings by code, and by its own counts (`fetched` documents, `captures` of an import).
+def of(
+    finding_counts: Mapping[str, int],
+    counts: Mapping[str, int],
+    *,
+    limits: VerdictLimits = VerdictLimits(),  # noqa: B008 - frozen
+) -> Verdict:
+    """Judge a harvest by the number of its findings by code, and by its own counts (`fetched` documents,
+    `captures` of an import).
 
-    ACCEPT when every share is within its limit; REJECT when nothing came in; PASS when a person should look, with the reasons.
+    ACCEPT when every share is within its limit; REJECT when nothing came in; PASS when a person should look,
+    with the reasons.
     """
     found = {code.removeprefix("quality."): count for code, count in finding_counts.items()}
     if any(found.get(code) for code in _FATAL):
         return Verdict(
-            answer=Answer.REJECT, rule="nothing-harvested", reason=said("quality.reasons.nothing", "The harvest brought nothing.")
+            answer=Answer.REJECT,
+            rule="nothing-harvested",
+            reason=said("quality.reasons.nothing", "The harvest brought nothing."),
         )
     documents = max(1, counts.get("fetched", 0), counts.get("captures", 0))
     reasons = [reason for reason in _reasons(found, documents, limits) if reason]
@@ -50,16 +66,32 @@ def of(finding_counts: Mapping[str, int], counts: Mapping[str, int], *, limits: 
     return Verdict(answer=Answer.ACCEPT, rule="within-limits", reason=reason)
 
 
-def _reasons(found: Mapping[str, int], documents: int, limits: VerdictLimits) -> list[tuple[str, Reason] | None]:
+def _reasons(
+    found: Mapping[str, int], documents: int, limits: VerdictLimits
+) -> list[tuple[str, Reason] | None]:
     seeds = found.get("seed-failed", 0) + found.get("seed-never-tried", 0)
     waiting = found.get("queue-left", 0) and not limits.queue_may_be_left
     return [
         ("failed-seeds", said("quality.reasons.seeds", "{count} of the seeds did not answer.", count=seeds))
         if seeds > limits.failed_seeds
         else None,
-        ("queue-left", said("quality.reasons.queue", "The harvest ended before its queue was empty.")) if waiting else None,
-        _share("missing-parts", "parts", sum(found.get(code, 0) for code in _PARTS), documents, limits.missing_parts),
-        _share("broken-links", "links", sum(found.get(code, 0) for code in _LINKS), documents, limits.broken_links),
+        ("queue-left", said("quality.reasons.queue", "The harvest ended before its queue was empty."))
+        if waiting
+        else None,
+        _share(
+            "missing-parts",
+            "parts",
+            sum(found.get(code, 0) for code in _PARTS),
+            documents,
+            limits.missing_parts,
+        ),
+        _share(
+            "broken-links",
+            "links",
+            sum(found.get(code, 0) for code in _LINKS),
+            documents,
+            limits.broken_links,
+        ),
         _share(
             "false-pages",
             "false",
@@ -80,7 +112,10 @@ _WORDS = {
     "links": ("One link of the site is broken", "{count} links of the site are broken"),
     "false": ("One page is not what it should be", "{count} pages are not what they should be"),
     "truncated": ("One answer is not whole", "{count} answers are not whole"),
-    "digests": ("One answer is not what its record states.", "{count} answers are not what their records state."),
+    "digests": (
+        "One answer is not what its record states.",
+        "{count} answers are not what their records state.",
+    ),
 }
 """Of one thing and of several."""
 
@@ -88,7 +123,9 @@ _WORDS = {
 def _share(rule: str, key: str, count: int, documents: int, limit: float) -> tuple[str, Reason] | None:
     if count <= documents * limit:
         return None
-    return rule, _counted(key, count, ", more than {limit} of {documents} documents.", limit=f"{limit:.0%}", documents=documents)
+    return rule, _counted(
+        key, count, ", more than {limit} of {documents} documents.", limit=f"{limit:.0%}", documents=documents
+    )
 
 
 def _counted(key: str, count: int, rest: str = "", **values: object) -> Reason:

@@ -1,6 +1,8 @@
-"""Cases: somebody objects to what is shown (mission K4). From the public form to the decision, as a state table and rows.
+"""Cases: somebody objects to what is shown (mission K4). From the public form to the decision, as a state
+table and rows.
 
-What a decision closes or marks is done by rules of access; a case keeps their numbers, so that lifting it takes back exactly these.
+What a decision closes or marks is done by rules of access; a case keeps their numbers, so that lifting it
+takes back exactly these.
 """
 
 import secrets
@@ -58,7 +60,12 @@ _C = CaseState
 CASE = Machine(
     noun="case",
     steps=(
-        Step(act="receive", before=(), after=_C.RECEIVED, words="Somebody filled in the public form, or staff recorded a letter."),
+        Step(
+            act="receive",
+            before=(),
+            after=_C.RECEIVED,
+            words="Somebody filled in the public form, or staff recorded a letter.",
+        ),
         Step(act="take", before=(_C.RECEIVED,), after=_C.IN_HAND, words="A person looks into it."),
         Step(
             act="decide",
@@ -66,7 +73,12 @@ CASE = Machine(
             after=_C.DECIDED,
             words="No action, a warning above the page, or closed; rules of access hold at once and a letter goes out.",
         ),
-        Step(act="drop", before=(_C.RECEIVED, _C.IN_HAND), after=_C.DROPPED, words="No objection at all: advertising, a mistake."),
+        Step(
+            act="drop",
+            before=(_C.RECEIVED, _C.IN_HAND),
+            after=_C.DROPPED,
+            words="No objection at all: advertising, a mistake.",
+        ),
         Step(
             act="lift",
             before=(_C.DECIDED,),
@@ -146,7 +158,11 @@ def move(connection: Connection, case: Case, act: str, *, now: datetime, **value
     """One step; Conflict when the table has no such row, or somebody else was quicker."""
     after = CASE.after(case.state, act, f"Case {case.reference}")
     chosen = update(cases).where(cases.c.id == case.id, cases.c.state == case.state.value)
-    row = connection.execute(chosen.values(state=after.value, state_since=now, **values).returning(*cases.c)).mappings().one_or_none()
+    row = (
+        connection.execute(chosen.values(state=after.value, state_since=now, **values).returning(*cases.c))
+        .mappings()
+        .one_or_none()
+    )
     if row is None:
         raise Conflict(f"Case {case.reference} was changed by somebody else. Look at it again.")
     return _case(row)
@@ -154,14 +170,20 @@ def move(connection: Connection, case: Case, act: str, *, now: datetime, **value
 
 def get(connection: Connection, which: str) -> Case:
     """By number or reference."""
-    where = cases.c.id == int(which) if which.isascii() and which.isdigit() and len(which) < 10 else cases.c.reference == which.upper()
+    where = (
+        cases.c.id == int(which)
+        if which.isascii() and which.isdigit() and len(which) < 10
+        else cases.c.reference == which.upper()
+    )
     row = connection.execute(select(cases).where(where)).mappings().one_or_none()
     if row is None:
         raise NotFound(f"There is no case {which[:40]}. List them: webdepot case list")
     return _case(row)
 
 
-def listing(connection: Connection, *, state: CaseState | None, host: str = "", page: int = 1) -> tuple[list[Case], int]:
+def listing(
+    connection: Connection, *, state: CaseState | None, host: str = "", page: int = 1
+) -> tuple[list[Case], int]:
     """A page of cases, those that waited longest first, and how many there are."""
     where = [cases.c.state == state.value] if state else []
     where += [cases.c.host == host] if host else []
@@ -171,23 +193,46 @@ def listing(connection: Connection, *, state: CaseState | None, host: str = "", 
         if state in (CaseState.RECEIVED, CaseState.IN_HAND)
         else (cases.c.state_since.desc(), cases.c.id.desc())
     )
-    rows = connection.execute(select(cases).where(*where).order_by(*order).limit(ROWS).offset((max(page, 1) - 1) * ROWS))
+    rows = connection.execute(
+        select(cases).where(*where).order_by(*order).limit(ROWS).offset((max(page, 1) - 1) * ROWS)
+    )
     return [_case(row) for row in rows.mappings()], total
 
 
 def counts(connection: Connection) -> Mapping[CaseState, int]:
-    found = {row[0]: row[1] for row in connection.execute(select(cases.c.state, func.count()).group_by(cases.c.state))}
+    found = {
+        row[0]: row[1]
+        for row in connection.execute(select(cases.c.state, func.count()).group_by(cases.c.state))
+    }
     return {state: found.get(state.value, 0) for state in CaseState}
 
 
 def of_same_host(connection: Connection, case: Case, *, limit: int = 20) -> Sequence[Case]:
     """Other cases about the same host, the newest first."""
-    chosen = select(cases).where(cases.c.host == case.host, cases.c.id != case.id).order_by(cases.c.id.desc()).limit(limit)
+    chosen = (
+        select(cases)
+        .where(cases.c.host == case.host, cases.c.id != case.id)
+        .order_by(cases.c.id.desc())
+        .limit(limit)
+    )
     return [_case(row) for row in connection.execute(chosen).mappings()]
 
 
 def _case(row: RowMapping) -> Case:
-    names = ("id", "reference", "host", "url", "captured_at", "words", "name", "mail", "language", "origin", "created_at", "handled_by")
+    names = (
+        "id",
+        "reference",
+        "host",
+        "url",
+        "captured_at",
+        "words",
+        "name",
+        "mail",
+        "language",
+        "origin",
+        "created_at",
+        "handled_by",
+    )
     return Case(
         state=CaseState(row["state"]),
         since=row["state_since"],

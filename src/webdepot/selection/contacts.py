@@ -46,7 +46,9 @@ def checked(contact: Contact) -> Contact:
         if len(value) > longest:
             raise InputError(f"The {name} of a contact has at most {longest} characters.")
     if not (contact.name + contact.organisation).isprintable():
-        raise InputError(said("contact_one_line", "Names of contacts stand in one line, in printable characters."))
+        raise InputError(
+            said("contact_one_line", "Names of contacts stand in one line, in printable characters.")
+        )
     return contact
 
 
@@ -66,7 +68,9 @@ def add(connection: Connection, contact: Contact, *, now: datetime) -> Contact:
 
 
 def end(connection: Connection, target: TargetId, number: int, *, now: datetime) -> Contact:
-    chosen = update(contacts).where(contacts.c.id == number, contacts.c.target == target, contacts.c.ended_at.is_(None))
+    chosen = update(contacts).where(
+        contacts.c.id == number, contacts.c.target == target, contacts.c.ended_at.is_(None)
+    )
     row = connection.execute(chosen.values(ended_at=now).returning(*contacts.c)).one_or_none()
     if row is None:
         raise NotFound(f"Target {target} has no contact {number}.")
@@ -75,7 +79,11 @@ def end(connection: Connection, target: TargetId, number: int, *, now: datetime)
 
 def of_target(connection: Connection, target: TargetId) -> list[Contact]:
     """Those that count now, the newest first."""
-    chosen = select(contacts).where(contacts.c.target == target, contacts.c.ended_at.is_(None)).order_by(contacts.c.id.desc())
+    chosen = (
+        select(contacts)
+        .where(contacts.c.target == target, contacts.c.ended_at.is_(None))
+        .order_by(contacts.c.id.desc())
+    )
     return [_contact(row) for row in connection.execute(chosen)]
 
 

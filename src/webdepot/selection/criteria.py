@@ -1,14 +1,16 @@
-"""Does a site belong in the collection? Each criterion is a question with an answer and a reason (mission K2).
+"""Does a site belong in the collection? Each criterion is a question with an answer and a reason (mission
+K2).
 
-Criteria are data, not code: an institution's own list replaces `DEFAULT`. Each has a kind of answer, a weight, and the roles that
-may answer it. The verdict:
+Criteria are data, not code: an institution's own list replaces `DEFAULT`. Each has a kind of answer, a
+weight, and the roles that may answer it. The verdict:
 
 1. a required criterion answered no rejects,
 2. while a required one waits for its answer the verdict is open (pass),
 3. points are weight x answer (no 0, yes 1, a scale 0 to 1) over the others; enough points accept,
 4. with all answered and too few points it rejects; otherwise it is open.
 
-Answers are kept with the question as it was asked, so that an old judgement can still be read when the list has changed.
+Answers are kept with the question as it was asked, so that an old judgement can still be read when the list
+has changed.
 """
 
 import re
@@ -89,7 +91,9 @@ DEFAULT = (
 )
 
 
-def judge(judgements: Sequence[Judgement], asked: Sequence[Criterion] = DEFAULT, *, points_needed: float = 1.0) -> Verdict:
+def judge(
+    judgements: Sequence[Judgement], asked: Sequence[Criterion] = DEFAULT, *, points_needed: float = 1.0
+) -> Verdict:
     """The verdict over all answers; it names the criterion that decided."""
     given: Mapping[str, Judgement] = {judgement.criterion: judgement for judgement in judgements}
     required = [criterion for criterion in asked if criterion.required]
@@ -101,14 +105,20 @@ def judge(judgements: Sequence[Judgement], asked: Sequence[Criterion] = DEFAULT,
     if missing:
         return Verdict(answer=Answer.PASS, rule=missing[0], reason=_open(missing))
     others = [criterion for criterion in asked if not criterion.required and criterion.kind is not Kind.TEXT]
-    points = {criterion.code: criterion.weight * given[criterion.code].value for criterion in others if criterion.code in given}
+    points = {
+        criterion.code: criterion.weight * given[criterion.code].value
+        for criterion in others
+        if criterion.code in given
+    }
     # Halves of a scale add up in binary fractions; a hair below the mark is the mark.
     if sum(points.values()) >= points_needed - 1e-9 and (points or not others):
         best = max(points, key=lambda code: points[code], default="required")
         return Verdict(
             answer=Answer.ACCEPT,
             rule=best,
-            reason=given[best].reason if best in given else said("required_met", "all required criteria are met"),
+            reason=given[best].reason
+            if best in given
+            else said("required_met", "all required criteria are met"),
         )
     still_open = [criterion.code for criterion in others if criterion.code not in given]
     if still_open:
@@ -189,9 +199,15 @@ def keep(connection: Connection, target: TargetId, judgement: Judgement) -> None
 
 def given_for(connection: Connection, target: TargetId) -> list[Judgement]:
     """The latest answer to each criterion."""
-    newest = select(func.max(criterion_answers.c.id)).where(criterion_answers.c.target == target).group_by(criterion_answers.c.criterion)
+    newest = (
+        select(func.max(criterion_answers.c.id))
+        .where(criterion_answers.c.target == target)
+        .group_by(criterion_answers.c.criterion)
+    )
     rows = connection.execute(
-        select(criterion_answers).where(criterion_answers.c.id.in_(newest.scalar_subquery())).order_by(criterion_answers.c.id)
+        select(criterion_answers)
+        .where(criterion_answers.c.id.in_(newest.scalar_subquery()))
+        .order_by(criterion_answers.c.id)
     )
     return [
         Judgement(

@@ -1,4 +1,6 @@
-"""Grounds of a target in the database: never changed, only ended; each with who recorded it, why, and the rules of access it made."""
+"""Grounds of a target in the database: never changed, only ended; each with who recorded it, why, and the
+rules of access it made.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -79,7 +81,12 @@ def set_rules(connection: Connection, number: int, rules: Sequence[int]) -> None
 
 def every(connection: Connection, target: TargetId) -> list[KeptGround]:
     """All of them, oldest first, also those that ended."""
-    return [_kept(row) for row in connection.execute(select(grounds).where(grounds.c.target == target).order_by(grounds.c.id))]
+    return [
+        _kept(row)
+        for row in connection.execute(
+            select(grounds).where(grounds.c.target == target).order_by(grounds.c.id)
+        )
+    ]
 
 
 def holding(connection: Connection, target: TargetId) -> list[KeptGround]:
@@ -89,7 +96,9 @@ def holding(connection: Connection, target: TargetId) -> list[KeptGround]:
 
 def past_their_day(connection: Connection, today: date) -> list[KeptGround]:
     """Grounds with a last day that is over and that nobody ended yet."""
-    chosen = select(grounds).where(grounds.c.ended_at.is_(None), grounds.c.until != "", grounds.c.until < today.isoformat())
+    chosen = select(grounds).where(
+        grounds.c.ended_at.is_(None), grounds.c.until != "", grounds.c.until < today.isoformat()
+    )
     return [_kept(row) for row in connection.execute(chosen.order_by(grounds.c.id))]
 
 

@@ -1,7 +1,9 @@
-"""Letters in the database: written, waiting, sent, answered. Rows are moved along `states.LETTER` and never removed.
+"""Letters in the database: written, waiting, sent, answered. Rows are moved along `states.LETTER` and never
+removed.
 
-An owner answers through a secret address in the letter. Only a hash of its token is kept, and the kept text of the letter leaves it
-out: whoever reads the database, or the history in the portal, cannot answer for the owner.
+An owner answers through a secret address in the letter. Only a hash of its token is kept, and the kept text
+of the letter leaves it out: whoever reads the database, or the history in the portal, cannot answer for the
+owner.
 """
 
 import hashlib
@@ -91,8 +93,16 @@ def add(connection: Connection, letter: Letter) -> Letter:
 def move(connection: Connection, letter: Letter, act: str, **values: object) -> Letter:
     """One step; Conflict when the table has no such row."""
     after = LETTER.after(letter.state, act, f"Letter {letter.id} to {letter.recipient}")
-    kept = {name: _text(value) if isinstance(value, date) and not isinstance(value, datetime) else value for name, value in values.items()}
-    row = connection.execute(update(letters).where(letters.c.id == letter.id).values(state=after.value, **kept).returning(*letters.c)).one()
+    kept = {
+        name: _text(value) if isinstance(value, date) and not isinstance(value, datetime) else value
+        for name, value in values.items()
+    }
+    row = connection.execute(
+        update(letters)
+        .where(letters.c.id == letter.id)
+        .values(state=after.value, **kept)
+        .returning(*letters.c)
+    ).one()
     return _letter(row)
 
 
@@ -119,11 +129,21 @@ def find_by_token(connection: Connection, token: str) -> Letter | None:
 
 def of_target(connection: Connection, target: TargetId) -> list[Letter]:
     """Newest first."""
-    return [_letter(row) for row in connection.execute(select(letters).where(letters.c.target == target).order_by(letters.c.id.desc()))]
+    return [
+        _letter(row)
+        for row in connection.execute(
+            select(letters).where(letters.c.target == target).order_by(letters.c.id.desc())
+        )
+    ]
 
 
 def of_case(connection: Connection, case: int) -> list[Letter]:
-    return [_letter(row) for row in connection.execute(select(letters).where(letters.c.case == case).order_by(letters.c.id.desc()))]
+    return [
+        _letter(row)
+        for row in connection.execute(
+            select(letters).where(letters.c.case == case).order_by(letters.c.id.desc())
+        )
+    ]
 
 
 def notices(connection: Connection, target: TargetId) -> list[Notice]:
@@ -138,7 +158,11 @@ def notices(connection: Connection, target: TargetId) -> list[Notice]:
 def waiting(connection: Connection, *, limit: int) -> list[Letter]:
     """Letters to be sent now, the oldest first; what failed too often waits for a person."""
     states = (LetterState.QUEUED.value, LetterState.FAILED.value)
-    chosen = select(letters).where(letters.c.state.in_(states), letters.c.tries < MOST_TRIES).order_by(letters.c.tries, letters.c.id)
+    chosen = (
+        select(letters)
+        .where(letters.c.state.in_(states), letters.c.tries < MOST_TRIES)
+        .order_by(letters.c.tries, letters.c.id)
+    )
     return [_letter(row) for row in connection.execute(chosen.limit(limit))]
 
 
@@ -182,7 +206,10 @@ def listing(connection: Connection, state: LetterState | None, page: int) -> tup
 
 
 def counts(connection: Connection) -> dict[LetterState, int]:
-    rows = {row[0]: row[1] for row in connection.execute(select(letters.c.state, func.count()).group_by(letters.c.state))}
+    rows = {
+        row[0]: row[1]
+        for row in connection.execute(select(letters.c.state, func.count()).group_by(letters.c.state))
+    }
     return {state: rows.get(state.value, 0) for state in LetterState}
 
 

@@ -1,10 +1,11 @@
 """May a target be harvested? The one gate before every harvest (mission K3).
 
-A ground makes the harvest lawful: an owner's consent, silence after the opt-out term, or a ground that needs no letter. A
-refusal closes it, whatever else speaks for it. Grounds are values that name themselves, so that the verdict can be kept.
+A ground makes the harvest lawful: an owner's consent, silence after the opt-out term, or a ground that needs
+no letter. A refusal closes it, whatever else speaks for it. Grounds are values that name themselves, so that
+the verdict can be kept.
 
-`gate` asks, in this order: is it refused? does a ground hold today? is it on the selection list? And if not, it says what is
-missing: the judgement, the letter, the answer, or the day on which the term is over.
+`gate` asks, in this order: is it refused? does a ground hold today? is it on the selection list? And if not,
+it says what is missing: the judgement, the letter, the answer, or the day on which the term is over.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,13 @@ class Ground(StrEnum):
     REFUSAL = "refusal"
 
 
-WITHOUT_LETTER = (Ground.CONSENT, Ground.GOVERNMENT_WORK, Ground.OPEN_LICENCE, Ground.PUBLIC_DOMAIN, Ground.LAW)
+WITHOUT_LETTER = (
+    Ground.CONSENT,
+    Ground.GOVERNMENT_WORK,
+    Ground.OPEN_LICENCE,
+    Ground.PUBLIC_DOMAIN,
+    Ground.LAW,
+)
 """Grounds that a person records without a letter having gone out; consent then is an explicit opt-in."""
 
 
@@ -56,7 +63,8 @@ class Notice:
     def is_silence_on(self, day: date) -> bool:
         """Sent, not answered, and the term is over: the day after it counts as consent.
 
-        Once that is recorded the letter is `silent` and its ground stands for itself, so that it can also be withdrawn.
+        Once that is recorded the letter is `silent` and its ground stands for itself, so that it can also be
+        withdrawn.
         """
         return self.state is LetterState.SENT and self.term_ends_on is not None and day > self.term_ends_on
 
@@ -64,13 +72,19 @@ class Notice:
 def may_harvest(bases: Sequence[Basis], today: date) -> Verdict:
     """The latest refusal wins over everything older; otherwise any ground that holds today is enough."""
     holding = [basis for basis in bases if basis.holds_on(today)]
-    refusal = max((basis for basis in holding if basis.ground is Ground.REFUSAL), key=lambda basis: basis.since, default=None)
+    refusal = max(
+        (basis for basis in holding if basis.ground is Ground.REFUSAL),
+        key=lambda basis: basis.since,
+        default=None,
+    )
     for basis in sorted(holding, key=lambda basis: basis.since, reverse=True):
         if basis.ground is Ground.REFUSAL:
             continue
         if refusal is None or (basis.ground is Ground.CONSENT and basis.since > refusal.since):
             return Verdict(
-                answer=Answer.ACCEPT, rule=basis.ground.value, reason=basis.reason or said("since", "since {day}", day=basis.since)
+                answer=Answer.ACCEPT,
+                rule=basis.ground.value,
+                reason=basis.reason or said("since", "since {day}", day=basis.since),
             )
     if refusal is not None:
         return Verdict(
@@ -99,7 +113,9 @@ def gate(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], 
         return Verdict(
             answer=Answer.REJECT,
             rule=Ground.REFUSAL.value,
-            reason=verdict.reason if verdict.rule == Ground.REFUSAL.value else said("owner_refused", "the owner refused"),
+            reason=verdict.reason
+            if verdict.rule == Ground.REFUSAL.value
+            else said("owner_refused", "the owner refused"),
         )
     if verdict and not is_operator and state not in _ON_THE_LIST:
         return Verdict(answer=Answer.REJECT, rule="not selected", reason=_selection_missing(state))
@@ -128,10 +144,14 @@ def _selection_missing(state: TargetState) -> Reason:
 def _missing(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], today: date) -> Reason:
     if state not in _ON_THE_LIST:
         return said("then_a_ground", "{what}; then it needs a ground", what=_selection_missing(state))
-    running = [notice for notice in notices if notice.state is LetterState.SENT and notice.term_ends_on is not None]
+    running = [
+        notice for notice in notices if notice.state is LetterState.SENT and notice.term_ends_on is not None
+    ]
     if running:
         ends = max(notice.term_ends_on for notice in running if notice.term_ends_on is not None)
-        words = "the owner has time to refuse until {ends}; without an answer it may be harvested from {then} on"
+        words = (
+            "the owner has time to refuse until {ends}; without an answer it may be harvested from {then} on"
+        )
         return said("term_runs", words, ends=ends, then=ends + timedelta(days=1))
     states = {notice.state for notice in notices}
     if states & {LetterState.QUEUED, LetterState.FAILED}:
@@ -141,5 +161,10 @@ def _missing(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notic
         words = "its ground ({ground}) ended on {day}; ask the owner again or record another ground"
         return said("ground_ended", words, ground=ended[-1].ground, day=ended[-1].until)
     if LetterState.UNDELIVERABLE in states:
-        return said("letter_back", "the letter to the owner came back; find another address, or record a ground that needs no letter")
-    return said("no_letter", "no letter has been sent to the owner, and no ground that needs no letter is recorded")
+        return said(
+            "letter_back",
+            "the letter to the owner came back; find another address, or record a ground that needs no letter",
+        )
+    return said(
+        "no_letter", "no letter has been sent to the owner, and no ground that needs no letter is recorded"
+    )

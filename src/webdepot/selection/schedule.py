@@ -1,12 +1,13 @@
-"""When is a target harvested? Frequencies, windows and next dates as pure functions; wall clock times are those of one zone.
+"""When is a target harvested? Frequencies, windows and next dates as pure functions; wall clock times are
+those of one zone.
 
     frequency    first day, time        the dates
     weekly       2026-03-31, 22:00      every seventh day at 22:00, in summer and in winter
     monthly      2026-01-31, 22:00      the 31st, or the last day of a shorter month; never drifting
     cron         0 3 * * MON-FRI        as Debian's cron reads it (https://github.com/cuu508/cronsim), not before the first day
 
-A window (22:00-06:00) says in which hours a harvest may run: what is due outside it waits for its opening, what still runs at its
-end stops and goes on in the next one.
+A window (22:00-06:00) says in which hours a harvest may run: what is due outside it waits for its opening,
+what still runs at its end stops and goes on in the next one.
 """
 
 import re
@@ -61,7 +62,11 @@ class Window:
     closes: time
 
     def has(self, at: time) -> bool:
-        return self.opens <= at < self.closes if self.opens < self.closes else at >= self.opens or at < self.closes
+        return (
+            self.opens <= at < self.closes
+            if self.opens < self.closes
+            else at >= self.opens or at < self.closes
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +89,14 @@ def zone_of(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ConfigError(f"[schedule] timezone = {name!r} is no time zone. Write it like Europe/Amsterdam.") from error
+        raise ConfigError(
+            f"[schedule] timezone = {name!r} is no time zone. Write it like Europe/Amsterdam."
+        ) from error
 
 
-def read_dates(frequency: str, *, first_on: str, at_time: str = "", cron: str = "", last_on: str = "") -> Dates:
+def read_dates(
+    frequency: str, *, first_on: str, at_time: str = "", cron: str = "", last_on: str = ""
+) -> Dates:
     """From what a person filled in; InputError names the part that is wrong."""
     try:
         chosen = Frequency(frequency)
@@ -101,7 +110,9 @@ def read_dates(frequency: str, *, first_on: str, at_time: str = "", cron: str = 
     first, last = _day(first_on, "first day"), _day(last_on, "last day") if last_on else None
     if last is not None and last < first:
         raise InputError(f"The last day {last} lies before the first day {first}.")
-    return Dates(frequency=chosen, first_on=first, at_time=_time(at_time or "03:00"), cron=expression, last_on=last)
+    return Dates(
+        frequency=chosen, first_on=first, at_time=_time(at_time or "03:00"), cron=expression, last_on=last
+    )
 
 
 def read_window(opens: str, closes: str) -> Window | None:
@@ -128,7 +139,9 @@ def next_after(dates: Dates, after: datetime, zone: ZoneInfo) -> datetime | None
 def last_before(dates: Dates, first: datetime, now: datetime, zone: ZoneInfo) -> tuple[datetime, int]:
     """Of the dates from `first` to now the latest, and how many there were before it: those are let go."""
     latest, missed = first, 0
-    while (following := next_after(dates, latest, zone)) is not None and following <= now and missed < 100_000:
+    while (
+        (following := next_after(dates, latest, zone)) is not None and following <= now and missed < 100_000
+    ):
         latest, missed = following, missed + 1
     return latest, missed
 
@@ -164,7 +177,9 @@ def falls_on(dates: Dates, day: date, zone: ZoneInfo) -> bool:
 
 
 def days_between(dates: Dates, first: date, last: date, zone: ZoneInfo) -> Iterator[date]:
-    """The days from `first` to `last` on which it is harvested, without looking at each of them where that can be told."""
+    """The days from `first` to `last` on which it is harvested, without looking at each of them where that
+    can be told.
+    """
     end = min(last, dates.last_on) if dates.last_on is not None else last
     if dates.frequency in _DAYS:
         step = _DAYS[dates.frequency]
@@ -176,7 +191,8 @@ def days_between(dates: Dates, first: date, last: date, zone: ZoneInfo) -> Itera
     elif dates.frequency in _MONTHS:
         step = _MONTHS[dates.frequency]
         for number in range(
-            max(_months_between(dates.first_on, first) // step, 0), max(_months_between(dates.first_on, end) // step, -1) + 1
+            max(_months_between(dates.first_on, first) // step, 0),
+            max(_months_between(dates.first_on, end) // step, -1) + 1,
         ):
             if first <= (day := _add_months(dates.first_on, number * step)) <= end:
                 yield day
@@ -186,7 +202,9 @@ def days_between(dates: Dates, first: date, last: date, zone: ZoneInfo) -> Itera
                 yield first + timedelta(days=number)
 
 
-def _dates_from(dates: Dates, start: date, after: datetime, zone: ZoneInfo) -> Iterator[tuple[date, datetime]]:
+def _dates_from(
+    dates: Dates, start: date, after: datetime, zone: ZoneInfo
+) -> Iterator[tuple[date, datetime]]:
     """Days and moments in their order, from a day at or before `start` on."""
     first = dates.first_on
     if dates.frequency is Frequency.ONCE:
@@ -220,11 +238,15 @@ def _cron(expression: str, after: datetime, zone: ZoneInfo) -> Iterator[datetime
 
 def _check_cron(expression: str) -> None:
     if len(expression) > LONGEST_CRON or len(expression.split()) != 5:
-        raise InputError("A cron expression has five fields: minute hour day month weekday, as in 0 3 * * MON.")
+        raise InputError(
+            "A cron expression has five fields: minute hour day month weekday, as in 0 3 * * MON."
+        )
     try:
         next(CronSim(expression, datetime(2024, 1, 1, tzinfo=UTC)))
     except (CronSimError, StopIteration) as error:
-        raise InputError(f"{expression!r} is no cron expression that ever comes true: {error}. Write it like 0 3 * * MON.") from error
+        raise InputError(
+            f"{expression!r} is no cron expression that ever comes true: {error}. Write it like 0 3 * * MON."
+        ) from error
 
 
 def _moment(day: date, at: time, zone: ZoneInfo) -> datetime:

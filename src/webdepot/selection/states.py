@@ -1,6 +1,8 @@
-"""The path of a target from a suggestion to a site that may be harvested, and of a letter to its owner, as state tables (mission K2, K3).
+"""The path of a target from a suggestion to a site that may be harvested, and of a letter to its owner, as
+state tables (mission K2, K3).
 
-Whether a target may be harvested is not read off its state alone: `permission.gate` asks state, grounds and letters together.
+Whether a target may be harvested is not read off its state alone: `permission.gate` asks state, grounds and
+letters together.
 """
 
 from enum import StrEnum
@@ -39,8 +41,15 @@ _CHOSEN = (_S.SELECTED, _S.ASKED, _S.CLEARED)
 TARGET = Machine(
     noun="target",
     steps=(
-        Step(act="suggest", before=(), after=_S.SUGGESTED, words="Somebody named the site in the public form."),
-        Step(act="nominate", before=(), after=_S.NOMINATED, words="Staff or a partner institution named it, alone or in a list."),
+        Step(
+            act="suggest", before=(), after=_S.SUGGESTED, words="Somebody named the site in the public form."
+        ),
+        Step(
+            act="nominate",
+            before=(),
+            after=_S.NOMINATED,
+            words="Staff or a partner institution named it, alone or in a list.",
+        ),
         Step(act="import", before=(), after=_S.IMPORTED, words="Foreign containers were taken in under it."),
         Step(act="nominate", before=(_S.SUGGESTED,), after=_S.NOMINATED, words="Staff took up a suggestion."),
         Step(
@@ -49,16 +58,36 @@ TARGET = Machine(
             after=_S.JUDGED,
             words="The criteria are answered, each with its reason; together they give a verdict.",
         ),
-        Step(act="select", before=(_S.JUDGED,), after=_S.SELECTED, words="A person put it on the selection list."),
+        Step(
+            act="select",
+            before=(_S.JUDGED,),
+            after=_S.SELECTED,
+            words="A person put it on the selection list.",
+        ),
         Step(
             act="put off",
             before=(*_UNDECIDED, _S.SELECTED),
             after=_S.PUT_OFF,
             words="To be looked at again, on a day or some time; with a reason.",
         ),
-        Step(act="reject", before=(*_UNDECIDED, _S.PUT_OFF, _S.SELECTED), after=_S.REJECTED, words="Not for this archive; with a reason."),
-        Step(act="reopen", before=(_S.REJECTED, _S.PUT_OFF, _S.ENDED), after=_S.NOMINATED, words="It is looked at again; with a reason."),
-        Step(act="ask", before=(_S.SELECTED, _S.CLEARED), after=_S.ASKED, words="A letter went to the owner; the opt-out term runs."),
+        Step(
+            act="reject",
+            before=(*_UNDECIDED, _S.PUT_OFF, _S.SELECTED),
+            after=_S.REJECTED,
+            words="Not for this archive; with a reason.",
+        ),
+        Step(
+            act="reopen",
+            before=(_S.REJECTED, _S.PUT_OFF, _S.ENDED),
+            after=_S.NOMINATED,
+            words="It is looked at again; with a reason.",
+        ),
+        Step(
+            act="ask",
+            before=(_S.SELECTED, _S.CLEARED),
+            after=_S.ASKED,
+            words="A letter went to the owner; the opt-out term runs.",
+        ),
         Step(
             act="clear",
             before=(*_CHOSEN, _S.REFUSED),
@@ -77,7 +106,12 @@ TARGET = Machine(
             after=_S.REFUSED,
             words="The owner does not want it: running harvests are stopped and access is closed at once.",
         ),
-        Step(act="end", before=(*_CHOSEN, _S.REFUSED), after=_S.ENDED, words="It is not harvested any more; what is kept stays."),
+        Step(
+            act="end",
+            before=(*_CHOSEN, _S.REFUSED),
+            after=_S.ENDED,
+            words="It is not harvested any more; what is kept stays.",
+        ),
     ),
     meanings={
         _S.SUGGESTED: "named by the public, not yet looked at",
@@ -97,18 +131,45 @@ TARGET = Machine(
 LETTER = Machine(
     noun="letter",
     steps=(
-        Step(act="queue", before=(), after=_L.QUEUED, words="Written from its template and waiting to be sent."),
-        Step(act="send", before=(_L.QUEUED, _L.FAILED), after=_L.SENT, words="The mail server took it; the term counts from this day."),
-        Step(act="fail", before=(_L.QUEUED, _L.FAILED), after=_L.FAILED, words="The mail server did not take it; it is tried again."),
+        Step(
+            act="queue", before=(), after=_L.QUEUED, words="Written from its template and waiting to be sent."
+        ),
+        Step(
+            act="send",
+            before=(_L.QUEUED, _L.FAILED),
+            after=_L.SENT,
+            words="The mail server took it; the term counts from this day.",
+        ),
+        Step(
+            act="fail",
+            before=(_L.QUEUED, _L.FAILED),
+            after=_L.FAILED,
+            words="The mail server did not take it; it is tried again.",
+        ),
         Step(
             act="return",
             before=(_L.QUEUED, _L.FAILED, _L.SENT, _L.SILENT),
             after=_L.UNDELIVERABLE,
             words="No such mailbox, at once or by a letter that came back; it never starts a term.",
         ),
-        Step(act="answer", before=(_L.SENT, _L.SILENT), after=_L.ANSWERED, words="The owner consented, refused or set conditions."),
-        Step(act="pass in silence", before=(_L.SENT,), after=_L.SILENT, words="The day after the term has come without an answer."),
-        Step(act="withdraw", before=(_L.QUEUED, _L.FAILED), after=_L.WITHDRAWN, words="It was taken back before it went out."),
+        Step(
+            act="answer",
+            before=(_L.SENT, _L.SILENT),
+            after=_L.ANSWERED,
+            words="The owner consented, refused or set conditions.",
+        ),
+        Step(
+            act="pass in silence",
+            before=(_L.SENT,),
+            after=_L.SILENT,
+            words="The day after the term has come without an answer.",
+        ),
+        Step(
+            act="withdraw",
+            before=(_L.QUEUED, _L.FAILED),
+            after=_L.WITHDRAWN,
+            words="It was taken back before it went out.",
+        ),
     ),
     meanings={
         _L.QUEUED: "waits to be sent",

@@ -241,7 +241,8 @@ schedules = Table(
     Column("last_at", Moment),
     Column("changed_by", String(200), nullable=False),
     Column("changed_at", Moment, nullable=False),
-    # The scheduler asks what is due; pages list by next date, all or of one frequency; the calendar counts by day.
+    # The scheduler asks what is due; pages list by next date, all or of one frequency; the calendar counts by
+    # day.
     Index("ix_schedules_next_at", "is_active", "next_at", "target"),
     Index("ix_schedules_frequency_next_at", "frequency", "is_active", "next_at", "target"),
     Index("ix_schedules_days", "is_active", "frequency", "cron", "first_on", "last_on"),

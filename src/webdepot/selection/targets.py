@@ -1,6 +1,7 @@
 """Targets: sites we decided about. One target per site, however its address is spelled.
 
-Spellings meet in the key of `url.key` (scheme, `www.`, case, port, order of arguments), less the name of a start page.
+Spellings meet in the key of `url.key` (scheme, `www.`, case, port, order of arguments), less the name of a
+start page.
 """
 
 import json
@@ -27,7 +28,9 @@ LONGEST_NAME = 300
 LONGEST_NOTE = 4000
 MOST_WORDS = 8
 FEW = 2000
-"""So many targets may be found by words for them to be sorted by themselves; more are found along the order of the list."""
+"""So many targets may be found by words for them to be sorted by themselves; more are found along the order
+of the list.
+"""
 _LONGEST_WORDS_BYTES = 2000
 """PostgreSQL takes no more than 2,704 bytes into an index."""
 _START_PAGE = re.compile(r"/(?:index|default|home|welcome)\.(?:html?|php\d?|aspx?|jsp|cfm|shtml|xhtml)\Z")
@@ -135,10 +138,20 @@ def site_key(url: str) -> str:
 
 
 def register(
-    connection: Connection, seeds: Sequence[Url], *, name: str, collection: str, purpose: Purpose, now: datetime
+    connection: Connection,
+    seeds: Sequence[Url],
+    *,
+    name: str,
+    collection: str,
+    purpose: Purpose,
+    now: datetime,
 ) -> tuple[Target, bool]:
-    """The target of these seeds, and whether it is new. Seeds are compared by their keys: spelling does not matter."""
-    dossier, is_new = nominate(connection, Nomination(seeds=tuple(seeds), name=name, collection=collection, purpose=purpose), now=now)
+    """The target of these seeds, and whether it is new. Seeds are compared by their keys: spelling does not
+    matter.
+    """
+    dossier, is_new = nominate(
+        connection, Nomination(seeds=tuple(seeds), name=name, collection=collection, purpose=purpose), now=now
+    )
     return dossier.target, is_new
 
 
@@ -175,7 +188,9 @@ def nominate(connection: Connection, nomination: Nomination, *, now: datetime) -
 
 def _keep_seeds(connection: Connection, target: TargetId, seeds: Iterable[Url]) -> None:
     rows = {site_key(seed)[:2000]: seed for seed in seeds}
-    connection.execute(insert(target_seeds), [{"target": target, "key": one, "url": url} for one, url in rows.items()])
+    connection.execute(
+        insert(target_seeds), [{"target": target, "key": one, "url": url} for one, url in rows.items()]
+    )
 
 
 def find_known(connection: Connection, url: Url) -> Known | None:
@@ -198,7 +213,9 @@ def known_keys(connection: Connection, keys: Sequence[str]) -> dict[str, TargetI
     found: dict[str, TargetId] = {}
     for start in range(0, len(keys), 500):
         part = keys[start : start + 500]
-        rows = connection.execute(select(target_seeds.c.key, target_seeds.c.target).where(target_seeds.c.key.in_(part)))
+        rows = connection.execute(
+            select(target_seeds.c.key, target_seeds.c.target).where(target_seeds.c.key.in_(part))
+        )
         found |= {row.key: TargetId(row.target) for row in rows}
     return found
 
@@ -229,7 +246,9 @@ def dossiers_of(connection: Connection, numbers: Sequence[int]) -> list[Dossier]
     """Several at once, in the order asked for; numbers without a target are left out."""
     found: dict[int, Dossier] = {}
     for start in range(0, len(numbers), 500):
-        rows = connection.execute(select(targets).where(targets.c.id.in_(numbers[start : start + 500]))).mappings()
+        rows = connection.execute(
+            select(targets).where(targets.c.id.in_(numbers[start : start + 500]))
+        ).mappings()
         found |= {row["id"]: _dossier(row) for row in rows}
     return [found[number] for number in numbers if number in found]
 
@@ -265,25 +284,36 @@ def listing(connection: Connection, asked: Filter) -> Listing:
         turned = _sorted(select(targets.c.id).where(*where), replace(asked, descending=not asked.descending))
         chosen = list(connection.execute(turned.limit(count).offset(total - first - count)).scalars())[::-1]
     else:
-        chosen = list(connection.execute(_sorted(select(targets.c.id).where(*where), asked).limit(ROWS).offset(first)).scalars())
+        chosen = list(
+            connection.execute(
+                _sorted(select(targets.c.id).where(*where), asked).limit(ROWS).offset(first)
+            ).scalars()
+        )
     return Listing(rows=dossiers_of(connection, chosen), total=total, page=page)
 
 
 def iter_filtered(connection: Connection, asked: Filter) -> Iterator[Dossier]:
     """Everything that a filter takes in, in its order; streams."""
-    rows = connection.execute(_sorted(select(targets).where(*_where(asked)), asked).execution_options(yield_per=1000))
+    rows = connection.execute(
+        _sorted(select(targets).where(*_where(asked)), asked).execution_options(yield_per=1000)
+    )
     return map(_dossier, rows.mappings())
 
 
 def counts(connection: Connection) -> Mapping[TargetState, int]:
     """How many targets are in each state."""
-    found = {row[0]: row[1] for row in connection.execute(select(targets.c.state, func.count()).group_by(targets.c.state))}
+    found = {
+        row[0]: row[1]
+        for row in connection.execute(select(targets.c.state, func.count()).group_by(targets.c.state))
+    }
     return {state: found.get(state.value, 0) for state in TargetState}
 
 
 def _where(asked: Filter) -> list[ColumnElement[bool]]:
     where: list[ColumnElement[bool]] = []
-    where.append(targets.c.state == asked.state.value if asked.state else targets.c.state != TargetState.IMPORTED.value)
+    where.append(
+        targets.c.state == asked.state.value if asked.state else targets.c.state != TargetState.IMPORTED.value
+    )
     if asked.collection:
         where.append(targets.c.collection == asked.collection)
     if asked.origin:
@@ -292,17 +322,20 @@ def _where(asked: Filter) -> list[ColumnElement[bool]]:
 
 
 def having(typed: str) -> list[ColumnElement[bool]]:
-    """Targets that have each of the words somewhere in their name or in one of their addresses, whatever the case and the accents.
+    """Targets that have each of the words somewhere in their name or in one of their addresses, whatever the
+    case and the accents.
 
-    Parts of words count: people who look for `museum` mean the Klokkenmuseum, too. So there is no looking up of beginnings; the letters of
-    all targets are gone through, in an index that holds little else.
+    Parts of words count: people who look for `museum` mean the Klokkenmuseum, too. So there is no looking up
+    of beginnings; the letters of all targets are gone through, in an index that holds little else.
     """
     asked = [_AROUND.sub("", fold(word)) for word in typed.split()[:MOST_WORDS]]
     return [targets.c.words.contains(word, autoescape=True) for word in asked if word]
 
 
 def words_of(name: str, seeds: Iterable[Url]) -> str:
-    """What a target is found by: its name and its addresses, hosts also as people write them (`müller.example`)."""
+    """What a target is found by: its name and its addresses, hosts also as people write them
+    (`müller.example`).
+    """
     addresses = [_AROUND.sub("", fold(seed)) for seed in seeds]
     readable = [fold(host) for host in dict.fromkeys(map(_readable_host, seeds)) if host]
     text = " ".join(dict.fromkeys([*fold(name).split(), *readable, *addresses]))
@@ -325,7 +358,11 @@ def _sorted(chosen: Select[Any], asked: Filter) -> Select[Any]:
         Sort.SINCE: targets.c.state_since,
         Sort.CREATED: targets.c.created_at,
     }[asked.sort]
-    return chosen.order_by(column.desc(), targets.c.id.desc()) if asked.descending else chosen.order_by(column, targets.c.id)
+    return (
+        chosen.order_by(column.desc(), targets.c.id.desc())
+        if asked.descending
+        else chosen.order_by(column, targets.c.id)
+    )
 
 
 def named(dossier: Dossier) -> Reason:
@@ -333,8 +370,18 @@ def named(dossier: Dossier) -> Reason:
     return said("target_named", "Target {number} ({name})", number=str(dossier.id), name=dossier.name)
 
 
-def move(connection: Connection, dossier: Dossier, act: str, *, reason: str, now: datetime, look_again_on: date | None = None) -> Dossier:
-    """One step on the path; Conflict when the table has no such row, or somebody else moved it in the meantime."""
+def move(
+    connection: Connection,
+    dossier: Dossier,
+    act: str,
+    *,
+    reason: str,
+    now: datetime,
+    look_again_on: date | None = None,
+) -> Dossier:
+    """One step on the path; Conflict when the table has no such row, or somebody else moved it in the
+    meantime.
+    """
     after = TARGET.after(dossier.state, act, named(dossier))
     values = {
         "state": after.value,
@@ -343,17 +390,29 @@ def move(connection: Connection, dossier: Dossier, act: str, *, reason: str, now
         "look_again_on": look_again_on.isoformat() if look_again_on else "",
     }
     moved = connection.execute(
-        update(targets).where(targets.c.id == dossier.id, targets.c.state == dossier.state.value).values(**values).returning(targets)
+        update(targets)
+        .where(targets.c.id == dossier.id, targets.c.state == dossier.state.value)
+        .values(**values)
+        .returning(targets)
     )
     row = moved.mappings().one_or_none()
     if row is None:
-        return move(connection, dossier_of(connection, dossier.id), act, reason=reason, now=now, look_again_on=look_again_on)
+        return move(
+            connection,
+            dossier_of(connection, dossier.id),
+            act,
+            reason=reason,
+            now=now,
+            look_again_on=look_again_on,
+        )
     return _dossier(row)
 
 
 def change(connection: Connection, target: TargetId, values: Mapping[str, object]) -> Dossier:
     """Other facts: name, note, collection, purpose or strategy."""
-    words = {"words": words_of(str(values["name"]), get(connection, target).seeds)} if "name" in values else {}
+    words = (
+        {"words": words_of(str(values["name"]), get(connection, target).seeds)} if "name" in values else {}
+    )
     connection.execute(update(targets).where(targets.c.id == target).values(**values, **words))
     return dossier_of(connection, target)
 
@@ -362,21 +421,33 @@ def restore_words(connection: Connection) -> None:
     """What targets are found by, again from their names and addresses: for rows that were written without."""
     chosen = select(targets.c.id, targets.c.name, targets.c.seeds).where(targets.c.words == "")
     for row in connection.execute(chosen).all():
-        connection.execute(update(targets).where(targets.c.id == row.id).values(words=words_of(row.name, row.seeds)))
+        connection.execute(
+            update(targets).where(targets.c.id == row.id).values(words=words_of(row.name, row.seeds))
+        )
 
 
-def keep_verdict(connection: Connection, target: TargetId, question: str, verdict: Verdict, *, agent: str, now: datetime) -> None:
+def keep_verdict(
+    connection: Connection, target: TargetId, question: str, verdict: Verdict, *, agent: str, now: datetime
+) -> None:
     """Decisions are kept, with who took them."""
     connection.execute(
         insert(verdicts).values(
-            target=target, question=question, answer=verdict.answer.value, rule=verdict.rule, reason=verdict.reason, agent=agent, at=now
+            target=target,
+            question=question,
+            answer=verdict.answer.value,
+            rule=verdict.rule,
+            reason=verdict.reason,
+            agent=agent,
+            at=now,
         )
     )
 
 
 def iter_verdicts(connection: Connection, target: TargetId) -> Iterator[dict[str, object]]:
     """Everything decided about a target, oldest first, as plain values for its package."""
-    for row in connection.execute(select(verdicts).where(verdicts.c.target == target).order_by(verdicts.c.id)):
+    for row in connection.execute(
+        select(verdicts).where(verdicts.c.target == target).order_by(verdicts.c.id)
+    ):
         yield {
             "question": row.question,
             "answer": row.answer,

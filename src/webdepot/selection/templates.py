@@ -1,7 +1,8 @@
 """Letters from templates: one text per kind and language, with `{fields}` that are filled in.
 
-The texts that come with the program stand in `letter_texts/*.toml`; an institution's own are kept in the database, every version of them.
-A template is no program: nothing but the fields named here is filled in, and an unknown field is refused when it is saved.
+The texts that come with the program stand in `letter_texts/*.toml`; an institution's own are kept in the
+database, every version of them. A template is no program: nothing but the fields named here is filled in, and
+an unknown field is refused when it is saved.
 """
 
 import re
@@ -36,9 +37,30 @@ class LetterKind(StrEnum):
 _EVERYWHERE = frozenset({"archive", "purpose", "contact", "date", "portal"})
 FIELDS: Mapping[LetterKind, frozenset[str]] = {
     LetterKind.NOTICE: _EVERYWHERE
-    | {"recipient", "site", "address", "reference", "term_days", "term_ends", "first_harvest", "answer_address", "user_agent"},
+    | {
+        "recipient",
+        "site",
+        "address",
+        "reference",
+        "term_days",
+        "term_ends",
+        "first_harvest",
+        "answer_address",
+        "user_agent",
+    },
     LetterKind.REMINDER: _EVERYWHERE
-    | {"recipient", "site", "address", "reference", "term_days", "term_ends", "first_harvest", "answer_address", "user_agent", "sent_on"},
+    | {
+        "recipient",
+        "site",
+        "address",
+        "reference",
+        "term_days",
+        "term_ends",
+        "first_harvest",
+        "answer_address",
+        "user_agent",
+        "sent_on",
+    },
     LetterKind.RECEIVED: _EVERYWHERE | {"recipient", "reference", "address", "words"},
     LetterKind.DECIDED: _EVERYWHERE | {"recipient", "reference", "address", "decision", "decision_words"},
 }
@@ -72,7 +94,9 @@ def get(connection: Connection, kind: LetterKind, language: str) -> Template:
     ).one_or_none()
     if row is None:
         return shipped(kind, chosen)
-    return Template(kind=kind, language=chosen, subject=row.subject, body=row.body, agent=row.agent, at=row.at)
+    return Template(
+        kind=kind, language=chosen, subject=row.subject, body=row.body, agent=row.agent, at=row.at
+    )
 
 
 def save(connection: Connection, template: Template, *, agent: str, now: datetime) -> None:
@@ -80,7 +104,12 @@ def save(connection: Connection, template: Template, *, agent: str, now: datetim
     made = checked(template)
     connection.execute(
         insert(letter_templates).values(
-            kind=made.kind.value, language=made.language, subject=made.subject, body=made.body, agent=agent[:200], at=now
+            kind=made.kind.value,
+            language=made.language,
+            subject=made.subject,
+            body=made.body,
+            agent=agent[:200],
+            at=now,
         )
     )
 
@@ -90,11 +119,15 @@ def checked(template: Template) -> Template:
     if template.language not in LANGUAGES:
         raise InputError(f"There are letters in {', '.join(LANGUAGES)}.")
     if not subject or len(subject) > LONGEST_SUBJECT or not body.strip() or len(body) > LONGEST_BODY:
-        raise InputError(f"A letter needs a subject of up to {LONGEST_SUBJECT} and a text of up to {LONGEST_BODY} characters.")
+        raise InputError(
+            f"A letter needs a subject of up to {LONGEST_SUBJECT} and a text of up to {LONGEST_BODY} characters."
+        )
     known = FIELDS[template.kind]
     unknown = next((name for name in _FIELD.findall(subject + body) if name not in known), None)
     if unknown is not None:
-        raise InputError(f"There is no field {{{unknown}}} in a {template.kind.value}. Known: {', '.join(sorted(known))}.")
+        raise InputError(
+            f"There is no field {{{unknown}}} in a {template.kind.value}. Known: {', '.join(sorted(known))}."
+        )
     if template.kind is LetterKind.NOTICE and "{term_ends}" not in body:
         raise InputError("A notice must say until when the owner can refuse: {term_ends}.")
     return Template(kind=template.kind, language=template.language, subject=subject, body=body)
@@ -111,15 +144,22 @@ def render(template: Template, values: Mapping[str, str]) -> Rendered:
 
 
 def _flowing(body: str) -> str:
-    """Each paragraph in one line, so that pages and mail break it to their own width. A short line was ended on purpose and stays."""
+    """Each paragraph in one line, so that pages and mail break it to their own width. A short line was ended
+    on purpose and stays.
+    """
     lines = [line.rstrip() for line in body.rstrip().split("\n")]
-    ends = [" " if len(line) >= FULL_LINE and following else "\n" for line, following in zip(lines, [*lines[1:], ""], strict=True)]
+    ends = [
+        " " if len(line) >= FULL_LINE and following else "\n"
+        for line, following in zip(lines, [*lines[1:], ""], strict=True)
+    ]
     return "".join(line + end for line, end in zip(lines, ends, strict=True))
 
 
 @cache
 def shipped(kind: LetterKind, language: str) -> Template:
     """The text that came with the program."""
-    tree = tomllib.loads((files("webdepot.selection") / "letter_texts" / f"{language}.toml").read_text(encoding="utf-8"))
+    tree = tomllib.loads(
+        (files("webdepot.selection") / "letter_texts" / f"{language}.toml").read_text(encoding="utf-8")
+    )
     text = tree[kind.value.replace(" ", "_")]
     return Template(kind=kind, language=language, subject=text["subject"], body=text["body"])

@@ -1,9 +1,10 @@
 """Words of links: which pages get them, and when they may be searched.
 
-The words of a link stand on one page and are found under another. Links on pages that are closed to the public say nothing, so the words
-are worked out with the rules of a day, and which areas were closed then is kept beside the index (`anchors.json`). A search uses them only
-for a reader to whom nothing is closed that was open then: whoever closes a page closes its links with the next request, at the price that
-words of links are not searched until the next update has worked them out anew for the pages that it concerns.
+The words of a link stand on one page and are found under another. Links on pages that are closed to the
+public say nothing, so the words are worked out with the rules of a day, and which areas were closed then is
+kept beside the index (`anchors.json`). A search uses them only for a reader to whom nothing is closed that
+was open then: whoever closes a page closes its links with the next request, at the price that words of links
+are not searched until the next update has worked them out anew for the pages that it concerns.
 """
 
 import json
@@ -44,7 +45,10 @@ def settle(archive: Archive, links: LinkBook) -> int:
     for area in set(known) ^ set(kept):
         links.reconsider(area.prefix)
     changed = list(links.changed())
-    anchors = (links.anchors(target, lambda key, stamp: not any((key, stamp) in area for area in areas)) for target in changed)
+    anchors = (
+        links.anchors(target, lambda key, stamp: not any((key, stamp) in area for area in areas))
+        for target in changed
+    )
     written = archive.texts.anchor(anchors) if changed else 0
     links.settle(changed)
     _keep(archive, kept)
@@ -71,7 +75,9 @@ def _cover(told: bytes, closed: tuple[Closed, ...]) -> bool:
 
 
 def _moved_on(areas: Sequence[Closed], known: Sequence[Closed]) -> tuple[Closed, ...]:
-    """The areas of today; one that a rolling embargo moved on within a month stays as it was: else each day would bring all links anew."""
+    """The areas of today; one that a rolling embargo moved on within a month stays as it was: else each day
+    would bring all links anew.
+    """
     by_prefix = {area.prefix: area for area in known}
 
     def kept(area: Closed) -> Closed:
@@ -84,7 +90,12 @@ def _moved_on(areas: Sequence[Closed], known: Sequence[Closed]) -> tuple[Closed,
 
 def _inside(area: Closed, known: Closed | None) -> bool:
     """A rolling embargo moves on day by day: what it closes today it closed yesterday."""
-    return known is not None and set(known.but) <= set(area.but) and known.first <= area.first and area.last <= known.last
+    return (
+        known is not None
+        and set(known.but) <= set(area.but)
+        and known.first <= area.first
+        and area.last <= known.last
+    )
 
 
 def _told(archive: Archive) -> bytes:
@@ -95,7 +106,10 @@ def _told(archive: Archive) -> bytes:
 
 
 def _areas(told: bytes) -> tuple[Closed, ...]:
-    return tuple(Closed(prefix=prefix, but=tuple(but), first=first, last=last) for prefix, but, first, last in json.loads(told))
+    return tuple(
+        Closed(prefix=prefix, but=tuple(but), first=first, last=last)
+        for prefix, but, first, last in json.loads(told)
+    )
 
 
 def _keep(archive: Archive, areas: Sequence[Closed]) -> None:

@@ -1,13 +1,15 @@
-"""Answering complaints (mission K4): the public form, the case, its decision, the letter; reopening and lifting.
+"""Answering complaints (mission K4): the public form, the case, its decision, the letter; reopening and
+lifting.
 
-A decision becomes rules of access in the same transaction, so it holds on every surface with the next request or not at all:
+A decision becomes rules of access in the same transaction, so it holds on every surface with the next request
+or not at all:
 
     warning       a text above the page
     closed        for the page alone, what begins like it, its host, or the host and all below it; for captures of a period or all;
                   for everyone, or for all but the reading room
 
-Closing for all but the reading room refuses at the public and the partner access points. It never *opens* anything: a page that an
-owner's refusal closes stays closed, whatever a case says.
+Closing for all but the reading room refuses at the public and the partner access points. It never *opens*
+anything: a page that an owner's refusal closes stays closed, whatever a case says.
 """
 
 from collections.abc import Mapping, Sequence
@@ -91,11 +93,19 @@ def complain(
     origin: str = "public",
     by: str = "",
 ) -> Case:
-    """A new case, with a letter that confirms it where a mail address is given. InputError names the field that is wrong."""
+    """A new case, with a letter that confirms it where a mail address is given. InputError names the field
+    that is wrong.
+    """
     address = from_typed(url)
     text = words.replace("\r\n", "\n").strip()
     if not text or len(text) > LONGEST_WORDS:
-        raise InputError(said("say_what_is_wrong", "Say what is wrong with the page, in up to {most} characters.", most=LONGEST_WORDS))
+        raise InputError(
+            said(
+                "say_what_is_wrong",
+                "Say what is wrong with the page, in up to {most} characters.",
+                most=LONGEST_WORDS,
+            )
+        )
     if captured_at and not (captured_at.isascii() and captured_at.isdigit() and len(captured_at) <= 14):
         raise InputError(f"{captured_at[:20]!r} is no timestamp.")
     if mail.strip():
@@ -103,7 +113,9 @@ def complain(
     try:
         asker, objection = Who(who), Objection(ground)
     except ValueError:
-        raise InputError(said("choose_objection", "Choose who you are and what your objection is from the list.")) from None
+        raise InputError(
+            said("choose_objection", "Choose who you are and what your objection is from the list.")
+        ) from None
     now = archive.clock()
     draft = Case(
         since=now,
@@ -121,8 +133,14 @@ def complain(
     )
     with archive.database.transaction() as connection:
         case = cases.add(connection, draft)
-        detail = difference({}, {"state": case.state.value, "url": case.url, "ground": case.ground.value, "who": case.who.value})
-        append(connection, _event(archive, case, "received", by=by or "public form", message=case.url, detail=detail))
+        detail = difference(
+            {},
+            {"state": case.state.value, "url": case.url, "ground": case.ground.value, "who": case.who.value},
+        )
+        append(
+            connection,
+            _event(archive, case, "received", by=by or "public form", message=case.url, detail=detail),
+        )
         if case.mail:
             _write(connection, archive, case, LetterKind.RECEIVED, {"words": case.words}, by=by)
     return case
@@ -143,15 +161,27 @@ def note(archive: Archive, which: str, words: str, *, by: str = "") -> None:
     with archive.database.transaction() as connection:
         told = _reason(words)
         append(
-            connection, _event(archive, cases.get(connection, which), "noted", by=by, message=told, detail=difference({}, {"note": told}))
+            connection,
+            _event(
+                archive,
+                cases.get(connection, which),
+                "noted",
+                by=by,
+                message=told,
+                detail=difference({}, {"note": told}),
+            ),
         )
 
 
 def decide(archive: Archive, which: str, ruling_: Ruling, *, by: str = "") -> Case:
-    """Decide a case: its rules of access hold at once, those of an earlier decision are taken back, and a letter is written."""
+    """Decide a case: its rules of access hold at once, those of an earlier decision are taken back, and a
+    letter is written.
+    """
     now = archive.clock()
     if ruling_.decision is Decision.WARNING and not ruling_.public_text.strip():
-        raise InputError(said("warning_needs_text", "A warning needs a text that readers see above the page."))
+        raise InputError(
+            said("warning_needs_text", "A warning needs a text that readers see above the page.")
+        )
     with archive.database.transaction() as connection:
         case = cases.get(connection, which)
         CASE.after(case.state, "decide", f"Case {case.reference}")
@@ -170,11 +200,23 @@ def decide(archive: Archive, which: str, ruling_: Ruling, *, by: str = "") -> Ca
         )
         detail = {
             "before": {"state": case.state.value, "decision": case.decision, "rules": list(case.rules)},
-            "after": {"state": decided.state.value, "decision": decided.decision, "rules": made, **ruling_.as_dict()},
+            "after": {
+                "state": decided.state.value,
+                "decision": decided.decision,
+                "rules": made,
+                **ruling_.as_dict(),
+            },
         }
         append(
             connection,
-            _event(archive, decided, "decided", by=by, message=said("decision", "{decision}", decision=ruling_.decision), detail=detail),
+            _event(
+                archive,
+                decided,
+                "decided",
+                by=by,
+                message=said("decision", "{decision}", decision=ruling_.decision),
+                detail=detail,
+            ),
         )
         if decided.mail:
             values = {"decision": _in_words(decided, ruling_), "decision_words": decided.decision_words}
@@ -188,7 +230,10 @@ def lift(archive: Archive, which: str, *, by: str = "", reason: str) -> Case:
         case = cases.get(connection, which)
         moved = cases.move(connection, case, "lift", now=archive.clock(), rules=[])
         _take_back(connection, archive, case, by=by)
-        detail = {"before": {"state": case.state.value, "rules": list(case.rules)}, "after": {"state": moved.state.value, "rules": []}}
+        detail = {
+            "before": {"state": case.state.value, "rules": list(case.rules)},
+            "after": {"state": moved.state.value, "rules": []},
+        }
         append(connection, _event(archive, moved, "lifted", by=by, message=_reason(reason), detail=detail))
     return moved
 
@@ -203,7 +248,9 @@ def get(archive: Archive, which: str) -> Case:
         return cases.get(connection, which)
 
 
-def listed(archive: Archive, *, state: CaseState | None = None, host: str = "", page: int = 1) -> tuple[list[Case], int]:
+def listed(
+    archive: Archive, *, state: CaseState | None = None, host: str = "", page: int = 1
+) -> tuple[list[Case], int]:
     with archive.database.reading() as connection:
         return cases.listing(connection, state=state, host=host, page=page)
 
@@ -249,7 +296,11 @@ def _rules(connection: Connection, archive: Archive, case: Case, ruling_: Ruling
     if ruling_.decision is Decision.NO_ACTION:
         return []
     closes = ruling_.decision is Decision.CLOSED
-    points = (AccessPoint.PUBLIC, AccessPoint.PARTNER) if closes and ruling_.audience is Audience.PUBLIC else (None,)
+    points = (
+        (AccessPoint.PUBLIC, AccessPoint.PARTNER)
+        if closes and ruling_.audience is Audience.PUBLIC
+        else (None,)
+    )
     made: list[int] = []
     for point in points:
         found = ruling.add(
@@ -284,7 +335,15 @@ def _moved(archive: Archive, which: str, act: str, *, by: str, message: str, **v
     return moved
 
 
-def _write(connection: Connection, archive: Archive, case: Case, kind: LetterKind, values: Mapping[str, str], *, by: str) -> None:
+def _write(
+    connection: Connection,
+    archive: Archive,
+    case: Case,
+    kind: LetterKind,
+    values: Mapping[str, str],
+    *,
+    by: str,
+) -> None:
     template = templates.get(connection, kind, case.language)
     rendered = templates.render(
         template,
@@ -333,7 +392,9 @@ _WORDS = {
 
 def _in_words(case: Case, ruling_: Ruling) -> str:
     """The decision in the language of the letter."""
-    return _WORDS[case.language][ruling_.audience if ruling_.decision is Decision.CLOSED else ruling_.decision]
+    return _WORDS[case.language][
+        ruling_.audience if ruling_.decision is Decision.CLOSED else ruling_.decision
+    ]
 
 
 def _reason(text: str) -> str:
@@ -343,7 +404,13 @@ def _reason(text: str) -> str:
 
 
 def _event(
-    archive: Archive, case: Case, action: str, *, by: str = "", message: str = "", detail: Mapping[str, object] | None = None
+    archive: Archive,
+    case: Case,
+    action: str,
+    *,
+    by: str = "",
+    message: str = "",
+    detail: Mapping[str, object] | None = None,
 ) -> Event:
     return Event(
         at=archive.clock(),

@@ -48,14 +48,23 @@ class ImportReport:
 
 
 def archive_site(
-    archive: Archive, seeds: Sequence[str], options: "HarvestOptions", *, deposit: bool = True, watch: Watch = unwatched
+    archive: Archive,
+    seeds: Sequence[str],
+    options: "HarvestOptions",
+    *,
+    deposit: bool = True,
+    watch: Watch = unwatched,
 ) -> ArchiveReport:
-    """From addresses as typed to a kept, searchable, replayable site. Goes on with an unfinished harvest of the same seeds."""
+    """From addresses as typed to a kept, searchable, replayable site. Goes on with an unfinished harvest of
+    the same seeds.
+    """
     harvest = harvesting.start_or_resume(archive, seeds, options)
     return take_in(archive, harvesting.run(archive, harvest, watch=watch), deposit=deposit, watch=watch)
 
 
-def resume(archive: Archive, harvest: str, *, deposit: bool = True, watch: Watch = unwatched) -> ArchiveReport:
+def resume(
+    archive: Archive, harvest: str, *, deposit: bool = True, watch: Watch = unwatched
+) -> ArchiveReport:
     """Go on with one harvest, wherever it stands."""
     found = harvesting.get(archive, harvest)
     if found.kind is not HarvestKind.IMPORT and found.state in (HarvestState.RUNNING, HarvestState.STOPPED):
@@ -74,22 +83,30 @@ def import_files(
     in_place: bool = False,
     watch: Watch = unwatched,
 ) -> ImportReport:
-    """Foreign containers, as files or folders of files. A file that cannot be taken is told and stops no other.
+    """Foreign containers, as files or folders of files. A file that cannot be taken is told and stops no
+    other.
 
-    With `in_place` they stay where they are, which may be an http, https or s3 address, and are not put into the depot.
+    With `in_place` they stay where they are, which may be an http, https or s3 address, and are not put into
+    the depot.
     """
     if in_place:
         from webdepot.services import borrowing
 
-        intake, deposit = borrowing.refer(archive, [str(path) for path in paths], collection=collection, watch=watch), False
+        intake, deposit = (
+            borrowing.refer(archive, [str(path) for path in paths], collection=collection, watch=watch),
+            False,
+        )
     else:
         intake = importing.take(archive, [Path(path) for path in paths], collection=collection, watch=watch)
     taken = take_in(archive, intake.harvest, deposit=deposit, watch=watch) if intake.harvest else None
     return ImportReport(taken=taken, known=intake.known, skipped=intake.skipped)
 
 
-def take_in(archive: Archive, harvest: Harvest, *, deposit: bool, index: bool = True, watch: Watch = unwatched) -> ArchiveReport:
-    """Check, identify, keep and index a finished harvest; a stopped one is indexed so far, and kept when it is finished.
+def take_in(
+    archive: Archive, harvest: Harvest, *, deposit: bool, index: bool = True, watch: Watch = unwatched
+) -> ArchiveReport:
+    """Check, identify, keep and index a finished harvest; a stopped one is indexed so far, and kept when it
+    is finished.
 
     Without `index` it stays unseen: it waits for a reviewer.
     """

@@ -1,7 +1,8 @@
 """Writing to owners (mission K3): contacts, letters from templates, one target or a whole list, reminders.
 
-A letter is written and queued here and sent by `mailing`; what the owner answers is `permitting`'s. While a letter waits its text is
-only the secret address for the answer: the rest is filled in when it goes out, because its days count from then.
+A letter is written and queued here and sent by `mailing`; what the owner answers is `permitting`'s. While a
+letter waits its text is only the secret address for the answer: the rest is filled in when it goes out,
+because its days count from then.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +39,7 @@ class Asking:
     """Targets that cannot be asked, with the reason."""
 
 
-# --- contacts ---------------------------------------------------------------------------------------------------------
+# --- contacts ---
 
 
 def contacts_of(archive: Archive, target: TargetId) -> list[Contact]:
@@ -49,13 +50,23 @@ def contacts_of(archive: Archive, target: TargetId) -> list[Contact]:
 def add_contact(archive: Archive, contact: Contact, *, by: str = "") -> Contact:
     """Whom to write to from now on; InputError when an address is none."""
     with archive.database.transaction() as connection:
-        return add_contact_in(connection, archive, targets.dossier_of(connection, contact.target), contact, by=by)
+        return add_contact_in(
+            connection, archive, targets.dossier_of(connection, contact.target), contact, by=by
+        )
 
 
-def add_contact_in(connection: Connection, archive: Archive, dossier: Dossier, contact: Contact, *, by: str = "") -> Contact:
+def add_contact_in(
+    connection: Connection, archive: Archive, dossier: Dossier, contact: Contact, *, by: str = ""
+) -> Contact:
     kept = contacts.add(connection, replace(contact, target=dossier.id), now=archive.clock())
-    detail = difference({}, {"name": kept.name, "organisation": kept.organisation, "mail": kept.mail, "language": kept.language})
-    append(connection, selecting.event(archive, dossier, "added a contact", by=by, message=kept.salutation, detail=detail))
+    detail = difference(
+        {},
+        {"name": kept.name, "organisation": kept.organisation, "mail": kept.mail, "language": kept.language},
+    )
+    append(
+        connection,
+        selecting.event(archive, dossier, "added a contact", by=by, message=kept.salutation, detail=detail),
+    )
     return kept
 
 
@@ -64,10 +75,15 @@ def end_contact(archive: Archive, target: TargetId, number: int, *, by: str = ""
         dossier = targets.dossier_of(connection, target)
         ended = contacts.end(connection, target, number, now=archive.clock())
         detail = difference({"name": ended.name, "mail": ended.mail}, {})
-        append(connection, selecting.event(archive, dossier, "ended a contact", by=by, message=ended.salutation, detail=detail))
+        append(
+            connection,
+            selecting.event(
+                archive, dossier, "ended a contact", by=by, message=ended.salutation, detail=detail
+            ),
+        )
 
 
-# --- letters ----------------------------------------------------------------------------------------------------------
+# --- letters ---
 
 
 def letters_of(archive: Archive, target: TargetId) -> list[Letter]:
@@ -80,13 +96,17 @@ def letter(archive: Archive, number: int) -> Letter:
         return letters.get(connection, number)
 
 
-def all_letters(archive: Archive, state: LetterState | None, page: int) -> tuple[list[Letter], int, Mapping[LetterState, int]]:
+def all_letters(
+    archive: Archive, state: LetterState | None, page: int
+) -> tuple[list[Letter], int, Mapping[LetterState, int]]:
     """A page of all letters, the newest first, how many there are, and how many of each state."""
     with archive.database.reading() as connection:
         return *letters.listing(connection, state, page), letters.counts(connection)
 
 
-def preview(archive: Archive, target: TargetId, *, language: str = "", portal_url: str = "", term_days: int = 0) -> Rendered:
+def preview(
+    archive: Archive, target: TargetId, *, language: str = "", portal_url: str = "", term_days: int = 0
+) -> Rendered:
     """The letter as it would go out today; nothing is sent or kept."""
     with archive.database.reading() as connection:
         dossier = targets.dossier_of(connection, target)
@@ -96,17 +116,23 @@ def preview(archive: Archive, target: TargetId, *, language: str = "", portal_ur
         days = term_days or archive.config.selection.term_days
         where = answer_address(portal_address(archive, portal_url), letters.TOKEN_HIDDEN)
         ends = term_end(archive.clock().date(), days)
-        return templates.render(template, _values(archive, dossier, contact, template.language, days, ends, "L-…", where))
+        return templates.render(
+            template, _values(archive, dossier, contact, template.language, days, ends, "L-…", where)
+        )
 
 
 def consider(archive: Archive, numbers: Sequence[int]) -> Asking:
     """Which of these targets can be asked, and why not the others."""
     with archive.database.reading() as connection:
-        return _consider(connection, targets.dossiers_of(connection, list(dict.fromkeys(numbers))[:MOST_LETTERS]))
+        return _consider(
+            connection, targets.dossiers_of(connection, list(dict.fromkeys(numbers))[:MOST_LETTERS])
+        )
 
 
 def consider_list(archive: Archive, asked: Filter) -> Asking:
-    """As `consider`, for everything that a list shows; those that are not on the selection list are passed over."""
+    """As `consider`, for everything that a list shows; those that are not on the selection list are passed
+    over.
+    """
     with archive.database.reading() as connection:
         chosen = replace(asked, state=asked.state or TargetState.SELECTED)
         return _consider(connection, list(islice(targets.iter_filtered(connection, chosen), MOST_LETTERS)))
@@ -128,15 +154,21 @@ def _consider(connection: Connection, dossiers: Sequence[Dossier]) -> Asking:
     return Asking(ready=ready, left_out=left_out)
 
 
-def ask(archive: Archive, numbers: Sequence[int], *, by: str = "", portal_url: str = "", term_days: int = 0) -> Asking:
-    """Write the letters of these targets and queue them; `mailing.deliver` sends them. Targets that cannot be asked are left out."""
+def ask(
+    archive: Archive, numbers: Sequence[int], *, by: str = "", portal_url: str = "", term_days: int = 0
+) -> Asking:
+    """Write the letters of these targets and queue them; `mailing.deliver` sends them. Targets that cannot be
+    asked are left out.
+    """
     now = archive.clock()
     days = term_days or archive.config.selection.term_days
     if not 1 <= days <= 3650:
         raise InputError("A term has 1 to 3650 days.")
     base = portal_address(archive, portal_url)
     with archive.database.transaction() as connection:
-        outcome = _consider(connection, targets.dossiers_of(connection, list(dict.fromkeys(numbers))[:MOST_LETTERS]))
+        outcome = _consider(
+            connection, targets.dossiers_of(connection, list(dict.fromkeys(numbers))[:MOST_LETTERS])
+        )
         for dossier in outcome.ready:
             contact = next(one for one in contacts.of_target(connection, dossier.id) if one.mail)
             template = templates.get(connection, LetterKind.NOTICE, contact.language)
@@ -154,12 +186,20 @@ def ask(archive: Archive, numbers: Sequence[int], *, by: str = "", portal_url: s
                 queued_at=now,
             )
             kept = letters.add(connection, draft)
-            append(connection, selecting.event(archive, dossier, "wrote a letter", by=by, message=contact.mail, detail=_written(kept)))
+            append(
+                connection,
+                selecting.event(
+                    archive, dossier, "wrote a letter", by=by, message=contact.mail, detail=_written(kept)
+                ),
+            )
     return outcome
 
 
 def _written(letter: Letter) -> dict[str, object]:
-    return {"letter": letter.id, **difference({}, {"letter state": letter.state.value, "recipient": letter.recipient})}
+    return {
+        "letter": letter.id,
+        **difference({}, {"letter state": letter.state.value, "recipient": letter.recipient}),
+    }
 
 
 def template_of(archive: Archive, kind: LetterKind, language: str) -> Template:
@@ -194,12 +234,16 @@ def render(connection: Connection, archive: Archive, letter: Letter) -> Rendered
     if letter.target is None:
         raise NotFound(f"Letter {letter.id} belongs to no target.")
     dossier = targets.dossier_of(connection, letter.target)
-    contact = next((one for one in contacts.of_target(connection, dossier.id) if one.mail == letter.recipient), None)
+    contact = next(
+        (one for one in contacts.of_target(connection, dossier.id) if one.mail == letter.recipient), None
+    )
     contact = contact or Contact(target=dossier.id, mail=letter.recipient, language=letter.language)
     template = templates.get(connection, letter.kind, letter.language)
     first = letters.get(connection, letter.about) if letter.about else letter
     ends = first.term_ends_on or term_end(archive.clock().date(), letter.term_days)
-    values = _values(archive, dossier, contact, template.language, letter.term_days, ends, first.reference, letter.body)
+    values = _values(
+        archive, dossier, contact, template.language, letter.term_days, ends, first.reference, letter.body
+    )
     sent_on = day_words((first.sent_at or archive.clock()).date(), template.language)
     return templates.render(template, {**values, "sent_on": sent_on})
 
@@ -209,7 +253,14 @@ def answer_address(base: str, token: str) -> str:
 
 
 def _values(
-    archive: Archive, dossier: Dossier, contact: Contact, language: str, days: int, ends: date, reference: str, answer_at: str
+    archive: Archive,
+    dossier: Dossier,
+    contact: Contact,
+    language: str,
+    days: int,
+    ends: date,
+    reference: str,
+    answer_at: str,
 ) -> Mapping[str, str]:
     return {
         **common_values(archive, language),
@@ -230,7 +281,9 @@ def common_values(archive: Archive, language: str) -> Mapping[str, str]:
     config = archive.config
     return {
         "archive": config.archive.name,
-        "purpose": own_purpose(language) if config.archive.purpose == ArchiveConfig().purpose else config.archive.purpose,
+        "purpose": own_purpose(language)
+        if config.archive.purpose == ArchiveConfig().purpose
+        else config.archive.purpose,
         "contact": config.archive.contact or config.mail.reply_to or config.mail.sender,
         "date": day_words(archive.clock().date(), language),
         "portal": portal_address(archive, ""),
@@ -260,15 +313,56 @@ def term_end(sent_on: date, days: int) -> date:
 
 
 def day_words(day: date, language: str) -> str:
-    """15 November 2026 in the language of a letter; faces have their own tables, letters must not depend on them."""
+    """15 November 2026 in the language of a letter; faces have their own tables, letters must not depend on
+    them.
+    """
     month = _MONTHS[language if language in _MONTHS else "en"][day.month - 1]
     return f"{day.day}. {month} {day.year}" if language == "de" else f"{day.day} {month} {day.year}"
 
 
 _MONTHS = {
-    "en": ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"],
-    "nl": ["januari", "februari", "maart", "april", "mei", "juni", "juli", "augustus", "september", "oktober", "november", "december"],
-    "de": ["Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November", "Dezember"],
+    "en": [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ],
+    "nl": [
+        "januari",
+        "februari",
+        "maart",
+        "april",
+        "mei",
+        "juni",
+        "juli",
+        "augustus",
+        "september",
+        "oktober",
+        "november",
+        "december",
+    ],
+    "de": [
+        "Januar",
+        "Februar",
+        "März",
+        "April",
+        "Mai",
+        "Juni",
+        "Juli",
+        "August",
+        "September",
+        "Oktober",
+        "November",
+        "Dezember",
+    ],
 }
 
 
@@ -292,7 +386,15 @@ def write_reminders(archive: Archive, *, portal_url: str = "") -> int:
                 agent=archive.agent,
                 queued_at=now,
             )
-            kept, dossier = letters.add(connection, reminder), targets.dossier_of(connection, letter.target) if letter.target else None
+            kept, dossier = (
+                letters.add(connection, reminder),
+                targets.dossier_of(connection, letter.target) if letter.target else None,
+            )
             if dossier is not None:
-                append(connection, selecting.event(archive, dossier, "wrote a reminder", message=kept.recipient, detail=_written(kept)))
+                append(
+                    connection,
+                    selecting.event(
+                        archive, dossier, "wrote a reminder", message=kept.recipient, detail=_written(kept)
+                    ),
+                )
     return len(due)

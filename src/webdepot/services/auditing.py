@@ -1,11 +1,13 @@
-"""Keeping what is kept: copies in several places, read through in a rolling plan, mended from a good copy, with every act an event.
+"""Keeping what is kept: copies in several places, read through in a rolling plan, mended from a good copy,
+with every act an event.
 
     add_place ── fill ──> active           a new place is filled package by package; killed, it goes on where it stopped
     audit                                  what waits is copied; then the copies that nobody read for longest, at a limited rate
                                            whole · repaired · damaged · lost · away
 
-An audit holds no lock on packages: copies are replaced file by file and whole. Only one audit or fill works at a time.
-A place that is away is told and passed over; its copies keep their state and are the first to be looked at when it is back.
+An audit holds no lock on packages: copies are replaced file by file and whole. Only one audit or fill works
+at a time. A place that is away is told and passed over; its copies keep their state and are the first to be
+looked at when it is back.
 """
 
 import fcntl
@@ -72,11 +74,13 @@ class AuditReport:
         return self.counts.get(AuditOutcome.LOST, 0)
 
 
-# --- places ------------------------------------------------------------------------------------------------------------------
+# --- places ---
 
 
 def add_place(archive: Archive, name: str, address: str, *, write_once: bool = False) -> Place:
-    """Register a place and prepare it; every package waits to be copied there. InputError or Conflict with words."""
+    """Register a place and prepare it; every package waits to be copied there. InputError or Conflict with
+    words.
+    """
     places.check_name(name)
     address = places.normal_address(address)
     if address == archive.depot_address:
@@ -88,14 +92,19 @@ def add_place(archive: Archive, name: str, address: str, *, write_once: bool = F
         address=address,
         state=PlaceState.FILLING,
         write_once=write_once,
-        refuses_overwriting=s3.refuses_overwriting(store) if isinstance(store, s3.S3Store) and not write_once else True,
+        refuses_overwriting=s3.refuses_overwriting(store)
+        if isinstance(store, s3.S3Store) and not write_once
+        else True,
         added_at=archive.clock(),
     )
     with archive.database.transaction() as connection:
         places.add(connection, place)
         count = copies.expect_all(connection, name, archive.clock())
         message = f"{address}; {count} packages are to be copied"
-        append(connection, archive.event("added", "place", name, message=message, detail=difference({}, _told(place))))
+        append(
+            connection,
+            archive.event("added", "place", name, message=message, detail=difference({}, _told(place))),
+        )
     return place
 
 
@@ -106,7 +115,10 @@ def remove_place(archive: Archive, name: str) -> Place:
         copies.forget_place(connection, name)
         places.remove(connection, name)
         message = f"{place.address} is no place of the depot any more"
-        append(connection, archive.event("removed", "place", name, message=message, detail=difference(_told(place), {})))
+        append(
+            connection,
+            archive.event("removed", "place", name, message=message, detail=difference(_told(place), {})),
+        )
     return place
 
 
@@ -114,7 +126,9 @@ def _told(place: Place) -> dict[str, object]:
     return {"address": place.address, "state": place.state.value, "write_once": place.write_once}
 
 
-def fill(archive: Archive, *, place: str = "", rate_bytes_s: float | None = None, watch: Watch = unwatched) -> FillReport:
+def fill(
+    archive: Archive, *, place: str = "", rate_bytes_s: float | None = None, watch: Watch = unwatched
+) -> FillReport:
     """Copy what waits to be copied, to one place or to all. Killed or stopped, it goes on where it was."""
     with _alone(archive):
         return _fill(archive, place=place, meter=_meter(archive, rate_bytes_s), watch=watch)
@@ -125,12 +139,18 @@ def _fill(archive: Archive, *, place: str, meter: Meter, watch: Watch) -> FillRe
     away: dict[str, str] = {}
     failed: dict[str, str] = {}
     with archive.database.reading() as connection:
-        names = [MAIN, *(each.name for each in places.every(connection))] if not place else [places.get(connection, place).name]
+        names = (
+            [MAIN, *(each.name for each in places.every(connection))]
+            if not place
+            else [places.get(connection, place).name]
+        )
     for name in names:
         after = ""
         while name not in away:
             with archive.database.reading() as connection:
-                waiting = copies.in_state(connection, [CopyState.WAITING], place=name, after=after, limit=BATCH)
+                waiting = copies.in_state(
+                    connection, [CopyState.WAITING], place=name, after=after, limit=BATCH
+                )
             if not waiting:
                 break
             for copy in waiting:
@@ -144,8 +164,18 @@ def _fill(archive: Archive, *, place: str, meter: Meter, watch: Watch) -> FillRe
                     break
                 except WebdepotError as error:
                     failed[f"{name} {copy.package}"] = str(error)
-                watch(Progress(phase=Phase.COPY, done=copied, size_bytes=size_bytes, errors=len(failed), note=copy.package))
-    return FillReport(copied=copied, size_bytes=size_bytes, waiting=_settle(archive, names), away=away, failed=failed)
+                watch(
+                    Progress(
+                        phase=Phase.COPY,
+                        done=copied,
+                        size_bytes=size_bytes,
+                        errors=len(failed),
+                        note=copy.package,
+                    )
+                )
+    return FillReport(
+        copied=copied, size_bytes=size_bytes, waiting=_settle(archive, names), away=away, failed=failed
+    )
 
 
 def bring_copy(archive: Archive, name: str, identifier: PackageId, *, meter: Meter | None = None) -> int:
@@ -167,21 +197,44 @@ def bring_copy(archive: Archive, name: str, identifier: PackageId, *, meter: Met
         size_bytes = held.size_bytes if held else brought.size_bytes
         copies.record(
             connection,
-            Copy(place=name, package=identifier, version=inventory.head, state=state, size_bytes=size_bytes, checked_at=now, note=note),
+            Copy(
+                place=name,
+                package=identifier,
+                version=inventory.head,
+                state=state,
+                size_bytes=size_bytes,
+                checked_at=now,
+                note=note,
+            ),
         )
         outcome = Outcome.FAILURE if brought.lost else Outcome.SUCCESS
-        detail = {"place": name, "version": inventory.head, "files": len(brought.written), "bytes": brought.size_bytes}
+        detail = {
+            "place": name,
+            "version": inventory.head,
+            "files": len(brought.written),
+            "bytes": brought.size_bytes,
+        }
         message = note or f"to the place {name}, {len(brought.written)} files"
-        # The register is written with every audit; an event of its copying would be its next news, without end.
+        # The register is written with every audit; an event of its copying would be its next news, without
+        # end.
         if brought.lost or package.is_package(identifier):
-            append(connection, archive.event("copied", "package", identifier, outcome=outcome, message=message, detail=detail))
+            append(
+                connection,
+                archive.event(
+                    "copied", "package", identifier, outcome=outcome, message=message, detail=detail
+                ),
+            )
     return brought.size_bytes
 
 
 def copy_out(archive: Archive, identifier: PackageId) -> None:
-    """To the other places at once; one that cannot take it now is told by an event, and gets it by the next audit."""
+    """To the other places at once; one that cannot take it now is told by an event, and gets it by the next
+    audit.
+    """
     with archive.database.reading() as connection:
-        waiting = [copy for copy in copies.of_package(connection, identifier) if copy.state is CopyState.WAITING]
+        waiting = [
+            copy for copy in copies.of_package(connection, identifier) if copy.state is CopyState.WAITING
+        ]
     for copy in waiting:
         try:
             bring_copy(archive, copy.place, identifier)
@@ -193,7 +246,9 @@ def copy_out(archive: Archive, identifier: PackageId) -> None:
 
 
 def write_register(archive: Archive) -> bool:
-    """Put what people decided into the depot; whether something was new. It is copied to the other places like a package."""
+    """Put what people decided into the depot; whether something was new. It is copied to the other places
+    like a package.
+    """
     path = archive.home / FILE_NAME
     config = path.read_text(encoding="utf-8") if path.exists() else ""
     now = archive.clock()
@@ -207,12 +262,24 @@ def write_register(archive: Archive) -> bool:
     return True
 
 
-def expect_copies(connection: Connection, identifier: PackageId, *, version: int, size_bytes: int, now: datetime) -> None:
+def expect_copies(
+    connection: Connection, identifier: PackageId, *, version: int, size_bytes: int, now: datetime
+) -> None:
     """An object that is no package stands in the main place and is to be in all others."""
     for name in (MAIN, *(place.name for place in places.every(connection))):
         state = CopyState.WHOLE if name == MAIN else CopyState.WAITING
         shown = version if name == MAIN else 0
-        copies.record(connection, Copy(place=name, package=identifier, version=shown, state=state, size_bytes=size_bytes, checked_at=now))
+        copies.record(
+            connection,
+            Copy(
+                place=name,
+                package=identifier,
+                version=shown,
+                state=state,
+                size_bytes=size_bytes,
+                checked_at=now,
+            ),
+        )
 
 
 def _settle(archive: Archive, names: Sequence[str]) -> int:
@@ -220,16 +287,21 @@ def _settle(archive: Archive, names: Sequence[str]) -> int:
     left = 0
     with archive.database.transaction() as connection:
         for name in names:
-            waiting = sum(t.copies for t in copies.tally(connection) if t.place == name and t.state is CopyState.WAITING)
+            waiting = sum(
+                t.copies for t in copies.tally(connection) if t.place == name and t.state is CopyState.WAITING
+            )
             left += waiting
             place = places.find(connection, name)
             if place is not None and place.state is PlaceState.FILLING and not waiting:
                 places.activate(connection, name)
-                append(connection, archive.event("filled", "place", name, message="every package has been copied"))
+                append(
+                    connection,
+                    archive.event("filled", "place", name, message="every package has been copied"),
+                )
     return left
 
 
-# --- audit -------------------------------------------------------------------------------------------------------------------
+# --- audit ---
 
 
 def audit(
@@ -243,9 +315,11 @@ def audit(
     repair: bool = True,
     watch: Watch = unwatched,
 ) -> AuditReport:
-    """Copy what waits, then read and compare the copies that are due, oldest first; mend what is damaged; tell what cannot be mended.
+    """Copy what waits, then read and compare the copies that are due, oldest first; mend what is damaged;
+    tell what cannot be mended.
 
-    Each copy's result is durable before the next is begun, so a killed audit loses no more than the copies it was reading.
+    Each copy's result is durable before the next is begun, so a killed audit loses no more than the copies it
+    was reading.
     """
     if place and place != MAIN:
         with archive.database.reading() as connection:
@@ -256,7 +330,9 @@ def audit(
         if repair and not packages:
             write_register(archive)
         filled = (
-            _fill(archive, place="", meter=meter, watch=watch) if repair and not packages else FillReport(copied=0, size_bytes=0, waiting=0)
+            _fill(archive, place="", meter=meter, watch=watch)
+            if repair and not packages
+            else FillReport(copied=0, size_bytes=0, waiting=0)
         )
         days = archive.config.depot.audit_days if older_than_days is None else older_than_days
         # What is read now is not due again in the same audit, however young copies were asked for.
@@ -286,13 +362,17 @@ def _named(archive: Archive, packages: Sequence[str], place: str) -> Iterator[Co
 
 def _left(archive: Archive, before: datetime, place: str, away: frozenset[str]) -> int:
     with archive.database.reading() as connection:
-        return sum(copy.place not in away for copy in copies.due(connection, before=before, place=place, limit=1000))
+        return sum(
+            copy.place not in away for copy in copies.due(connection, before=before, place=place, limit=1000)
+        )
 
 
 class _Run:
     """One audit: copies in, results recorded one by one, totals kept."""
 
-    def __init__(self, archive: Archive, *, meter: Meter, repair: bool, limit_bytes: int, watch: Watch) -> None:
+    def __init__(
+        self, archive: Archive, *, meter: Meter, repair: bool, limit_bytes: int, watch: Watch
+    ) -> None:
         self._archive = archive
         self._meter = meter
         self._stores = _metered(archive.stores(), meter)
@@ -324,8 +404,14 @@ class _Run:
                 self._record(result())
 
     def report(self, filled: FillReport, left: int) -> AuditReport:
-        alarms = [f"{each.package} in {each.place}: {each.message}" for each in self._problems if each.outcome in _ALARMING]
-        alarms += [f"The place {name} is away: {words}" for name, words in (self._away | dict(filled.away)).items()]
+        alarms = [
+            f"{each.package} in {each.place}: {each.message}"
+            for each in self._problems
+            if each.outcome in _ALARMING
+        ]
+        alarms += [
+            f"The place {name} is away: {words}" for name, words in (self._away | dict(filled.away)).items()
+        ]
         report = AuditReport(
             counts=dict(self._counts),
             size_bytes=self._meter.size_bytes,
@@ -364,7 +450,15 @@ class _Run:
             self._problems.append(found)
         errors = self._counts[AuditOutcome.LOST] + self._counts[AuditOutcome.DAMAGED]
         done = sum(self._counts.values())
-        self._watch(Progress(phase=Phase.AUDIT, done=done, size_bytes=self._meter.size_bytes, errors=errors, note=found.package))
+        self._watch(
+            Progress(
+                phase=Phase.AUDIT,
+                done=done,
+                size_bytes=self._meter.size_bytes,
+                errors=errors,
+                note=found.package,
+            )
+        )
 
 
 _ALARMING = (AuditOutcome.LOST, AuditOutcome.DAMAGED)
@@ -407,7 +501,8 @@ def _record_audit(archive: Archive, found: CopyAudit) -> None:
                 "package",
                 found.package,
                 outcome=_OUTCOMES.get(found.outcome, Outcome.FAILURE),
-                message=f"{found.outcome.value} in {found.place}" + (f": {found.message}" if found.message else ""),
+                message=f"{found.outcome.value} in {found.place}"
+                + (f": {found.message}" if found.message else ""),
                 detail=detail,
             ),
         )
@@ -422,7 +517,7 @@ def _note_away(archive: Archive, name: str, words: str) -> None:
             append(connection, archive.event("missed", "place", name, outcome=Outcome.FAILURE, message=words))
 
 
-# --- from a place alone ------------------------------------------------------------------------------------------------------
+# --- from a place alone ---
 
 
 def verify_place(store: ObjectStore, *, watch: Watch = unwatched) -> Iterator[tuple[str, Finding]]:
@@ -444,7 +539,9 @@ def _alone(archive: Archive) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Conflict("Another audit or fill of the depot is at work. Wait for it, or stop that process.") from None
+            raise Conflict(
+                "Another audit or fill of the depot is at work. Wait for it, or stop that process."
+            ) from None
         yield
 
 

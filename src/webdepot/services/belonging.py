@@ -1,7 +1,8 @@
 """The decide rules about an organisation's hosts during a harvest, as the crawl sees them.
 
-The crawl asks `HostGate.find` for every link, at once; what is not known is examined by a process of its own (`host_examiner`), whose
-verdicts arrive meanwhile. Verdicts of earlier runs count until they are `reopen_months` old; a curator's for ever.
+The crawl asks `HostGate.find` for every link, at once; what is not known is examined by a process of its own
+(`host_examiner`), whose verdicts arrive meanwhile. Verdicts of earlier runs count until they are
+`reopen_months` old; a curator's for ever.
 """
 
 import asyncio
@@ -30,20 +31,37 @@ ENDS_WITHIN_S = 30.0
 
 
 @asynccontextmanager
-async def gate_of(archive: Archive, root: str, rules: Sequence[str], *, allow_private: bool) -> AsyncIterator[OpenGate]:
-    """The gate of the organisation with this root domain; an empty one without. NotFound when nobody has looked for it yet."""
+async def gate_of(
+    archive: Archive, root: str, rules: Sequence[str], *, allow_private: bool
+) -> AsyncIterator[OpenGate]:
+    """The gate of the organisation with this root domain; an empty one without. NotFound when nobody has
+    looked for it yet.
+    """
     if not root:
         yield OpenGate()
         return
     given = archive.config.discovery
     organisation = discovering.get(archive, root)
     remembered = remembered_of(archive, organisation, names_of(rules))
-    command = ("-m", "webdepot.services.host_examiner", str(archive.home), root, "yes" if allow_private else "no", *rules)
+    command = (
+        "-m",
+        "webdepot.services.host_examiner",
+        str(archive.home),
+        root,
+        "yes" if allow_private else "no",
+        *rules,
+    )
     with discovering.authorities(given.extra_ca_file) as ca_file:
-        look_up = discovering.look_up_of(Resolver(given.resolver, timeout_s=given.timeout_s)) if given.resolver else None
+        look_up = (
+            discovering.look_up_of(Resolver(given.resolver, timeout_s=given.timeout_s))
+            if given.resolver
+            else None
+        )
         gate = HostGate(command, remembered)
         try:
-            yield OpenGate(rules=gate, seeds=_front_pages(archive, organisation), look_up=look_up, ca_file=ca_file)
+            yield OpenGate(
+                rules=gate, seeds=_front_pages(archive, organisation), look_up=look_up, ca_file=ca_file
+            )
         finally:
             await gate.close()
 
@@ -52,12 +70,21 @@ def names_of(rules: Sequence[str]) -> tuple[RuleName, ...]:
     return tuple(parse(text) for text in rules) or (RuleName(kind=Kind.BELONGS_TO),)
 
 
-def remembered_of(archive: Archive, organisation: Organisation, names: Sequence[RuleName]) -> dict[str, Remembered]:
-    """What earlier runs decided, if BelongsTo is asked; the plain rules look again, and only a curator stands above them."""
+def remembered_of(
+    archive: Archive, organisation: Organisation, names: Sequence[RuleName]
+) -> dict[str, Remembered]:
+    """What earlier runs decided, if BelongsTo is asked; the plain rules look again, and only a curator stands
+    above them.
+    """
     uses_evidence = any(name.kind is Kind.BELONGS_TO for name in names)
     since = archive.clock() - timedelta(days=_DAYS_OF_MONTH * archive.config.discovery.reopen_months)
     with archive.database.reading() as connection:
-        return {host.host: host for host in organisations.remembered(connection, organisation.id, since=since if uses_evidence else None)}
+        return {
+            host.host: host
+            for host in organisations.remembered(
+                connection, organisation.id, since=since if uses_evidence else None
+            )
+        }
 
 
 def verdict_of(host: Remembered) -> Verdict:
@@ -73,7 +100,8 @@ def _front_pages(archive: Archive, organisation: Organisation) -> tuple[Url, ...
 class HostGate:
     """The crawl's `HostRules` for one organisation. Made and closed inside the crawl's event loop.
 
-    A process that dies is started again with what was waiting; when that does not help, those hosts stay outside, and the log says why.
+    A process that dies is started again with what was waiting; when that does not help, those hosts stay
+    outside, and the log says why.
     """
 
     def __init__(self, command: Sequence[str], remembered: Mapping[str, Remembered]) -> None:
@@ -127,7 +155,9 @@ class HostGate:
         while not self._is_closing and self._starts < MOST_STARTS:
             self._starts += 1
             pipe = asyncio.subprocess.PIPE
-            self._process = await asyncio.create_subprocess_exec(sys.executable, *self._command, stdin=pipe, stdout=pipe, limit=1 << 20)
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, *self._command, stdin=pipe, stdout=pipe, limit=1 << 20
+            )
             for host, linkers in self._waiting.items():
                 for via in linkers:
                     self._send(host, via)
@@ -143,7 +173,9 @@ class HostGate:
     async def _hear(self, process: asyncio.subprocess.Process) -> None:
         async for line in cast(asyncio.StreamReader, process.stdout):
             told = json.loads(line)
-            self._verdicts[told["host"]] = Verdict(answer=Answer(told["answer"]), rule=told["rule"], reason=told["reason"])
+            self._verdicts[told["host"]] = Verdict(
+                answer=Answer(told["answer"]), rule=told["rule"], reason=told["reason"]
+            )
             self._waiting.pop(told["host"], None)
         await process.wait()
 

@@ -1,12 +1,14 @@
-"""Containers that stay where they are: WARC, ARC and WACZ in other folders, on web servers, in buckets. They are indexed, searched and
-replayed as all others; the archive keeps their place, size and checksum, and not their bytes.
+"""Containers that stay where they are: WARC, ARC and WACZ in other folders, on web servers, in buckets. They
+are indexed, searched and replayed as all others; the archive keeps their place, size and checksum, and not
+their bytes.
 
 1. Find the files; look into each one that is a WACZ.
-2. Read it through once: checksum, how many records, whether each can be opened by itself. What is not on this machine's disks is fetched
-   into the cache for that, where indexing finds it.
+2. Read it through once: checksum, how many records, whether each can be opened by itself. What is not on this
+   machine's disks is fetched into the cache for that, where indexing finds it.
 3. Write the database row.
 
-A file that has moved is given again from where it is now: it is known by its checksum, and only its place is changed.
+A file that has moved is given again from where it is now: it is known by its checksum, and only its place is
+changed.
 """
 
 import hashlib
@@ -41,7 +43,9 @@ class Part:
 
 
 def refer(archive: Archive, addresses: Sequence[str], *, collection: str, watch: Watch) -> Intake:
-    """Take containers in without copying them, in one harvest of kind `import`. What cannot be read is told and stops no other."""
+    """Take containers in without copying them, in one harvest of kind `import`. What cannot be read is told
+    and stops no other.
+    """
     parts, skipped = [], []
     for address in addresses:
         for one in _iter_addresses(address):
@@ -64,7 +68,9 @@ def refer(archive: Archive, addresses: Sequence[str], *, collection: str, watch:
             is_empty = not shelf.of_harvest(connection, harvest.id)
         if is_empty:
             importing.end(archive, harvest, HarvestState.FAILED, "nothing new was in the files")
-    return Intake(harvest=None if is_empty else importing.finish(archive, harvest), known=known, skipped=skipped)
+    return Intake(
+        harvest=None if is_empty else importing.finish(archive, harvest), known=known, skipped=skipped
+    )
 
 
 def _iter_addresses(address: str) -> Iterator[str]:
@@ -76,7 +82,11 @@ def _iter_addresses(address: str) -> Iterator[str]:
         yield str(path)
         return
     endings = (*SUFFIXES, PACKED_SUFFIX)
-    yield from (str(entry) for entry in sorted(path.rglob("*")) if entry.name.lower().endswith(endings) and entry.is_file())
+    yield from (
+        str(entry)
+        for entry in sorted(path.rglob("*"))
+        if entry.name.lower().endswith(endings) and entry.is_file()
+    )
 
 
 def _iter_parts(address: str) -> Iterator[Part]:
@@ -116,7 +126,9 @@ def _refer_one(archive: Archive, harvest: Harvest, part: Part) -> bool:
     if not records:
         raise InputError("no whole record is in it. " + (findings[0].message if findings else ""))
     if form.compression is Compression.WHOLE or not readable:
-        raise InputError("its records are compressed together, so that none can be opened in place. Import it without --in-place.")
+        raise InputError(
+            "its records are compressed together, so that none can be opened in place. Import it without --in-place."
+        )
     container = Container(
         name=importing.free_name(archive, part.name, sha256),
         harvest=harvest.id,
@@ -130,7 +142,16 @@ def _refer_one(archive: Archive, harvest: Harvest, part: Part) -> bool:
         path.rename(archive.cached_path(container))
     with archive.database.transaction() as connection:
         shelf.add(connection, container)
-        append(connection, _event(archive, container.name, f"{records} records, read in place from {part.place}", harvest, findings))
+        append(
+            connection,
+            _event(
+                archive,
+                container.name,
+                f"{records} records, read in place from {part.place}",
+                harvest,
+                findings,
+            ),
+        )
     return True
 
 

@@ -1,6 +1,8 @@
-"""The catalogue for people and pages: read, describe, list. What is written goes into the depot first, then into the database.
+"""The catalogue for people and pages: read, describe, list. What is written goes into the depot first, then
+into the database.
 
-1. `write` checks the fields, keeps who filled them (a machine never writes over what a person wrote), and gives the change its datestamp.
+1. `write` checks the fields, keeps who filled them (a machine never writes over what a person wrote), and
+   gives the change its datestamp.
 2. The records go into the newest package of the work, as a further version of it: a rebuild brings them back.
 3. One transaction: the record, the datestamps of all below it, the event.
 """
@@ -70,11 +72,18 @@ def find_tree(archive: Archive, key: str) -> Transfer | None:
 
 
 def shown_at(levels: Sequence[Record], made: Transfer) -> dict[str, tuple[str, str]]:
-    """Files of an object that is no web site: where each can be opened in the archive, by member, as address and timestamp."""
+    """Files of an object that is no web site: where each can be opened in the archive, by member, as address
+    and timestamp.
+    """
     own = levels[-1]
     if made.form is not Form.FILES or levels[0].level is Level.SITE:
         return {}
-    addresses = [each for level in reversed(levels) for each in level.addresses if each.startswith(("http://", "https://"))]
+    addresses = [
+        each
+        for level in reversed(levels)
+        for each in level.addresses
+        if each.startswith(("http://", "https://"))
+    ]
     return {
         file.member: (
             file.url or incoming.address_without_site(own.urn, file.member, addresses, count=len(made.files)),
@@ -103,10 +112,19 @@ def site_record(archive: Archive, target: Target) -> Record:
         return found
     now = archive.clock()
     with archive.database.transaction() as connection:
-        made = replace(titling.new_site(archive, targets.get(connection, target.id), now), changed_at=catalogue.stamp(now))
+        made = replace(
+            titling.new_site(archive, targets.get(connection, target.id), now),
+            changed_at=catalogue.stamp(now),
+        )
         detail = difference({}, {"title": made.title, "genre": made.genre, "urn": made.urn})
         event = Event(
-            at=now, agent=archive.agent, action="described", subject_kind="title", subject=made.key, message=made.title, detail=detail
+            at=now,
+            agent=archive.agent,
+            action="described",
+            subject_kind="title",
+            subject=made.key,
+            message=made.title,
+            detail=detail,
         )
         append(connection, event)
         return catalogue.put(connection, made)
@@ -124,7 +142,9 @@ def listed(
     limit: int = 100,
     after: str = "",
 ) -> list[Record]:
-    """Records by title, works as such unless other levels are asked for; `after` is the key of the last one of the page before."""
+    """Records by title, works as such unless other levels are asked for; `after` is the key of the last one
+    of the page before.
+    """
     with archive.database.reading() as connection:
         return catalogue.listed(
             connection,
@@ -149,23 +169,38 @@ def write(
     foreign: tuple[Mapping[str, str], ...] | None = None,
     origin: Mapping[str, str] | None = None,
 ) -> Record:
-    """Change fields of a record (names of `catalogue.EDITABLE`). Fields that a person filled are left alone by machines.
+    """Change fields of a record (names of `catalogue.EDITABLE`). Fields that a person filled are left alone
+    by machines.
 
-    `foreign` and `origin` are what a partner told anew. InputError when a field cannot be changed so; no change, no write.
+    `foreign` and `origin` are what a partner told anew. InputError when a field cannot be changed so; no
+    change, no write.
     """
     with archive.database.reading() as connection:
         before = catalogue.get(connection, key)
     if before.withdrawn_at is not None:
-        raise InputError(f"{before.key} was withdrawn on {before.withdrawn_at:%Y-%m-%d}: there is nothing left to describe.")
+        raise InputError(
+            f"{before.key} was withdrawn on {before.withdrawn_at:%Y-%m-%d}: there is nothing left to describe."
+        )
     wanted = {name: checked(name, value) for name, value in changes.items()}
-    wanted = {name: value for name, value in wanted.items() if _may_fill(before, name, source) and getattr(before, name) != value}
+    wanted = {
+        name: value
+        for name, value in wanted.items()
+        if _may_fill(before, name, source) and getattr(before, name) != value
+    }
     foreign = before.foreign if foreign is None else foreign
     if not wanted and foreign == before.foreign:
         return before
     now = archive.clock()
     sources = {**before.sources, **dict.fromkeys(wanted, source.value)}
     changed_at = max(catalogue.stamp(now), before.changed_at)
-    after = replace(before, **wanted, foreign=foreign, origin=origin or before.origin, sources=sources, changed_at=changed_at)
+    after = replace(
+        before,
+        **wanted,
+        foreign=foreign,
+        origin=origin or before.origin,
+        sources=sources,
+        changed_at=changed_at,
+    )
     if not after.title:
         raise InputError("A record needs a title.")
     _keep(archive, after)
@@ -179,7 +214,10 @@ def write(
             subject_kind="title",
             subject=written.key,
             message=", ".join(sorted(wanted)),
-            detail={**difference({name: getattr(before, name) for name in wanted}, wanted), "source": source.value},
+            detail={
+                **difference({name: getattr(before, name) for name in wanted}, wanted),
+                "source": source.value,
+            },
         )
         append(connection, event)
     return written
@@ -214,10 +252,14 @@ def fitting(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_urn(archive: Archive, key: str, given: str, *, by: str = "") -> Record:
-    """Give a record the URN that its publisher assigned, instead of ours. Refused once the record has been handed out."""
+    """Give a record the URN that its publisher assigned, instead of ours. Refused once the record has been
+    handed out.
+    """
     lower = given.strip().lower()
     if not urn.is_nbn(lower):
-        raise InputError(f"{given[:100]!r} is no URN of a national bibliography. Write it like urn:nbn:de:example-1")
+        raise InputError(
+            f"{given[:100]!r} is no URN of a national bibliography. Write it like urn:nbn:de:example-1"
+        )
     with archive.database.transaction() as connection:
         record = catalogue.get(connection, key)
         other = catalogue.find_urn(connection, lower)
@@ -229,11 +271,15 @@ def own_urn(archive: Archive, key: str, given: str, *, by: str = "") -> Record:
             raise InputError(f"{record.key} is in the depot under {record.urn}, and stays so.")
         detail = difference({"urn": record.urn}, {"urn": lower})
         append(connection, archive.event("named", "title", record.key, message=lower, detail=detail, by=by))
-        return catalogue.put(connection, replace(record, urn=lower, changed_at=catalogue.stamp(archive.clock())))
+        return catalogue.put(
+            connection, replace(record, urn=lower, changed_at=catalogue.stamp(archive.clock()))
+        )
 
 
 def restrict(archive: Archive, key: str, access: str, *, by: str = "") -> Record:
-    """Who may fetch a work and everything below it: everybody whom the rules allow, or partners with a token only."""
+    """Who may fetch a work and everything below it: everybody whom the rules allow, or partners with a token
+    only.
+    """
     record = write(archive, key, {"access": access}, by=by)
     with archive.database.reading() as connection:
         below = [child.key for child in catalogue.children(connection, key) if child.withdrawn_at is None]
@@ -243,7 +289,9 @@ def restrict(archive: Archive, key: str, access: str, *, by: str = "") -> Record
 
 
 def close(archive: Archive, key: str, *, reason: str) -> Record:
-    """A record whose partner withdrew the object: key and URN stay, partners of ours learn of it. The package stays where it is."""
+    """A record whose partner withdrew the object: key and URN stay, partners of ours learn of it. The package
+    stays where it is.
+    """
     with archive.database.reading() as connection:
         before = catalogue.get(connection, key)
     if before.withdrawn_at is not None:
@@ -251,8 +299,18 @@ def close(archive: Archive, key: str, *, reason: str) -> Record:
     now = archive.clock()
     after = replace(catalogue.withdrawn(before, at=now, reason=reason), package=before.package)
     _keep(archive, after)
-    detail = difference({"title": before.title, "withdrawn_at": ""}, {"title": after.title, "withdrawn_at": now.isoformat()})
-    event = Event(at=now, agent=archive.agent, action="closed", subject_kind="title", subject=after.key, message=reason, detail=detail)
+    detail = difference(
+        {"title": before.title, "withdrawn_at": ""}, {"title": after.title, "withdrawn_at": now.isoformat()}
+    )
+    event = Event(
+        at=now,
+        agent=archive.agent,
+        action="closed",
+        subject_kind="title",
+        subject=after.key,
+        message=reason,
+        detail=detail,
+    )
     with archive.database.transaction() as connection:
         written = catalogue.put(connection, after)
         transfer.forget(connection, after.key)
@@ -274,7 +332,9 @@ def _text(name: str, value: object) -> str:
 
 
 def _keep(archive: Archive, record: Record) -> None:
-    """Into the newest package of the work, so that a rebuild brings it back; a work without packages is kept by the register."""
+    """Into the newest package of the work, so that a rebuild brings it back; a work without packages is kept
+    by the register.
+    """
     with archive.database.reading() as connection:
         held = _newest(connection, record)
         if held is None:
@@ -284,7 +344,12 @@ def _keep(archive: Archive, record: Record) -> None:
         levels[-1] = replace(levels[-1], changed_at=max(levels[-1].changed_at, record.changed_at))
         made = transfer.find(connection, own.key) if levels[-1].withdrawn_at is None else None
     event = Event(
-        at=archive.clock(), agent=archive.agent, action="described", subject_kind="package", subject=held.id, message=f"{record.key}"
+        at=archive.clock(),
+        agent=archive.agent,
+        action="described",
+        subject_kind="package",
+        subject=held.id,
+        message=f"{record.key}",
     )
     facts = package.extend(
         archive.store,

@@ -1,4 +1,6 @@
-"""How a version is cited: what names it, where it is shown, and the persistent identifier of the harvest that brought it."""
+"""How a version is cited: what names it, where it is shown, and the persistent identifier of the harvest that
+brought it.
+"""
 
 from webdepot.access.citation import Citation
 from webdepot.access.policy import Reader
@@ -9,15 +11,21 @@ from webdepot.services import cataloguing, replaying
 
 
 def find_urn(archive: Archive, capture: Capture) -> str:
-    """The URN of the harvest that brought a capture; empty when it has none (not in the depot, or not catalogued)."""
+    """The URN of the harvest that brought a capture; empty when it has none (not in the depot, or not
+    catalogued).
+    """
     with archive.database.reading() as connection:
         container = shelf.find(connection, capture.location.container)
     record = cataloguing.find_of_harvest(archive, container.harvest) if container else None
     return record.urn if record else ""
 
 
-def cite(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader, address: str) -> Citation:
-    """The citation of the version closest to a moment; `address` is where the portal shows it. NotFound or Closed with words."""
+def cite(
+    archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader, address: str
+) -> Citation:
+    """The citation of the version closest to a moment; `address` is where the portal shows it. NotFound or
+    Closed with words.
+    """
     place = replaying.find_place(archive, url, timestamp, collection=collection, reader=reader)
     return of_place(archive, place, address=address)
 

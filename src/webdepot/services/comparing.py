@@ -48,7 +48,8 @@ class Comparison:
 
 
 def run(archive: Archive, url: str, at: str, other: str, *, collection: str, reader: Reader) -> Comparison:
-    """The versions closest to two moments, the earlier first; without `other` the one before `at`, or after it where it is the first.
+    """The versions closest to two moments, the earlier first; without `other` the one before `at`, or after
+    it where it is the first.
 
     NotFound or Closed with words; NotFound too where there is but one version.
     """
@@ -59,7 +60,10 @@ def run(archive: Archive, url: str, at: str, other: str, *, collection: str, rea
     second = replaying.find_closest(archive, url, wanted, collection=collection, reader=reader)
     before, after = sorted((one.capture, second), key=lambda capture: capture.timestamp)
     old, new = (_taken(archive, capture, collection, reader) for capture in (before, after))
-    links, pictures = compare.came_and_went(old.links, new.links), compare.came_and_went(old.pictures, new.pictures)
+    links, pictures = (
+        compare.came_and_went(old.links, new.links),
+        compare.came_and_went(old.pictures, new.pictures),
+    )
     return Comparison(
         url=after.url,
         before=Side(capture=before, screenshot=find_screenshot(archive, before), is_cut=old.is_cut),
@@ -82,7 +86,9 @@ def find_screenshot(archive: Archive, capture: Capture) -> Screenshot | None:
 
 
 def _taken(archive: Archive, capture: Capture, collection: str, reader: Reader) -> Taken:
-    opened = replaying.open_capture(archive, capture.url, capture.timestamp, collection=collection, reader=reader)
+    opened = replaying.open_capture(
+        archive, capture.url, capture.timestamp, collection=collection, reader=reader
+    )
     try:
         content_type = (opened.head.get("content-type") if opened.head else None) or capture.mime
         data = replaying.content_of(opened).read(MOST_BYTES)

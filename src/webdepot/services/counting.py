@@ -1,6 +1,7 @@
 """Statistics of use: counted while people read, looked at by staff, given to others as a COUNTER-like table.
 
-Counts wait in memory for some seconds before they are written, so that reading costs no writing; a crash loses those seconds.
+Counts wait in memory for some seconds before they are written, so that reading costs no writing; a crash
+loses those seconds.
 """
 
 import re
@@ -30,9 +31,25 @@ class Counter:
         self._pending = Pending()
         self._since: datetime | None = None
 
-    def note(self, metric: Metric, *, collection: str, site: str = "", url: str = "", point: AccessPoint, country: str = "") -> None:
+    def note(
+        self,
+        metric: Metric,
+        *,
+        collection: str,
+        site: str = "",
+        url: str = "",
+        point: AccessPoint,
+        country: str = "",
+    ) -> None:
         now = self._archive.clock()
-        use = Use(month=f"{now:%Y-%m}", metric=metric, collection=collection, site=site, access_point=point, country=country)
+        use = Use(
+            month=f"{now:%Y-%m}",
+            metric=metric,
+            collection=collection,
+            site=site,
+            access_point=point,
+            country=country,
+        )
         with self._lock:
             self._pending.note(use, url)
             self._since = self._since or now
@@ -68,7 +85,9 @@ class Report:
 
 
 def report(archive: Archive, *, first: str = "", last: str = "") -> Report:
-    """The months from `first` to `last` as 2026-03; the last twelve where nothing is said. InputError when one is no month."""
+    """The months from `first` to `last` as 2026-03; the last twelve where nothing is said. InputError when
+    one is no month.
+    """
     today = archive.clock().date()
     last = last or f"{today:%Y-%m}"
     first = first or _back(last if _MONTH.match(last) else f"{today:%Y-%m}", 11)
@@ -87,7 +106,9 @@ def report(archive: Archive, *, first: str = "", last: str = "") -> Report:
 
 
 def table(made: Report, *, archive_name: str, today: date) -> Iterator[Sequence[str]]:
-    """A title report in the manner of COUNTER 5: head, then a row for each site, collection, access point, country and metric."""
+    """A title report in the manner of COUNTER 5: head, then a row for each site, collection, access point,
+    country and metric.
+    """
     yield ("Report_Name", "Usage of archived sites")
     yield ("Report_ID", "TR (COUNTER-like)")
     yield ("Institution_Name", archive_name)
@@ -95,10 +116,24 @@ def table(made: Report, *, archive_name: str, today: date) -> Iterator[Sequence[
     yield ("Created", today.isoformat())
     yield ("Exceptions", "No sessions are kept: double clicks are counted, unique items are not")
     yield ()
-    yield ("Title", "Collection", "Access_Point", "Country", "Metric_Type", "Reporting_Period_Total", *made.months)
+    yield (
+        "Title",
+        "Collection",
+        "Access_Point",
+        "Country",
+        "Metric_Type",
+        "Reporting_Period_Total",
+        *made.months,
+    )
     rows: dict[tuple[str, ...], dict[str, int]] = {}
     for use, count in made.found:
-        place: tuple[str, ...] = (use.site, use.collection, use.access_point.value, use.country, use.metric.value)
+        place: tuple[str, ...] = (
+            use.site,
+            use.collection,
+            use.access_point.value,
+            use.country,
+            use.metric.value,
+        )
         months = rows.setdefault(place, {})
         months[use.month] = months.get(use.month, 0) + count
     for place, counts in rows.items():

@@ -1,7 +1,9 @@
-"""The crawl of a harvest: everything it needs opened, run in one process or shared by several, and closed again.
+"""The crawl of a harvest: everything it needs opened, run in one process or shared by several, and closed
+again.
 
-Apart from `harvesting`, which knows harvests as rows and folders, since most commands ask about harvests and only some run one: here are
-the fetcher, the frontier and all that reads pages, which take a fifth of a second to load.
+Apart from `harvesting`, which knows harvests as rows and folders, since most commands ask about harvests and
+only some run one: here are the fetcher, the frontier and all that reads pages, which take a fifth of a second
+to load.
 """
 
 import asyncio
@@ -44,7 +46,11 @@ LAST_BREATHS = 50
 
 def run(archive: Archive, harvest: Harvest, watch: Watch) -> CrawlResult:
     """From the last checkpoint to the end, or until it is told to stop."""
-    return _crawl_shared(archive, harvest, watch) if _processes(archive, harvest) > 1 else _crawl(archive, harvest, watch)
+    return (
+        _crawl_shared(archive, harvest, watch)
+        if _processes(archive, harvest) > 1
+        else _crawl(archive, harvest, watch)
+    )
 
 
 def worked_in(folder: Path) -> list[Path]:
@@ -118,7 +124,11 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: Part | None =
         size_bytes=archive.config.container.size_bytes,
         info=_warcinfo(archive, harvest),
         clock=archive.clock,
-        on_sealed=lambda sealed: harvesting.register(archive, harvest, sealed) if part is None else part.line.send("sealed", sealed),
+        on_sealed=lambda sealed: (
+            harvesting.register(archive, harvest, sealed)
+            if part is None
+            else part.line.send("sealed", sealed)
+        ),
     )
     parameters = harvest_options.from_kept(harvest.settings).ignore_parameters
     frontier = LmdbFrontier(folder / "frontier", identity=identity_without(parameters))
@@ -128,7 +138,11 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: Part | None =
         has_captures = next(iter(archive.captures.containers()), None) is not None
         keeper = ContainerKeeper(writer, archive.captures if has_captures else None, frontier)
         result = _in_event_loop(
-            _behind_gate(archive, harvest, lambda gate: _run_crawl(archive, harvest, frontier, keeper, crawl_log, watch, gate, part))
+            _behind_gate(
+                archive,
+                harvest,
+                lambda gate: _run_crawl(archive, harvest, frontier, keeper, crawl_log, watch, gate, part),
+            )
         )
         writer.close()
         return result
@@ -137,15 +151,20 @@ def _crawl(archive: Archive, harvest: Harvest, watch: Watch, part: Part | None =
         frontier.close()
 
 
-async def _behind_gate(archive: Archive, harvest: Harvest, run: Callable[[OpenGate], Awaitable[CrawlResult]]) -> CrawlResult:
+async def _behind_gate(
+    archive: Archive, harvest: Harvest, run: Callable[[OpenGate], Awaitable[CrawlResult]]
+) -> CrawlResult:
     """What `run` makes of the gate that the harvest needs: that of its organisation, or one that stands open."""
     options = harvest_options.from_kept(harvest.settings)
     if not options.organisation:
         return await run(OpenGate())
-    # Here, because the look-ups of an organisation use our user agent, and because it takes a third of a second to load.
+    # Here, because the look-ups of an organisation use our user agent, and because it takes a third of a
+    # second to load.
     from webdepot.services import belonging
 
-    async with belonging.gate_of(archive, options.organisation, options.host_rules, allow_private=options.allow_private) as gate:
+    async with belonging.gate_of(
+        archive, options.organisation, options.host_rules, allow_private=options.allow_private
+    ) as gate:
         return await run(gate)
 
 
@@ -167,7 +186,11 @@ async def _run_crawl(
         look_up=gate.look_up,
         on_found=lambda host, addresses: keeper.note_look_up(host, addresses, archive.clock()),
     )
-    limits = FetchLimits(timeout_s=given.timeout_s, connect_timeout_s=given.connect_timeout_s, body_bytes=given.limit_file_bytes)
+    limits = FetchLimits(
+        timeout_s=given.timeout_s,
+        connect_timeout_s=given.connect_timeout_s,
+        body_bytes=given.limit_file_bytes,
+    )
     agent = harvesting.user_agent(archive)
     fetcher = CurlFetcher(
         user_agent=agent,
@@ -180,12 +203,20 @@ async def _run_crawl(
         cookies=CookieJar() if given.cookies else None,
     )
     program = harvest_options.browser_of(archive.config, options)
-    browser = Browser(program, sandbox=given.browser_sandbox, tabs=given.browser_tabs, agent=agent) if program is not None else None
+    browser = (
+        Browser(program, sandbox=given.browser_sandbox, tabs=given.browser_tabs, agent=agent)
+        if program is not None
+        else None
+    )
     shared = SharedServers(archive.harvests_folder / "servers")
     stop = _stop_on_signals()
     folder = harvesting.folder_of(archive, harvest)
-    publisher = live.Publisher(folder if part is None else harvest_parts.folder_of(folder, part.number), archive.clock)
-    others = Peers(folder / "parts", part.number, part.count, frontier, part.line) if part is not None else None
+    publisher = live.Publisher(
+        folder if part is None else harvest_parts.folder_of(folder, part.number), archive.clock
+    )
+    others = (
+        Peers(folder / "parts", part.number, part.count, frontier, part.line) if part is not None else None
+    )
 
     def tell(progress: CrawlProgress) -> None:
         if part is None:
@@ -252,7 +283,8 @@ def _warcinfo(archive: Archive, harvest: Harvest) -> dict[str, str]:
 
 
 def _in_event_loop(work: Coroutine[None, None, CrawlResult]) -> CrawlResult:
-    # A page makes some hundred objects and hardly a cycle: the collector need not look at all of them every third page.
+    # A page makes some hundred objects and hardly a cycle: the collector need not look at all of them every
+    # third page.
     before = gc.get_threshold()
     gc.set_threshold(50_000, 20, 20)
     try:

@@ -1,4 +1,5 @@
-"""Getting packages back out (dissemination, DIP): as a bag, WACZ, ZIP, UOF or the OCFL object itself. Every byte is checked.
+"""Getting packages back out (dissemination, DIP): as a bag, WACZ, ZIP, UOF or the OCFL object itself. Every
+byte is checked.
 
 A package whose main copy is damaged or away is taken from the first place that has it whole.
 """
@@ -56,7 +57,12 @@ def export(archive: Archive, identifier: str, form: Form, target: Path) -> Deliv
             continue
         _note(archive, held, form, name)
         return Delivered(package=held, form=form, path=target, size_bytes=size_bytes, place=name)
-    raise CorruptData(f"No place can give the package {held.id} whole. " + " ".join(troubles) + " Run: webdepot depot audit", where=held.id)
+    raise CorruptData(
+        f"No place can give the package {held.id} whole. "
+        + " ".join(troubles)
+        + " Run: webdepot depot audit",
+        where=held.id,
+    )
 
 
 def _bag(archive: Archive, store: ObjectStore, inventory: Inventory, held: Package, target: Path) -> int:
@@ -77,7 +83,15 @@ def _zip(archive: Archive, store: ObjectStore, inventory: Inventory, held: Packa
 def _wacz(archive: Archive, store: ObjectStore, inventory: Inventory, held: Package, target: Path) -> int:
     facts = package.read(store, held.id)
     captures = package.iter_captures(store, facts)
-    return zipped.write_wacz(store, inventory, captures, target, title=held.title, created=archive.clock(), software=f"webdepot {VERSION}")
+    return zipped.write_wacz(
+        store,
+        inventory,
+        captures,
+        target,
+        title=held.title,
+        created=archive.clock(),
+        software=f"webdepot {VERSION}",
+    )
 
 
 def _ocfl(archive: Archive, store: ObjectStore, inventory: Inventory, held: Package, target: Path) -> int:
@@ -99,7 +113,10 @@ def _uof(archive: Archive, store: ObjectStore, inventory: Inventory, held: Packa
     addresses = Addresses(portal_url=archive.config.web.portal_url, institution=archive.config.archive.name)
     described = uof.to_xml(levels, made, identifier=held.id, addresses=addresses, created=archive.clock())
     members: list[tuple[str, Iterator[bytes]]] = [(uof.NAME, iter([described]))]
-    members += [(f"{uof.CONTENT}/{file.member}", transfer.verified(file, archive.open_container)) for file in made.files]
+    members += [
+        (f"{uof.CONTENT}/{file.member}", transfer.verified(file, archive.open_container))
+        for file in made.files
+    ]
     return zipped.write_members(target, members)
 
 

@@ -1,6 +1,8 @@
-"""What is in the depot and how it is: figures for the pages and `webdepot depot status`, one package with its history, signed reports.
+"""What is in the depot and how it is: figures for the pages and `webdepot depot status`, one package with its
+history, signed reports.
 
-Every answer costs the same with ten packages and with a million: sums stand in rows of their own, lists go on from the last row.
+Every answer costs the same with ten packages and with a million: sums stand in rows of their own, lists go on
+from the last row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +13,18 @@ from pathlib import Path
 from sqlalchemy import Connection, select
 
 from webdepot.archive import Archive
-from webdepot.depot import copies, holdings, holds, levels, ocfl, package, places, signing, submission, tombstone
+from webdepot.depot import (
+    copies,
+    holdings,
+    holds,
+    levels,
+    ocfl,
+    package,
+    places,
+    signing,
+    submission,
+    tombstone,
+)
 from webdepot.depot.copies import Copy, CopyState
 from webdepot.depot.holds import Hold
 from webdepot.depot.levels import Facts, Level
@@ -152,15 +165,25 @@ def list_packages(archive: Archive, *, limit: int = 50, before: str = "") -> lis
 
 
 def view(archive: Archive, identifier: str) -> PackageView:
-    """One package with its copies, history and files; NotFound when there is none (also when it was withdrawn, with the words for that)."""
+    """One package with its copies, history and files; NotFound when there is none (also when it was
+    withdrawn, with the words for that).
+    """
     with archive.database.reading() as connection:
         stone = tombstone.find(connection, identifier)
         if stone is not None:
-            raise NotFound(f"The package {stone.package} was withdrawn on {stone.withdrawn_at:%Y-%m-%d}: {stone.reason}")
+            raise NotFound(
+                f"The package {stone.package} was withdrawn on {stone.withdrawn_at:%Y-%m-%d}: {stone.reason}"
+            )
         held = holdings.get(connection, identifier)
         harvest = runs.get(connection, held.harvest)
         events = list(iter_of(connection, "package", held.id))[-SHOWN_EVENTS:]
-        standing = holds.standing(connection, package=held.id, collection=harvest.collection, stored_at=held.stored_at, now=archive.clock())
+        standing = holds.standing(
+            connection,
+            package=held.id,
+            collection=harvest.collection,
+            stored_at=held.stored_at,
+            now=archive.clock(),
+        )
         known = copies.of_package(connection, held.id)
         formats = format_report.shares(connection, [held.harvest])
     files, trouble = _files(archive, held)
@@ -182,7 +205,9 @@ def tombstones(archive: Archive, *, limit: int = 100) -> list[Tombstone]:
 
 
 def fixity_report(archive: Archive) -> bytes:
-    """Every copy with its state and the day it was last read, signed; at most so many copies, the longest unread first."""
+    """Every copy with its state and the day it was last read, signed; at most so many copies, the longest
+    unread first.
+    """
     with archive.database.reading() as connection:
         shown = [MAIN, *(place.name for place in places.every(connection))]
         listed = copies.due(connection, before=archive.clock() + timedelta(days=1), limit=REPORTED_COPIES)
@@ -231,7 +256,9 @@ def _facts(archive: Archive, connection: Connection, packages: int, shown: Seque
     whole = [
         place
         for place in shown
-        if place.copies.get("whole", 0) >= packages > 0 and not place.copies.get("waiting") and place.away_since is None
+        if place.copies.get("whole", 0) >= packages > 0
+        and not place.copies.get("waiting")
+        and place.away_since is None
     ]
     before = archive.clock() - timedelta(days=archive.config.depot.audit_days)
     return Facts(

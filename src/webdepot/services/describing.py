@@ -1,7 +1,8 @@
-"""The catalogue in the search box: works by title, author, genre and keyword, each with the slices that lead into the archive.
+"""The catalogue in the search box: works by title, author, genre and keyword, each with the slices that lead
+into the archive.
 
-A work is shown only to a reader who can open something of it. `author:`, `genre:` and `keyword:` narrow the search for words to the sites
-of the works that the catalogue describes so.
+A work is shown only to a reader who can open something of it. `author:`, `genre:` and `keyword:` narrow the
+search for words to the sites of the works that the catalogue describes so.
 """
 
 from collections.abc import Sequence
@@ -69,14 +70,20 @@ def narrowed(archive: Archive, asked: TextQuery) -> TextQuery:
     if not asked.catalogue:
         return asked
     described = _matching(archive, (), asked.catalogue, limit=_MOST_SITES)
-    hosts = {host_of(address).partition(":")[0].lower() for record in described for address in record.addresses}
+    hosts = {
+        host_of(address).partition(":")[0].lower() for record in described for address in record.addresses
+    }
     if asked.sites:
-        hosts = {host for host in hosts if any(host == site or host.endswith(f".{site}") for site in asked.sites)}
+        hosts = {
+            host for host in hosts if any(host == site or host.endswith(f".{site}") for site in asked.sites)
+        }
     return replace(asked, sites=tuple(sorted(hosts)) or (_NOWHERE,))
 
 
 def versions(archive: Archive, key: str, collection: str, reader: Reader) -> Versions:
-    """The versions of a page that the reader can open: from the captures index, so that this and the list of versions agree."""
+    """The versions of a page that the reader can open: from the captures index, so that this and the list of
+    versions agree.
+    """
     speaking = archive.database.remembered("access rules", rules.by_prefix).speaking_about(key)
     spans = closed.open_spans(speaking, key, reader, archive.clock().date())
     found = archive.captures.tally(key, digits=0, collection=collection, spans=spans)
@@ -87,7 +94,9 @@ def versions(archive: Archive, key: str, collection: str, reader: Reader) -> Ver
     )
 
 
-def _matching(archive: Archive, words: Sequence[str], told: Sequence[tuple[str, str]], limit: int = _MOST_READ) -> list[Record]:
+def _matching(
+    archive: Archive, words: Sequence[str], told: Sequence[tuple[str, str]], limit: int = _MOST_READ
+) -> list[Record]:
     """The database finds letters anywhere; here they must be whole words."""
     parts = [word for _, text in told for word in tokens(text)]
     with archive.database.reading() as connection:
@@ -102,10 +111,16 @@ def _says(record: Record, words: Sequence[str], told: Sequence[tuple[str, str]])
         "keyword": record.keywords,
     }
     everything = {word for texts in fields.values() for text in texts for word in tokens(text)}
-    everything |= {word for text in (record.title, record.subtitle, record.abstract, *record.addresses) for word in tokens(text)}
+    everything |= {
+        word
+        for text in (record.title, record.subtitle, record.abstract, *record.addresses)
+        for word in tokens(text)
+    }
     if not everything >= set(words):
         return False
-    return all({word for one in fields[field] for word in tokens(one)} >= set(tokens(text)) for field, text in told)
+    return all(
+        {word for one in fields[field] for word in tokens(one)} >= set(tokens(text)) for field, text in told
+    )
 
 
 def _entry(archive: Archive, record: Record, reader: Reader) -> Entry | None:
@@ -113,7 +128,13 @@ def _entry(archive: Archive, record: Record, reader: Reader) -> Entry | None:
         count = versions(archive, key_of(address), EVERYTHING, reader).count
         if count:
             with archive.database.reading() as connection:
-                below = [each for each in catalogue.children(connection, record.key, limit=1000) if each.withdrawn_at is None]
-            newest = sorted((each for each in below if each.date), key=lambda each: each.date, reverse=True)[:MOST_SLICES]
+                below = [
+                    each
+                    for each in catalogue.children(connection, record.key, limit=1000)
+                    if each.withdrawn_at is None
+                ]
+            newest = sorted((each for each in below if each.date), key=lambda each: each.date, reverse=True)[
+                :MOST_SLICES
+            ]
             return Entry(record=record, address=address, versions=count, slices=newest)
     return None

@@ -1,4 +1,6 @@
-"""What a sender wrote about containers in METS with MABxml becomes their records in the catalogue: same URNs, same words."""
+"""What a sender wrote about containers in METS with MABxml becomes their records in the catalogue: same URNs,
+same words.
+"""
 
 from dataclasses import replace
 
@@ -12,7 +14,9 @@ from webdepot.services import cataloguing, harvesting, titling
 
 
 def keep_levels(archive: Archive, harvest: Harvest, described: bytes, *, sender: str) -> bool:
-    """Put the levels beside the harvest, for its package; whether there were any. An object that is known by its URN gets a URN of ours."""
+    """Put the levels beside the harvest, for its package; whether there were any. An object that is known by
+    its URN gets a URN of ours.
+    """
     levels = _read(described)
     names = [str(level.fields["urn"]).lower() for level in levels]
     if not levels or not all(map(urn.is_nbn, names)):
@@ -23,7 +27,10 @@ def keep_levels(archive: Archive, harvest: Harvest, described: bytes, *, sender:
         return False
     records: list[Record] = []
     for name, level in zip(names, levels, strict=True):
-        records.append(known.get(name) or _record(archive, harvest, name, level, records[-1].key if records else "", sender))
+        records.append(
+            known.get(name)
+            or _record(archive, harvest, name, level, records[-1].key if records else "", sender)
+        )
     (harvesting.folder_of(archive, harvest) / titling.FILE).write_bytes(catalogue.to_document(records))
     return True
 
@@ -37,7 +44,9 @@ def _read(described: bytes) -> tuple[DeliveredLevel, ...]:
     return levels if all(level.fields.get("urn") for level in levels) else ()
 
 
-def _record(archive: Archive, harvest: Harvest, name: str, level: DeliveredLevel, parent: str, sender: str) -> Record:
+def _record(
+    archive: Archive, harvest: Harvest, name: str, level: DeliveredLevel, parent: str, sender: str
+) -> Record:
     now = archive.clock()
     made = Record(
         key=titling.key_of_urn(name),
@@ -51,5 +60,7 @@ def _record(archive: Archive, harvest: Harvest, name: str, level: DeliveredLevel
         created_at=now,
         changed_at=now,
     )
-    fields = cataloguing.fitting({key: value for key, value in level.fields.items() if key in EDITABLE and key != "title"})
+    fields = cataloguing.fitting(
+        {key: value for key, value in level.fields.items() if key in EDITABLE and key != "title"}
+    )
     return replace(made, **fields, sources=dict.fromkeys((*fields, "title"), Source.PARTNER.value))

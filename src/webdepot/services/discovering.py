@@ -1,7 +1,7 @@
 """Which domains belong to an organisation: found before a harvest, decided during it, corrected by people.
 
-`discover` is phase one and two in one call: profile, survey, everything kept. `network` opens the look-ups that the configuration names;
-the harvest's decide rules (`services.belonging`) stand on the same.
+`discover` is phase one and two in one call: profile, survey, everything kept. `network` opens the look-ups
+that the configuration names; the harvest's decide rules (`services.belonging`) stand on the same.
 """
 
 import asyncio
@@ -68,7 +68,9 @@ class Scanned:
     hosts: tuple[KnownHost, ...]
 
 
-def discover(archive: Archive, typed: str, *, allow_private: bool = False, watch: Watch = unwatched, by: str = "") -> Discovery:
+def discover(
+    archive: Archive, typed: str, *, allow_private: bool = False, watch: Watch = unwatched, by: str = ""
+) -> Discovery:
     """Find the organisation's domains from one of them, and keep profile, verdicts and evidence."""
     host = checked_host(typed)
     return in_event_loop(_discover(archive, host, {}, allow_private, watch, by=by))
@@ -80,7 +82,10 @@ def note_asked_for(archive: Archive, host: str, *, by: str) -> None:
         known = organisations.find(connection, registrable(host))
         before = {"surveyed_at": known.surveyed_at.isoformat() if known else ""}
         detail = difference(before, {"survey": "asked for"})
-        append(connection, archive.event("asked for", "organisation", registrable(host), message=host, detail=detail, by=by))
+        append(
+            connection,
+            archive.event("asked for", "organisation", registrable(host), message=host, detail=detail, by=by),
+        )
 
 
 def listed(archive: Archive) -> list[tuple[Organisation, Mapping[str, int]]]:
@@ -100,7 +105,9 @@ def get(archive: Archive, typed: str = "") -> Organisation:
     raise InputError(f"Say which organisation is meant ({names}).")
 
 
-def hosts_of(archive: Archive, organisation: Organisation, *, own: str = "", limit: int = 100_000) -> list[KnownHost]:
+def hosts_of(
+    archive: Archive, organisation: Organisation, *, own: str = "", limit: int = 100_000
+) -> list[KnownHost]:
     with archive.database.reading() as connection:
         return organisations.hosts(connection, organisation.id, own=own, limit=limit)
 
@@ -141,11 +148,23 @@ def correct(
     with archive.database.transaction() as connection:
         changed = organisations.correct(connection, organisation, new)
         detail = difference(asdict(said), asdict(new))
-        append(connection, _event(archive, organisation, "corrected", "the profile was corrected by hand", agent=by, detail=detail))
+        append(
+            connection,
+            _event(
+                archive,
+                organisation,
+                "corrected",
+                "the profile was corrected by hand",
+                agent=by,
+                detail=detail,
+            ),
+        )
     return changed
 
 
-def decide(archive: Archive, organisation: Organisation, hosts: Sequence[str], *, accepted: bool, by: str = "") -> None:
+def decide(
+    archive: Archive, organisation: Organisation, hosts: Sequence[str], *, accepted: bool, by: str = ""
+) -> None:
     """Accept or reject by hand; later runs respect it."""
     now, who = archive.clock(), by or archive.agent
     with archive.database.transaction() as connection:
@@ -156,12 +175,24 @@ def decide(archive: Archive, organisation: Organisation, hosts: Sequence[str], *
             word = "accepted" if accepted else "rejected"
             append(
                 connection,
-                _event(archive, organisation, word, host, agent=who, detail=difference({host: known.get(host, "")}, {host: word})),
+                _event(
+                    archive,
+                    organisation,
+                    word,
+                    host,
+                    agent=who,
+                    detail=difference({host: known.get(host, "")}, {host: word}),
+                ),
             )
 
 
 def read_vhosts(
-    archive: Archive, organisation: Organisation, paths: Sequence[Path], *, allow_private: bool = False, watch: Watch = unwatched
+    archive: Archive,
+    organisation: Organisation,
+    paths: Sequence[Path],
+    *,
+    allow_private: bool = False,
+    watch: Watch = unwatched,
 ) -> tuple[list[KnownHost], tuple[Finding, ...]]:
     """Add what these server configurations host (case 4); each name is examined like any other."""
     found = vhosts.read(paths)
@@ -174,9 +205,16 @@ def read_vhosts(
 
 
 def scan(
-    archive: Archive, organisation: Organisation, ranges: Sequence[str] = (), *, allow_private: bool = False, watch: Watch = unwatched
+    archive: Archive,
+    organisation: Organisation,
+    ranges: Sequence[str] = (),
+    *,
+    allow_private: bool = False,
+    watch: Watch = unwatched,
 ) -> Scanned:
-    """Probe the declared ranges for web servers and examine the names that their certificates and reverse DNS give."""
+    """Probe the declared ranges for web servers and examine the names that their certificates and reverse DNS
+    give.
+    """
     given = archive.config.discovery
     chosen = probe.checked(ranges, given.own_ranges, is_on=given.scan)
     return in_event_loop(_scan(archive, organisation, chosen, allow_private, watch))
@@ -196,11 +234,32 @@ def checked_rules(texts: Sequence[str]) -> tuple[str, ...]:
 def as_csv(hosts: Sequence[KnownHost]) -> str:
     """The table as CSV. Cells that a spreadsheet would take for formulas are disarmed."""
     rows: list[Sequence[object]] = [
-        ("host", "domain", "case", "score", "own", "decision", "decided by", "found by", "linked by", "evidence", "judged at")
+        (
+            "host",
+            "domain",
+            "case",
+            "score",
+            "own",
+            "decision",
+            "decided by",
+            "found by",
+            "linked by",
+            "evidence",
+            "judged at",
+        )
     ]
     for host in hosts:
         own = {True: "yes", False: "no", None: "ask"}[host.own]
-        row = [host.host, host.domain, host.case or "", f"{host.score:.3f}", own, host.decision, host.decided_by, host.origin]
+        row = [
+            host.host,
+            host.domain,
+            host.case or "",
+            f"{host.score:.3f}",
+            own,
+            host.decision,
+            host.decided_by,
+            host.origin,
+        ]
         row += [" ".join(host.linked_by), "; ".join(host.evidence), host.judged_at.isoformat()]
         rows.append(row)
     return "".join(sheets.written(rows))
@@ -224,7 +283,7 @@ def as_objects(hosts: Sequence[KnownHost]) -> list[dict[str, Any]]:
     ]
 
 
-# --- the network -------------------------------------------------------------------------------------------------------
+# --- the network ---
 
 
 @asynccontextmanager
@@ -235,12 +294,19 @@ async def network(archive: Archive, *, allow_private: bool) -> AsyncIterator[Liv
     kept = KeptAnswers(archive.index_folder / LOOKUPS_NAME, archive.clock)
     router = Router(allow_private=allow_private, look_up=look_up_of(resolver), timeout_s=given.timeout_s)
     # Registries stand where the operator says, which may be this machine.
-    trusted = Router(allow_private=True, look_up=look_up_of(resolver) if given.resolver else None, timeout_s=given.timeout_s)
-    limits = FetchLimits(timeout_s=given.timeout_s * 4, connect_timeout_s=given.timeout_s, body_bytes=LIMIT_PAGE_BYTES)
+    trusted = Router(
+        allow_private=True,
+        look_up=look_up_of(resolver) if given.resolver else None,
+        timeout_s=given.timeout_s,
+    )
+    limits = FetchLimits(
+        timeout_s=given.timeout_s * 4, connect_timeout_s=given.timeout_s, body_bytes=LIMIT_PAGE_BYTES
+    )
     agent = user_agent(archive)
     with authorities(given.extra_ca_file) as ca_file:
         fetchers = [
-            CurlFetcher(user_agent=agent, limits=limits, router=route, clock=archive.clock, ca_file=ca_file) for route in (router, trusted)
+            CurlFetcher(user_agent=agent, limits=limits, router=route, clock=archive.clock, ca_file=ca_file)
+            for route in (router, trusted)
         ]
         pace = Pace(given.registry_pause_s)
         asker = Asker(fetchers[1], pace, archive.clock)
@@ -271,14 +337,18 @@ def look_up_of(resolver: Resolver) -> Any:
     async def look_up(host: str) -> Sequence[str]:
         records, _ = await resolver.host(host)
         if not records.addresses:
-            raise socket.gaierror(socket.EAI_NONAME if records.status == "none" else socket.EAI_AGAIN, records.detail)
+            raise socket.gaierror(
+                socket.EAI_NONAME if records.status == "none" else socket.EAI_AGAIN, records.detail
+            )
         return records.addresses
 
     return look_up
 
 
 class authorities:  # noqa: N801 - read as a verb in a `with` line
-    """One file of the system's certificate authorities and the operator's, while the block lasts; None when the system's are enough."""
+    """One file of the system's certificate authorities and the operator's, while the block lasts; None when
+    the system's are enough.
+    """
 
     def __init__(self, extra_ca_file: str) -> None:
         self._extra = extra_ca_file
@@ -290,10 +360,14 @@ class authorities:  # noqa: N801 - read as a verb in a `with` line
         try:
             extra = Path(self._extra).read_bytes()
         except OSError as error:
-            raise ConfigError(f"discovery.extra_ca_file = {self._extra!r} cannot be read: {error.strerror}.") from error
+            raise ConfigError(
+                f"discovery.extra_ca_file = {self._extra!r} cannot be read: {error.strerror}."
+            ) from error
         usual = ssl.get_default_verify_paths().cafile
         self._file = tempfile.NamedTemporaryFile(suffix=".pem")
-        self._file.write((Path(usual).read_bytes() + b"\n" if usual and Path(usual).exists() else b"") + extra)
+        self._file.write(
+            (Path(usual).read_bytes() + b"\n" if usual and Path(usual).exists() else b"") + extra
+        )
         self._file.flush()
         return Path(self._file.name)
 
@@ -310,19 +384,35 @@ def judge_of(archive: Archive, organisation: Organisation, sources: LiveSources)
     return _judge(archive, sources, organisation.profile, decisions, (given.http_port, given.https_port))
 
 
-def _judge(archive: Archive, sources: LiveSources, profile: Profile, decisions: Mapping[str, bool], ports: tuple[int, int]) -> Judge:
+def _judge(
+    archive: Archive,
+    sources: LiveSources,
+    profile: Profile,
+    decisions: Mapping[str, bool],
+    ports: tuple[int, int],
+) -> Judge:
     given = archive.config.discovery
     if given.ignore_at > given.follow_at:
-        raise ConfigError("discovery.ignore_at is higher than discovery.follow_at. Set it to the lower of the two.")
+        raise ConfigError(
+            "discovery.ignore_at is higher than discovery.follow_at. Set it to the lower of the two."
+        )
     bounds = Bounds(follow_at=given.follow_at, ignore_at=given.ignore_at)
-    return Judge(sources=sources, profile=profile, now=archive.clock(), bounds=bounds, decisions=decisions, ports=ports)
+    return Judge(
+        sources=sources, profile=profile, now=archive.clock(), bounds=bounds, decisions=decisions, ports=ports
+    )
 
 
-# --- the work ----------------------------------------------------------------------------------------------------------
+# --- the work ---
 
 
 async def _discover(
-    archive: Archive, host: str, extra: Mapping[str, Origin], allow_private: bool, watch: Watch, *, by: str = ""
+    archive: Archive,
+    host: str,
+    extra: Mapping[str, Origin],
+    allow_private: bool,
+    watch: Watch,
+    *,
+    by: str = "",
 ) -> Discovery:
     given, now = archive.config.discovery, archive.clock()
     async with network(archive, allow_private=allow_private) as sources:
@@ -358,7 +448,11 @@ async def _survey(
         watch(Progress(phase=Phase.DISCOVER, done=done, waiting=waiting, note=host))
 
     survey = Survey(judge=judge, workers=given.workers, limit_hosts=given.limit_hosts, progress=progress)
-    named = {**extra, **dict.fromkeys(organisation.corrections.domains, Origin.PERSON), **dict.fromkeys(judge.decisions, Origin.PERSON)}
+    named = {
+        **extra,
+        **dict.fromkeys(organisation.corrections.domains, Origin.PERSON),
+        **dict.fromkeys(judge.decisions, Origin.PERSON),
+    }
     seen = await survey.run(organisation.profile.host, root_facts=facts, extra=named)
     learned = replace(judge.profile, strangers=organisation.found.strangers)
     now = archive.clock()
@@ -374,13 +468,21 @@ async def _survey(
         found = organisations.hosts(connection, organisation.id)
     met = {item.judgement.host for item in seen}
     hosts = tuple(host for host in found if host.host in met)
-    return Discovery(organisation=organisation, hosts=hosts, asked=dict(sources.asked), left_out=survey.left_out)
+    return Discovery(
+        organisation=organisation, hosts=hosts, asked=dict(sources.asked), left_out=survey.left_out
+    )
 
 
 async def _examine(
-    archive: Archive, organisation: Organisation, extra: Mapping[str, Origin], allow_private: bool, watch: Watch
+    archive: Archive,
+    organisation: Organisation,
+    extra: Mapping[str, Origin],
+    allow_private: bool,
+    watch: Watch,
 ) -> tuple[KnownHost, ...]:
-    """Judge these hosts alone, without a walk, and keep the verdicts. A host that a survey knows keeps its case and linkers."""
+    """Judge these hosts alone, without a walk, and keep the verdicts. A host that a survey knows keeps its
+    case and linkers.
+    """
     async with network(archive, allow_private=allow_private) as sources:
         judge = judge_of(archive, organisation, sources)
         known = {host.host: host for host in hosts_of(archive, organisation)}
@@ -388,7 +490,15 @@ async def _examine(
         for number, (host, origin) in enumerate(extra.items()):
             judged = await judge.examine(host, origin)
             before = known.get(host)
-            case = before.case if before is not None and before.case else 4 if judged.is_inside else 5 if judged.is_resolved else 0
+            case = (
+                before.case
+                if before is not None and before.case
+                else 4
+                if judged.is_inside
+                else 5
+                if judged.is_resolved
+                else 0
+            )
             rows.append((judged, case, before.linked_by if before is not None else ()))
             watch(Progress(phase=Phase.DISCOVER, done=number + 1, total=len(extra), note=host))
     with archive.database.transaction() as connection:
@@ -399,7 +509,9 @@ async def _examine(
         return tuple(organisations.hosts(connection, organisation.id))
 
 
-async def _scan(archive: Archive, organisation: Organisation, ranges: Sequence[Any], allow_private: bool, watch: Watch) -> Scanned:
+async def _scan(
+    archive: Archive, organisation: Organisation, ranges: Sequence[Any], allow_private: bool, watch: Watch
+) -> Scanned:
     given = archive.config.discovery
     total = sum(network.num_addresses for network in ranges)
     resolver = Resolver(given.resolver, timeout_s=given.timeout_s)
@@ -414,12 +526,22 @@ async def _scan(archive: Archive, organisation: Organisation, ranges: Sequence[A
         )
         async for found in walk:
             answering.append(found)
-            certificate = await sources.certificate(found.address, (found.address,)) if given.https_port in found.ports else None
+            certificate = (
+                await sources.certificate(found.address, (found.address,))
+                if given.https_port in found.ports
+                else None
+            )
             pointer = await resolver.pointer(found.address)
-            names.update(dict.fromkeys((*(certificate.names if certificate else ()), *([pointer] if pointer else []))))
+            names.update(
+                dict.fromkeys((*(certificate.names if certificate else ()), *([pointer] if pointer else [])))
+            )
     good = {name: Origin.SCAN for name in names if "." in name and not name.rpartition(".")[2].isdigit()}
     hosts = await _examine(archive, organisation, good, allow_private, watch) if good else ()
-    return Scanned(answering=tuple(answering), names=tuple(good), hosts=tuple(host for host in hosts if host.host in good))
+    return Scanned(
+        answering=tuple(answering),
+        names=tuple(good),
+        hosts=tuple(host for host in hosts if host.host in good),
+    )
 
 
 def in_event_loop(work: Coroutine[None, None, _Result]) -> _Result:
@@ -428,7 +550,13 @@ def in_event_loop(work: Coroutine[None, None, _Result]) -> _Result:
 
 
 def _event(
-    archive: Archive, organisation: Organisation, action: str, message: str, *, agent: str = "", detail: Mapping[str, object] | None = None
+    archive: Archive,
+    organisation: Organisation,
+    action: str,
+    message: str,
+    *,
+    agent: str = "",
+    detail: Mapping[str, object] | None = None,
 ) -> Event:
     return Event(
         at=archive.clock(),

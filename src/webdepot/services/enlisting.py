@@ -1,10 +1,11 @@
-"""Lists of sites as CSV: a preview that names every bad line, an import of all or nothing, and an export of what a list shows.
+"""Lists of sites as CSV: a preview that names every bad line, an import of all or nothing, and an export of
+what a list shows.
 
     address,name,collection,purpose,strategy,note,contact_name,contact_mail,contact_language
 
-Only `address` is needed; several addresses of one site are separated by spaces. A semicolon or a tab separates as well as a comma.
-Sites that are known already, in whatever spelling, are told and left as they are. A list is kept between preview and import, so that
-what is imported is what was looked at.
+Only `address` is needed; several addresses of one site are separated by spaces. A semicolon or a tab
+separates as well as a comma. Sites that are known already, in whatever spelling, are told and left as they
+are. A list is kept between preview and import, so that what is imported is what was looked at.
 """
 
 import csv
@@ -31,7 +32,17 @@ from webdepot.sheets import lines, read_cell
 MOST_ROWS = 20_000
 LONGEST_BYTES = 8 << 20
 KEPT_FOR = timedelta(days=1)
-COLUMNS = ("address", "name", "collection", "purpose", "strategy", "note", "contact_name", "contact_mail", "contact_language")
+COLUMNS = (
+    "address",
+    "name",
+    "collection",
+    "purpose",
+    "strategy",
+    "note",
+    "contact_name",
+    "contact_mail",
+    "contact_language",
+)
 EXPORTED = ("id", "state", "since", "reason", "origin", "nominated_by", "created", *COLUMNS)
 """An exported list can be imported again: what is not for import is passed over."""
 
@@ -64,7 +75,9 @@ class Preview:
         return [row for row in self.rows if row.known is not None]
 
 
-def preview(archive: Archive, raw: bytes, *, by: str = "", origin: Origin = Origin.STAFF, keep: bool = True) -> Preview:
+def preview(
+    archive: Archive, raw: bytes, *, by: str = "", origin: Origin = Origin.STAFF, keep: bool = True
+) -> Preview:
     """Read a list and say what an import would do; nothing is entered. InputError when it is no list at all."""
     text = _decoded(raw)
     token = secrets.token_urlsafe(16) if keep else ""
@@ -73,20 +86,34 @@ def preview(archive: Archive, raw: bytes, *, by: str = "", origin: Origin = Orig
         if keep:
             now = archive.clock()
             connection.execute(delete(target_lists).where(target_lists.c.at < now - KEPT_FOR))
-            connection.execute(insert(target_lists).values(token=token, agent=(by or archive.agent)[:200], at=now, text=text))
+            connection.execute(
+                insert(target_lists).values(token=token, agent=(by or archive.agent)[:200], at=now, text=text)
+            )
     return made
 
 
 def look_at(archive: Archive, token: str, *, by: str = "", origin: Origin = Origin.STAFF) -> Preview:
     """The preview again; NotFound when the list is gone or somebody else's."""
     with archive.database.reading() as connection:
-        return _read(connection, _kept(connection, archive, token, by), by=by or archive.agent, origin=origin, token=token)
+        return _read(
+            connection,
+            _kept(connection, archive, token, by),
+            by=by or archive.agent,
+            origin=origin,
+            token=token,
+        )
 
 
 def import_(archive: Archive, token: str, *, by: str = "", origin: Origin = Origin.STAFF) -> Preview:
     """Enter every new site of a list that was looked at, or none: Conflict when a line is bad."""
     with archive.database.transaction() as connection:
-        made = _read(connection, _kept(connection, archive, token, by), by=by or archive.agent, origin=origin, token=token)
+        made = _read(
+            connection,
+            _kept(connection, archive, token, by),
+            by=by or archive.agent,
+            origin=origin,
+            token=token,
+        )
         _enter(connection, archive, made, by=by)
         connection.execute(delete(target_lists).where(target_lists.c.token == token))
     return made
@@ -135,14 +162,24 @@ def _exported(dossier: Dossier, contact: Contact | None) -> Mapping[str, object]
 
 def _decoded(raw: bytes) -> str:
     if len(raw) > LONGEST_BYTES:
-        raise InputError(said("list_too_large", "The list is larger than {most} MB. Cut it in parts.", most=LONGEST_BYTES >> 20))
+        raise InputError(
+            said(
+                "list_too_large",
+                "The list is larger than {most} MB. Cut it in parts.",
+                most=LONGEST_BYTES >> 20,
+            )
+        )
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise InputError(said("list_not_utf8", "Line {line} is not UTF-8. Save the list as CSV in UTF-8.", line=line)) from error
+        raise InputError(
+            said("list_not_utf8", "Line {line} is not UTF-8. Save the list as CSV in UTF-8.", line=line)
+        ) from error
     if "\0" in text:
-        raise InputError(f"Line {text.count(chr(10), 0, text.index(chr(0))) + 1} has a zero byte: this is no CSV file.")
+        raise InputError(
+            f"Line {text.count(chr(10), 0, text.index(chr(0))) + 1} has a zero byte: this is no CSV file."
+        )
     return text
 
 
@@ -171,7 +208,9 @@ def _read(connection: Connection, text: str, *, by: str, origin: Origin, token: 
 
 
 def _told(row: Row, known: Mapping[str, TargetId]) -> Row:
-    found = next((known[key] for seed in row.nomination.seeds if (key := targets.site_key(seed)) in known), None)
+    found = next(
+        (known[key] for seed in row.nomination.seeds if (key := targets.site_key(seed)) in known), None
+    )
     return Row(line=row.line, nomination=row.nomination, contact=row.contact, known=found)
 
 
@@ -192,7 +231,13 @@ def _lines(text: str, bad: list[tuple[int, str]]) -> Iterator[tuple[int, dict[st
             )
         for count, cells in enumerate(_numbered(reader)):
             if count >= MOST_ROWS:
-                raise InputError(said("list_too_long", "The list has more than {most} lines. Cut it in parts.", most=MOST_ROWS))
+                raise InputError(
+                    said(
+                        "list_too_long",
+                        "The list has more than {most} lines. Cut it in parts.",
+                        most=MOST_ROWS,
+                    )
+                )
             line, values = cells
             if not any(value.strip() for value in values):
                 continue
@@ -232,7 +277,9 @@ def _row(line: int, cells: Mapping[str, str], *, by: str, origin: Origin) -> Row
         raise InputError(f"There are letters in {', '.join(LANGUAGES)}, not in {language[:20]!r}.")
     contact = None
     if cell("contact_mail") or cell("contact_name"):
-        drafted = Contact(target=TargetId(0), name=cell("contact_name"), mail=cell("contact_mail"), language=language)
+        drafted = Contact(
+            target=TargetId(0), name=cell("contact_name"), mail=cell("contact_mail"), language=language
+        )
         contact = contacts.checked(drafted)
     return Row(line=line, nomination=nomination, contact=contact)
 
@@ -248,7 +295,9 @@ def _enter(connection: Connection, archive: Archive, made: Preview, *, by: str) 
 
 
 def _kept(connection: Connection, archive: Archive, token: str, by: str) -> str:
-    chosen = select(target_lists.c.text).where(target_lists.c.token == token, target_lists.c.agent == (by or archive.agent)[:200])
+    chosen = select(target_lists.c.text).where(
+        target_lists.c.token == token, target_lists.c.agent == (by or archive.agent)[:200]
+    )
     found = connection.execute(chosen).scalar_one_or_none()
     if found is None:
         raise NotFound("This list is not here any more. Upload it again.")

@@ -1,6 +1,8 @@
-"""The doctor: is the archive healthy, and if not, what mends it? Each check is one function that looks and says.
+"""The doctor: is the archive healthy, and if not, what mends it? Each check is one function that looks and
+says.
 
-`mend` does what loses nothing and needs nobody: recovers containers of killed harvests, brings the indexes up to date.
+`mend` does what loses nothing and needs nobody: recovers containers of killed harvests, brings the indexes up
+to date.
 """
 
 import os
@@ -38,16 +40,39 @@ class Check:
     remedy: str = ""
 
 
-def examine(home: Path, *, deep: bool = False, mend: bool = False, agent: str = "", watch: Watch = unwatched) -> list[Check]:
-    """Every check in order. What cannot be opened ends the list with the reason; the doctor itself never fails."""
+def examine(
+    home: Path, *, deep: bool = False, mend: bool = False, agent: str = "", watch: Watch = unwatched
+) -> list[Check]:
+    """Every check in order. What cannot be opened ends the list with the reason; the doctor itself never
+    fails.
+    """
     checks = [_python(), _browser_files()]
     if not (home / DATABASE_NAME).exists():
-        return [*checks, Check(name="home", state="error", message=f"there is no archive at {home}", remedy=f"webdepot init {home}")]
+        return [
+            *checks,
+            Check(
+                name="home",
+                state="error",
+                message=f"there is no archive at {home}",
+                remedy=f"webdepot init {home}",
+            ),
+        ]
     try:
         with Archive.open(home, agent=agent) as archive:
             if mend:
                 checks += _mended(archive, watch)
-            for check in (_configuration, _browser, _home, _disk, _database, _harvests, _containers, _depot, _captures, _texts):
+            for check in (
+                _configuration,
+                _browser,
+                _home,
+                _disk,
+                _database,
+                _harvests,
+                _containers,
+                _depot,
+                _captures,
+                _texts,
+            ):
                 checks.append(check(archive))
             if deep:
                 checks.append(_checksums(archive, watch))
@@ -65,12 +90,21 @@ def _browser_files() -> Check:
     """Replay needs the service worker that set-up fetches."""
     if (resources.files("webdepot") / "web" / "vendor" / "sw.js").is_file():
         return Check(name="replay", state="ok", message="the browser files are installed")
-    return Check(name="replay", state="error", message="the browser files for replay are missing", remedy="make install")
+    return Check(
+        name="replay",
+        state="error",
+        message="the browser files for replay are missing",
+        remedy="make install",
+    )
 
 
 def _configuration(archive: Archive) -> Check:
-    set_keys = [setting.name for setting in configuration.iter_settings(archive.config) if setting.source != "default"]
-    return Check(name="configuration", state="ok", message=f"read; {len(set_keys)} keys differ from their defaults")
+    set_keys = [
+        setting.name for setting in configuration.iter_settings(archive.config) if setting.source != "default"
+    ]
+    return Check(
+        name="configuration", state="ok", message=f"read; {len(set_keys)} keys differ from their defaults"
+    )
 
 
 def _browser(archive: Archive) -> Check:
@@ -81,7 +115,9 @@ def _browser(archive: Archive) -> Check:
         program = browser_start.get_program(given.browser, sandbox=given.browser_sandbox)
     except ConfigError as error:
         if wanting:
-            return Check(name="browser", state="error", message=f"{wanting} opens pages in one", remedy=str(error))
+            return Check(
+                name="browser", state="error", message=f"{wanting} opens pages in one", remedy=str(error)
+            )
         return Check(name="browser", state="ok", message=f"pages can only be fetched plainly. {error}")
     return Check(name="browser", state="ok", message=f"pages can be opened in {program}")
 
@@ -100,7 +136,10 @@ def _home(archive: Archive) -> Check:
     if os.access(archive.home, os.W_OK):
         return Check(name="home", state="ok", message=f"{archive.home} can be written")
     return Check(
-        name="home", state="error", message=f"{archive.home} is read-only", remedy=f"give yourself write permission on {archive.home}"
+        name="home",
+        state="error",
+        message=f"{archive.home} is read-only",
+        remedy=f"give yourself write permission on {archive.home}",
     )
 
 
@@ -109,7 +148,10 @@ def _disk(archive: Archive) -> Check:
     words = f"{free / 1e9:,.1f} GB free"
     if free < LOW_DISK_BYTES:
         return Check(
-            name="disk", state="warning", message=words, remedy="make room before the next harvest, or move the home to a larger disk"
+            name="disk",
+            state="warning",
+            message=words,
+            remedy="make room before the next harvest, or move the home to a larger disk",
         )
     return Check(name="disk", state="ok", message=words)
 
@@ -120,7 +162,10 @@ def _database(archive: Archive) -> Check:
             answer = connection.execute(text("PRAGMA integrity_check(5)")).scalars().all()
         if answer != ["ok"]:
             return Check(
-                name="database", state="error", message=f"is damaged: {answer[0]}", remedy="restore webdepot.db from your last backup"
+                name="database",
+                state="error",
+                message=f"is damaged: {answer[0]}",
+                remedy="restore webdepot.db from your last backup",
             )
     return Check(name="database", state="ok", message=f"is sound (schema {archive.database.revision()})")
 
@@ -134,11 +179,17 @@ def _harvests(archive: Archive) -> Check:
     if dead:
         names = ", ".join(harvest.id for harvest in dead[:3])
         return Check(
-            name="harvests", state="warning", message=f"{len(dead)} can be resumed: {names}", remedy=f"webdepot harvest resume {dead[0].id}"
+            name="harvests",
+            state="warning",
+            message=f"{len(dead)} can be resumed: {names}",
+            remedy=f"webdepot harvest resume {dead[0].id}",
         )
     if waiting:
         return Check(
-            name="harvests", state="warning", message=f"{len(waiting)} wait for the depot", remedy=f"webdepot harvest keep {waiting[0].id}"
+            name="harvests",
+            state="warning",
+            message=f"{len(waiting)} wait for the depot",
+            remedy=f"webdepot harvest keep {waiting[0].id}",
         )
     return Check(name="harvests", state="ok", message="none is left in the middle")
 
@@ -153,7 +204,9 @@ def _containers(archive: Archive) -> Check:
             if size != container.size_bytes and container.state is ContainerState.ELSEWHERE:
                 remedy = "Say where they are now: webdepot import --in-place PATH"
             if size != container.size_bytes:
-                wrong.append(f"{container.name} ({'missing' if size is None else f'{size} instead of {container.size_bytes} bytes'})")
+                wrong.append(
+                    f"{container.name} ({'missing' if size is None else f'{size} instead of {container.size_bytes} bytes'})"
+                )
     if wrong:
         return Check(
             name="containers",
@@ -172,7 +225,9 @@ def _size_now(archive: Archive, container: Container) -> int | None:
 
 
 def _depot(archive: Archive) -> Check:
-    """Every package the database names has its inventory, and the depot holds no package that it does not name."""
+    """Every package the database names has its inventory, and the depot holds no package that it does not
+    name.
+    """
     with archive.database.reading() as connection:
         known = set(holdings.iter_ids(connection))
     held = set(package.iter_packages(archive.store))
@@ -206,11 +261,17 @@ def _indexed(archive: Archive, name: str, indexed: frozenset[str] | set[str]) ->
         known = {container.name for container in shelf.iter_all(connection)}
     if missing := known - indexed:
         return Check(
-            name=f"index of {name}", state="error", message=f"{len(missing)} containers are not indexed", remedy="webdepot index update"
+            name=f"index of {name}",
+            state="error",
+            message=f"{len(missing)} containers are not indexed",
+            remedy="webdepot index update",
         )
     if extra := indexed - known:
         return Check(
-            name=f"index of {name}", state="error", message=f"{len(extra)} containers are indexed but gone", remedy="webdepot index rebuild"
+            name=f"index of {name}",
+            state="error",
+            message=f"{len(extra)} containers are indexed but gone",
+            remedy="webdepot index rebuild",
         )
     return Check(name=f"index of {name}", state="ok", message=f"{len(known)} containers")
 
@@ -234,7 +295,9 @@ def _checksums(archive: Archive, watch: Watch) -> Check:
             message=f"{len(damaged)} containers are damaged: {', '.join(damaged[:3])}",
             remedy="webdepot depot audit --older-than 0",
         )
-    return Check(name="checksums", state="ok", message=f"all {len(all_containers)} containers are as they were written")
+    return Check(
+        name="checksums", state="ok", message=f"all {len(all_containers)} containers are as they were written"
+    )
 
 
 def _mended(archive: Archive, watch: Watch) -> Iterator[Check]:
@@ -245,7 +308,14 @@ def _mended(archive: Archive, watch: Watch) -> Iterator[Check]:
     for harvest in unfinished:
         if not harvesting.is_locked(archive, harvest):
             said = harvesting.recover(archive, harvest)
-            yield Check(name="recovery", state="ok", message=f"{harvest.id}: {said}", remedy=f"webdepot harvest resume {harvest.id}")
+            yield Check(
+                name="recovery",
+                state="ok",
+                message=f"{harvest.id}: {said}",
+                remedy=f"webdepot harvest resume {harvest.id}",
+            )
     done = indexing.update(archive, watch=watch)
     if done.captures or done.pages:
-        yield Check(name="indexes", state="ok", message=f"{done.captures} captures and {done.pages} pages were added")
+        yield Check(
+            name="indexes", state="ok", message=f"{done.captures} captures and {done.pages} pages were added"
+        )

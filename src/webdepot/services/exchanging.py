@@ -1,9 +1,13 @@
-"""Harvesting the list of a partner: everything since the last complete run, page by page, each page kept before the next is asked for.
+"""Harvesting the list of a partner: everything since the last complete run, page by page, each page kept
+before the next is asked for.
 
-1. A run that was killed or failed in the middle goes on with the token it kept; when the partner does not know the token any more, the
-   same list is asked for from its beginning (records that are known change nothing).
-2. A new run asks from the answer date of the first page of the last complete run, by the partner's clock, never by ours.
-3. Records that say something new wait to be taken in (`services/taking_over.py`); deletions are applied there too.
+1. A run that was killed or failed in the middle goes on with the token it kept; when the partner does not
+   know the token any more, the same list is asked for from its beginning (records that are known change
+   nothing).
+2. A new run asks from the answer date of the first page of the last complete run, by the partner's clock,
+   never by ours.
+3. Records that say something new wait to be taken in (`services/taking_over.py`); deletions are applied there
+   too.
 """
 
 import ipaddress
@@ -38,9 +42,16 @@ class Listed:
 
 
 def harvest(
-    archive: Archive, name: str, *, from_the_beginning: bool = False, watch: Watch = unwatched, wait: Callable[[float], None] = time.sleep
+    archive: Archive,
+    name: str,
+    *,
+    from_the_beginning: bool = False,
+    watch: Watch = unwatched,
+    wait: Callable[[float], None] = time.sleep,
 ) -> Listed:
-    """Bring the list of a partner up to date. RemoteError when it breaks off; what came is kept, and the next call goes on there."""
+    """Bring the list of a partner up to date. RemoteError when it breaks off; what came is kept, and the next
+    call goes on there.
+    """
     with archive.database.reading() as connection:
         partner = partners.get(connection, name)
     with harvesting.locked(folder_of(archive, name)):
@@ -52,17 +63,23 @@ def folder_of(archive: Archive, name: str) -> Path:
     return archive.home / "partners" / name
 
 
-def _harvest(archive: Archive, partner: Partner, from_the_beginning: bool, watch: Watch, wait: Callable[[float], None]) -> Listed:
+def _harvest(
+    archive: Archive, partner: Partner, from_the_beginning: bool, watch: Watch, wait: Callable[[float], None]
+) -> Listed:
     name = partner.name
     with archive.database.transaction() as connection:
         run = partners.last_run(connection, name)
         if run is None or run.state is RunState.COMPLETE or from_the_beginning:
             complete = None if from_the_beginning else partners.last_run(connection, name, RunState.COMPLETE)
-            run = partners.begin_run(connection, name, since=complete.first_response if complete else "", now=archive.clock())
+            run = partners.begin_run(
+                connection, name, since=complete.first_response if complete else "", now=archive.clock()
+            )
         else:
             run = replace(run, state=RunState.RUNNING, error="")
             partners.keep_run(connection, run)
-    provider = Provider(base_url=partner.url, client=client_for(archive, partner), wait=wait, clock=archive.clock)
+    provider = Provider(
+        base_url=partner.url, client=client_for(archive, partner), wait=wait, clock=archive.clock
+    )
     try:
         return _run(archive, partner, provider, run, watch)
     except RemoteError as error:
@@ -106,7 +123,10 @@ def _run(archive: Archive, partner: Partner, provider: Provider, run: Run, watch
         new += found
         watch(
             Progress(
-                phase=Phase.FETCH, done=run.records, total=max(run.list_size, run.records) or None, note=f"{partner.name}, page {run.pages}"
+                phase=Phase.FETCH,
+                done=run.records,
+                total=max(run.list_size, run.records) or None,
+                note=f"{partner.name}, page {run.pages}",
             )
         )
         if run.state is RunState.COMPLETE:
@@ -115,7 +135,9 @@ def _run(archive: Archive, partner: Partner, provider: Provider, run: Run, watch
 
 
 def _ask(partner: Partner, provider: Provider, run: Run, *, is_left_over: bool) -> tuple[ListPage, Run]:
-    """The next page. A token that an earlier call left may have ended meanwhile; one that was given just now must be good."""
+    """The next page. A token that an earlier call left may have ended meanwhile; one that was given just now
+    must be good.
+    """
     if run.resumption:
         try:
             return provider.list_records({"resumptionToken": run.resumption}), run
@@ -175,11 +197,19 @@ def _fail(archive: Archive, name: str, words: str) -> None:
     with archive.database.transaction() as connection:
         run = partners.last_run(connection, name)
         if run is not None:
-            partners.keep_run(connection, replace(run, state=RunState.FAILED, ended_at=archive.clock(), error=words[:2000]))
+            partners.keep_run(
+                connection, replace(run, state=RunState.FAILED, ended_at=archive.clock(), error=words[:2000])
+            )
         append(connection, _event(archive, name, "harvested", words[:2000], Outcome.FAILURE))
 
 
 def _event(archive: Archive, name: str, action: str, message: str, outcome: Outcome) -> Event:
     return Event(
-        at=archive.clock(), agent=archive.agent, action=action, subject_kind="partner", subject=name, outcome=outcome, message=message
+        at=archive.clock(),
+        agent=archive.agent,
+        action=action,
+        subject_kind="partner",
+        subject=name,
+        outcome=outcome,
+        message=message,
     )

@@ -1,11 +1,14 @@
-"""The parts of a page: what a browser fetches with it, each as it was captured nearest to the page's own time.
+"""The parts of a page: what a browser fetches with it, each as it was captured nearest to the page's own
+time.
 
-1. The page's own record is read and its embedded addresses are taken out of it: pictures, styles, scripts, frames, fonts.
-2. Of each address the capture nearest in time is the part; a redirect is a part too, and so is what it leads to.
+1. The page's own record is read and its embedded addresses are taken out of it: pictures, styles, scripts,
+   frames, fonts.
+2. Of each address the capture nearest in time is the part; a redirect is a part too, and so is what it leads
+   to.
 3. Styles and frames have parts themselves: they are read in turn, so deep as pages really nest.
 
-What is closed to the reader is no part. A page has some hundreds of parts at most, and what was read of a style that many pages share is
-remembered.
+What is closed to the reader is no part. A page has some hundreds of parts at most, and what was read of a
+style that many pages share is remembered.
 """
 
 from collections.abc import Iterator
@@ -72,21 +75,33 @@ class Parts:
         return not any((capture.key, capture.timestamp) in area for area in self._asked.closed)
 
     def _nearest(self, url: Url, timestamp: str, collection: str) -> Iterator[Capture]:
-        """The open capture of an address nearest to a moment, as replay would show it, and where redirects lead from it."""
+        """The open capture of an address nearest to a moment, as replay would show it, and where redirects
+        lead from it.
+        """
         for _ in range(_MOST_REDIRECTS):
-            near = lookup.iter_by_distance(self._archive.captures, key_of(url), timestamp, collection=collection)
+            near = lookup.iter_by_distance(
+                self._archive.captures, key_of(url), timestamp, collection=collection
+            )
             found = next((one for one in islice(near, lookup.FARTHEST_STEPS) if self.is_open(one)), None)
             if found is None:
                 return
             yield found
-            further = find_canonical(found.redirect, found.url) if found.redirect and 300 <= found.status < 400 else None
+            further = (
+                find_canonical(found.redirect, found.url)
+                if found.redirect and 300 <= found.status < 400
+                else None
+            )
             if further is None or key_of(further) == found.key:
                 return
             url = further
 
     def _embeds(self, capture: Capture) -> tuple[Url, ...]:
         source = self.original_of(capture) or capture
-        if source.mime not in _READ_MIMES or source.kind is RecordKind.REVISIT or not 200 <= source.status < 300:
+        if (
+            source.mime not in _READ_MIMES
+            or source.kind is RecordKind.REVISIT
+            or not 200 <= source.status < 300
+        ):
             return ()
         known = self._embedded.get(source.location)
         if known is None:
@@ -97,10 +112,17 @@ class Parts:
 
     def _read(self, capture: Capture) -> tuple[Url, ...]:
         # What cannot be read has no parts; `webdepot doctor` names it.
-        with suppress(WebdepotError, OSError, ValueError), self._archive.open_container(capture.location.container) as stream:
+        with (
+            suppress(WebdepotError, OSError, ValueError),
+            self._archive.open_container(capture.location.container) as stream,
+        ):
             record = read_record(stream, capture.location)
-            head = record.head or HttpHead(version="HTTP/1.1", status=200, reason="", headers=(("Content-Type", capture.mime),))
-            plain = replace(head, headers=tuple(each for each in head.headers if each[0].lower() not in _WITHOUT_CODING))
+            head = record.head or HttpHead(
+                version="HTTP/1.1", status=200, reason="", headers=(("Content-Type", capture.mime),)
+            )
+            plain = replace(
+                head, headers=tuple(each for each in head.headers if each[0].lower() not in _WITHOUT_CODING)
+            )
             body = BytesIO(record.content(_LARGEST_READ_BYTES).read(_LARGEST_READ_BYTES))
             found = links.extract(Url(capture.url), plain, body, links.LinkLimits(links=4 * MOST_PARTS))
             return tuple(url for url, hop in found.links if hop is Hop.EMBED)

@@ -1,12 +1,15 @@
-"""The records behind a result: as one WARC file, or as WACZ 1.1.1 that replay tools open (https://specs.webrecorder.net/wacz/1.1.1/).
+"""The records behind a result: as one WARC file, or as WACZ 1.1.1 that replay tools open
+(https://specs.webrecorder.net/wacz/1.1.1/).
 
-Every capture once, byte for byte, one gzip member each; of a revisit the original too, and of a page its pictures, styles, scripts and
-frames as they were captured nearest to it (`exported_parts.py`), so that it can be replayed. A record of an ARC file becomes a WARC
-response of the same bytes. What cannot be read is left out: `webdepot doctor` names it.
+Every capture once, byte for byte, one gzip member each; of a revisit the original too, and of a page its
+pictures, styles, scripts and frames as they were captured nearest to it (`exported_parts.py`), so that it can
+be replayed. A record of an ARC file becomes a WARC response of the same bytes. What cannot be read is left
+out: `webdepot doctor` names it.
 
     WACZ   archive/data.warc.gz | indexes/index.cdxj | pages/pages.jsonl | datapackage.json | datapackage-digest.json
 
-The ZIP is streamed: sizes follow each member. Lines of the index are sorted on disk, so that a result of any size fits.
+The ZIP is streamed: sizes follow each member. Lines of the index are sorted on disk, so that a result of any
+size fits.
 """
 
 import hashlib
@@ -58,14 +61,25 @@ def as_warc(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iter
 
 
 def as_wacz(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
-    with tempfile.TemporaryDirectory(prefix="webdepot-wacz-") as folder, closing(_index(Path(folder))) as lines:
+    with (
+        tempfile.TemporaryDirectory(prefix="webdepot-wacz-") as folder,
+        closing(_index(Path(folder))) as lines,
+    ):
         made = _Zip()
         yield from made.add(f"archive/{_FILE}", _noted(lines, _members(archive, asked, states)))
-        yield from made.add("indexes/index.cdxj", (line for (line,) in lines.execute("SELECT line FROM lines ORDER BY line")), packed=True)
-        pages = (line for (line,) in lines.execute("SELECT page FROM lines WHERE page IS NOT NULL ORDER BY line"))
+        yield from made.add(
+            "indexes/index.cdxj",
+            (line for (line,) in lines.execute("SELECT line FROM lines ORDER BY line")),
+            packed=True,
+        )
+        pages = (
+            line for (line,) in lines.execute("SELECT page FROM lines WHERE page IS NOT NULL ORDER BY line")
+        )
         yield from made.add("pages/pages.jsonl", _after(_PAGES, pages), packed=True)
         title = f"{archive.config.archive.name}: search"
-        described = zipped.describe(made.members, title=title, created=archive.clock(), software=f"webdepot {VERSION}")
+        described = zipped.describe(
+            made.members, title=title, created=archive.clock(), software=f"webdepot {VERSION}"
+        )
         for name, data in described.items():
             yield from made.add(name, iter([data]), packed=True)
         yield made.end()
@@ -75,7 +89,9 @@ def captures_of(archive: Archive, state: State) -> Iterator[Capture]:
     """The captures behind a state's times."""
     for timestamp in dict.fromkeys(state.timestamps):
         moment = from_timestamp(timestamp)
-        yield from archive.captures.versions(state.key, period=Period(moment, moment), collection=state.collection)
+        yield from archive.captures.versions(
+            state.key, period=Period(moment, moment), collection=state.collection
+        )
 
 
 def _members(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[Member]:
@@ -84,7 +100,9 @@ def _members(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Ite
     parts = Parts(archive, asked)
     for state in states:
         for capture in captures_of(archive, state):
-            for one in _with_originals(parts, chain([capture], parts.of(capture, collection=state.collection))):
+            for one in _with_originals(
+                parts, chain([capture], parts.of(capture, collection=state.collection))
+            ):
                 place = hash((one.location.container, one.location.offset))
                 if place in sent or not parts.is_open(one):
                     continue
@@ -115,9 +133,15 @@ def _member(archive: Archive, capture: Capture, title: str) -> Iterator[Member]:
 
 
 def _as_warc(record: Record) -> Iterator[bytes]:
-    """A record of an ARC file: the same block below a header of WARC. Its identifier is always the same for the same place."""
+    """A record of an ARC file: the same block below a header of WARC. Its identifier is always the same for
+    the same place.
+    """
     place = record.location
-    content_type = "application/http; msgtype=response" if record.head is not None else record.content_type or "application/octet-stream"
+    content_type = (
+        "application/http; msgtype=response"
+        if record.head is not None
+        else record.content_type or "application/octet-stream"
+    )
     new = NewRecord(
         kind=RecordKind.RESPONSE if record.head is not None else RecordKind.RESOURCE,
         url=record.url,
@@ -126,7 +150,9 @@ def _as_warc(record: Record) -> Iterator[bytes]:
         id=f"<urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'{place.container}#{place.offset}')}>",
         head=record.block().read(),
     )
-    return gzip_member(iter([records.header(new, str(sha1(new.head))), *iter_pieces(io.BytesIO(new.head)), b"\r\n\r\n"]))
+    return gzip_member(
+        iter([records.header(new, str(sha1(new.head))), *iter_pieces(io.BytesIO(new.head)), b"\r\n\r\n"])
+    )
 
 
 def _after(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -134,7 +160,7 @@ def _after(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield from pieces
 
 
-# --- WACZ --------------------------------------------------------------------------------------------------------------------
+# --- WACZ ---
 
 
 def _index(folder: Path) -> sqlite3.Connection:

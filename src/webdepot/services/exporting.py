@@ -8,7 +8,8 @@
     warc     the records themselves (`exported_records.py`)
     wacz     the same with an index and a list of pages, for replay tools
 
-Nothing is held: any size goes out in the memory of some records. What is closed to the reader is left out, as in the search itself.
+Nothing is held: any size goes out in the memory of some records. What is closed to the reader is left out, as
+in the search itself.
 """
 
 import json
@@ -34,7 +35,19 @@ from webdepot.version import VERSION
 FOREVER = "9" * 14
 _EVERY = 1000
 """So many lines are sent at once."""
-_CSV_FIELDS = ("url", "timestamp", "title", "mime", "format", "size", "language", "collection", "valid_from", "valid_to", "digest")
+_CSV_FIELDS = (
+    "url",
+    "timestamp",
+    "title",
+    "mime",
+    "format",
+    "size",
+    "language",
+    "collection",
+    "valid_from",
+    "valid_to",
+    "digest",
+)
 
 
 class Form(StrEnum):
@@ -58,7 +71,13 @@ SUFFIXES = {**{form: form.value for form in Form}, Form.SOLR: "solr.jsonl", Form
 
 
 def export(
-    archive: Archive, text: str, form: Form, *, reader: Reader, collection: str = EVERYTHING, watch: Watch = unwatched
+    archive: Archive,
+    text: str,
+    form: Form,
+    *,
+    reader: Reader,
+    collection: str = EVERYTHING,
+    watch: Watch = unwatched,
 ) -> Iterator[bytes]:
     """Everything that answers a query; InputError at once for a wrong one, then a stream."""
     asked = searching.ask(archive, text, reader=reader, collection=collection)
@@ -80,7 +99,16 @@ def _csv(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterato
         yield _CSV_FIELDS
         for state in states:
             for timestamp in state.timestamps:
-                facts = (state.url, timestamp, state.title, state.mime, state.format, state.size_bytes, state.language, state.collection)
+                facts = (
+                    state.url,
+                    timestamp,
+                    state.title,
+                    state.mime,
+                    state.format,
+                    state.size_bytes,
+                    state.language,
+                    state.collection,
+                )
                 yield (*facts, state.valid_from, state.valid_to, state.digest)
 
     lines = written(rows())
@@ -131,7 +159,11 @@ def _solr(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterat
                     "source_file_path": capture.location.container,
                     "source_file_offset": capture.location.offset,
                     "content_type": capture.mime,
-                    "content_type_norm": "html" if "html" in state.mime else "pdf" if "pdf" in state.mime else "other",
+                    "content_type_norm": "html"
+                    if "html" in state.mime
+                    else "pdf"
+                    if "pdf" in state.mime
+                    else "other",
                     "content_type_droid": state.format,
                     "content_language": state.language,
                     "content_length": state.size_bytes,
@@ -168,9 +200,26 @@ def _parquet(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Ite
 def _rows(states: Iterator[State]) -> Iterator[Sequence[Value]]:
     for state in states:
         until = "" if state.valid_to == FOREVER else to_iso(from_timestamp(state.valid_to))
-        told = (state.title, state.headings, state.text, state.mime, state.format, state.size_bytes, state.language, state.collection)
+        told = (
+            state.title,
+            state.headings,
+            state.text,
+            state.mime,
+            state.format,
+            state.size_bytes,
+            state.language,
+            state.collection,
+        )
         for timestamp in state.timestamps:
-            yield state.url, state.key, from_timestamp(timestamp), from_timestamp(state.valid_from), until, *told, state.digest
+            yield (
+                state.url,
+                state.key,
+                from_timestamp(timestamp),
+                from_timestamp(state.valid_from),
+                until,
+                *told,
+                state.digest,
+            )
 
 
 def _line(facts: Mapping[str, object]) -> bytes:

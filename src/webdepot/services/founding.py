@@ -14,7 +14,8 @@ from webdepot.times import Clock, utc_now
 def found(home: Path, *, clock: Clock = utc_now, agent: str = "", settings: str = "") -> bool:
     """Make the archive, or bring the database of an existing one up to date; whether it is new.
 
-    `settings` is TOML put at the head of the new configuration file. Conflict when the folder holds something else.
+    `settings` is TOML put at the head of the new configuration file. Conflict when the folder holds something
+    else.
     """
     is_new = not (home / DATABASE_NAME).exists()
     if is_new:
@@ -32,7 +33,16 @@ def found(home: Path, *, clock: Clock = utc_now, agent: str = "", settings: str 
         archive.index_folder.mkdir(exist_ok=True)
         if is_new:
             with archive.database.transaction() as connection:
-                append(connection, Event(at=clock(), agent=archive.agent, action="founded", subject_kind="archive", subject=home.name))
+                append(
+                    connection,
+                    Event(
+                        at=clock(),
+                        agent=archive.agent,
+                        action="founded",
+                        subject_kind="archive",
+                        subject=home.name,
+                    ),
+                )
     finally:
         archive.close()
     return is_new

@@ -2,8 +2,9 @@
 
     configuration  <  profile  <  command line or form  <  orders while it runs
 
-The options are kept with the harvest as plain values, so it can be said for ever by which rules it was made, and a resumed harvest
-goes on by the same. `settings_of` turns them into the settings of a crawl; `changed` applies what was ordered while it runs.
+The options are kept with the harvest as plain values, so it can be said for ever by which rules it was made,
+and a resumed harvest goes on by the same. `settings_of` turns them into the settings of a crawl; `changed`
+applies what was ordered while it runs.
 """
 
 import asyncio
@@ -37,7 +38,19 @@ _LIMITS = frozenset(item.name for item in fields(ScopeLimits))
 _NEED_LOOK_UP = frozenset({"ip_range", "organisation"})
 CHANGEABLE = frozenset(
     {"limit_pages", "limit_bytes", "limit_time_s", "limit_host_pages", "limit_host_bytes"}
-    | {"delay_s", "workers", "reject", "rules", "hosts", "limits", "scope", "robots", "robots_reason", "nofollow", "guess"}
+    | {
+        "delay_s",
+        "workers",
+        "reject",
+        "rules",
+        "hosts",
+        "limits",
+        "scope",
+        "robots",
+        "robots_reason",
+        "nofollow",
+        "guess",
+    }
 )
 """What can be ordered while a harvest runs."""
 
@@ -80,7 +93,9 @@ class HarvestOptions:
     organisation: str = ""
     """Root domain of the organisation whose hosts belong to the harvest."""
     host_rules: tuple[str, ...] = ()
-    """How its hosts are told: `BelongsTo`, or `InNetRange`, `SameNameServers`, `SameRegistrant(0.8)`; any of them is enough."""
+    """How its hosts are told: `BelongsTo`, or `InNetRange`, `SameNameServers`, `SameRegistrant(0.8)`; any of
+    them is enough.
+    """
 
     @classmethod
     def from_config(cls, config: Config) -> "HarvestOptions":
@@ -111,7 +126,9 @@ class HarvestOptions:
 def with_profile(options: HarvestOptions, profile: Profile) -> HarvestOptions:
     """What the profile says, put over the options; what it does not say stays."""
     known = {item.name for item in fields(HarvestOptions)}
-    said: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in profile.values.items()}
+    said: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in profile.values.items()
+    }
     return replace(
         options,
         profile=profile.name,
@@ -125,7 +142,11 @@ def with_profile(options: HarvestOptions, profile: Profile) -> HarvestOptions:
 def from_kept(settings: Mapping[str, Any]) -> HarvestOptions:
     """As kept with a harvest: JSON has lists where we have tuples. Options of other versions are passed over."""
     known = {item.name for item in fields(HarvestOptions)}
-    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items() if name in known}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in settings.items()
+        if name in known
+    }
     return HarvestOptions(**values)
 
 
@@ -133,9 +154,15 @@ def changed(options: HarvestOptions, changes: Mapping[str, object]) -> HarvestOp
     """The options after what was ordered; InputError for what cannot be changed, or not to that."""
     for name, value in changes.items():
         if name not in CHANGEABLE:
-            raise InputError(f"{name} cannot be changed while a harvest runs. What can: {', '.join(sorted(CHANGEABLE))}.")
+            raise InputError(
+                f"{name} cannot be changed while a harvest runs. What can: {', '.join(sorted(CHANGEABLE))}."
+            )
         known = KEYS.get(name)
-        if known is not None and known.kind in (int, float) and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        if (
+            known is not None
+            and known.kind in (int, float)
+            and (isinstance(value, bool) or not isinstance(value, (int, float)))
+        ):
             raise InputError(f"{name} = {value!r} must be a number.")
         wrong = known.check(value) if known is not None else ""
         if wrong:
@@ -153,9 +180,13 @@ def settings_of(
     organisation_of: Callable[[str], str] | None = None,
     host_rules: HostRules | None = None,
 ) -> CrawlSettings:
-    """What a crawl is given. `router` looks hosts up for rules about net ranges; ConfigError for a rule that is none."""
+    """What a crawl is given. `router` looks hosts up for rules about net ranges; ConfigError for a rule that
+    is none.
+    """
     given = archive.config.harvest
-    specs = tuple(rules.from_table(table, f"rule {number}") for number, table in enumerate(options.rules, start=1))
+    specs = tuple(
+        rules.from_table(table, f"rule {number}") for number, table in enumerate(options.rules, start=1)
+    )
     needs_look_up = router is not None and any(spec.condition in _NEED_LOOK_UP for spec in specs)
     manners = _manners(archive.config, options.delay_s)
     facts = Facts(
@@ -169,7 +200,9 @@ def settings_of(
         user_agent=agent,
         scope=Kind(options.scope),
         rejects=options.reject,
-        scope_limits=ScopeLimits(**{name: value for name, value in options.limits.items() if name in _LIMITS}),
+        scope_limits=ScopeLimits(
+            **{name: value for name, value in options.limits.items() if name in _LIMITS}
+        ),
         rules=specs,
         facts=facts,
         look_up=_look_up(router) if router is not None and needs_look_up else None,
@@ -196,18 +229,28 @@ def settings_of(
 
 def wants_browser(options: HarvestOptions) -> bool:
     """May a page of the harvest be opened in a browser?"""
-    return any(way != Fetching.PLAIN for way in (options.fetch, *(told.get("fetch", Fetching.PLAIN) for told in options.hosts.values())))
+    return any(
+        way != Fetching.PLAIN
+        for way in (options.fetch, *(told.get("fetch", Fetching.PLAIN) for told in options.hosts.values()))
+    )
 
 
 def browser_of(config: Config, options: HarvestOptions) -> Path | None:
-    """The browser to open its pages in; None where it needs none. ConfigError when it needs one and there is none."""
+    """The browser to open its pages in; None where it needs none. ConfigError when it needs one and there is
+    none.
+    """
     given = config.harvest
-    return browser_start.get_program(given.browser, sandbox=given.browser_sandbox) if wants_browser(options) else None
+    return (
+        browser_start.get_program(given.browser, sandbox=given.browser_sandbox)
+        if wants_browser(options)
+        else None
+    )
 
 
 def _manners(config: Config, delay_s: float) -> Manners:
     given = config.harvest
-    # --delay 0 is the operator's word that the server bears it; otherwise slowness of the server lengthens the pause.
+    # --delay 0 is the operator's word that the server bears it; otherwise slowness of the server lengthens
+    # the pause.
     factor = given.delay_factor if delay_s else 0.0
     return Manners(
         delay_s=delay_s,
@@ -220,7 +263,9 @@ def _manners(config: Config, delay_s: float) -> Manners:
 
 
 def _of_host(config: Config, options: HarvestOptions) -> Callable[[str], HostSettings]:
-    """What differs for a host: by its name, else by the longest domain, written `.example.org`, in which it lies."""
+    """What differs for a host: by its name, else by the longest domain, written `.example.org`, in which it
+    lies.
+    """
 
     @lru_cache(maxsize=10_000)
     def of_host(host: str) -> HostSettings:
@@ -238,12 +283,16 @@ def _of_host(config: Config, options: HarvestOptions) -> Callable[[str], HostSet
 
 
 def told_of(host: str, hosts: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-    """What a profile says of a host: under its name, else under the longest domain, written `.example.org`, in which it lies."""
+    """What a profile says of a host: under its name, else under the longest domain, written `.example.org`,
+    in which it lies.
+    """
     name = re.sub(r":\d+\Z", "", host)
     for exact in (host, name):
         if exact in hosts:
             return hosts[exact]
-    domains = sorted((domain for domain in hosts if domain.startswith(".") and f".{name}".endswith(domain)), key=len)
+    domains = sorted(
+        (domain for domain in hosts if domain.startswith(".") and f".{name}".endswith(domain)), key=len
+    )
     return hosts[domains[-1]] if domains else {}
 
 
@@ -253,7 +302,9 @@ def credentials_of(host: str, options: HarvestOptions) -> str:
 
 
 def access_of(archive: Archive, options: HarvestOptions) -> Callable[[str], HostAccess]:
-    """What is particular about asking a host: account, bandwidth, certificate. ConfigError for a file of accounts that is wrong."""
+    """What is particular about asking a host: account, bandwidth, certificate. ConfigError for a file of
+    accounts that is wrong.
+    """
     given = archive.config.harvest
     logins = login.read(archive.home / given.logins_file)
     of_host = _of_host(archive.config, options)
@@ -262,7 +313,9 @@ def access_of(archive: Archive, options: HarvestOptions) -> Callable[[str], Host
     def access(host: str) -> HostAccess:
         name = credentials_of(host, options) or host
         caps = [cap for cap in (of_host(host).bytes_per_s, given.bytes_per_s) if cap]
-        return HostAccess(bytes_per_s=min(caps, default=0), verify=given.tls == "verify", login=logins.get(name))
+        return HostAccess(
+            bytes_per_s=min(caps, default=0), verify=given.tls == "verify", login=logins.get(name)
+        )
 
     return access
 

@@ -1,7 +1,10 @@
-"""Several processes for one harvest: started, watched over and brought together again by the one that was asked to run it.
+"""Several processes for one harvest: started, watched over and brought together again by the one that was
+asked to run it.
 
-1. `run` starts the processes. Each opens the archive itself, works in `parts/N` and hands over what is not its own (`harvest.peers`).
-2. Each tells what it does; here it is added up: progress, limits of the whole harvest, and whether nothing is left to do anywhere.
+1. `run` starts the processes. Each opens the archive itself, works in `parts/N` and hands over what is not
+   its own (`harvest.peers`).
+2. Each tells what it does; here it is added up: progress, limits of the whole harvest, and whether nothing is
+   left to do anywhere.
 3. When they have ended, their results become one, and their logs are put together in the harvest's folder.
 
 A process that dies ends the run: the others stop at their checkpoints, and the harvest can be resumed.
@@ -27,7 +30,16 @@ from webdepot.errors import NoSpace, RemoteError
 from webdepot.harvest import peers
 from webdepot.harvest.log import JSON_NAME, LOG_NAME
 from webdepot.harvest.peers import Word
-from webdepot.harvest.result import CrawlProgress, CrawlResult, End, SeedOutcome, Trouble, left_waiting, limit_reached, trouble_of
+from webdepot.harvest.result import (
+    CrawlProgress,
+    CrawlResult,
+    End,
+    SeedOutcome,
+    Trouble,
+    left_waiting,
+    limit_reached,
+    trouble_of,
+)
 from webdepot.model import Harvest, HarvestId
 from webdepot.reasons import together
 
@@ -82,7 +94,11 @@ def folder_of(harvest_folder: Path, number: int) -> Path:
 def existing(harvest_folder: Path) -> list[Path]:
     """Folders of the parts of a harvest that was shared; how many there are cannot change any more."""
     parts = harvest_folder / "parts"
-    return sorted((path for path in parts.iterdir() if path.name.isdigit()), key=lambda path: int(path.name)) if parts.exists() else []
+    return (
+        sorted((path for path in parts.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+        if parts.exists()
+        else []
+    )
 
 
 def run(
@@ -96,7 +112,9 @@ def run(
     on_sealed: Callable[[Sealed], None],
     limits: tuple[int, int],
 ) -> CrawlResult:
-    """Run all parts to their end. `limits` are pages and bytes of the whole harvest, 0 for none; overshot by what is in flight."""
+    """Run all parts to their end. `limits` are pages and bytes of the whole harvest, 0 for none; overshot by
+    what is in flight.
+    """
     if not existing(harvest_folder):
         (harvest_folder / "parts").mkdir(parents=True, exist_ok=True)
         peers.deal_out(harvest_folder / "parts", harvest.seeds, count)
@@ -106,7 +124,9 @@ def run(
     watched = _Watched(count, tell, on_sealed, limits)
     pairs = [context.Pipe() for _ in range(count)]
     processes = [
-        context.Process(target=_work, args=(work, archive.home, harvest.id, number, count, theirs), daemon=True)
+        context.Process(
+            target=_work, args=(work, archive.home, harvest.id, number, count, theirs), daemon=True
+        )
         for number, (_, theirs) in enumerate(pairs)
     ]
     for process, (_, theirs) in zip(processes, pairs):
@@ -127,7 +147,11 @@ class _Watched:
     """What is known of all parts."""
 
     def __init__(
-        self, count: int, tell: Callable[[CrawlProgress], None], on_sealed: Callable[[Sealed], None], limits: tuple[int, int]
+        self,
+        count: int,
+        tell: Callable[[CrawlProgress], None],
+        on_sealed: Callable[[Sealed], None],
+        limits: tuple[int, int],
     ) -> None:
         self._tell = tell
         self._on_sealed = on_sealed
@@ -181,7 +205,10 @@ class _Watched:
         if self._no_space:
             raise NoSpace(self._no_space)
         if self._errors:
-            raise RemoteError(f"The harvest was stopped because {self._errors[0]}. Nothing acknowledged is lost: resume it.", retry=True)
+            raise RemoteError(
+                f"The harvest was stopped because {self._errors[0]}. Nothing acknowledged is lost: resume it.",
+                retry=True,
+            )
         return merged(list(self._results.values()), self._limit)
 
 
@@ -197,7 +224,18 @@ def added(parts: Sequence[CrawlProgress]) -> CrawlProgress:
     sums: dict[str, Any] = {
         item.name: sum(getattr(part, item.name) for part in parts)
         for item in fields(CrawlProgress)
-        if item.name in ("fetched", "waiting", "in_flight", "size_bytes", "rate", "errors", "robots_refused", "seen", "done")
+        if item.name
+        in (
+            "fetched",
+            "waiting",
+            "in_flight",
+            "size_bytes",
+            "rate",
+            "errors",
+            "robots_refused",
+            "seen",
+            "done",
+        )
     }
     refusals: Counter[str] = Counter()
     for part in parts:
@@ -228,7 +266,9 @@ def merged(parts: Sequence[CrawlResult], limit: End | None) -> CrawlResult:
     good, trouble = sum(part.good_pages for part in parts), None
     if end is End.FINISHED:
         trouble = trouble_of(tuple(seeds.values()), good_pages=good)
-    reason = told.reason if limit is None else together([limit_reached(limit), left_waiting(counts["waiting"])])
+    reason = (
+        told.reason if limit is None else together([limit_reached(limit), left_waiting(counts["waiting"])])
+    )
     shut_out = tuple(dict.fromkeys(host for part in parts for host in part.shut_out))
     return replace(
         told,
@@ -255,7 +295,9 @@ def _tell_all(lines: Mapping[Connection, int], word: str) -> None:
             line.send(word)
 
 
-def _work(work: Work, home: Path, harvest: HarvestId, number: int, count: int, connection: Connection) -> None:
+def _work(
+    work: Work, home: Path, harvest: HarvestId, number: int, count: int, connection: Connection
+) -> None:
     """The whole life of one process."""
     line = PipeLine(connection)
     try:
@@ -266,7 +308,8 @@ def _work(work: Work, home: Path, harvest: HarvestId, number: int, count: int, c
         line.send("error", f"process {number + 1} failed: {error}")
     finally:
         connection.close()
-    # All is closed and told. To take the interpreter apart would only keep the harvest waiting, for a tenth of a second.
+    # All is closed and told. To take the interpreter apart would only keep the harvest waiting, for a tenth
+    # of a second.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

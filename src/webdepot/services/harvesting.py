@@ -7,8 +7,8 @@
       orders.jsonl             what it was told while it ran, or between two runs
       warc/                    containers; `.open` while written
 
-A checkpoint makes containers and logs durable, then commits the frontier with their sizes. After a crash `run` cuts all of
-them back to the last checkpoint: nothing acknowledged is lost, nothing is stored twice.
+A checkpoint makes containers and logs durable, then commits the frontier with their sizes. After a crash
+`run` cuts all of them back to the last checkpoint: nothing acknowledged is lost, nothing is stored twice.
 """
 
 import fcntl
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
 
 def start_or_resume(archive: Archive, typed: Sequence[str], options: "HarvestOptions") -> Harvest:
-    """The harvest to run for these addresses: the unfinished one, with today's options, or a new one past the gate."""
+    """The harvest to run for these addresses: the unfinished one, with today's options, or a new one past the
+    gate.
+    """
     if not typed:
         raise InputError("Name at least one address, like https://www.example.org/")
     from webdepot.services import harvest_options
@@ -56,7 +58,13 @@ def start_or_resume(archive: Archive, typed: Sequence[str], options: "HarvestOpt
         return begin(connection, archive, target.id, seeds, options)
 
 
-def begin(connection: Connection, archive: Archive, target: TargetId, seeds: Sequence[Url], options: "HarvestOptions") -> Harvest:
+def begin(
+    connection: Connection,
+    archive: Archive,
+    target: TargetId,
+    seeds: Sequence[Url],
+    options: "HarvestOptions",
+) -> Harvest:
     """A new harvest in the caller's transaction. Whether it may be is the caller's to ask."""
     now = archive.clock()
     harvest = Harvest(
@@ -92,8 +100,13 @@ def listed(archive: Archive, asked: runs.ListFilter) -> runs.Listed:
 
 
 def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harvest:
-    """Run it to its end, or until it is told to stop (then it can be run again). RemoteError when nothing came at all."""
-    from webdepot.services import crawling, harvest_options  # the crawler itself, which most commands do not need
+    """Run it to its end, or until it is told to stop (then it can be run again). RemoteError when nothing
+    came at all.
+    """
+    from webdepot.services import (
+        crawling,
+        harvest_options,
+    )  # the crawler itself, which most commands do not need
 
     selecting.refuse_if_refused(archive, harvest.target)
     harvest_options.browser_of(archive.config, harvest_options.from_kept(harvest.settings))
@@ -104,7 +117,8 @@ def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harv
         try:
             result = crawling.run(archive, harvest, watch)
         except (NoSpace, OSError) as error:
-            # Nothing can be trusted to have been written after the last checkpoint; the next run cuts back to it.
+            # Nothing can be trusted to have been written after the last checkpoint; the next run cuts back to
+            # it.
             with suppress(OSError, SQLAlchemyError):
                 _end(archive, harvest, HarvestState.STOPPED, reason=str(error), counts=harvest.counts)
             raise
@@ -112,12 +126,16 @@ def run(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Harv
         state = crawling.state_after(result)
         _end(archive, harvest, state, reason=result.explain(), counts=result.counts)
     if state is HarvestState.FAILED:
-        raise RemoteError(f"Nothing was harvested. {result.explain()}", retry=crawling.is_out_of_reach(result))
+        raise RemoteError(
+            f"Nothing was harvested. {result.explain()}", retry=crawling.is_out_of_reach(result)
+        )
     return get(archive, harvest.id)
 
 
 def recover(archive: Archive, harvest: Harvest) -> str:
-    """Bring the working folder back to its last checkpoint after a crash; what was done, in words. Repeatable."""
+    """Bring the working folder back to its last checkpoint after a crash; what was done, in words.
+    Repeatable.
+    """
     from webdepot.services import crawling
 
     worked_in = crawling.worked_in(folder_of(archive, harvest))
@@ -135,7 +153,17 @@ def recover(archive: Archive, harvest: Harvest) -> str:
     if recovered:
         with archive.database.transaction() as connection:
             outcome = Outcome.WARNING if cut_bytes else Outcome.SUCCESS
-            append(connection, _event(archive, harvest, "recovered", message=words, outcome=outcome, detail={"cut_bytes": cut_bytes}))
+            append(
+                connection,
+                _event(
+                    archive,
+                    harvest,
+                    "recovered",
+                    message=words,
+                    outcome=outcome,
+                    detail={"cut_bytes": cut_bytes},
+                ),
+            )
     return words
 
 
@@ -149,13 +177,17 @@ def containers_folder(archive: Archive, harvest: Harvest) -> Path:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a harvest's folder for this process; Conflict when another one has it. A killed holder lets go by dying."""
+    """Hold a harvest's folder for this process; Conflict when another one has it. A killed holder lets go by
+    dying.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("wb") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise Conflict(f"Harvest {folder.name} is being worked on by another process. Wait for it, or stop that process.") from None
+            raise Conflict(
+                f"Harvest {folder.name} is being worked on by another process. Wait for it, or stop that process."
+            ) from None
         yield
 
 
@@ -176,7 +208,10 @@ def user_agent(archive: Archive) -> str:
     """Honest: what we are, whose we are, where to complain."""
     given = archive.config
     contact = given.archive.contact or given.web.portal_url
-    return given.harvest.user_agent or f"Webdepot/{VERSION} ({f'+{contact}; ' if contact else ''}{given.archive.name})"
+    return (
+        given.harvest.user_agent
+        or f"Webdepot/{VERSION} ({f'+{contact}; ' if contact else ''}{given.archive.name})"
+    )
 
 
 def _register_containers(archive: Archive, harvest: Harvest) -> None:
@@ -188,7 +223,11 @@ def _register_containers(archive: Archive, harvest: Harvest) -> None:
         size_bytes = path.stat().st_size
         count = recovery.whole_records(path, size_bytes)[1]
         sha256 = digest.of_file(path).value.hex()
-        register(archive, harvest, Sealed(path=path, name=path.name, size_bytes=size_bytes, sha256=sha256, records=count))
+        register(
+            archive,
+            harvest,
+            Sealed(path=path, name=path.name, size_bytes=size_bytes, sha256=sha256, records=count),
+        )
 
 
 def register(archive: Archive, harvest: Harvest, sealed: Sealed) -> None:
@@ -202,16 +241,31 @@ def register(archive: Archive, harvest: Harvest, sealed: Sealed) -> None:
         records=sealed.records,
         place=sealed.path.relative_to(archive.home).as_posix(),
     )
-    event = _event(archive, harvest, "sealed", kind="container", subject=container.name, detail={"sha256": container.sha256})
+    event = _event(
+        archive,
+        harvest,
+        "sealed",
+        kind="container",
+        subject=container.name,
+        detail={"sha256": container.sha256},
+    )
     with archive.database.transaction() as connection:
         shelf.add(connection, container)
         append(connection, event)
 
 
-def _end(archive: Archive, harvest: Harvest, state: HarvestState, *, reason: str, counts: Mapping[str, int]) -> None:
+def _end(
+    archive: Archive, harvest: Harvest, state: HarvestState, *, reason: str, counts: Mapping[str, int]
+) -> None:
     from webdepot.services import harvest_options
 
-    outcome = Outcome.SUCCESS if state is HarvestState.FINISHED else Outcome.WARNING if state is HarvestState.STOPPED else Outcome.FAILURE
+    outcome = (
+        Outcome.SUCCESS
+        if state is HarvestState.FINISHED
+        else Outcome.WARNING
+        if state is HarvestState.STOPPED
+        else Outcome.FAILURE
+    )
     with archive.database.transaction() as connection:
         before = runs.get(connection, harvest.id).state
         runs.move(connection, harvest.id, state, reason=reason, counts=counts, ended_at=archive.clock())
@@ -220,7 +274,9 @@ def _end(archive: Archive, harvest: Harvest, state: HarvestState, *, reason: str
             options = harvest_options.changed(harvest_options.from_kept(harvest.settings), ordered)
             runs.set_settings(connection, harvest.id, {**harvest.settings, **asdict(options)})
         detail = {**counts, **difference({"state": before.value}, {"state": state.value})}
-        append(connection, _event(archive, harvest, "harvested", message=reason, outcome=outcome, detail=detail))
+        append(
+            connection, _event(archive, harvest, "harvested", message=reason, outcome=outcome, detail=detail)
+        )
 
 
 def _event(

@@ -1,8 +1,9 @@
 """What a robots.txt shuts out, as rules of access: for archives that follow it in what they show, too.
 
-A robots.txt closes nothing by itself, since the new owner of a domain would close the old one's pages; a person says for which site it
-shall be heeded. The newest one in the archive counts (RFC 9309): the group for us, or else the one for everybody. `Disallow` becomes a rule
-that refuses, `Allow` one that shows; of both the longest path wins, as in the file. Said again, the rules of last time are replaced.
+A robots.txt closes nothing by itself, since the new owner of a domain would close the old one's pages; a
+person says for which site it shall be heeded. The newest one in the archive counts (RFC 9309): the group for
+us, or else the one for everybody. `Disallow` becomes a rule that refuses, `Allow` one that shows; of both the
+longest path wins, as in the file. Said again, the rules of last time are replaced.
 """
 
 from collections.abc import Sequence
@@ -36,7 +37,9 @@ class Heeded:
 
 
 def heed(archive: Archive, site: str, *, text: str = "", dry_run: bool = False) -> Heeded:
-    """Make the rules of a site's archived robots.txt; NotFound when the archive has none. With `dry_run` only say which."""
+    """Make the rules of a site's archived robots.txt; NotFound when the archive has none. With `dry_run` only
+    say which.
+    """
     host = host_of(from_typed(site))
     captured, lines = _lines(archive, host)
     patterns = [(answer, pattern) for answer, value in lines if (pattern := _pattern(host, value))]
@@ -49,7 +52,9 @@ def heed(archive: Archive, site: str, *, text: str = "", dry_run: bool = False) 
                     ruling.remove(archive, rule.id, connection=connection)
             for answer, pattern in patterns:
                 words = text if answer is RuleAnswer.REFUSE else ""
-                made += ruling.add(archive, pattern, answer=answer, public_text=words, reason=REASON, connection=connection)
+                made += ruling.add(
+                    archive, pattern, answer=answer, public_text=words, reason=REASON, connection=connection
+                )
     left_out = [value for _, value in lines if not _pattern(host, value)]
     return Heeded(captured=captured, patterns=patterns, left_out=left_out, made=made)
 
@@ -58,11 +63,17 @@ def _lines(archive: Archive, host: str) -> tuple[str, list[tuple[RuleAnswer, str
     """Past the rules of access: those of last time may have closed the file itself."""
     url = f"http://{host}/robots.txt"
     capture = archive.captures.last(key_of(url))
-    source = replaying.find_original(archive, capture) if capture and capture.kind is RecordKind.REVISIT else capture
+    source = (
+        replaying.find_original(archive, capture)
+        if capture and capture.kind is RecordKind.REVISIT
+        else capture
+    )
     if capture is None or source is None:
         raise NotFound(f"{url} is not kept in this archive. Make rules by hand: webdepot rule add")
     if source.status != 200:
-        raise InputError(f"The newest capture of {url} is no file but an answer {source.status}. Make rules by hand: webdepot rule add")
+        raise InputError(
+            f"The newest capture of {url} is no file but an answer {source.status}. Make rules by hand: webdepot rule add"
+        )
     with archive.open_container(source.location.container) as stream:
         body = read_record(stream, source.location).content(robots.LONGEST_BYTES).read()
     known = robots.of_answer(status=200, body=body, at=archive.clock(), agent=AGENT)

@@ -1,12 +1,14 @@
-"""The process beside a crawl that finds out whose hosts are: each new host decided once, remembered, explained.
+"""The process beside a crawl that finds out whose hosts are: each new host decided once, remembered,
+explained.
 
-A crawl must not wait for name servers, registries and front pages, nor share its processor with reading their answers. So it starts
+A crawl must not wait for name servers, registries and front pages, nor share its processor with reading their
+answers. So it starts
 
     python -m webdepot.services.host_examiner HOME ROOT PRIVATE RULE...
 
-and writes a line for each new host (JSON: `host`, `via`); verdicts come back as lines (`host`, `answer`, `rule`, `reason`) when they are
-found. Several hosts are examined at once. What is found out is kept in the database, where the curator sees it. The process ends when
-its input ends, and keeps what is left.
+and writes a line for each new host (JSON: `host`, `via`); verdicts come back as lines (`host`, `answer`,
+`rule`, `reason`) when they are found. Several hosts are examined at once. What is found out is kept in the
+database, where the curator sees it. The process ends when its input ends, and keeps what is left.
 """
 
 import asyncio
@@ -46,9 +48,13 @@ def main(home: str, root: str, is_private: str, *rules: str) -> None:
 async def _serve(archive: Archive, root: str, allow_private: bool, names: Sequence[RuleName]) -> None:
     organisation = discovering.get(archive, root)
     async with discovering.network(archive, allow_private=allow_private) as sources:
-        examiner = Examiner(archive, organisation, discovering.judge_of(archive, organisation, sources), names, _tell)
+        examiner = Examiner(
+            archive, organisation, discovering.judge_of(archive, organisation, sources), names, _tell
+        )
         questions = asyncio.StreamReader(limit=1 << 20)
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(questions), sys.stdin)
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(questions), sys.stdin
+        )
         try:
             async for line in questions:
                 asked = json.loads(line)
@@ -64,9 +70,18 @@ def _tell(host: str, verdict: Verdict) -> None:
 
 
 class Examiner:
-    """Decides about the hosts of one organisation's harvest. Made inside an event loop; `close` writes what is left."""
+    """Decides about the hosts of one organisation's harvest. Made inside an event loop; `close` writes what
+    is left.
+    """
 
-    def __init__(self, archive: Archive, organisation: Organisation, judge: Judge, names: Sequence[RuleName], tell: Tell) -> None:
+    def __init__(
+        self,
+        archive: Archive,
+        organisation: Organisation,
+        judge: Judge,
+        names: Sequence[RuleName],
+        tell: Tell,
+    ) -> None:
         self._archive, self._organisation, self._judge = archive, organisation, judge
         self._names, self._tell = tuple(names), tell
         self._rules: list[HostRule] = [rule_of(name, judge) for name in self._names]
@@ -117,7 +132,9 @@ class Examiner:
 
     async def _decide(self, host: str, via: str) -> None:
         try:
-            self._judge.origins.setdefault(host, Origin.MEMBER if not via or self.words_of(via) else Origin.FOREIGN)
+            self._judge.origins.setdefault(
+                host, Origin.MEMBER if not via or self.words_of(via) else Origin.FOREIGN
+            )
             verdict = self._verdicts[host] = await self._verdict(host)
             self._tell(host, verdict)
         finally:
@@ -135,7 +152,12 @@ class Examiner:
             verdict = await rule(host)
             if name.kind is Kind.BELONGS_TO:
                 judged = self._judge.judge(self._judge.facts[host])
-                is_new = bool(judged.own) and self._asks_first and not self._measure.owner_of(host) and not judged.by_person
+                is_new = (
+                    bool(judged.own)
+                    and self._asks_first
+                    and not self._measure.owner_of(host)
+                    and not judged.by_person
+                )
                 self._unsaved[host] = replace(judged, own=None) if is_new else judged
                 if judged.own and not is_new and judged.score >= TEACHES_AT:
                     self._judge.teach({host: judged})
@@ -148,7 +170,9 @@ class Examiner:
         """By setting, a domain that nobody has accepted yet waits for the curator, with its evidence."""
         if not self._asks_first or self._measure.owner_of(host):
             return verdict
-        return Verdict(answer=Answer.REJECT, rule=verdict.rule, reason=f"a curator is asked first: {verdict.reason}")
+        return Verdict(
+            answer=Answer.REJECT, rule=verdict.rule, reason=f"a curator is asked first: {verdict.reason}"
+        )
 
     @property
     def _measure(self) -> Measure:
@@ -157,7 +181,10 @@ class Examiner:
     def _save(self) -> None:
         if not self._unsaved:
             return
-        rows = [(judged, self._case(judged), self._linkers.get(host, ())) for host, judged in self._unsaved.items()]
+        rows = [
+            (judged, self._case(judged), self._linkers.get(host, ()))
+            for host, judged in self._unsaved.items()
+        ]
         with self._archive.database.transaction() as connection:
             organisations.save_hosts(connection, self._organisation.id, rows, now=self._archive.clock())
         for host in self._unsaved:

@@ -52,8 +52,12 @@ class ContainerReport:
     mismatches: int
 
 
-def examine_files(paths: Sequence[Path], *, checked: bool, signature_file: Path | None = None, workers: int = 0) -> Iterator[FileReport]:
-    """Every file of these paths and of the folders among them, in order. InputError for a path that is not there."""
+def examine_files(
+    paths: Sequence[Path], *, checked: bool, signature_file: Path | None = None, workers: int = 0
+) -> Iterator[FileReport]:
+    """Every file of these paths and of the folders among them, in order. InputError for a path that is not
+    there.
+    """
     files = _iter_files(paths)
     count = 1 if len(paths) == 1 and paths[0].is_file() else workers or os.cpu_count() or 1
     with ExitStack() as stack:
@@ -71,7 +75,11 @@ def examine_files(paths: Sequence[Path], *, checked: bool, signature_file: Path 
 
 
 def report_containers(
-    paths: Sequence[Path], *, signature_file: Path | None = None, checked: bool = True, watch: Watch = unwatched
+    paths: Sequence[Path],
+    *,
+    signature_file: Path | None = None,
+    checked: bool = True,
+    watch: Watch = unwatched,
 ) -> Iterator[ContainerReport]:
     """Identify and validate everything in WARC or ARC files that need not belong to the archive."""
     files = list(_iter_files(paths))
@@ -94,8 +102,12 @@ def report_containers(
                 table=report.of_counts(done.counts),
                 shares=report.shares_of_rows(survey.read_rows(rows)),
                 findings=done.findings,
-                unknown=[row["url"] for row in survey.read_rows(rows) if row["verdict"] == "not recognised"][:50],
-                mismatches=sum(row["uris"] for row in survey.read_rows(rows) if "server said" in row["warning"]),
+                unknown=[row["url"] for row in survey.read_rows(rows) if row["verdict"] == "not recognised"][
+                    :50
+                ],
+                mismatches=sum(
+                    row["uris"] for row in survey.read_rows(rows) if "server said" in row["warning"]
+                ),
             )
 
 
@@ -121,9 +133,13 @@ def update_signatures(archive: Archive, source: Path) -> tuple[SignatureSet, boo
 def identify_again(
     archive: Archive, harvests: Sequence[str], *, limit: int = 0, watch: Watch = unwatched
 ) -> Iterator[tuple[Harvest, HarvestTable]]:
-    """Kept harvests that today's engine has not seen, one after the other; what is done is done, so that it can be stopped."""
+    """Kept harvests that today's engine has not seen, one after the other; what is done is done, so that it
+    can be stopped.
+    """
     with archive.database.reading() as connection:
-        chosen = [runs.get(connection, each) for each in harvests] or runs.in_states(connection, [HarvestState.KEPT])
+        chosen = [runs.get(connection, each) for each in harvests] or runs.in_states(
+            connection, [HarvestState.KEPT]
+        )
     done = 0
     for harvest in chosen:
         if limit and done >= limit:
@@ -144,7 +160,9 @@ def _examine(free: "SimpleQueue[Examiner]", path: Path, checked: bool) -> FileRe
     try:
         size_bytes = path.stat().st_size
         return FileReport(
-            path=path, size_bytes=size_bytes, found=examiner.examine(path, name=path.name, mime="", subject=str(path), checked=checked)
+            path=path,
+            size_bytes=size_bytes,
+            found=examiner.examine(path, name=path.name, mime="", subject=str(path), checked=checked),
         )
     finally:
         free.put(examiner)

@@ -4,9 +4,10 @@
 2. Copy it beside, hashing it; then read it through, so that what is damaged is known before it is taken.
 3. Rename, then write the database row. Your own files are never changed.
 
-Bytes that the archive holds already are recognised by their checksum, whatever the file is called. A gzip file that cannot be
-read at a record (all records in one member) is rewritten record by record; the records stay as they are, and the checksum of what
-was given is kept with the event. A killed import is taken up by the next one.
+Bytes that the archive holds already are recognised by their checksum, whatever the file is called. A gzip
+file that cannot be read at a record (all records in one member) is rewritten record by record; the records
+stay as they are, and the checksum of what was given is kept with the event. A killed import is taken up by
+the next one.
 """
 
 import hashlib
@@ -46,7 +47,9 @@ def take(archive: Archive, paths: Sequence[Path], *, collection: str, watch: Wat
     files = list(_iter_files(paths))
     if not files:
         names = ", ".join(str(path) for path in paths)
-        raise InputError(f"There is no WARC or ARC file in {names}. Files are known by these endings: {', '.join(SUFFIXES)}")
+        raise InputError(
+            f"There is no WARC or ARC file in {names}. Files are known by these endings: {', '.join(SUFFIXES)}"
+        )
     readable, skipped = [], []
     for path in files:
         refusal = _refusal(path)
@@ -74,7 +77,9 @@ def take(archive: Archive, paths: Sequence[Path], *, collection: str, watch: Wat
 
 
 def take_container(archive: Archive, harvest: Harvest, path: Path) -> Container:
-    """One container into an import that somebody else began; the row that holds its bytes, also when they were here before."""
+    """One container into an import that somebody else began; the row that holds its bytes, also when they
+    were here before.
+    """
     _take_one(archive, harvest, path)
     given = digest.of_file(path).value.hex()
     with archive.database.reading() as connection:
@@ -107,7 +112,11 @@ def finish(archive: Archive, harvest: Harvest) -> Harvest:
 def _iter_files(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
-            yield from sorted(entry for entry in path.rglob("*") if entry.name.lower().endswith(SUFFIXES) and entry.is_file())
+            yield from sorted(
+                entry
+                for entry in path.rglob("*")
+                if entry.name.lower().endswith(SUFFIXES) and entry.is_file()
+            )
         elif path.exists():
             yield path
         else:
@@ -116,7 +125,9 @@ def _iter_files(paths: Sequence[Path]) -> Iterator[Path]:
 
 def begin(archive: Archive, collection: str) -> Harvest:
     """The import to work in: one that was killed and waits, or a new one."""
-    target = selecting.nominate(archive, [Url(f"import:{collection}")], collection=collection, name=f"Imported into {collection}")
+    target = selecting.nominate(
+        archive, [Url(f"import:{collection}")], collection=collection, name=f"Imported into {collection}"
+    )
     selecting.admit(archive, target, [selecting.operators_decision(archive)])
     now = archive.clock()
     with archive.database.transaction() as connection:
@@ -160,7 +171,9 @@ def _take_one(archive: Archive, harvest: Harvest, path: Path) -> bool:
     name = free_name(archive, name, given)
     partial.rename(folder / name)
     _fsync_folder(folder)
-    _record(archive, harvest, folder / name, sha256=sha256, original=given, records=records, findings=findings)
+    _record(
+        archive, harvest, folder / name, sha256=sha256, original=given, records=records, findings=findings
+    )
     return True
 
 
@@ -192,7 +205,9 @@ def read_through(path: Path, name: str, findings: list[Finding]) -> tuple[int, b
 
 
 def _rewritten(partial: Path, name: str, findings: list[Finding]) -> tuple[str, str, int]:
-    """Record by record instead of in one piece, in place of the copy; the new name, checksum and number of records."""
+    """Record by record instead of in one piece, in place of the copy; the new name, checksum and number of
+    records.
+    """
     target = partial.with_name(".rewritten")
     with partial.open("rb") as stream:
         result = rewrite.record_wise(stream, target, name=name)
@@ -219,7 +234,14 @@ def free_name(archive: Archive, name: str, sha256: str) -> str:
 
 
 def _record(
-    archive: Archive, harvest: Harvest, path: Path, *, sha256: str, original: str, records: int, findings: Sequence[Finding]
+    archive: Archive,
+    harvest: Harvest,
+    path: Path,
+    *,
+    sha256: str,
+    original: str,
+    records: int,
+    findings: Sequence[Finding],
 ) -> None:
     size_bytes = path.stat().st_size
     container = Container(
@@ -250,7 +272,10 @@ def _record(
 def end(archive: Archive, harvest: Harvest, state: HarvestState, reason: str) -> None:
     with archive.database.transaction() as connection:
         held = shelf.of_harvest(connection, harvest.id)
-        counts = {"fetched": sum(container.records for container in held), "bytes": sum(container.size_bytes for container in held)}
+        counts = {
+            "fetched": sum(container.records for container in held),
+            "bytes": sum(container.size_bytes for container in held),
+        }
         runs.move(connection, harvest.id, state, reason=reason, counts=counts, ended_at=archive.clock())
 
 

@@ -1,8 +1,9 @@
 """The indexes of addresses and of words: adding containers, catching up, taking out, making anew.
 
-Indexing a container: read it once in a worker process (captures and words into two files), then put the captures into the captures
-index, then the pages into the text index. Bytes come first, then the index; each step can be repeated, and a container that is in both
-indexes already is left alone. A container that cannot be read is told and stops no other.
+Indexing a container: read it once in a worker process (captures and words into two files), then put the
+captures into the captures index, then the pages into the text index. Bytes come first, then the index; each
+step can be repeated, and a container that is in both indexes already is left alone. A container that cannot
+be read is told and stops no other.
 """
 
 import os
@@ -49,7 +50,9 @@ def update(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
 
 
 def rebuild(archive: Archive, *, watch: Watch = unwatched) -> Indexed:
-    """Make both indexes anew from the containers. Readers go on with the captures index meanwhile; words come back as they are read."""
+    """Make both indexes anew from the containers. Readers go on with the captures index meanwhile; words come
+    back as they are read.
+    """
     _open_or_discard(archive)
     archive.texts.clear()
     anchoring.forget_everything(archive)
@@ -67,15 +70,19 @@ def _known(archive: Archive) -> list[Container]:
 
 
 def forget(archive: Archive, containers: Sequence[str]) -> None:
-    """Take containers out of both indexes, and the words of their links. Captures elsewhere that repeat bytes which nobody has any more
-    lose their words too. The captures go last: they are what tells which words must go, should this be broken off."""
+    """Take containers out of both indexes, and the words of their links. Captures elsewhere that repeat bytes
+    which nobody has any more lose their words too. The captures go last: they are what tells which words must
+    go, should this be broken off.
+    """
     if not containers:
         return
     from webdepot.services import picturing  # with search and replay, for this one call
 
     with anchoring.book(archive) as links:
         for name in containers:
-            archive.texts.remove(name, archive.captures.of_container(name), payloads=archive.captures.only_in(name))
+            archive.texts.remove(
+                name, archive.captures.of_container(name), payloads=archive.captures.only_in(name)
+            )
             links.add(name, ())
             archive.captures.remove(name)
         picturing.forget_thumbnails(archive)
@@ -125,31 +132,50 @@ def index_container(archive: Archive, name: str) -> Indexed:
     return index_containers(archive, [found] if found else [])
 
 
-def index_containers(archive: Archive, containers: Iterable[Container], *, anew: bool = False, watch: Watch = unwatched) -> Indexed:
-    """Index these containers in their order, read by many processes; what is in both indexes is left out unless `anew`."""
+def index_containers(
+    archive: Archive, containers: Iterable[Container], *, anew: bool = False, watch: Watch = unwatched
+) -> Indexed:
+    """Index these containers in their order, read by many processes; what is in both indexes is left out
+    unless `anew`.
+    """
     with_captures = set() if anew else {name for name, _ in archive.captures.containers()}
     with_words = archive.texts.containers()
-    waiting = [container for container in containers if container.name not in with_captures or container.name not in with_words]
+    waiting = [
+        container
+        for container in containers
+        if container.name not in with_captures or container.name not in with_words
+    ]
     failed: dict[str, str] = {}
     findings: list[Finding] = []
     captures = pages = 0
     archive.index_folder.mkdir(parents=True, exist_ok=True)
     _sweep(archive.index_folder)
     folder_name = f"{_EXTRACTING}{os.getpid()}-"
-    with tempfile.TemporaryDirectory(prefix=folder_name, dir=archive.index_folder) as folder, anchoring.book(archive) as links:
+    with (
+        tempfile.TemporaryDirectory(prefix=folder_name, dir=archive.index_folder) as folder,
+        anchoring.book(archive) as links,
+    ):
         jobs = _jobs(archive, waiting, Path(folder), failed)
         for number, done in enumerate(archive.engine.map(extract.run, jobs), start=1):
             job = done.item
             if done.result is None:
                 failed[job.name] = done.error
             else:
-                captures += archive.captures.add(job.name, extract.captures_in(done.result.captures), collection=job.collection)
+                captures += archive.captures.add(
+                    job.name, extract.captures_in(done.result.captures), collection=job.collection
+                )
                 links.add(job.name, _links_in(done.result.pages))
-                pages += archive.texts.add(job.name, _with_formats(archive, extract.pages_in(done.result.pages)))
+                pages += archive.texts.add(
+                    job.name, _with_formats(archive, extract.pages_in(done.result.pages))
+                )
                 findings += done.result.findings
                 done.result.captures.unlink()
                 done.result.pages.unlink()
-            watch(Progress(phase=Phase.INDEX, done=number, total=len(waiting), errors=len(failed), note=job.name))
+            watch(
+                Progress(
+                    phase=Phase.INDEX, done=number, total=len(waiting), errors=len(failed), note=job.name
+                )
+            )
         if waiting:
             mending.mend(archive, {container.harvest for container in waiting})
         if waiting or anchoring.are_due(archive):
@@ -164,7 +190,9 @@ def _with_formats(archive: Archive, pages: Iterable[PageText]) -> Iterator[PageT
     for batch in _batches(pages, 500):
         with archive.database.reading() as connection:
             known = results.puids(connection, [page.digest for page in batch])
-        yield from (replace(page, format=known[page.digest]) if page.digest in known else page for page in batch)
+        yield from (
+            replace(page, format=known[page.digest]) if page.digest in known else page for page in batch
+        )
 
 
 def _batches(pages: Iterable[PageText], size: int) -> Iterator[list[PageText]]:
@@ -199,7 +227,9 @@ def _open_or_discard(archive: Archive) -> None:
         shutil.rmtree(archive.texts_folder, ignore_errors=True)
 
 
-def _jobs(archive: Archive, containers: Iterable[Container], folder: Path, failed: dict[str, str]) -> Iterator[Job]:
+def _jobs(
+    archive: Archive, containers: Iterable[Container], folder: Path, failed: dict[str, str]
+) -> Iterator[Job]:
     """Jobs as the engine asks for them; a container whose file is gone fails here."""
     collections: dict[str, str] = {}
     for container in containers:

@@ -1,7 +1,9 @@
-"""What came in: is the harvest whole, and what is every file? Both are kept with it and become part of its package.
+"""What came in: is the harvest whole, and what is every file? Both are kept with it and become part of its
+package.
 
-A harvest and its patches are checked as one. A kept harvest can be checked again (after a patch) and identified again (with newer
-signatures): its package gets a further version, and what was said before stays in the earlier ones.
+A harvest and its patches are checked as one. A kept harvest can be checked again (after a patch) and
+identified again (with newer signatures): its package gets a further version, and what was said before stays
+in the earlier ones.
 """
 
 import os
@@ -55,7 +57,11 @@ SHOWN_FINDINGS = 100
 MOST_FALSE = 10_000
 LAST_HARVESTS = 5
 """So many are the measure of what is usual."""
-NOT_CHECKED = Verdict(answer=Answer.PASS, rule="not checked", reason=said("not_checked", "The quality of the harvest was not checked."))
+NOT_CHECKED = Verdict(
+    answer=Answer.PASS,
+    rule="not checked",
+    reason=said("not_checked", "The quality of the harvest was not checked."),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +73,12 @@ class Checked:
     """All of them by code."""
 
 
-def check(archive: Archive, harvest: Harvest, *, again: bool = False, watch: Watch = unwatched, by: str = "") -> Checked:
-    """Look for what is missing, broken, false or cut short, and judge. A kept harvest is answered from what was found, unless `again`."""
+def check(
+    archive: Archive, harvest: Harvest, *, again: bool = False, watch: Watch = unwatched, by: str = ""
+) -> Checked:
+    """Look for what is missing, broken, false or cut short, and judge. A kept harvest is answered from what
+    was found, unless `again`.
+    """
     if harvest.state is not HarvestState.KEPT:
         harvesting.folder_of(archive, harvest).mkdir(parents=True, exist_ok=True)
         _check_now(archive, harvest, findings_file(archive, harvest), watch, by=by)
@@ -104,7 +114,11 @@ def _check_now(archive: Archive, harvest: Harvest, found: Path, watch: Watch, *,
     with archive.database.transaction() as connection, found.open("rb") as stream:
         before = _told(connection, harvest.id)
         counts = records.replace(connection, harvest.id, rows.read_findings(stream, where=str(found)))
-        documents = harvest.counts if harvest.kind is not HarvestKind.IMPORT else {"captures": harvest.counts.get("fetched", 0)}
+        documents = (
+            harvest.counts
+            if harvest.kind is not HarvestKind.IMPORT
+            else {"captures": harvest.counts.get("fetched", 0)}
+        )
         verdict = judging.of(counts, documents, limits=_limits(archive))
         records.judge(connection, harvest.id, verdict, at=archive.clock())
         event = Event(
@@ -136,7 +150,12 @@ def _told(connection: Connection, harvest: HarvestId) -> dict[str, object]:
     verdict, at = records.find_verdict(connection, harvest), records.find_judged_at(connection, harvest)
     if verdict is None or at is None:
         return {}
-    return {"checked_at": at.isoformat(), "verdict": verdict.answer.value, "rule": verdict.rule, **records.counts(connection, harvest)}
+    return {
+        "checked_at": at.isoformat(),
+        "verdict": verdict.answer.value,
+        "rule": verdict.rule,
+        **records.counts(connection, harvest),
+    }
 
 
 def _unless_ignored(found: Finding, ignored: frozenset[tuple[str, str]]) -> Finding:
@@ -168,12 +187,17 @@ def _extend_package(archive: Archive, harvest: Harvest, found: Path, event: Even
         message=f"Harvest {harvest.id} checked again",
         agent=archive.agent,
         created=archive.clock(),
-        told={"verdict": {**asdict(checked.verdict), **to_told(checked.verdict.reason)}, "finding_counts": dict(checked.counts)},
+        told={
+            "verdict": {**asdict(checked.verdict), **to_told(checked.verdict.reason)},
+            "finding_counts": dict(checked.counts),
+        },
     )
 
 
 def ignore(archive: Archive, harvest: Harvest, code: str, subject: str, *, reason: str, by: str) -> None:
-    """Do not tell of this again for the target; an empty subject means all findings of that code. It counts from the next check."""
+    """Do not tell of this again for the target; an empty subject means all findings of that code. It counts
+    from the next check.
+    """
     with archive.database.transaction() as connection:
         records.ignore(connection, harvest.target, code, subject, reason=reason, by=by, at=archive.clock())
         event = Event(
@@ -201,7 +225,10 @@ def identify(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) ->
     with archive.database.reading() as connection:
         done = results.surveyed(connection, harvest.id)
     waiting = [container for container in containers if container.name not in done]
-    tasks = [_task(archive, container, rows_folder(archive, harvest), workers=_workers(archive, len(waiting))) for container in waiting]
+    tasks = [
+        _task(archive, container, rows_folder(archive, harvest), workers=_workers(archive, len(waiting)))
+        for container in waiting
+    ]
     _survey(archive, harvest, tasks, watch)
     with archive.database.reading() as connection:
         return report.of_harvest(connection, harvest.id)
@@ -210,7 +237,8 @@ def identify(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) ->
 def identify_again(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> HarvestTable | None:
     """A kept harvest with today's engine and signatures; None when they have said all they can.
 
-    Rows of the new engine are added to those of the old ones, in the database as in a further version of the package.
+    Rows of the new engine are added to those of the old ones, in the database as in a further version of the
+    package.
     """
     engine = archive.identifier.engine
     containers = _containers(archive, harvest)
@@ -220,7 +248,10 @@ def identify_again(archive: Archive, harvest: Harvest, *, watch: Watch = unwatch
     if not waiting or harvest.state is not HarvestState.KEPT:
         return None
     with tempfile.TemporaryDirectory(prefix="webdepot-formats-") as folder:
-        tasks = [_task(archive, container, Path(folder), workers=_workers(archive, len(waiting))) for container in waiting]
+        tasks = [
+            _task(archive, container, Path(folder), workers=_workers(archive, len(waiting)))
+            for container in waiting
+        ]
         _survey(archive, harvest, tasks, watch)
         _extend_formats(archive, harvest, engine, tuple(sorted(Path(folder).glob("*.jsonl.gz"))))
     with archive.database.reading() as connection:
@@ -232,9 +263,18 @@ def _extend_formats(archive: Archive, harvest: Harvest, engine: str, new: tuple[
     identifier = package.id_of(harvest.id)
     with archive.database.reading() as connection:
         surveys = results.facts_of(connection, harvest.id)
-    event = Event(at=archive.clock(), agent=archive.agent, action="identified", subject_kind="harvest", subject=harvest.id, message=engine)
+    event = Event(
+        at=archive.clock(),
+        agent=archive.agent,
+        action="identified",
+        subject_kind="harvest",
+        subject=harvest.id,
+        message=engine,
+    )
     with tempfile.NamedTemporaryFile(prefix="webdepot-formats-") as joined:
-        with package.open_file(archive.store, package.read(archive.store, identifier), package.FORMATS) as old:
+        with package.open_file(
+            archive.store, package.read(archive.store, identifier), package.FORMATS
+        ) as old:
             copyfileobj(old, joined)
         for path in new:
             with path.open("rb") as stream:
@@ -264,7 +304,11 @@ def _survey(archive: Archive, harvest: Harvest, tasks: Sequence[SurveyTask], wat
         else:
             with archive.database.transaction() as connection:
                 results.record(connection, harvest.id, outcome.result, at=archive.clock())
-        watch(Progress(phase=Phase.IDENTIFY, done=number, total=len(tasks), errors=failed, note=outcome.item.name))
+        watch(
+            Progress(
+                phase=Phase.IDENTIFY, done=number, total=len(tasks), errors=failed, note=outcome.item.name
+            )
+        )
 
 
 def findings_file(archive: Archive, harvest: Harvest) -> Path:
@@ -278,7 +322,11 @@ def rows_folder(archive: Archive, harvest: Harvest) -> Path:
 
 
 def _traces(
-    archive: Archive, harvest: Harvest, patches: Sequence[Harvest], containers: Sequence[Container], files: ExitStack
+    archive: Archive,
+    harvest: Harvest,
+    patches: Sequence[Harvest],
+    containers: Sequence[Container],
+    files: ExitStack,
 ) -> HarvestTraces:
     is_import = harvest.kind is HarvestKind.IMPORT
     earlier = [] if harvest.kind is not HarvestKind.HARVEST else _earlier(archive, harvest)
@@ -306,7 +354,9 @@ def _log(archive: Archive, harvest: Harvest, files: ExitStack) -> Path | None:
     if harvest.state is not HarvestState.KEPT:
         return None
     try:
-        stream = package.open_file(archive.store, package.read(archive.store, package.id_of(harvest.id)), f"log/{JSON_NAME}")
+        stream = package.open_file(
+            archive.store, package.read(archive.store, package.id_of(harvest.id)), f"log/{JSON_NAME}"
+        )
     except NotFound:
         return None
     with stream:
@@ -320,7 +370,9 @@ def _extract(url: str, head: HttpHead, body: bytes) -> Iterator[tuple[str, str]]
     """Links of a page whose container does not tell them. `body` has no coding left."""
     from webdepot.harvest import links  # only for imports: a harvest has written down its links
 
-    plain = tuple(each for each in head.headers if each[0].lower() not in ("content-encoding", "transfer-encoding"))
+    plain = tuple(
+        each for each in head.headers if each[0].lower() not in ("content-encoding", "transfer-encoding")
+    )
     found = links.extract(Url(url), replace(head, headers=plain), BytesIO(body), links.LinkLimits())
     return ((link, hop.value) for link, hop in found.links)
 
@@ -336,23 +388,34 @@ def _captures(archive: Archive, harvest: Harvest) -> Iterator[Capture]:
     """What a harvest and then its patches brought, from their packages or from their containers."""
     for each in (harvest, *patches_of(archive, harvest)):
         if each.state is HarvestState.KEPT:
-            yield from package.iter_captures(archive.store, package.read(archive.store, package.id_of(each.id)))
+            yield from package.iter_captures(
+                archive.store, package.read(archive.store, package.id_of(each.id))
+            )
             continue
         for container in _containers(archive, each):
-            yield from entry.of_container(archive.container_path(container.name), container.name, on_finding=lambda _: None)
+            yield from entry.of_container(
+                archive.container_path(container.name), container.name, on_finding=lambda _: None
+            )
 
 
 def _false_pages(archive: Archive, harvest: Harvest) -> dict[str, tuple[str, str]]:
     """Addresses of a harvest that brought no right page, with code and the words that told it."""
     with archive.database.reading() as connection:
         found = [
-            each for code in FALSE_PAGES for _, each in records.by_code(connection, harvest.id, code=f"quality.{code}", limit=MOST_FALSE)
+            each
+            for code in FALSE_PAGES
+            for _, each in records.by_code(connection, harvest.id, code=f"quality.{code}", limit=MOST_FALSE)
         ]
-    return {each.subject: (each.code.removeprefix("quality."), each.message.partition("“")[2].partition("”")[0]) for each in found}
+    return {
+        each.subject: (each.code.removeprefix("quality."), each.message.partition("“")[2].partition("”")[0])
+        for each in found
+    }
 
 
 def _profile(archive: Archive, harvest: Harvest) -> Profile:
-    """Numbers of a harvest with its patches, except for the time: when somebody patched it says nothing about the site."""
+    """Numbers of a harvest with its patches, except for the time: when somebody patched it says nothing about
+    the site.
+    """
     whole = (harvest, *patches_of(archive, harvest))
     with archive.database.reading() as connection:
         shares = report.shares(connection, [each.id for each in whole])
@@ -413,7 +476,9 @@ def iter_findings(archive: Archive, harvest: str) -> Iterator[Finding]:
         yield from records.iter_gravest(connection, HarvestId(harvest))
 
 
-def findings_page(archive: Archive, harvest: Harvest, *, code: str = "", limit: int, offset: int = 0) -> list[tuple[int, Finding]]:
+def findings_page(
+    archive: Archive, harvest: Harvest, *, code: str = "", limit: int, offset: int = 0
+) -> list[tuple[int, Finding]]:
     """Some findings of a harvest with their numbers, the gravest first; of one code if one is named."""
     with archive.database.reading() as connection:
         return records.by_code(connection, harvest.id, code=code, limit=limit, offset=offset)

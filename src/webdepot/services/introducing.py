@@ -1,7 +1,9 @@
-"""What a site says of itself on its start page: its meta tags and title; its language, by its words where it declares none (mission X10).
+"""What a site says of itself on its start page: its meta tags and title; its language, by its words where it
+declares none (mission X10).
 
-While the captures of a harvest are listed for its package, `StartPage` notes where the seeds were answered, also behind redirects. So the
-record of the site is filled before the package is written, and the description is in its first version.
+While the captures of a harvest are listed for its package, `StartPage` notes where the seeds were answered,
+also behind redirects. So the record of the site is filled before the package is written, and the description
+is in its first version.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +28,9 @@ Values = Mapping[str, str | tuple[str, ...]]
 
 
 def words_of(text: str, languages: Sequence[str]) -> Values:
-    """Fields of a record from a start page; `languages` are those of the archive, among which an undeclared one is told apart."""
+    """Fields of a record from a start page; `languages` are those of the archive, among which an undeclared
+    one is told apart.
+    """
     found = meta_tags.read(text)
     if "languages" in found:
         return found
@@ -39,7 +43,9 @@ class StartPage:
     """Looks out for the answers to seeds while captures go by."""
 
     def __init__(self, seeds: Iterable[str]) -> None:
-        self._wanted = {key_of(str(seed)): number for number, seed in enumerate(seeds) if number < MOST_WANTED}
+        self._wanted = {
+            key_of(str(seed)): number for number, seed in enumerate(seeds) if number < MOST_WANTED
+        }
         self._found: list[tuple[int, Capture]] = []
 
     def watch(self, captures: Iterable[Capture]) -> Iterator[Capture]:
@@ -57,7 +63,9 @@ class StartPage:
             self._found.append((number, capture))
 
     def words(self, containers: Mapping[str, Path], languages: Sequence[str]) -> Values:
-        """What the answer to the first seed that says something says; nothing where none does, or none can be read."""
+        """What the answer to the first seed that says something says; nothing where none does, or none can be
+        read.
+        """
         for _, capture in sorted(self._found, key=lambda each: (each[0], each[1].timestamp)):
             try:
                 with containers[capture.location.container].open("rb") as stream:
@@ -72,7 +80,19 @@ class StartPage:
 
 
 def filled(record: Record, values: Values) -> Record:
-    """The record with what its site says: empty fields, and fields that this program or the site itself filled before."""
-    open_to_it = {name: value for name, value in values.items() if value and record.sources.get(name) in (None, Source.SITE.value)}
-    changed: dict[str, Any] = {name: value for name, value in open_to_it.items() if getattr(record, name) != value}
-    return replace(record, **changed, sources={**record.sources, **dict.fromkeys(changed, Source.SITE.value)}) if changed else record
+    """The record with what its site says: empty fields, and fields that this program or the site itself
+    filled before.
+    """
+    open_to_it = {
+        name: value
+        for name, value in values.items()
+        if value and record.sources.get(name) in (None, Source.SITE.value)
+    }
+    changed: dict[str, Any] = {
+        name: value for name, value in open_to_it.items() if getattr(record, name) != value
+    }
+    return (
+        replace(record, **changed, sources={**record.sources, **dict.fromkeys(changed, Source.SITE.value)})
+        if changed
+        else record
+    )

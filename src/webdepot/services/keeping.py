@@ -2,7 +2,8 @@
 
 1. Write what describes the harvest (captures, findings, Dublin Core) into its working folder.
 2. Build the package in the depot: whole or not at all, durable on return.
-3. One transaction: package row, containers moved, harvest kept, its copies in the other places waited for, event.
+3. One transaction: package row, containers moved, harvest kept, its copies in the other places waited for,
+   event.
 4. Copy it to the other places; one that is away gets it by the next audit.
 5. Remove the working folder: the depot has it all.
 
@@ -29,7 +30,17 @@ from webdepot.exchange import catalogue, dublin_core, transfer
 from webdepot.formats import results
 from webdepot.harvest import runs
 from webdepot.index import entry
-from webdepot.model import Answer, Capture, ContainerState, Harvest, HarvestId, HarvestKind, HarvestState, Package, Verdict
+from webdepot.model import (
+    Answer,
+    Capture,
+    ContainerState,
+    Harvest,
+    HarvestId,
+    HarvestKind,
+    HarvestState,
+    Package,
+    Verdict,
+)
 from webdepot.provenance import Event, append, iter_of
 from webdepot.quality import records
 from webdepot.reasons import from_told
@@ -47,11 +58,20 @@ SUBMISSION = "submission"
 def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Package:
     """The harvest's package, built now if it is not there yet. Conflict while the harvest is not finished."""
     if harvest.state not in (HarvestState.FINISHED, HarvestState.KEPT):
-        raise Conflict(f"Harvest {harvest.id} is {harvest.state.value}; only a finished harvest goes into the depot.")
+        raise Conflict(
+            f"Harvest {harvest.id} is {harvest.state.value}; only a finished harvest goes into the depot."
+        )
     with harvesting.locked(harvesting.folder_of(archive, harvest)):
         found = find_package(archive, harvest.id)
         if found is None:
-            watch(Progress(phase=Phase.KEEP, done=0, total=len(_containers(archive, harvest.id)), note="writing the description"))
+            watch(
+                Progress(
+                    phase=Phase.KEEP,
+                    done=0,
+                    total=len(_containers(archive, harvest.id)),
+                    note="writing the description",
+                )
+            )
             facts = package.build(archive.store, _content(archive, harvest))
             _record(archive, facts, is_new=True)
             found = facts.package
@@ -99,7 +119,9 @@ def iter_adopted(archive: Archive, *, on_failure: Callable[[str], None]) -> Iter
 
 
 def _record(archive: Archive, facts: PackageFacts, *, is_new: bool = False) -> None:
-    """The package as rows: target, harvest, containers, findings, catalogue, history. What is there already stays."""
+    """The package as rows: target, harvest, containers, findings, catalogue, history. What is there already
+    stays.
+    """
     now = archive.clock()
     with archive.database.transaction() as connection:
         if not runs.exists(connection, facts.harvest.id):
@@ -109,7 +131,9 @@ def _record(archive: Archive, facts: PackageFacts, *, is_new: bool = False) -> N
         holdings.record(connection, facts.package, facts.inventory.sha256)
         _expect_copies(connection, facts, now)
         runs.move(connection, facts.harvest.id, HarvestState.KEPT, reason=facts.harvest.reason)
-        titling.restore(archive, connection, facts, runs.get(connection, facts.harvest.id).target, is_new=is_new)
+        titling.restore(
+            archive, connection, facts, runs.get(connection, facts.harvest.id).target, is_new=is_new
+        )
         event = Event(
             at=now,
             agent=archive.agent,
@@ -123,7 +147,9 @@ def _record(archive: Archive, facts: PackageFacts, *, is_new: bool = False) -> N
 
 
 def record_version(archive: Archive, facts: PackageFacts, event: Event) -> None:
-    """A new version of a package that the database knows: more containers, conversions, one more event; other places wait for it."""
+    """A new version of a package that the database knows: more containers, conversions, one more event; other
+    places wait for it.
+    """
     with archive.database.transaction() as connection:
         _place_containers(connection, facts)
         migration.record(connection, _conversions(archive, facts))
@@ -142,7 +168,9 @@ def _place_containers(connection: Connection, facts: PackageFacts) -> None:
 def _conversions(archive: Archive, facts: PackageFacts) -> Iterator[Conversion]:
     if migration.CONVERSIONS in facts.inventory.files():
         with package.open_file(archive.store, facts, migration.CONVERSIONS) as stream:
-            yield from migration.from_rows(rows.read_rows(stream, where=f"{facts.package.id} {migration.CONVERSIONS}"))
+            yield from migration.from_rows(
+                rows.read_rows(stream, where=f"{facts.package.id} {migration.CONVERSIONS}")
+            )
 
 
 def _expect_copies(connection: Connection, facts: PackageFacts, now: datetime) -> None:
@@ -151,7 +179,14 @@ def _expect_copies(connection: Connection, facts: PackageFacts, now: datetime) -
     for name in (MAIN, *(place.name for place in places.every(connection))):
         state = CopyState.WHOLE if name == MAIN else CopyState.WAITING
         version = held.version if name == MAIN else 0
-        copy = Copy(place=name, package=held.id, version=version, state=state, size_bytes=held.size_bytes, checked_at=now)
+        copy = Copy(
+            place=name,
+            package=held.id,
+            version=version,
+            state=state,
+            size_bytes=held.size_bytes,
+            checked_at=now,
+        )
         copies.record(connection, copy)
 
 
@@ -166,9 +201,13 @@ def _restore(archive: Archive, connection: Connection, facts: PackageFacts) -> N
         now=facts.target.created_at,
     )
     for decision in facts.decisions if is_new else ():
-        verdict = Verdict(answer=Answer(decision["answer"]), rule=decision["rule"], reason=from_told(decision))
+        verdict = Verdict(
+            answer=Answer(decision["answer"]), rule=decision["rule"], reason=from_told(decision)
+        )
         now = from_iso(decision["at"])
-        targets.keep_verdict(connection, target.id, decision["question"], verdict, agent=decision["agent"], now=now)
+        targets.keep_verdict(
+            connection, target.id, decision["question"], verdict, agent=decision["agent"], now=now
+        )
     runs.begin(connection, dataclasses.replace(facts.harvest, target=target.id, state=HarvestState.KEPT))
     records.replace(connection, facts.harvest.id, package.iter_findings(archive.store, facts))
     records.judge(connection, facts.harvest.id, facts.verdict, at=facts.package.stored_at)
@@ -217,7 +256,8 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
         verdict=ingesting.NOT_CHECKED if verdict is None else verdict,
         surveys=surveys,
         events=history,
-        descriptions={"dublin_core.xml": dublin_core.to_xml(described), titling.FILE: catalogued} | _submitted(folder / SUBMISSION),
+        descriptions={"dublin_core.xml": dublin_core.to_xml(described), titling.FILE: catalogued}
+        | _submitted(folder / SUBMISSION),
         agent=archive.agent,
         stored_at=archive.clock(),
         address=archive.config.archive.contact,
@@ -227,7 +267,9 @@ def _content(archive: Archive, harvest: Harvest) -> PackageContent:
 
 
 def _submitted(folder: Path) -> dict[str, bytes]:
-    return {f"{SUBMISSION}/{path.name}": path.read_bytes() for path in sorted(folder.glob("*")) if path.is_file()}
+    return {
+        f"{SUBMISSION}/{path.name}": path.read_bytes() for path in sorted(folder.glob("*")) if path.is_file()
+    }
 
 
 def _containers(archive: Archive, harvest: HarvestId) -> tuple[ContainerSource, ...]:

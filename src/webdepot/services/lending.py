@@ -1,11 +1,14 @@
-"""Pages that one reader at a time may see, as deposit laws ask of reading rooms: a rule with the answer `lend` says which.
+"""Pages that one reader at a time may see, as deposit laws ask of reading rooms: a rule with the answer
+`lend` says which.
 
-Whoever opens such a page has it, at that terminal, for as long as the page stays open and some minutes more; everybody else is told so
-(423). Only pages are held, not their pictures: two pages of one site share those. Staff are never kept out and keep nobody out.
+Whoever opens such a page has it, at that terminal, for as long as the page stays open and some minutes more;
+everybody else is told so (423). Only pages are held, not their pictures: two pages of one site share those.
+Staff are never kept out and keep nobody out.
 
-A page in use is asked for many times a minute: its words, its frame, parts of it, a sign of life from its banner. That its reader has it
-is written anew only when a quarter of the time has passed; until then it is read, and remembered until anybody, in any process, commits
-anything. So a page that staff took back, or that was left at another server, is not shown for a moment longer.
+A page in use is asked for many times a minute: its words, its frame, parts of it, a sign of life from its
+banner. That its reader has it is written anew only when a quarter of the time has passed; until then it is
+read, and remembered until anybody, in any process, commits anything. So a page that staff took back, or that
+was left at another server, is not shown for a moment longer.
 """
 
 from collections.abc import Sequence
@@ -22,7 +25,9 @@ from webdepot.url import from_typed
 from webdepot.url import key as key_of
 
 RENEWED_BELOW = 0.75
-"""A seat with a smaller share of its time left is written anew. A reader who goes away without a word keeps the page at least so long."""
+"""A seat with a smaller share of its time left is written anew. A reader who goes away without a word keeps
+the page at least so long.
+"""
 
 
 class InUse(Conflict):
@@ -31,7 +36,9 @@ class InUse(Conflict):
     http_status = 423
 
     def __init__(self, url: str, minutes: int) -> None:
-        super().__init__(f"{url} is being read at another place, and one reader at a time may see it. Try again in {minutes} minutes.")
+        super().__init__(
+            f"{url} is being read at another place, and one reader at a time may see it. Try again in {minutes} minutes."
+        )
         self.key = "errors.text_423"
         self.values = {"minutes": str(minutes)}
 
@@ -80,7 +87,9 @@ def _find_held(archive: Archive, key: str) -> Held | None:
 
 
 def _is_to_renew(held: Held, now: datetime, lasting: timedelta) -> bool:
-    """Whether a quarter of its time has passed. Where the time has been made shorter since, that counts at once."""
+    """Whether a quarter of its time has passed. Where the time has been made shorter since, that counts at
+    once.
+    """
     return not lasting * RENEWED_BELOW < held.until - now <= lasting
 
 
@@ -100,7 +109,12 @@ def free(archive: Archive, typed: str) -> None:
             raise NotFound(f"Nobody has {typed[:200]} open. See: webdepot rule lent")
         # Not by whom: which terminal reads what is nobody's business afterwards.
         before = {"taken_at": held.taken_at.isoformat(), "until": held.until.isoformat()}
-        append(connection, archive.event("freed", "lent page", key[:200], message=typed[:200], detail=difference(before, {})))
+        append(
+            connection,
+            archive.event(
+                "freed", "lent page", key[:200], message=typed[:200], detail=difference(before, {})
+            ),
+        )
 
 
 def every(archive: Archive) -> Sequence[Held]:

@@ -1,4 +1,5 @@
-"""The captures index for machines: what a CDX server answers, what goes out as files and what comes in from others' files.
+"""The captures index for machines: what a CDX server answers, what goes out as files and what comes in from
+others' files.
 
 Rules of access come in through the same spans as everywhere (`replaying.gate_of`, `replaying.segments`).
 """
@@ -52,7 +53,9 @@ class Imported:
     captures: int
     containers: int
     unknown: tuple[str, ...]
-    """Containers that this archive does not have: what is listed of them cannot be opened before they are imported."""
+    """Containers that this archive does not have: what is listed of them cannot be opened before they are
+    imported.
+    """
 
 
 def find(archive: Archive, query: CdxQuery, *, reader: Reader, collection: str = EVERYTHING) -> Lines:
@@ -90,17 +93,23 @@ def _lines(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -
     start, stop = key_range(query.url, query.match)
     if query.match is not Match.EXACT:
         for first, after, spans in replaying.segments(archive, start, stop, reader):
-            yield from archive.captures.scan(first, after, collection=collection, spans=cdx.within(spans, query.span), after=query.after)
+            yield from archive.captures.scan(
+                first, after, collection=collection, spans=cdx.within(spans, query.span), after=query.after
+            )
         return
     spans = cdx.within(replaying.gate_of(archive, start, reader).spans, query.span)
     if query.allows_fuzzy and archive.captures.last(start, collection=collection, spans=spans) is None:
         start = replaying.find_fuzzy_key(archive, start, collection=collection, reader=reader) or start
         spans = cdx.within(replaying.gate_of(archive, start, reader).spans, query.span)
     if query.sort is Sort.CLOSEST:
-        yield from lookup.iter_by_distance(archive.captures, start, query.closest, collection=collection, spans=spans)
+        yield from lookup.iter_by_distance(
+            archive.captures, start, query.closest, collection=collection, spans=spans
+        )
         return
     newest_first = query.sort is Sort.REVERSE or query.last
-    yield from archive.captures.versions(start, collection=collection, spans=spans, after=query.after, newest_first=newest_first)
+    yield from archive.captures.versions(
+        start, collection=collection, spans=spans, after=query.after, newest_first=newest_first
+    )
 
 
 def _noting(captures: Iterator[Capture], limit: int, resume: list[Position]) -> Iterator[Capture]:
@@ -113,20 +122,33 @@ def _noting(captures: Iterator[Capture], limit: int, resume: list[Position]) -> 
         resume.append(place_of(last))
 
 
-# --- files -----------------------------------------------------------------------------------------------------------------
+# --- files ---
 
 
 def export(archive: Archive, path: Path, form: Form, *, collection: str = EVERYTHING) -> int:
-    """Write the index of captures to a file, sorted by key; rules of access do not apply. Returns how many lines."""
+    """Write the index of captures to a file, sorted by key; rules of access do not apply. Returns how many
+    lines.
+    """
     every = archive.captures.scan("", "\x7f", collection=collection)
     if form is Form.ZIPNUM:
         return zipnum.write(every, path)
     heads = {Form.CDX9: [columns.HEADS[9]], Form.CDX11: [columns.HEADS[11]], Form.CDXJ: []}[form]
     total, temporary = 0, path.with_name(path.name + ".part")
-    with gzip.open(temporary, "wt", encoding="utf-8") if path.suffix == ".gz" else temporary.open("w", encoding="utf-8") as file:
+    with (
+        gzip.open(temporary, "wt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else temporary.open("w", encoding="utf-8") as file
+    ):
         file.writelines(head + "\n" for head in heads)
         for capture in every:
-            file.write((cdxj.line(capture) if form is Form.CDXJ else columns.line(capture, 9 if form is Form.CDX9 else 11)) + "\n")
+            file.write(
+                (
+                    cdxj.line(capture)
+                    if form is Form.CDXJ
+                    else columns.line(capture, 9 if form is Form.CDX9 else 11)
+                )
+                + "\n"
+            )
             total += 1
         file.flush()
     with temporary.open("rb") as written:
@@ -136,12 +158,20 @@ def export(archive: Archive, path: Path, form: Form, *, collection: str = EVERYT
 
 
 def import_(archive: Archive, path: Path, *, collection: str) -> Imported:
-    """Take the lines of a CDX, CDXJ or ZipNum file into the index. What the index had of the containers named there is replaced.
+    """Take the lines of a CDX, CDXJ or ZipNum file into the index. What the index had of the containers named
+    there is replaced.
 
-    Lines are sorted by key, the index takes containers whole: between the two stands a file on disk, so memory does not grow.
+    Lines are sorted by key, the index takes containers whole: between the two stands a file on disk, so
+    memory does not grow.
     """
-    with tempfile.TemporaryDirectory(dir=archive.index_folder, prefix="import-") as folder, closing(_sorter(Path(folder))) as sorter:
-        sorter.executemany("INSERT INTO lines VALUES (?, ?)", ((one.location.container, cdxj.line(one)) for one in _read(path)))
+    with (
+        tempfile.TemporaryDirectory(dir=archive.index_folder, prefix="import-") as folder,
+        closing(_sorter(Path(folder))) as sorter,
+    ):
+        sorter.executemany(
+            "INSERT INTO lines VALUES (?, ?)",
+            ((one.location.container, cdxj.line(one)) for one in _read(path)),
+        )
         ordered = sorter.execute("SELECT container, line FROM lines ORDER BY container, rowid")
         total, names = 0, []
         for name, rows in groupby(ordered, key=lambda row: str(row[0])):
@@ -168,7 +198,9 @@ def _read(path: Path) -> Iterator[Capture]:
         is_cdxj = "{" in first or first.startswith("!")
         yield from (cdxj.read if is_cdxj else columns.read)(every, name=path.name)
     except (EOFError, gzip.BadGzipFile) as error:
-        raise CorruptData(f"{path} is damaged or cut off: {error}. Make the file anew.", where=str(path)) from error
+        raise CorruptData(
+            f"{path} is damaged or cut off: {error}. Make the file anew.", where=str(path)
+        ) from error
 
 
 def _with(first: str, lines: Iterator[str]) -> Iterator[str]:

@@ -1,12 +1,14 @@
-"""An object of others, verified file by file, becomes a harvest of kind `import` here, ready to go into the depot.
+"""An object of others, verified file by file, becomes a harvest of kind `import` here, ready to go into the
+depot.
 
 1. Bytes that the archive holds under another name are refused: they cannot become a second object.
-2. Containers become containers, loose files one WARC of resource records, under a name that follows from the URN, so that a killed
-   run finds what it began.
-3. Levels, transfer object and the sender's own words wait in the harvest's folder and become part of the package.
+2. Containers become containers, loose files one WARC of resource records, under a name that follows from the
+   URN, so that a killed run finds what it began.
+3. Levels, transfer object and the sender's own words wait in the harvest's folder and become part of the
+   package.
 
-All or nothing: what could not be loaded whole leaves nothing. Partners' objects (`taking_over`) and submissions in UOF (`receiving`) come
-this way.
+All or nothing: what could not be loaded whole leaves nothing. Partners' objects (`taking_over`) and
+submissions in UOF (`receiving`) come this way.
 """
 
 import hashlib
@@ -52,8 +54,12 @@ class Sender:
     """What the sender wrote, by file name, as it came."""
 
 
-def load(archive: Archive, sender: Sender, delivered: Delivered, files: Sequence[CheckedFile], folder: Path) -> Harvest:
-    """Files into containers of a harvest, and everything that describes them beside it. `folder` is for what is made on the way."""
+def load(
+    archive: Archive, sender: Sender, delivered: Delivered, files: Sequence[CheckedFile], folder: Path
+) -> Harvest:
+    """Files into containers of a harvest, and everything that describes them beside it. `folder` is for what
+    is made on the way.
+    """
     _refuse_known(archive, delivered, files)
     target = _target(archive, sender, delivered)
     harvest = _begin(archive, sender, delivered, target)
@@ -72,7 +78,9 @@ def _refuse_known(archive: Archive, delivered: Delivered, files: Sequence[Checke
         for file in files:
             found = shelf.find_bytes(connection, file.sha256)
             if found is not None and found.harvest != own:
-                raise Refused(f"{file.facts.name[:200]} is in this archive already, as {found.name} of harvest {found.harvest}")
+                raise Refused(
+                    f"{file.facts.name[:200]} is in this archive already, as {found.name} of harvest {found.harvest}"
+                )
 
 
 def _undo(archive: Archive, harvest: Harvest) -> None:
@@ -80,16 +88,30 @@ def _undo(archive: Archive, harvest: Harvest) -> None:
     with archive.database.transaction() as connection:
         shelf.remove_of_harvest(connection, harvest.id)
         runs.move(
-            connection, harvest.id, HarvestState.FAILED, reason=said("not_taken_over", "could not be taken over"), ended_at=archive.clock()
+            connection,
+            harvest.id,
+            HarvestState.FAILED,
+            reason=said("not_taken_over", "could not be taken over"),
+            ended_at=archive.clock(),
         )
     shutil.rmtree(harvesting.folder_of(archive, harvest), ignore_errors=True)
 
 
-def _fill(archive: Archive, sender: Sender, delivered: Delivered, files: Sequence[CheckedFile], folder: Path, harvest: Harvest) -> None:
+def _fill(
+    archive: Archive,
+    sender: Sender,
+    delivered: Delivered,
+    files: Sequence[CheckedFile],
+    folder: Path,
+    harvest: Harvest,
+) -> None:
     with harvesting.locked(harvesting.folder_of(archive, harvest)):
         listed = _place(archive, sender, harvest, delivered, files, folder)
         first = delivered.object.start_file
-        start = next((incoming.member_of(file) for file in delivered.files if file.file_identifier == first), listed[0].member)
+        start = next(
+            (incoming.member_of(file) for file in delivered.files if file.file_identifier == first),
+            listed[0].member,
+        )
         form = Form.CONTAINERS if all(_is_container(file.path) for file in files) else Form.FILES
         made = transfer.measure(form, listed, start, archive.open_container)
         levels = records_of(archive, sender, delivered)
@@ -101,7 +123,12 @@ def _fill(archive: Archive, sender: Sender, delivered: Delivered, files: Sequenc
 
 
 def _place(
-    archive: Archive, sender: Sender, harvest: Harvest, delivered: Delivered, files: Sequence[CheckedFile], folder: Path
+    archive: Archive,
+    sender: Sender,
+    harvest: Harvest,
+    delivered: Delivered,
+    files: Sequence[CheckedFile],
+    folder: Path,
 ) -> list[TransferFile]:
     """Where each file is in our containers, in the order of the record."""
     single = [file for file in files if not _is_container(file.path)]
@@ -118,13 +145,20 @@ def _place(
             for file in single
         ]
         target = folder / f"{harvest.id}-files.warc"
-        info = {"software": f"webdepot {VERSION}", "description": f"files of {delivered.urn}, taken over from {sender.name}"}
+        info = {
+            "software": f"webdepot {VERSION}",
+            "description": f"files of {delivered.urn}, taken over from {sender.name}",
+        }
         offsets = loose.write(target, sources, info=info, now=_date_of(delivered))
         wrapped = importing.take_container(archive, harvest, target)
     placed = []
     for file in files:
         if file.path in offsets and wrapped is not None:
-            placed.append(_listed(file, wrapped.name, offsets[file.path], delivered.urls.get(file.facts.file_identifier, "")))
+            placed.append(
+                _listed(
+                    file, wrapped.name, offsets[file.path], delivered.urls.get(file.facts.file_identifier, "")
+                )
+            )
         else:
             container = importing.take_container(archive, harvest, file.path)
             if container.sha256 != file.sha256:
@@ -232,7 +266,9 @@ def _begin(archive: Archive, sender: Sender, delivered: Delivered, target: Targe
 
 
 def _fetched_at(file: CheckedFile, delivered: Delivered) -> datetime:
-    """Of a file whose address the sender tells, its own date; dates of other files say when somebody wrote them."""
+    """Of a file whose address the sender tells, its own date; dates of other files say when somebody wrote
+    them.
+    """
     is_told = file.facts.file_identifier in delivered.urls
     return from_iso(file.facts.file_date_time) if is_told else _date_of(delivered)
 
@@ -242,7 +278,9 @@ def _date_of(delivered: Delivered) -> datetime:
 
 
 def _is_container(path: Path) -> bool:
-    """Whether a file can be a container here as it is; one that is compressed in one piece would have to be changed."""
+    """Whether a file can be a container here as it is; one that is compressed in one piece would have to be
+    changed.
+    """
     if not path.name.lower().endswith(importing.SUFFIXES):
         return False
     try:

@@ -1,7 +1,8 @@
-"""Sending the letters that wait. Each goes out at most once: it is marked as sent as soon as the server has taken it.
+"""Sending the letters that wait. Each goes out at most once: it is marked as sent as soon as the server has
+taken it.
 
-A server that is away leaves the letter waiting, with what it said; a mailbox that does not exist makes it undeliverable, and the
-target goes back on the list. The term of a notice begins on the day of the sending.
+A server that is away leaves the letter waiting, with what it said; a mailbox that does not exist makes it
+undeliverable, and the target goes back on the list. The term of a notice begins on the day of the sending.
 """
 
 import threading
@@ -39,9 +40,13 @@ class Delivered:
 
 
 def deliver(archive: Archive, *, limit: int = asking.MOST_LETTERS) -> Delivered:
-    """Send what waits, oldest first, until nothing is left or the server fails; ConfigError when none is configured."""
+    """Send what waits, oldest first, until nothing is left or the server fails; ConfigError when none is
+    configured.
+    """
     if not archive.config.mail.host:
-        raise ConfigError("No mail server is configured, so the letters wait. Set [mail] host and sender in webdepot.toml.")
+        raise ConfigError(
+            "No mail server is configured, so the letters wait. Set [mail] host and sender in webdepot.toml."
+        )
     sent = returned = failed = 0
     error = ""
     with _sending:
@@ -67,7 +72,9 @@ def _send(archive: Archive, letter: Letter) -> Letter:
     config, now = archive.config.mail, archive.clock()
     with archive.database.reading() as connection:
         rendered_subject, rendered_body = _texts(connection, archive, letter)
-    message = Message(to=letter.recipient, subject=rendered_subject, text=rendered_body, language=letter.language)
+    message = Message(
+        to=letter.recipient, subject=rendered_subject, text=rendered_body, language=letter.language
+    )
     try:
         message_id = mail.send(config, message, now=now)
     except RemoteError as error:
@@ -112,20 +119,35 @@ def _record(archive: Archive, letter: Letter, act: str, **values: object) -> Let
     words = {"send": "sent a letter", "fail": "could not send a letter", "return": "undeliverable"}[act]
     with archive.database.transaction() as connection:
         moved = letters.move(connection, letter, act, **values)
-        message = together([said("letter_to", "{kind} to {recipient}", kind=letter.kind, recipient=letter.recipient), moved.error])
-        detail = {"letter": letter.id, **difference({"letter state": letter.state.value}, {"letter state": moved.state.value})}
+        message = together(
+            [
+                said("letter_to", "{kind} to {recipient}", kind=letter.kind, recipient=letter.recipient),
+                moved.error,
+            ]
+        )
+        detail = {
+            "letter": letter.id,
+            **difference({"letter state": letter.state.value}, {"letter state": moved.state.value}),
+        }
         if letter.target is None:
             append(connection, _case_event(archive, letter, words, message, detail))
             return moved
         dossier = targets.dossier_of(connection, letter.target)
-        append(connection, selecting.event(archive, dossier, words, by=letter.agent, message=message, detail=detail))
+        append(
+            connection,
+            selecting.event(archive, dossier, words, by=letter.agent, message=message, detail=detail),
+        )
         if act == "send" and letter.kind is LetterKind.NOTICE and TARGET.allows(dossier.state, "ask"):
-            reason = said("letter_out", "{letter}, term until {day}", letter=moved.reference, day=moved.term_ends_on)
+            reason = said(
+                "letter_out", "{letter}, term until {day}", letter=moved.reference, day=moved.term_ends_on
+            )
             selecting.step(connection, archive, dossier, "ask", by=letter.agent, reason=reason)
     return moved
 
 
-def _case_event(archive: Archive, letter: Letter, action: str, message: str, detail: Mapping[str, object]) -> Event:
+def _case_event(
+    archive: Archive, letter: Letter, action: str, message: str, detail: Mapping[str, object]
+) -> Event:
     return Event(
         at=archive.clock(),
         agent=letter.agent,
@@ -164,7 +186,9 @@ class Postman:
 def deliver_for(archive: Archive, target: TargetId) -> Sequence[Letter]:
     """Send what waits for one target, now; its letters as they are afterwards, the newest first."""
     if not archive.config.mail.host:
-        raise ConfigError("No mail server is configured, so the letter waits. Set [mail] host and sender in webdepot.toml.")
+        raise ConfigError(
+            "No mail server is configured, so the letter waits. Set [mail] host and sender in webdepot.toml."
+        )
     with _sending:
         for letter in asking.letters_of(archive, target):
             if letter.state in (LetterState.QUEUED, LetterState.FAILED):

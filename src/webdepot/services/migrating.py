@@ -1,8 +1,11 @@
-"""Running a migration tool over a package: find the payloads of its format, convert each once, keep the results in a new version.
+"""Running a migration tool over a package: find the payloads of its format, convert each once, keep the
+results in a new version.
 
-1. Which payloads: by the identification kept in the package (PRONOM identifier or media type), else by what the server said.
+1. Which payloads: by the identification kept in the package (PRONOM identifier or media type), else by what
+   the server said.
 2. Convert each distinct payload once, with limits; one that fails is told and stops no other.
-3. Conversion records into new containers, rows beside them, event; a new version of the package: whole or not at all.
+3. Conversion records into new containers, rows beside them, event; a new version of the package: whole or not
+   at all.
 4. Database, other places, index. What was converted before is not converted again.
 """
 
@@ -50,7 +53,11 @@ def migrate(archive: Archive, identifier: str, tool_name: str, *, watch: Watch =
     facts = package.read(archive.store, held.id)
     chosen = _chosen(archive, facts, tool)
     with archive.database.reading() as connection:
-        known = {found for found in chosen if any(each.mime == tool.target for each in migration.find(connection, found))}
+        known = {
+            found
+            for found in chosen
+            if any(each.mime == tool.target for each in migration.find(connection, found))
+        }
     failed: dict[str, str] = {}
     waiting = {found: capture for found, capture in chosen.items() if found not in known}
     if waiting:
@@ -60,15 +67,24 @@ def migrate(archive: Archive, identifier: str, tool_name: str, *, watch: Watch =
                 facts = _keep(archive, facts, tool, converted, containers, failed, Path(folder))
     with archive.database.reading() as connection:
         held = holdings.get(connection, held.id)
-    return Migrated(package=held, tool=tool.name, converted=len(waiting) - len(failed), known=len(known), failed=failed)
+    return Migrated(
+        package=held, tool=tool.name, converted=len(waiting) - len(failed), known=len(known), failed=failed
+    )
 
 
 def _chosen(archive: Archive, facts: PackageFacts, tool: Tool) -> dict[str, Capture]:
     """Payload digest to the first capture that has it, for all payloads of the format."""
-    identified = {row["digest"] for row in package.iter_formats(archive.store, facts) if tool.source in (row.get("puid"), row.get("mime"))}
+    identified = {
+        row["digest"]
+        for row in package.iter_formats(archive.store, facts)
+        if tool.source in (row.get("puid"), row.get("mime"))
+    }
     chosen: dict[str, Capture] = {}
     for capture in package.iter_captures(archive.store, facts):
-        has_payload = capture.kind in (RecordKind.RESPONSE, RecordKind.RESOURCE) and capture.status in (0, 200)
+        has_payload = capture.kind in (RecordKind.RESPONSE, RecordKind.RESOURCE) and capture.status in (
+            0,
+            200,
+        )
         if has_payload and capture.digest and (capture.digest in identified or capture.mime == tool.source):
             chosen.setdefault(capture.digest, capture)
     return chosen
@@ -94,7 +110,11 @@ def _convert_all(
         on_sealed=sealed.append,
     )
     for number, (found, capture) in enumerate(waiting.items(), start=1):
-        watch(Progress(phase=Phase.MIGRATE, done=number, total=len(waiting), errors=len(failed), note=capture.url))
+        watch(
+            Progress(
+                phase=Phase.MIGRATE, done=number, total=len(waiting), errors=len(failed), note=capture.url
+            )
+        )
         try:
             made.append(_convert(archive, facts, tool, found, capture, folder, writer))
         except (_Unconverted, CorruptData, NotFound) as error:
@@ -108,7 +128,13 @@ class _Unconverted(Exception):
 
 
 def _convert(
-    archive: Archive, facts: PackageFacts, tool: Tool, found: str, capture: Capture, folder: Path, writer: ContainerWriter
+    archive: Archive,
+    facts: PackageFacts,
+    tool: Tool,
+    found: str,
+    capture: Capture,
+    folder: Path,
+    writer: ContainerWriter,
 ) -> Conversion:
     source, output = folder / "input", folder / "output"
     output.unlink(missing_ok=True)
@@ -173,10 +199,21 @@ def _keep(
         subject=facts.package.id,
         outcome=Outcome.WARNING if failed else Outcome.SUCCESS,
         message=f"{len(converted)} files by {tool.name} to {tool.target}, {len(failed)} failed",
-        detail={"tool": tool.name, "source": tool.source, "target": tool.target, "failed": dict(list(failed.items())[:100])},
+        detail={
+            "tool": tool.name,
+            "source": tool.source,
+            "target": tool.target,
+            "failed": dict(list(failed.items())[:100]),
+        },
     )
     sources = tuple(
-        ContainerSource(name=each.name, path=each.path, size_bytes=each.size_bytes, sha256=each.sha256, records=each.records)
+        ContainerSource(
+            name=each.name,
+            path=each.path,
+            size_bytes=each.size_bytes,
+            sha256=each.sha256,
+            records=each.records,
+        )
         for each in containers
     )
     new = package.extend(

@@ -1,4 +1,6 @@
-"""What a crawl needs of an organisation. Apart from `belonging`, so that a harvest of no organisation need not load that."""
+"""What a crawl needs of an organisation. Apart from `belonging`, so that a harvest of no organisation need
+not load that.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path

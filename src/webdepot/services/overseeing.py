@@ -1,7 +1,8 @@
-"""The archive at a glance: what waits for whom, what runs, what failed, how much there is, and how it grew (mission K5, K15).
+"""The archive at a glance: what waits for whom, what runs, what failed, how much there is, and how it grew
+(mission K5, K15).
 
-All counts are made in the database, most of them along an index. Documents and sizes by month are read from the counts that each harvest
-has kept of itself.
+All counts are made in the database, most of them along an index. Documents and sizes by month are read from
+the counts that each harvest has kept of itself.
 """
 
 import shutil
@@ -88,7 +89,10 @@ def overview(archive: Archive) -> Overview:
     now = archive.clock()
     disk = shutil.disk_usage(archive.home)
     with archive.database.reading() as connection:
-        by_state = {row[0]: row[1] for row in connection.execute(select(harvests.c.state, func.count()).group_by(harvests.c.state))}
+        by_state = {
+            row[0]: row[1]
+            for row in connection.execute(select(harvests.c.state, func.count()).group_by(harvests.c.state))
+        }
         active = (plans.c.is_active.is_(True),)
         due = (*active, plans.c.next_at <= now + timedelta(days=1))
         containers, container_bytes = shelf.totals(connection)
@@ -112,18 +116,30 @@ def overview(archive: Archive) -> Overview:
             copies=held,
             disk_free_bytes=disk.free,
             disk_total_bytes=disk.total,
-            failures=[event for _, event in page(connection, Asked(outcome=Outcome.FAILURE.value), limit=MOST_FAILURES)],
+            failures=[
+                event
+                for _, event in page(connection, Asked(outcome=Outcome.FAILURE.value), limit=MOST_FAILURES)
+            ],
         )
 
 
 def months(archive: Archive) -> list[MonthCount]:
     """Harvests, documents, bytes and errors of every month."""
     month = func.substr(harvests.c.started_at, 1, 7, type_=String)
-    counted = [func.coalesce(func.sum(harvests.c.counts[name].as_integer()), 0) for name in ("fetched", "bytes", "errors")]
+    counted = [
+        func.coalesce(func.sum(harvests.c.counts[name].as_integer()), 0)
+        for name in ("fetched", "bytes", "errors")
+    ]
     chosen = select(month, func.count(), *counted).group_by(month).order_by(month)
     with archive.database.reading() as connection:
         return [
-            MonthCount(month=row[0], harvests=row[1], documents=int(row[2]), size_bytes=int(row[3]), errors=int(row[4]))
+            MonthCount(
+                month=row[0],
+                harvests=row[1],
+                documents=int(row[2]),
+                size_bytes=int(row[3]),
+                errors=int(row[4]),
+            )
             for row in connection.execute(chosen)
         ]
 
@@ -161,7 +177,11 @@ def figures(found: Overview) -> list[dict[str, object]]:
 def _days(archive: Archive, now: datetime) -> list[DayCount]:
     first = (now - timedelta(days=DAYS - 1)).replace(hour=0, minute=0, second=0, microsecond=0)
     day = func.substr(harvests.c.started_at, 1, 10, type_=String)
-    chosen = select(day, harvests.c.state, func.count()).where(harvests.c.started_at >= first).group_by(day, harvests.c.state)
+    chosen = (
+        select(day, harvests.c.state, func.count())
+        .where(harvests.c.started_at >= first)
+        .group_by(day, harvests.c.state)
+    )
     counts: dict[str, dict[HarvestState, int]] = {}
     with archive.database.reading() as connection:
         for text, state, count in connection.execute(chosen):
@@ -172,6 +192,11 @@ def _days(archive: Archive, now: datetime) -> list[DayCount]:
         states = counts.get(on.isoformat(), {})
         good = states.get(HarvestState.KEPT, 0) + states.get(HarvestState.RUNNING, 0)
         made.append(
-            DayCount(on=on, good=good, waiting=states.get(HarvestState.FINISHED, 0), bad=sum(states.get(state, 0) for state in _BAD))
+            DayCount(
+                on=on,
+                good=good,
+                waiting=states.get(HarvestState.FINISHED, 0),
+                bad=sum(states.get(state, 0) for state in _BAD),
+            )
         )
     return made

@@ -6,7 +6,15 @@ from typing import Any
 
 from webdepot.archive import Archive
 from webdepot.exchange import partners
-from webdepot.exchange.partners import OnWithdrawal, Partner, PartnerRecord, RecordState, Run, RunState, UrnCheck
+from webdepot.exchange.partners import (
+    OnWithdrawal,
+    Partner,
+    PartnerRecord,
+    RecordState,
+    Run,
+    RunState,
+    UrnCheck,
+)
 from webdepot.provenance import Event, append, difference
 
 SHOWN_FAILURES = 200
@@ -83,7 +91,10 @@ def issue_token(archive: Archive, name: str) -> str:
     with archive.database.transaction() as connection:
         had = bool(partners.get(connection, name).issued_token_hash)
         token = partners.issue_token(connection, name)
-        detail = {"before": {"token of ours": "***" if had else ""}, "after": {"token of ours": "*** (another)"}}
+        detail = {
+            "before": {"token of ours": "***" if had else ""},
+            "after": {"token of ours": "*** (another)"},
+        }
         append(connection, _event(archive, "issued", name, "token", detail))
     return token
 
@@ -96,7 +107,9 @@ def status(archive: Archive, name: str, *, failures: int = SHOWN_FAILURES) -> Pa
             last=partners.last_run(connection, name),
             complete=partners.last_run(connection, name, RunState.COMPLETE),
             counts=partners.tally(connection, name),
-            failures=partners.in_state(connection, name, RecordState.REFUSED, limit=failures) if failures else (),
+            failures=partners.in_state(connection, name, RecordState.REFUSED, limit=failures)
+            if failures
+            else (),
         )
 
 
@@ -111,8 +124,16 @@ def retry(archive: Archive, name: str, identifier: str = "", *, by: str = "") ->
     with archive.database.transaction() as connection:
         partners.get(connection, name)
         count = partners.retry(connection, name, identifier)
-        detail = {"before": {RecordState.REFUSED.value: count}, "after": {RecordState.REFUSED.value: 0, RecordState.NEW.value: count}}
-        append(connection, _event(archive, "to be tried again", name, f"{count} records {identifier}".strip(), detail, by=by))
+        detail = {
+            "before": {RecordState.REFUSED.value: count},
+            "after": {RecordState.REFUSED.value: 0, RecordState.NEW.value: count},
+        }
+        append(
+            connection,
+            _event(
+                archive, "to be tried again", name, f"{count} records {identifier}".strip(), detail, by=by
+            ),
+        )
         return count
 
 
@@ -120,7 +141,10 @@ def note_asked_for(archive: Archive, name: str, *, by: str = "") -> None:
     """That somebody wants the partner's list brought up to date now, and how it stood."""
     with archive.database.transaction() as connection:
         last = partners.last_run(connection, name)
-        detail = {"before": {"run": last.state.value if last else ""}, "after": {"run": RunState.RUNNING.value}}
+        detail = {
+            "before": {"run": last.state.value if last else ""},
+            "after": {"run": RunState.RUNNING.value},
+        }
         append(connection, _event(archive, "asked for", name, "", detail, by=by))
 
 
@@ -130,6 +154,16 @@ def _told(partner: Partner) -> dict[str, object]:
     return {**{name: str(getattr(partner, name)) for name in names}, "token": "***" if partner.token else ""}
 
 
-def _event(archive: Archive, action: str, name: str, message: str, detail: Mapping[str, object], *, by: str = "") -> Event:
+def _event(
+    archive: Archive, action: str, name: str, message: str, detail: Mapping[str, object], *, by: str = ""
+) -> Event:
     at, agent = archive.clock(), by or archive.agent
-    return Event(at=at, agent=agent, action=action, subject_kind="partner", subject=name, message=message, detail=detail)
+    return Event(
+        at=at,
+        agent=agent,
+        action=action,
+        subject_kind="partner",
+        subject=name,
+        message=message,
+        detail=detail,
+    )

@@ -1,8 +1,9 @@
 """Patches: what a harvest missed, harvested into containers of its own that are bound to it.
 
-A patch is a harvest of kind `patch` whose settings name its parent as `patch_of`. It asks for the addresses that findings say another
-try may bring, with the parts that they show, and for nothing they lead to. Check and replay see parent and patches as one: where the
-parent has an error, the answer of the patch is shown in its place, and the parent is judged again.
+A patch is a harvest of kind `patch` whose settings name its parent as `patch_of`. It asks for the addresses
+that findings say another try may bring, with the parts that they show, and for nothing they lead to. Check
+and replay see parent and patches as one: where the parent has an error, the answer of the patch is shown in
+its place, and the parent is judged again.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -42,23 +43,33 @@ def missing(archive: Archive, harvest: Harvest) -> list[Url]:
     return [url for each in found if (url := find_canonical(each))]
 
 
-def patch(archive: Archive, harvest: str, *, deposit: bool = True, index: bool = True, watch: Watch = unwatched) -> Patched:
+def patch(
+    archive: Archive, harvest: str, *, deposit: bool = True, index: bool = True, watch: Watch = unwatched
+) -> Patched:
     """Harvest what is missing, then judge the parent again. InputError when nothing is missing.
 
     Without `index` nothing of it can be found or replayed yet: its parent waits for a reviewer.
     """
     parent = harvesting.get(archive, harvest)
     if parent.state not in (HarvestState.FINISHED, HarvestState.KEPT):
-        raise Conflict(f"Harvest {parent.id} is {parent.state.value}; finish it first: webdepot harvest resume {parent.id}")
+        raise Conflict(
+            f"Harvest {parent.id} is {parent.state.value}; finish it first: webdepot harvest resume {parent.id}"
+        )
     if parent.kind is HarvestKind.PATCH:
-        raise InputError(f"{parent.id} is a patch itself. Patch the harvest it belongs to: {parent.settings.get('patch_of')}")
+        raise InputError(
+            f"{parent.id} is a patch itself. Patch the harvest it belongs to: {parent.settings.get('patch_of')}"
+        )
     wanted = missing(archive, parent)
     if not wanted:
-        raise InputError(f"Nothing is missing from {parent.id} that another try could bring. See: webdepot quality check {parent.id}")
+        raise InputError(
+            f"Nothing is missing from {parent.id} that another try could bring. See: webdepot quality check {parent.id}"
+        )
     begun = _begin(archive, parent, wanted)
     reason = ""
     try:
-        done = archiving.take_in(archive, harvesting.run(archive, begun, watch=watch), deposit=deposit, index=index, watch=watch)
+        done = archiving.take_in(
+            archive, harvesting.run(archive, begun, watch=watch), deposit=deposit, index=index, watch=watch
+        )
     except RemoteError as error:
         done, reason = None, str(error)
     checked = ingesting.check(archive, parent, again=True, watch=watch)

@@ -4,9 +4,9 @@
                                        ├── reminder, once, while the term runs
                                        └── the day after the term: silence is consent
 
-The term counts from the sending, so it is worked out when the mail server has taken the letter. A refusal holds at once: running
-harvests of the target are stopped, and a rule of access closes everything below its seeds. `tend` does what time asks for and may
-run as often as one likes: every step is taken once.
+The term counts from the sending, so it is worked out when the mail server has taken the letter. A refusal
+holds at once: running harvests of the target are stopped, and a rule of access closes everything below its
+seeds. `tend` does what time asks for and may run as often as one likes: every step is taken once.
 """
 
 from collections.abc import Sequence
@@ -90,7 +90,7 @@ class Tended:
     reminders: int = 0
 
 
-# --- answers and grounds ----------------------------------------------------------------------------------------------
+# --- answers and grounds ---
 
 
 def grounds_of(archive: Archive, target: TargetId) -> list[KeptGround]:
@@ -108,50 +108,79 @@ def reply(
     conditions: Conditions | None = None,
     letter: Letter | None = None,
 ) -> Dossier:
-    """Record what an owner answered, to a letter or unasked. A refusal stops harvests and closes access at once."""
+    """Record what an owner answered, to a letter or unasked. A refusal stops harvests and closes access at
+    once.
+    """
     told = words.strip()[:LONGEST_WORDS]
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
         open_letters = [one for one in letters.of_target(connection, target) if one.kind is LetterKind.NOTICE]
-        answered = letter or next((one for one in open_letters if one.state in (LetterState.SENT, LetterState.SILENT)), None)
+        answered = letter or next(
+            (one for one in open_letters if one.state in (LetterState.SENT, LetterState.SILENT)), None
+        )
         match answer:
             case Reply.UNDELIVERABLE:
                 moved = _returned(connection, archive, dossier, answered, by=by, words=told)
             case Reply.REFUSAL:
                 moved = _refused(connection, archive, dossier, answered, by=by, words=told)
             case Reply.CONSENT | Reply.CONDITIONS:
-                moved = _consented(connection, archive, dossier, answered, conditions or Conditions(words=told), by=by, words=told)
+                moved = _consented(
+                    connection,
+                    archive,
+                    dossier,
+                    answered,
+                    conditions or Conditions(words=told),
+                    by=by,
+                    words=told,
+                )
         _withdraw_waiting(connection, open_letters)
     if answer is Reply.REFUSAL:
         stop_harvests(archive, target, by=by)
     return moved
 
 
-def _returned(connection: Connection, archive: Archive, dossier: Dossier, letter: Letter | None, *, by: str, words: str) -> Dossier:
+def _returned(
+    connection: Connection, archive: Archive, dossier: Dossier, letter: Letter | None, *, by: str, words: str
+) -> Dossier:
     if letter is None:
         raise Conflict(f"Target {dossier.id} ({dossier.name}): no letter is out that could have come back.")
     letters.move(connection, letter, "return", error=words or "came back")
     for kept in grounds.holding(connection, dossier.id):
         if kept.letter == letter.id and kept.basis.ground is Ground.IMPLIED_CONSENT:
-            grounds.end(connection, kept.id, agent=by or archive.agent, reason=_CAME_BACK, now=archive.clock())
-    detail = {"letter": letter.id, **difference({"letter state": letter.state.value}, {"letter state": LetterState.UNDELIVERABLE.value})}
+            grounds.end(
+                connection, kept.id, agent=by or archive.agent, reason=_CAME_BACK, now=archive.clock()
+            )
+    detail = {
+        "letter": letter.id,
+        **difference({"letter state": letter.state.value}, {"letter state": LetterState.UNDELIVERABLE.value}),
+    }
     message = f"{letter.recipient} {words}".strip()
-    append(connection, selecting.event(archive, dossier, "undeliverable", by=by, message=message, detail=detail))
-    if dossier.state is TargetState.ASKED or (dossier.state is TargetState.CLEARED and not grounds.holding(connection, dossier.id)):
+    append(
+        connection, selecting.event(archive, dossier, "undeliverable", by=by, message=message, detail=detail)
+    )
+    if dossier.state is TargetState.ASKED or (
+        dossier.state is TargetState.CLEARED and not grounds.holding(connection, dossier.id)
+    ):
         return selecting.step(connection, archive, dossier, "lose ground", by=by, reason=_CAME_BACK)
     return dossier
 
 
-def _refused(connection: Connection, archive: Archive, dossier: Dossier, letter: Letter | None, *, by: str, words: str) -> Dossier:
+def _refused(
+    connection: Connection, archive: Archive, dossier: Dossier, letter: Letter | None, *, by: str, words: str
+) -> Dossier:
     now = archive.clock()
     _answer_letter(connection, letter)
     _end_grounds(connection, archive, dossier, by=by, reason=said("refused", "refused"))
     made = _close(connection, archive, dossier, RuleAnswer.REFUSE, None, REFUSED_TEXT, by=by)
     basis = Basis(
-        ground=Ground.REFUSAL, since=now.date(), reason=words or said("owner_refused_on", "the owner refused on {day}", day=now.date())
+        ground=Ground.REFUSAL,
+        since=now.date(),
+        reason=words or said("owner_refused_on", "the owner refused on {day}", day=now.date()),
     )
     letter_id = letter.id if letter else None
-    grounds.add(connection, dossier.id, basis, agent=by or archive.agent, now=now, letter=letter_id, rules=made)
+    grounds.add(
+        connection, dossier.id, basis, agent=by or archive.agent, now=now, letter=letter_id, rules=made
+    )
     return selecting.step(connection, archive, dossier, "refuse", by=by, reason=basis.reason)
 
 
@@ -169,7 +198,9 @@ def _consented(
     now = archive.clock()
     TARGET.after(dossier.state, "clear", targets.named(dossier))
     _answer_letter(connection, letter)
-    _end_grounds(connection, archive, dossier, by=by, reason=said("followed_by", "followed by {ground}", ground=ground))
+    _end_grounds(
+        connection, archive, dossier, by=by, reason=said("followed_by", "followed by {ground}", ground=ground)
+    )
     made = _limit(connection, archive, dossier, conditions, by=by)
     basis = Basis(ground=ground, since=now.date(), until=conditions.until, reason=words or conditions.words)
     grounds.add(
@@ -191,18 +222,44 @@ def _because(basis: Basis) -> Reason:
     return said("ground_alone", "{ground}", ground=basis.ground)
 
 
-def record_ground(archive: Archive, target: TargetId, ground: Ground, *, by: str = "", reason: str, until: date | None = None) -> Dossier:
-    """A ground that needs no letter; InputError without a reason. After a refusal only the owner's consent counts."""
+def record_ground(
+    archive: Archive,
+    target: TargetId,
+    ground: Ground,
+    *,
+    by: str = "",
+    reason: str,
+    until: date | None = None,
+) -> Dossier:
+    """A ground that needs no letter; InputError without a reason. After a refusal only the owner's consent
+    counts.
+    """
     if ground not in WITHOUT_LETTER:
         raise InputError(f"{ground.value!r} is not recorded by hand. Known: {', '.join(WITHOUT_LETTER)}.")
     if not reason.strip():
-        raise InputError(said("say_where_ground", "Say where the ground is found: the address of the licence, the letter, the law."))
+        raise InputError(
+            said(
+                "say_where_ground",
+                "Say where the ground is found: the address of the licence, the letter, the law.",
+            )
+        )
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
         if dossier.state is TargetState.REFUSED and ground is not Ground.CONSENT:
-            raise Conflict(f"Target {dossier.id} ({dossier.name}): the owner refused; only the owner's consent opens it again.")
+            raise Conflict(
+                f"Target {dossier.id} ({dossier.name}): the owner refused; only the owner's consent opens it again."
+            )
         conditions = Conditions(until=until)
-        return _consented(connection, archive, dossier, None, conditions, by=by, words=reason.strip()[:LONGEST_WORDS], ground=ground)
+        return _consented(
+            connection,
+            archive,
+            dossier,
+            None,
+            conditions,
+            by=by,
+            words=reason.strip()[:LONGEST_WORDS],
+            ground=ground,
+        )
 
 
 def withdraw_ground(archive: Archive, target: TargetId, number: int, *, by: str = "", reason: str) -> Dossier:
@@ -216,7 +273,12 @@ def withdraw_ground(archive: Archive, target: TargetId, number: int, *, by: str 
             raise NotFound(f"Target {target} has no ground {number} that could be withdrawn.")
         _end_ground(connection, archive, kept, by=by, reason=reason.strip()[:LONGEST_WORDS])
         message = f"{kept.basis.ground.value}: {reason}"
-        append(connection, selecting.event(archive, dossier, "withdrew a ground", by=by, message=message, detail=_ended(kept)))
+        append(
+            connection,
+            selecting.event(
+                archive, dossier, "withdrew a ground", by=by, message=message, detail=_ended(kept)
+            ),
+        )
         if dossier.state is TargetState.CLEARED and not grounds.holding(connection, target):
             return selecting.step(connection, archive, dossier, "lose ground", by=by, reason=reason)
     return dossier
@@ -224,7 +286,14 @@ def withdraw_ground(archive: Archive, target: TargetId, number: int, *, by: str 
 
 def _ended(kept: KeptGround) -> dict[str, dict[str, object]]:
     """The detail of a ground that holds no longer."""
-    return difference({"ground": kept.basis.ground.value, "since": kept.basis.since.isoformat(), "reason": kept.basis.reason}, {})
+    return difference(
+        {
+            "ground": kept.basis.ground.value,
+            "since": kept.basis.since.isoformat(),
+            "reason": kept.basis.reason,
+        },
+        {},
+    )
 
 
 def find_by_token(archive: Archive, token: str) -> tuple[Dossier, Letter] | None:
@@ -242,8 +311,16 @@ def stop_harvests(archive: Archive, target: TargetId, *, by: str = "") -> list[s
         running = [one for one in runs.in_states(connection, [HarvestState.RUNNING]) if one.target == target]
     stopped: list[str] = []
     for harvest in running:
-        with suppress(Conflict):  # nobody works on it: it cannot go on by itself, and the gate refuses to resume it
-            steering.give(archive, harvest.id, Verb.STOP, by=by or archive.agent, reason=said("owner_refused", "the owner refused"))
+        with suppress(
+            Conflict
+        ):  # nobody works on it: it cannot go on by itself, and the gate refuses to resume it
+            steering.give(
+                archive,
+                harvest.id,
+                Verb.STOP,
+                by=by or archive.agent,
+                reason=said("owner_refused", "the owner refused"),
+            )
             stopped.append(harvest.id)
     return stopped
 
@@ -272,7 +349,9 @@ def _end_ground(connection: Connection, archive: Archive, kept: KeptGround, *, b
             ruling.remove(archive, number, by=by, connection=connection)
 
 
-def _limit(connection: Connection, archive: Archive, dossier: Dossier, conditions: Conditions, *, by: str) -> list[int]:
+def _limit(
+    connection: Connection, archive: Archive, dossier: Dossier, conditions: Conditions, *, by: str
+) -> list[int]:
     """The rules of access that an owner's conditions ask for."""
     made: list[int] = []
     if conditions.showing is Showing.NOBODY:
@@ -282,7 +361,9 @@ def _limit(connection: Connection, archive: Archive, dossier: Dossier, condition
             made += _close(connection, archive, dossier, RuleAnswer.REFUSE, point, LIMITED_TEXT, by=by)
     if conditions.embargo_days:
         days = conditions.embargo_days
-        made += _close(connection, archive, dossier, RuleAnswer.REFUSE, None, EMBARGO_TEXT, by=by, embargo_days=days)
+        made += _close(
+            connection, archive, dossier, RuleAnswer.REFUSE, None, EMBARGO_TEXT, by=by, embargo_days=days
+        )
     return made
 
 
@@ -316,21 +397,31 @@ def _close(
 
 
 def patterns_of(dossier: Dossier) -> list[str]:
-    """What belongs to a target, as patterns of `ruling`: the host of a seed at its root, otherwise what begins like the seed."""
+    """What belongs to a target, as patterns of `ruling`: the host of a seed at its root, otherwise what
+    begins like the seed.
+    """
     made: list[str] = []
     for seed in dossier.target.seeds:
         host = host_of(seed)
         path = seed.partition("://")[2].removeprefix(host)
         if host:
-            made.append(host if path in ("", "/") else f"{host}{path.rpartition('/')[0]}/*" if "?" not in path else f"{host}{path}")
+            made.append(
+                host
+                if path in ("", "/")
+                else f"{host}{path.rpartition('/')[0]}/*"
+                if "?" not in path
+                else f"{host}{path}"
+            )
     return list(dict.fromkeys(made))
 
 
-# --- what time asks for -----------------------------------------------------------------------------------------------
+# --- what time asks for ---
 
 
 def tend(archive: Archive, *, portal_url: str = "") -> Tended:
-    """Terms that are over become implied consent, grounds past their last day end, reminders are written. As often as one likes."""
+    """Terms that are over become implied consent, grounds past their last day end, reminders are written. As
+    often as one likes.
+    """
     return replace(settle(archive), reminders=asking.write_reminders(archive, portal_url=portal_url))
 
 
@@ -342,11 +433,24 @@ def settle(archive: Archive) -> Tended:
         for letter in letters.past_term(connection, today):
             implied += _pass_in_silence(connection, archive, letter)
         for kept in grounds.past_their_day(connection, today):
-            _end_ground(connection, archive, kept, by="", reason=said("last_day", "its last day was {day}", day=kept.basis.until))
+            _end_ground(
+                connection,
+                archive,
+                kept,
+                by="",
+                reason=said("last_day", "its last day was {day}", day=kept.basis.until),
+            )
             dossier = targets.dossier_of(connection, kept.target)
-            append(connection, selecting.event(archive, dossier, "ended a ground", message=kept.basis.ground.value, detail=_ended(kept)))
+            append(
+                connection,
+                selecting.event(
+                    archive, dossier, "ended a ground", message=kept.basis.ground.value, detail=_ended(kept)
+                ),
+            )
             if dossier.state is TargetState.CLEARED and not grounds.holding(connection, kept.target):
-                reason = said("ground_over", "{ground} ended on {day}", ground=kept.basis.ground, day=kept.basis.until)
+                reason = said(
+                    "ground_over", "{ground} ended on {day}", ground=kept.basis.ground, day=kept.basis.until
+                )
                 selecting.step(connection, archive, dossier, "lose ground", reason=reason)
             ended += 1
     return Tended(implied=implied, ended=ended)
@@ -360,7 +464,9 @@ def _pass_in_silence(connection: Connection, archive: Archive, letter: Letter) -
     if dossier.state is not TargetState.ASKED:
         return 0
     since = letter.term_ends_on + timedelta(days=1)
-    reason = said("no_answer", "no answer to {letter} by {day}", letter=letter.reference, day=letter.term_ends_on)
+    reason = said(
+        "no_answer", "no answer to {letter} by {day}", letter=letter.reference, day=letter.term_ends_on
+    )
     basis = Basis(ground=Ground.IMPLIED_CONSENT, since=since, reason=reason)
     grounds.add(connection, dossier.id, basis, agent=archive.agent, now=archive.clock(), letter=letter.id)
     selecting.step(connection, archive, dossier, "clear", reason=_because(basis))

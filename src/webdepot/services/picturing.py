@@ -1,10 +1,13 @@
-"""Pictures by the words said about them: description, title, file name, and the title of their page; and their thumbnails.
+"""Pictures by the words said about them: description, title, file name, and the title of their page; and
+their thumbnails.
 
-The index knows which pages have pictures with these words. For the pages that are shown the archived page is read once more, its
-pictures are picked out, and those that the archive has and the reader may see are shown. (Decision 42.)
+The index knows which pages have pictures with these words. For the pages that are shown the archived page is
+read once more, its pictures are picked out, and those that the archive has and the reader may see are shown.
+(Decision 42.)
 
-Thumbnails are kept in `cache/thumbnails` by the digest of the picture; a picture of which none can be made leaves an empty file there.
-Access is asked before the cache is. When captures leave the archive the cache is emptied.
+Thumbnails are kept in `cache/thumbnails` by the digest of the picture; a picture of which none can be made
+leaves an empty file there. Access is asked before the cache is. When captures leave the archive the cache is
+emptied.
 """
 
 import atexit
@@ -60,14 +63,17 @@ class Pictures:
     """Where the next call goes on, counted in pages; 0 at the end."""
 
 
-def find(archive: Archive, text: str, *, reader: Reader, collection: str = EVERYTHING, offset: int = 0) -> Pictures:
+def find(
+    archive: Archive, text: str, *, reader: Reader, collection: str = EVERYTHING, offset: int = 0
+) -> Pictures:
     """Pictures that answer a query, by the rank of their pages. InputError for a wrong query."""
     asked = searching.ask(archive, text, reader=reader, collection=collection)
     wanted = [*asked.words, *asked.phrases]
     said = _in_part(asked, Part.IMAGE)
     shown: dict[str, Shown] = {}
     at, pages = offset, 0
-    # The same header stands on many pages: some more of them are looked through until there is enough to show.
+    # The same header stands on many pages: some more of them are looked through until there is enough to
+    # show.
     while len(shown) < PAGE_PICTURES and at < offset + _MOST_PAGES:
         found = archive.texts.find(replace(said, offset=at, limit=PAGE_PICTURES))
         pages = found.pages
@@ -98,7 +104,9 @@ def _by_title(archive: Archive, asked: TextQuery, *, reader: Reader, collection:
         yield from _of_page(archive, hit, (), reader=reader, collection=collection)
 
 
-def _of_page(archive: Archive, hit: Hit, wanted: Sequence[str], *, reader: Reader, collection: str) -> Iterator[Shown]:
+def _of_page(
+    archive: Archive, hit: Hit, wanted: Sequence[str], *, reader: Reader, collection: str
+) -> Iterator[Shown]:
     """The pictures of one page that have one of the words; all of them where there are none."""
     words, count = {token for text in wanted for token in tokens(text)}, 0
     for picture in _pictures(archive, hit, reader=reader, collection=collection):
@@ -144,11 +152,15 @@ def _find(archive: Archive, url: str, timestamp: str, *, reader: Reader, collect
     return capture if capture.mime.startswith("image/") or capture.mime == "warc/revisit" else None
 
 
-# --- thumbnails --------------------------------------------------------------------------------------------------------------
+# --- thumbnails ---
 
 
-def thumbnail(archive: Archive, url: str, timestamp: str, *, reader: Reader, collection: str = EVERYTHING) -> bytes:
-    """A small JPEG of an archived picture; NotFound where there is none, or none can be made of it, Closed where a rule closes it."""
+def thumbnail(
+    archive: Archive, url: str, timestamp: str, *, reader: Reader, collection: str = EVERYTHING
+) -> bytes:
+    """A small JPEG of an archived picture; NotFound where there is none, or none can be made of it, Closed
+    where a rule closes it.
+    """
     capture = replaying.find_closest(archive, url, timestamp, collection=collection, reader=reader)
     path = _cached(archive, capture)
     with suppress(FileNotFoundError):

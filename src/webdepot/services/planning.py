@@ -1,6 +1,8 @@
-"""Plans of people: how often a target is harvested, in which hours and by which profile; and what comes next, as a list and as a calendar.
+"""Plans of people: how often a target is harvested, in which hours and by which profile; and what comes next,
+as a list and as a calendar.
 
-The dates themselves are `selection.schedule`; what runs them is `scheduling`. Each change is an event with before and after.
+The dates themselves are `selection.schedule`; what runs them is `scheduling`. Each change is an event with
+before and after.
 """
 
 from calendar import monthrange
@@ -60,7 +62,9 @@ def set_plan(
     is_active: bool = True,
     by: str = "",
 ) -> Plan:
-    """The plan of a target from now on. NotFound or ConfigError for a profile that is none; the gate is asked on each date."""
+    """The plan of a target from now on. NotFound or ConfigError for a profile that is none; the gate is asked
+    on each date.
+    """
     profiling.options_of(archive, profile)
     now, agent = archive.clock(), by or archive.agent
     next_at = schedule.next_after(dates, now, zone(archive)) if is_active else None
@@ -90,7 +94,9 @@ def pause(archive: Archive, target: TargetId, *, by: str = "") -> Plan:
     with archive.database.transaction() as connection:
         for turn in schedules.of_target(connection, target, SHOWN_TURNS):
             if turn.state is TurnState.WAITING:
-                schedules.move(connection, turn, "skip", now, reason=said("plan_paused", "the plan was paused"))
+                schedules.move(
+                    connection, turn, "skip", now, reason=said("plan_paused", "the plan was paused")
+                )
     return plan
 
 
@@ -145,7 +151,9 @@ def turn_of(archive: Archive, harvest: str) -> Turn | None:
 
 
 def run_now(archive: Archive, target: TargetId, *, by: str = "") -> Turn:
-    """A turn now, besides the plan. NotPermitted says what is missing; Conflict when one waits or runs already."""
+    """A turn now, besides the plan. NotPermitted says what is missing; Conflict when one waits or runs
+    already.
+    """
     verdict = selecting.may_harvest(archive, target)
     now, agent = archive.clock(), by or archive.agent
     with archive.database.transaction() as connection:
@@ -154,11 +162,27 @@ def run_now(archive: Archive, target: TargetId, *, by: str = "") -> Turn:
             raise NotPermitted(selecting.refusal(found.name, verdict))
         if schedules.has_open(connection, target):
             raise Conflict(f"A harvest of {found.name} waits or runs already. See: webdepot schedule queue")
-        turn = schedules.come(connection, target, now, not_before=now, reason=said("asked_for_by", "asked for by {agent}", agent=agent))
+        turn = schedules.come(
+            connection,
+            target,
+            now,
+            not_before=now,
+            reason=said("asked_for_by", "asked for by {agent}", agent=agent),
+        )
         if turn is None:
             raise Conflict(f"There is a turn of {found.name} at this very moment already.")
         detail = difference({}, {"due_at": now.isoformat()})
-        append(connection, Event(at=now, agent=agent, action="asked for", subject_kind="target", subject=str(target), detail=detail))
+        append(
+            connection,
+            Event(
+                at=now,
+                agent=agent,
+                action="asked for",
+                subject_kind="target",
+                subject=str(target),
+                detail=detail,
+            ),
+        )
     return turn
 
 
@@ -188,12 +212,20 @@ def _move(archive: Archive, number: int, act: str, *, by: str) -> Turn:
         after = schedules.get(connection, number)
         detail = difference({"turn": before.state.value}, {"turn": after.state.value})
         append(
-            connection, Event(at=now, agent=agent, action=f"turn: {act}", subject_kind="target", subject=str(before.target), detail=detail)
+            connection,
+            Event(
+                at=now,
+                agent=agent,
+                action=f"turn: {act}",
+                subject_kind="target",
+                subject=str(before.target),
+                detail=detail,
+            ),
         )
     return after
 
 
-# --- the calendar -------------------------------------------------------------------------------------------------------
+# --- the calendar ---
 
 
 def month(archive: Archive, year: int, number: int) -> list[Day]:
@@ -220,22 +252,28 @@ def on_day(archive: Archive, day: date, *, limit: int = 50, after: int = 0) -> l
     local = zone(archive)
     with archive.database.reading() as connection:
         groups = _groups(archive)
-        return schedules.on_day(connection, groups, lambda dates: schedule.falls_on(dates, day, local), limit=limit, after=after)
+        return schedules.on_day(
+            connection, groups, lambda dates: schedule.falls_on(dates, day, local), limit=limit, after=after
+        )
 
 
 def _groups(archive: Archive) -> list[tuple[Dates, int]]:
     """Active plans by what decides their days; counted anew when anything has been changed."""
-    return archive.database.remembered("plans by day", lambda connection: list(schedules.day_groups(connection)))
+    return archive.database.remembered(
+        "plans by day", lambda connection: list(schedules.day_groups(connection))
+    )
 
 
-# --- parts --------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _get(archive: Archive, target: TargetId) -> Plan:
     with archive.database.reading() as connection:
         found = schedules.find(connection, target)
     if found is None:
-        raise NotFound(f"Target {target} has no plan. Make one: webdepot schedule set {target} --every monthly")
+        raise NotFound(
+            f"Target {target} has no plan. Make one: webdepot schedule set {target} --every monthly"
+        )
     return found
 
 
@@ -245,13 +283,20 @@ def _set_active(archive: Archive, target: TargetId, *, is_active: bool, by: str)
     plan = replace(before, is_active=is_active, next_at=next_at, changed_by=agent, changed_at=now)
     with archive.database.transaction() as connection:
         schedules.save(connection, plan)
-        append(connection, _event(target, "plan resumed" if is_active else "plan paused", now, agent, before, plan))
+        append(
+            connection,
+            _event(target, "plan resumed" if is_active else "plan paused", now, agent, before, plan),
+        )
     return plan
 
 
-def _event(target: TargetId, action: str, now: datetime, agent: str, before: Plan | None, after: Plan | None) -> Event:
+def _event(
+    target: TargetId, action: str, now: datetime, agent: str, before: Plan | None, after: Plan | None
+) -> Event:
     detail = difference(_plain(before), _plain(after))
-    return Event(at=now, agent=agent, action=action, subject_kind="target", subject=str(target), detail=detail)
+    return Event(
+        at=now, agent=agent, action=action, subject_kind="target", subject=str(target), detail=detail
+    )
 
 
 def _plain(plan: Plan | None) -> dict[str, object]:

@@ -1,4 +1,6 @@
-"""Describing a site: what its own start page says, completed by a person; and the record in the formats of others (mission K22, X10)."""
+"""Describing a site: what its own start page says, completed by a person; and the record in the formats of
+others (mission K22, X10).
+"""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -47,12 +49,16 @@ class Form(StrEnum):
 
 
 def own_words(archive: Archive, target: TargetId) -> Values:
-    """What the start page of a site says of itself in its newest version; nothing where it is not kept or cannot be read."""
+    """What the start page of a site says of itself in its newest version; nothing where it is not kept or
+    cannot be read.
+    """
     dossier = selecting.get(archive, target)
     now = to_timestamp(archive.clock())
     for seed in dossier.target.seeds[:3]:
         try:
-            opened = replaying.open_capture(archive, seed, now, collection=EVERYTHING, reader=Reader.staff(archive.agent))
+            opened = replaying.open_capture(
+                archive, seed, now, collection=EVERYTHING, reader=Reader.staff(archive.agent)
+            )
         except (WebdepotError, OSError):
             continue
         try:
@@ -68,14 +74,17 @@ def own_words(archive: Archive, target: TargetId) -> Values:
 
 
 def draft(archive: Archive, target: TargetId) -> tuple[Record, Values, frozenset[str]]:
-    """The record of a site, the values for its form, and which of them are the site's own words, not looked at by anybody yet."""
+    """The record of a site, the values for its form, and which of them are the site's own words, not looked
+    at by anybody yet.
+    """
     record = cataloguing.site_record(archive, selecting.get(archive, target).target)
     own = own_words(archive, target)
     values: dict[str, str | tuple[str, ...]] = {}
     taken: set[str] = set()
     for name in FIELDS:
         kept, source = getattr(record, name), record.sources.get(name)
-        # The program's own title is the host or the name of the nomination: the site knows better, a person best.
+        # The program's own title is the host or the name of the nomination: the site knows better, a person
+        # best.
         is_offered = name in own and (not kept or source is None)
         values[name] = own[name] if is_offered else kept
         if is_offered or (kept and source == Source.SITE):
@@ -87,12 +96,20 @@ def save(archive: Archive, target: TargetId, given: Values, *, by: str = "") -> 
     """Write what a person filled in. What they left as the site says it is kept as the site's own words."""
     record, offered, taken = draft(archive, target)
     checked = {name: cataloguing.checked(name, value) for name, value in given.items() if name in FIELDS}
-    own = {name: value for name, value in checked.items() if name in taken and value == cataloguing.checked(name, offered[name])}
+    own = {
+        name: value
+        for name, value in checked.items()
+        if name in taken and value == cataloguing.checked(name, offered[name])
+    }
     person = {name: value for name, value in checked.items() if name not in own}
     if own:
         record = cataloguing.write(archive, record.key, own, source=Source.SITE, by=by)
     record = cataloguing.write(archive, record.key, person, source=Source.PERSON, by=by) if person else record
-    return cataloguing.restrict(archive, record.key, str(given["access"]), by=by) if given.get("access") else record
+    return (
+        cataloguing.restrict(archive, record.key, str(given["access"]), by=by)
+        if given.get("access")
+        else record
+    )
 
 
 def may_be_named(archive: Archive, record: Record) -> bool:
@@ -101,9 +118,11 @@ def may_be_named(archive: Archive, record: Record) -> bool:
 
 
 def take_over(archive: Archive, target: TargetId, *, by: str = "") -> Record:
-    """Fill the record from the site's own words in its newest version; what a person or a partner wrote stays.
+    """Fill the record from the site's own words in its newest version; what a person or a partner wrote
+    stays.
 
-    Harvests do so by themselves when they are kept (`titling`); this is for sites that were kept before, and for imported ones.
+    Harvests do so by themselves when they are kept (`titling`); this is for sites that were kept before, and
+    for imported ones.
     """
     record = cataloguing.site_record(archive, selecting.get(archive, target).target)
     said = introducing.filled(record, own_words(archive, target))
@@ -112,12 +131,16 @@ def take_over(archive: Archive, target: TargetId, *, by: str = "") -> Record:
 
 
 def given_in(texts: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
-    """Fields written as `name=value`; a name with several values comes several times. InputError names the fields that there are."""
+    """Fields written as `name=value`; a name with several values comes several times. InputError names the
+    fields that there are.
+    """
     found: dict[str, list[str]] = {}
     for text in texts:
         name, mark, value = text.partition("=")
         if not mark or name not in FIELDS:
-            raise InputError(f"{text[:60]!r} is no field with its value. Write it like genre=museum. Fields: {', '.join(FIELDS)}.")
+            raise InputError(
+                f"{text[:60]!r} is no field with its value. Write it like genre=museum. Fields: {', '.join(FIELDS)}."
+            )
         found.setdefault(name, []).append(value.strip())
     twice = [name for name, values in found.items() if len(values) > 1 and name not in LISTED]
     if twice:
@@ -126,7 +149,11 @@ def given_in(texts: Iterable[str]) -> dict[str, str | tuple[str, ...]]:
 
 
 def addresses_of(archive: Archive, portal_url: str) -> Addresses:
-    return Addresses(portal_url=portal_url, institution=archive.config.archive.name, code=archive.config.exchange.institution_code)
+    return Addresses(
+        portal_url=portal_url,
+        institution=archive.config.archive.name,
+        code=archive.config.exchange.institution_code,
+    )
 
 
 def as_marcxml(archive: Archive, key: str, *, portal_url: str) -> bytes:
@@ -144,7 +171,9 @@ def as_dublin_core(archive: Archive, key: str, *, portal_url: str) -> bytes:
 
 def as_json_ld(archive: Archive, key: str, *, portal_url: str) -> str:
     seen = cataloguing.view(archive, key)
-    return schema_org.to_script(schema_org.to_object(seen.levels, seen.children, addresses=addresses_of(archive, portal_url)))
+    return schema_org.to_script(
+        schema_org.to_object(seen.levels, seen.children, addresses=addresses_of(archive, portal_url))
+    )
 
 
 def as_text(archive: Archive, key: str, form: Form, *, portal_url: str) -> str:

@@ -1,7 +1,7 @@
 """Profiles of harvests, and why an address is or is not harvested.
 
-Profiles stand in webdepot.toml and in HOME/profiles/*.toml; the portal writes the latter. `explain` asks the same rules as a crawl
-would, in the same order, and says what each of them answered.
+Profiles stand in webdepot.toml and in HOME/profiles/*.toml; the portal writes the latter. `explain` asks the
+same rules as a crawl would, in the same order, and says what each of them answered.
 """
 
 import asyncio
@@ -51,8 +51,13 @@ class BrokenProfile:
 
 
 def every(archive: Archive) -> tuple[list[Profile], list[BrokenProfile]]:
-    """All profiles by name, and those that cannot be read, with what is wrong: one broken file hides no other."""
-    names = {*archive.config.profiles, *(path.stem for path in (archive.home / profiles.FOLDER_NAME).glob("*.toml"))}
+    """All profiles by name, and those that cannot be read, with what is wrong: one broken file hides no
+    other.
+    """
+    names = {
+        *archive.config.profiles,
+        *(path.stem for path in (archive.home / profiles.FOLDER_NAME).glob("*.toml")),
+    }
     good, broken = [], []
     for name in sorted(names):
         try:
@@ -67,7 +72,9 @@ def get(archive: Archive, name: str) -> Profile:
 
 
 def text_of(archive: Archive, name: str) -> str:
-    """The text of a profile's file, for an editor; empty while it has none (a new one, or one of webdepot.toml)."""
+    """The text of a profile's file, for an editor; empty while it has none (a new one, or one of
+    webdepot.toml).
+    """
     path = profiles.path_of(archive.home, name)
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
@@ -78,13 +85,22 @@ def save(archive: Archive, name: str, text: str, *, agent: str = "") -> Profile:
     saved = profiles.save(archive.home, name, text)
     detail = difference({"text": before}, {"text": text})
     with archive.database.transaction() as connection:
-        event = Event(at=archive.clock(), agent=agent or archive.agent, action="saved", subject_kind="profile", subject=name, detail=detail)
+        event = Event(
+            at=archive.clock(),
+            agent=agent or archive.agent,
+            action="saved",
+            subject_kind="profile",
+            subject=name,
+            detail=detail,
+        )
         append(connection, event)
     return saved
 
 
 def with_fetch(text: str, way: str) -> str:
-    """The text of a profile with how pages are fetched, as a form has it chosen; unchanged for an empty choice."""
+    """The text of a profile with how pages are fetched, as a form has it chosen; unchanged for an empty
+    choice.
+    """
     if not way:
         return text
     if way not in set(Fetching):
@@ -108,27 +124,48 @@ def get_target(archive: Archive, text: str) -> Target:
 
 
 def explain(
-    archive: Archive, typed: str, *, target: str = "", profile: str = "", seeds: Sequence[str] = (), path: str = "L", via: str = ""
+    archive: Archive,
+    typed: str,
+    *,
+    target: str = "",
+    profile: str = "",
+    seeds: Sequence[str] = (),
+    path: str = "L",
+    via: str = "",
 ) -> Explanation:
-    """Which rule decides about an address, and why; nothing is fetched, but names are looked up where a rule needs it.
+    """Which rule decides about an address, and why; nothing is fetched, but names are looked up where a rule
+    needs it.
 
-    The rules are those of the named profile, else of the target's last harvest, else of the configuration. `path` has the hops by
-    which it would be found (L link, E part of a page, R redirect, X guess, M sitemap), empty for a seed.
+    The rules are those of the named profile, else of the target's last harvest, else of the configuration.
+    `path` has the hops by which it would be found (L link, E part of a page, R redirect, X guess, M sitemap),
+    empty for a seed.
     """
     if set(path) - _LETTERS:
-        raise InputError(f"{path!r} is no path of hops: L link, E part of a page, R redirect, X guess, M sitemap.")
+        raise InputError(
+            f"{path!r} is no path of hops: L link, E part of a page, R redirect, X guess, M sitemap."
+        )
     url = from_typed(typed)
     options, known_seeds, basis = _rules_of(archive, target, profile)
     asked_seeds = tuple(map(from_typed, seeds)) or known_seeds
     if not asked_seeds:
         raise InputError("Name a target or a profile with seeds: without a seed nothing belongs to anything.")
     verdict, steps = asyncio.run(
-        _judged(archive, Candidate(url=url, via=from_typed(via) if via else None, path=path), asked_seeds, options)
+        _judged(
+            archive, Candidate(url=url, via=from_typed(via) if via else None, path=path), asked_seeds, options
+        )
     )
-    _log.info("scope explained url=%s rule=%s answer=%s reason=%s", url, verdict.rule, verdict.answer, verdict.reason)
+    _log.info(
+        "scope explained url=%s rule=%s answer=%s reason=%s",
+        url,
+        verdict.rule,
+        verdict.answer,
+        verdict.reason,
+    )
     told = harvest_options.told_of(host_of(url), options.hosts)
     host_words = ", ".join(f"{name} {value}" for name, value in told.items() if name != "credentials")
-    return Explanation(url=url, verdict=verdict, steps=steps, seeds=asked_seeds, basis=basis, host_words=host_words)
+    return Explanation(
+        url=url, verdict=verdict, steps=steps, seeds=asked_seeds, basis=basis, host_words=host_words
+    )
 
 
 def _rules_of(archive: Archive, target: str, profile: str) -> tuple[HarvestOptions, tuple[Url, ...], str]:
@@ -144,7 +181,11 @@ def _rules_of(archive: Archive, target: str, profile: str) -> tuple[HarvestOptio
         if last is not None:
             # What it was told while it ran; when it has ended that is among its settings.
             ordered = control.standing(control.read(harvesting.folder_of(archive, last))).changes
-            return harvest_options.changed(harvest_options.from_kept(last.settings), ordered), last.seeds, f"harvest {last.id}"
+            return (
+                harvest_options.changed(harvest_options.from_kept(last.settings), ordered),
+                last.seeds,
+                f"harvest {last.id}",
+            )
     return HarvestOptions.from_config(archive.config), seeds, "configuration"
 
 
@@ -154,12 +195,18 @@ async def _judged(
     given = archive.config.harvest
     router = Router(allow_private=True, connect_to=given.connect_to, timeout_s=given.connect_timeout_s)
     try:
-        settings = harvest_options.settings_of(archive, seeds, options, agent=harvesting.user_agent(archive), router=router)
+        settings = harvest_options.settings_of(
+            archive, seeds, options, agent=harvesting.user_agent(archive), router=router
+        )
         if settings.look_up is not None:
             await settings.look_up([host_of(candidate.url)])
         judge = Judge(settings, None, lambda: (0, 0))
         judge.follow(settings, seeds)
-        if settings.scope_limits.hops_outside and not judge.inside(candidate) and candidate.path.endswith(Hop.LINK):
+        if (
+            settings.scope_limits.hops_outside
+            and not judge.inside(candidate)
+            and candidate.path.endswith(Hop.LINK)
+        ):
             candidate = Candidate(url=candidate.url, via=candidate.via, path=candidate.path, outside=1)
         return judge.of_link(candidate), judge.explain(candidate)
     finally:

@@ -1,8 +1,9 @@
 """What partners and readers get from us: answers of OAI-PMH, the page behind a URN, the transfer object.
 
-Who may fetch an object is decided by the rules of access, asked for the access point of whoever asks (the public, or a partner who shows
-the token that we gave): a ZIP holds everything, so it goes out only when no rule closes any capture in it. Restricted records go to
-partners only. What was withdrawn is gone for everybody.
+Who may fetch an object is decided by the rules of access, asked for the access point of whoever asks (the
+public, or a partner who shows the token that we gave): a ZIP holds everything, so it goes out only when no
+rule closes any capture in it. Restricted records go to partners only. What was withdrawn is gone for
+everybody.
 """
 
 import os
@@ -51,10 +52,19 @@ class HandedOver:
         return self.layout.pieces(first, stop, self.archive.open_container)
 
 
-def answer(archive: Archive, pairs: Sequence[tuple[str, str]], *, portal_url: str, reader: Reader = ANYONE, token: str = "") -> bytes:
-    """The answer to a request of OAI-PMH; a partner with a token gets LMER and objects in the form that it asked for.
+def answer(
+    archive: Archive,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    portal_url: str,
+    reader: Reader = ANYONE,
+    token: str = "",
+) -> bytes:
+    """The answer to a request of OAI-PMH; a partner with a token gets LMER and objects in the form that it
+    asked for.
 
-    The record of a tree names the address of each file. Where a rule hides one of them the object is offered in containers.
+    The record of a tree names the address of each file. Where a rule hides one of them the object is offered
+    in containers.
     """
     with archive.database.reading() as connection:
         partner = partners.find_by_token(connection, token)
@@ -68,7 +78,9 @@ def answer(archive: Archive, pairs: Sequence[tuple[str, str]], *, portal_url: st
 
 
 def _may_tell(archive: Archive, known: rules.Prefixed, reader: Reader) -> Callable[[Transfer], bool]:
-    """The question whether no file of a tree is hidden from this reader. Where there are too many to look through, the answer is no."""
+    """The question whether no file of a tree is hidden from this reader. Where there are too many to look
+    through, the answer is no.
+    """
     today, hidden = archive.clock().date(), set[str]()
     for rule in known.every:
         if rule.answer is not RuleAnswer.HIDE:
@@ -82,7 +94,9 @@ def _may_tell(archive: Archive, known: rules.Prefixed, reader: Reader) -> Callab
     return lambda tree: hidden.isdisjoint(file.container for file in tree.files)
 
 
-def repository_of(archive: Archive, portal_url: str, *, lmer: Version = Version.NEW, unpacked: bool = False) -> Repository:
+def repository_of(
+    archive: Archive, portal_url: str, *, lmer: Version = Version.NEW, unpacked: bool = False
+) -> Repository:
     config = archive.config.exchange
     domain = domain_of(archive)
     contact = archive.config.archive.contact
@@ -91,7 +105,9 @@ def repository_of(archive: Archive, portal_url: str, *, lmer: Version = Version.
         base_url=f"{portal_url}/oai",
         domain=domain,
         admin_email=config.admin_email or (contact if _is_mailbox(contact) else f"webdepot@{domain}"),
-        addresses=Addresses(portal_url=portal_url, institution=archive.config.archive.name, code=config.institution_code),
+        addresses=Addresses(
+            portal_url=portal_url, institution=archive.config.archive.name, code=config.institution_code
+        ),
         secret=_secret(archive.home / "keys" / "oai.key"),
         page_size=config.records_per_page,
         token_life=timedelta(hours=config.token_hours),
@@ -119,7 +135,9 @@ def resolve(archive: Archive, urn: str) -> Record:
     return record
 
 
-def hand_over(archive: Archive, key: str, *, reader: Reader, token: str = "", unpacked: bool = False) -> HandedOver:
+def hand_over(
+    archive: Archive, key: str, *, reader: Reader, token: str = "", unpacked: bool = False
+) -> HandedOver:
     """The transfer object of a record, or its unpacked form.
 
     TokenNeeded or NotPermitted when it is not for whoever asks, Withdrawn when it is gone.
@@ -129,14 +147,19 @@ def hand_over(archive: Archive, key: str, *, reader: Reader, token: str = "", un
         packed = transfer.find(connection, key)
         made = transfer.find_tree(connection, key) if unpacked else packed
         partner = partners.find_by_token(connection, token)
-        speaking = [rule for rule in rules.every(connection) if rule.answer not in (RuleAnswer.SHOW, RuleAnswer.LEND)]
+        speaking = [
+            rule for rule in rules.every(connection) if rule.answer not in (RuleAnswer.SHOW, RuleAnswer.LEND)
+        ]
         known = rules.by_prefix(connection)
     if record is not None and record.withdrawn_at is not None:
         raise Withdrawn(f"{record.urn} was withdrawn on {record.withdrawn_at:%Y-%m-%d}.")
     if record is None or made is None or packed is None:
         raise NotFound(f"There is nothing to fetch for {key[:200]}.")
     asking = Reader(name=partner.name, access_point=AccessPoint.PARTNER) if partner else reader
-    if record.access is Access.RESTRICTED and asking.access_point not in (AccessPoint.PARTNER, AccessPoint.STAFF):
+    if record.access is Access.RESTRICTED and asking.access_point not in (
+        AccessPoint.PARTNER,
+        AccessPoint.STAFF,
+    ):
         raise TokenNeeded(f"{record.urn} goes to partners only. Show the token that you were given.")
     containers = {file.container for file in (*packed.files, *made.files)}
     if not _is_open(archive, containers, speaking, known, asking):
@@ -154,8 +177,12 @@ def is_open(archive: Archive, record: Record, reader: Reader) -> bool:
     return True
 
 
-def _is_open(archive: Archive, containers: set[str], speaking: Sequence[Rule], known: rules.Prefixed, reader: Reader) -> bool:
-    """Whether no rule closes a capture in these containers. Where there are too many to look through, the answer is no."""
+def _is_open(
+    archive: Archive, containers: set[str], speaking: Sequence[Rule], known: rules.Prefixed, reader: Reader
+) -> bool:
+    """Whether no rule closes a capture in these containers. Where there are too many to look through, the
+    answer is no.
+    """
     today = archive.clock().date()
     for rule in speaking:
         stop = behind(rule.prefix)
@@ -163,7 +190,9 @@ def _is_open(archive: Archive, containers: set[str], speaking: Sequence[Rule], k
             if number >= MOST_LOOKED_AT:
                 return False
             is_ours = capture.location.container in containers
-            if is_ours and not allows(capture.key, capture.timestamp, known.speaking_about(capture.key), reader, today):
+            if is_ours and not allows(
+                capture.key, capture.timestamp, known.speaking_about(capture.key), reader, today
+            ):
                 return False
     return True
 

@@ -1,9 +1,11 @@
 """Everything again from the depot alone: configuration, database, catalogue, indexes.
 
-1. An empty home is founded with the configuration out of the register, and the given depot as its main place. What a configuration
-   file that is there already says counts more; a home where nothing has happened since `init` is as good as an empty one.
+1. An empty home is founded with the configuration out of the register, and the given depot as its main place.
+   What a configuration file that is there already says counts more; a home where nothing has happened since
+   `init` is as good as an empty one.
 2. What people decided comes back out of the register, with the numbers it had.
-3. Each package gives back its target, harvest, containers, findings, formats and events; each tombstone what was withdrawn.
+3. Each package gives back its target, harvest, containers, findings, formats and events; each tombstone what
+   was withdrawn.
 4. Rows that stand only beside a harvest follow, and the events that no package has.
 5. The indexes are made from the containers.
 
@@ -50,8 +52,12 @@ class Rebuilt:
     """What could not be brought back, with the reason."""
 
 
-def rebuild(home: Path, source: str = "", *, clock: Clock = utc_now, agent: str = "", watch: Watch = unwatched) -> Rebuilt:
-    """Make an archive again from a depot; `source` is its folder or address, by default the one that the home's configuration names."""
+def rebuild(
+    home: Path, source: str = "", *, clock: Clock = utc_now, agent: str = "", watch: Watch = unwatched
+) -> Rebuilt:
+    """Make an archive again from a depot; `source` is its folder or address, by default the one that the
+    home's configuration names.
+    """
     if source and _is_blank(home):
         _require_depot(places.open_store(MAIN, places.normal_address(source)), source)
         _clear(home)
@@ -66,7 +72,9 @@ def rebuild(home: Path, source: str = "", *, clock: Clock = utc_now, agent: str 
 
 
 def _is_blank(home: Path) -> bool:
-    """Whether a home was founded and nothing came of it: no row, no harvest, no depot of its own, nor anything else."""
+    """Whether a home was founded and nothing came of it: no row, no harvest, no depot of its own, nor
+    anything else.
+    """
     made = {FILE_NAME, DATABASE_NAME, "harvests", "index"}
     if not (home / DATABASE_NAME).exists() or {path.name for path in home.iterdir()} != made:
         return False
@@ -96,7 +104,9 @@ def _clear(home: Path) -> None:
 
 
 def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
-    """A home for what comes back. What a configuration that is there says counts; the rest is the register's, with the new place."""
+    """A home for what comes back. What a configuration that is there says counts; the rest is the register's,
+    with the new place.
+    """
     file = home / FILE_NAME
     configuration.read(home)  # says in words what is wrong with it
     given = file.read_text(encoding="utf-8") if file.exists() else ""
@@ -105,7 +115,9 @@ def _found(home: Path, source: str, *, clock: Clock, agent: str) -> None:
         founding.found(home, clock=clock, agent=agent)
         return
     if not source:
-        raise InputError(f"There is no archive at {home}. Name the depot to rebuild from: webdepot depot rebuild --from PLACE")
+        raise InputError(
+            f"There is no archive at {home}. Name the depot to rebuild from: webdepot depot rebuild --from PLACE"
+        )
     address = places.normal_address(source)
     store = places.open_store(MAIN, address)
     _require_depot(store, address)
@@ -140,7 +152,9 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
             count += _restore_events(store, connection, archive.clock().year)
             catalogue.restore_derived(connection)
             targets.restore_words(connection)
-            auditing.expect_copies(connection, PackageId(known.id), version=known.head, size_bytes=0, now=archive.clock())
+            auditing.expect_copies(
+                connection, PackageId(known.id), version=known.head, size_bytes=0, now=archive.clock()
+            )
         event = Event(
             at=archive.clock(),
             agent=archive.agent,
@@ -153,7 +167,14 @@ def _rebuild(archive: Archive, watch: Watch) -> Rebuilt:
         append(connection, event)
     indexed = indexing.rebuild(archive, watch=watch)
     failed += [f"{name}: {words}" for name, words in indexed.failed.items()]
-    return Rebuilt(packages=adopted, tombstones=withdrawn, rows=count, captures=indexed.captures, pages=indexed.pages, failed=tuple(failed))
+    return Rebuilt(
+        packages=adopted,
+        tombstones=withdrawn,
+        rows=count,
+        captures=indexed.captures,
+        pages=indexed.pages,
+        failed=tuple(failed),
+    )
 
 
 def _restore_tombstones(archive: Archive) -> int:
@@ -164,7 +185,13 @@ def _restore_tombstones(archive: Archive) -> int:
             if stays:
                 titling.restore_withdrawn(connection, catalogue.from_document(stays, where=stone.package)[0])
             count += tombstone.record(connection, stone)
-            auditing.expect_copies(connection, PackageId(tombstone.id_of(stone.package)), version=1, size_bytes=0, now=archive.clock())
+            auditing.expect_copies(
+                connection,
+                PackageId(tombstone.id_of(stone.package)),
+                version=1,
+                size_bytes=0,
+                now=archive.clock(),
+            )
     return count
 
 

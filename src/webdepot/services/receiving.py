@@ -3,10 +3,12 @@
 1. Unpack beside, recognise what it is, check structure, checksums and names; ask the virus scanner.
 2. Read every container: one without a whole record refuses the submission. All or nothing.
 3. A submission that was taken before is recognised by its bytes, however it is packed now.
-4. Refused: a copy as it came goes into the quarantine, with the list of reasons beside it. The sender's own file is not touched.
-5. Taken: the containers become a harvest of kind `import` and go the way of every harvest; what the sender wrote about it (bag-info,
-   METS, datapackage) becomes part of the package. A package of another Webdepot is kept as it is, under its own identifier. An object in
-   UOF, of whatever files, goes the way of partners' objects (`taking_uof`).
+4. Refused: a copy as it came goes into the quarantine, with the list of reasons beside it. The sender's own
+   file is not touched.
+5. Taken: the containers become a harvest of kind `import` and go the way of every harvest; what the sender
+   wrote about it (bag-info, METS, datapackage) becomes part of the package. A package of another Webdepot is
+   kept as it is, under its own identifier. An object in UOF, of whatever files, goes the way of partners'
+   objects (`taking_uof`).
 """
 
 import json
@@ -27,7 +29,16 @@ from webdepot.exchange import uof
 from webdepot.exchange.incoming import Refused
 from webdepot.model import Package, PackageId, Severity
 from webdepot.provenance import Event, Outcome, append
-from webdepot.services import archiving, auditing, describing_levels, harvesting, importing, indexing, keeping, taking_uof
+from webdepot.services import (
+    archiving,
+    auditing,
+    describing_levels,
+    harvesting,
+    importing,
+    indexing,
+    keeping,
+    taking_uof,
+)
 from webdepot.services.archiving import ArchiveReport
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
@@ -115,7 +126,9 @@ def _taken(archive: Archive, found: Submission, identifier: str, collection: str
             held = _adopted(archive, found, watch)
         except (CorruptData, NotFound, InputError) as error:
             return _refused(archive, found, identifier, [str(error)])
-        return Received(receipt=_noted(archive, found, identifier, held.harvest), is_known=False, package=held)
+        return Received(
+            receipt=_noted(archive, found, identifier, held.harvest), is_known=False, package=held
+        )
     intake = importing.take(archive, submission.containers_of(found), collection=collection, watch=watch)
     if intake.harvest is None:  # every file was in the archive already, one by one
         with archive.database.reading() as connection:
@@ -124,13 +137,17 @@ def _taken(archive: Archive, found: Submission, identifier: str, collection: str
         return Received(receipt=receipt, is_known=True, package=_package_of(archive, receipt.harvest))
     described = submission.descriptions_of(found)
     keeping.keep_descriptions(archive, intake.harvest, described)
-    describing_levels.keep_levels(archive, intake.harvest, described.get(uof.NAME, b""), sender=found.path.name)
+    describing_levels.keep_levels(
+        archive, intake.harvest, described.get(uof.NAME, b""), sender=found.path.name
+    )
     report = archiving.take_in(archive, harvesting.get(archive, intake.harvest.id), deposit=True, watch=watch)
     receipt = _noted(archive, found, identifier, intake.harvest.id)
     return Received(receipt=receipt, is_known=False, package=report.package, report=report)
 
 
-def _taken_uof(archive: Archive, found: Submission, identifier: str, collection: str, folder: Path, watch: Watch) -> Received:
+def _taken_uof(
+    archive: Archive, found: Submission, identifier: str, collection: str, folder: Path, watch: Watch
+) -> Received:
     try:
         known, report = taking_uof.take(archive, found, collection=collection, folder=folder, watch=watch)
     except Refused as refused:
@@ -141,7 +158,9 @@ def _taken_uof(archive: Archive, found: Submission, identifier: str, collection:
 
 
 def _adopted(archive: Archive, found: Submission, watch: Watch) -> Package:
-    """A package of another Webdepot, byte for byte under its own identifier, in the database and in the indexes."""
+    """A package of another Webdepot, byte for byte under its own identifier, in the database and in the
+    indexes.
+    """
     if found.kind is SubmissionKind.OCFL:
         source = FolderStore(found.root)
         identifier = next(ocfl.iter_objects(source))
@@ -150,7 +169,9 @@ def _adopted(archive: Archive, found: Submission, watch: Watch) -> Package:
         root = found.root / "data" if (found.root / "data" / package.FACTS).is_file() else found.root
         facts = _facts_of(found)
         identifier = str(facts["id"])
-        files = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()}
+        files = {
+            path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()
+        }
         if ocfl.find_inventory(archive.store, identifier) is None:
             expected = {f"warc/{each['name']}": each["sha256"] for each in facts["containers"]}
             ocfl.put_version(
@@ -188,7 +209,9 @@ def _refused(archive: Archive, found: Submission, identifier: str, reasons: list
     else:
         shutil.copy2(found.path, partial / found.path.name)
     told = {"name": found.path.name, "kind": found.kind.value, "reasons": reasons}
-    (partial / "reasons.json").write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    (partial / "reasons.json").write_text(
+        json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+    )
     shutil.rmtree(place, ignore_errors=True)
     partial.rename(place)
     receipt = Receipt(
@@ -228,7 +251,8 @@ def _record(archive: Archive, receipt: Receipt) -> None:
         subject_kind="submission",
         subject=receipt.id,
         outcome=Outcome.SUCCESS if is_taken else Outcome.FAILURE,
-        message=f"{receipt.name} ({receipt.kind.value})" + (f": {receipt.reasons[0]}" if receipt.reasons else ""),
+        message=f"{receipt.name} ({receipt.kind.value})"
+        + (f": {receipt.reasons[0]}" if receipt.reasons else ""),
         detail={"harvest": receipt.harvest},
     )
     with archive.database.transaction() as connection:

@@ -1,11 +1,13 @@
-"""Look up an address and open one of its versions. Every way to a capture leads through here and past the one gate.
+"""Look up an address and open one of its versions. Every way to a capture leads through here and past the one
+gate.
 
     look_up      any spelling of an address -> its versions as a calendar and a list
     list_addresses  what is kept below a prefix, on a host, in a domain
     find_place   one version in its time: the version, its neighbours, the time bar
     open_capture the version closest to a moment, its payload as a stream; revisits resolved across containers
 
-What the reader may not know about is as if it were not there; what is refused says so with the rule's own words.
+What the reader may not know about is as if it were not there; what is refused says so with the rule's own
+words.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -85,7 +87,9 @@ class Place:
     warning: str
     """Public text of a rule that shows the page with a warning."""
     failure: WebdepotError | None = None
-    """Why its bytes cannot be shown, where they cannot: container away, damaged, or an original that is missing."""
+    """Why its bytes cannot be shown, where they cannot: container away, damaged, or an original that is
+    missing.
+    """
     is_lent: bool = False
     """Held for this reader alone, for as long as the page stays open."""
 
@@ -138,17 +142,27 @@ def look_up(
     year: int | None = None,
     narrowed: Narrowed = Narrowed(),  # noqa: B008 - frozen value
 ) -> Versions:
-    """The versions of an address however it was typed; InputError when it is none, NotFound or Closed with words."""
+    """The versions of an address however it was typed; InputError when it is none, NotFound or Closed with
+    words.
+    """
     key = key_of(from_typed(typed))
     gate = gate_of(archive, key, reader)
     captures = archive.captures
     days = captures.tally(key, digits=8, collection=collection, spans=gate.spans)
     if not days:
         raise _nothing(archive, typed, key, collection, gate)
-    chosen = year if year is not None and any(day.label[:4] == f"{year:04d}" for day in days) else int(days[-1].label[:4])
+    chosen = (
+        year
+        if year is not None and any(day.label[:4] == f"{year:04d}" for day in days)
+        else int(days[-1].label[:4])
+    )
     period = _whole_year(chosen)
-    shown = captures.tally(key, digits=8, period=period, collection=collection, spans=gate.spans, changes=True)
-    times = timeline.of([*_other_years(days, chosen, before=True), *shown, *_other_years(days, chosen, before=False)])
+    shown = captures.tally(
+        key, digits=8, period=period, collection=collection, spans=gate.spans, changes=True
+    )
+    times = timeline.of(
+        [*_other_years(days, chosen, before=True), *shown, *_other_years(days, chosen, before=False)]
+    )
     listed = captures.versions(key, period=period, collection=collection, spans=gate.spans)
     last = captures.last(key, collection=collection, spans=gate.spans)
     return Versions(
@@ -159,27 +173,47 @@ def look_up(
         bars=timeline.bars(times),
         year=chosen,
         captures=list(islice(_narrowed(listed, narrowed), MOST_LISTED)),
-        before=captures.before(key, f"{max(chosen, 1):04d}0000000000", collection=collection, spans=gate.spans),
+        before=captures.before(
+            key, f"{max(chosen, 1):04d}0000000000", collection=collection, spans=gate.spans
+        ),
         collections=_with_versions(archive, key, gate),
     )
 
 
 def list_addresses(
-    archive: Archive, typed: str, *, reader: Reader, collection: str = EVERYTHING, after: str = "", limit: int = ADDRESSES_A_PAGE
+    archive: Archive,
+    typed: str,
+    *,
+    reader: Reader,
+    collection: str = EVERYTHING,
+    after: str = "",
+    limit: int = ADDRESSES_A_PAGE,
 ) -> Sequence[Listed]:
-    """Addresses that a wildcard covers (`example.org/news/*`, `*.example.org`), in order of their keys, those behind the key `after`."""
+    """Addresses that a wildcard covers (`example.org/news/*`, `*.example.org`), in order of their keys, those
+    behind the key `after`.
+    """
     start, stop = key_range(typed)
     if after:
         start = max(start, after + "\0")
-    return lookup.addresses(archive.captures, segments(archive, start, stop, reader), collection=collection, limit=limit)
+    return lookup.addresses(
+        archive.captures, segments(archive, start, stop, reader), collection=collection, limit=limit
+    )
 
 
 def near_by(archive: Archive, typed: str, *, reader: Reader, collection: str = EVERYTHING) -> list[Capture]:
-    """What else is kept of the same host, for a page that says that this address is not: what sorts behind it first."""
+    """What else is kept of the same host, for a page that says that this address is not: what sorts behind it
+    first.
+    """
     key = key_of(from_typed(typed))
     host = key.partition(")")[0] + ")"
-    both = [*segments(archive, key, host[:-1] + "*", reader), *segments(archive, host, key, reader)] if ")" in key else []
-    return sorted(lookup.near_by(archive.captures, both, collection=collection), key=lambda capture: capture.key)
+    both = (
+        [*segments(archive, key, host[:-1] + "*", reader), *segments(archive, host, key, reader)]
+        if ")" in key
+        else []
+    )
+    return sorted(
+        lookup.near_by(archive.captures, both, collection=collection), key=lambda capture: capture.key
+    )
 
 
 def find_place(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Place:
@@ -209,8 +243,12 @@ def find_closest(archive: Archive, url: str, timestamp: str, *, collection: str,
     return _closest(archive, url, timestamp, collection, reader)[0]
 
 
-def iter_versions(archive: Archive, url: str, *, collection: str, reader: Reader, after: Position | None = None) -> Iterator[Capture]:
-    """Every version in order of time, as a stream, those behind a position alone where one is given; NotFound when there is none."""
+def iter_versions(
+    archive: Archive, url: str, *, collection: str, reader: Reader, after: Position | None = None
+) -> Iterator[Capture]:
+    """Every version in order of time, as a stream, those behind a position alone where one is given; NotFound
+    when there is none.
+    """
     key = key_of(url)
     gate = gate_of(archive, key, reader)
     found = _versions(archive, key, collection, gate, after)
@@ -223,15 +261,17 @@ def iter_versions(archive: Archive, url: str, *, collection: str, reader: Reader
 def count_versions(archive: Archive, url: str, *, collection: str, reader: Reader) -> int:
     """How many `iter_versions` would give."""
     key = key_of(url)
-    tallies = archive.captures.tally(key, digits=0, collection=collection, spans=gate_of(archive, key, reader).spans)
+    tallies = archive.captures.tally(
+        key, digits=0, collection=collection, spans=gate_of(archive, key, reader).spans
+    )
     return sum(tally.count for tally in tallies)
 
 
 def open_capture(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Replayed:
     """Open the version closest to a moment.
 
-    NotFound when there is none, Closed when a rule refuses it, InUse when one reader at a time may see it and another does,
-    CorruptData when its bytes are not where the index says.
+    NotFound when there is none, Closed when a rule refuses it, InUse when one reader at a time may see it and
+    another does, CorruptData when its bytes are not where the index says.
     """
     try:
         capture, _ = _closest(archive, url, timestamp, collection, reader)
@@ -242,7 +282,9 @@ def open_capture(archive: Archive, url: str, timestamp: str, *, collection: str,
 
 
 def open_at_hand(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Replayed:
-    """The same for callers that must not wait: NotAtHand, or the same errors, unless it is opened in next to no time."""
+    """The same for callers that must not wait: NotAtHand, or the same errors, unless it is opened in next to
+    no time.
+    """
     capture, _ = _closest(archive, url, timestamp, collection, reader)
     if not lending.needs_no_writing(archive, capture, reader):
         raise NotAtHand
@@ -257,17 +299,30 @@ def find_conversions(archive: Archive, capture: Capture) -> list[Conversion]:
         return migration.find(connection, capture.digest)
 
 
-def open_conversion(archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader) -> Replayed:
-    """The migrated form of the version closest to a moment, past the same gate as the original. NotFound when it was never migrated."""
+def open_conversion(
+    archive: Archive, url: str, timestamp: str, *, collection: str, reader: Reader
+) -> Replayed:
+    """The migrated form of the version closest to a moment, past the same gate as the original. NotFound when
+    it was never migrated.
+    """
     capture = find_closest(archive, url, timestamp, collection=collection, reader=reader)
     found = find_conversions(archive, capture)
     if not found:
         raise NotFound(f"{url} has not been migrated: it is kept in its original format only.")
     with ExitStack() as stack:
-        record = read_record(stack.enter_context(archive.open_container(found[0].location.container)), found[0].location)
-        head = HttpHead(version="HTTP/1.1", status=200, reason="OK", headers=(("Content-Type", found[0].mime),))
+        record = read_record(
+            stack.enter_context(archive.open_container(found[0].location.container)), found[0].location
+        )
+        head = HttpHead(
+            version="HTTP/1.1", status=200, reason="OK", headers=(("Content-Type", found[0].mime),)
+        )
         return Replayed(
-            capture=capture, head=head, status=200, payload=record.payload(), size_bytes=record.payload_bytes, close=stack.pop_all().close
+            capture=capture,
+            head=head,
+            status=200,
+            payload=record.payload(),
+            size_bytes=record.payload_bytes,
+            close=stack.pop_all().close,
         )
 
 
@@ -276,7 +331,11 @@ def _without_busters(archive: Archive, url: str, timestamp: str, collection: str
     key = key_of(url)
     known = find_fuzzy_key(archive, key, collection=collection, reader=reader)
     gate = gate_of(archive, known or key, reader)
-    found = lookup.find_closest(archive.captures, known, timestamp, collection=collection, spans=gate.spans) if known else None
+    found = (
+        lookup.find_closest(archive.captures, known, timestamp, collection=collection, spans=gate.spans)
+        if known
+        else None
+    )
     if found is None:
         raise _nothing(archive, url, key, collection, gate_of(archive, key, reader))
     return found
@@ -285,7 +344,10 @@ def _without_busters(archive: Archive, url: str, timestamp: str, collection: str
 def find_fuzzy_key(archive: Archive, key: str, *, collection: str, reader: Reader) -> str | None:
     """A kept key that differs from this one in cache-busters alone."""
     bare = fuzzy.without_busters(key)
-    both = [*segments(archive, bare, bare + " ", reader), *segments(archive, bare + "&", closed.behind(bare + "&"), reader)]
+    both = [
+        *segments(archive, bare, bare + " ", reader),
+        *segments(archive, bare + "&", closed.behind(bare + "&"), reader),
+    ]
     if "?" not in bare:
         both += segments(archive, bare + "?", closed.behind(bare + "?"), reader)
     return fuzzy.find_key(archive.captures, key, both, collection=collection)
@@ -305,7 +367,10 @@ def gate_of(archive: Archive, key: str, reader: Reader) -> Gate:
     if not speaking:
         return _OPEN
     today = archive.clock().date()
-    return Gate(visible=policy.visible_to(speaking, reader, today), spans=closed.open_spans(speaking, key, reader, today))
+    return Gate(
+        visible=policy.visible_to(speaking, reader, today),
+        spans=closed.open_spans(speaking, key, reader, today),
+    )
 
 
 def is_open_to(archive: Archive, capture: Capture, reader: Reader) -> bool:
@@ -314,12 +379,18 @@ def is_open_to(archive: Archive, capture: Capture, reader: Reader) -> bool:
 
 
 def segments(archive: Archive, start: str, stop: str, reader: Reader) -> Iterator[Segment]:
-    """Keys from `start` to before `stop`, cut where the rules change, with what the index may tell about each piece."""
+    """Keys from `start` to before `stop`, cut where the rules change, with what the index may tell about each
+    piece.
+    """
     by_prefix = archive.database.remembered("access rules", rules.by_prefix)
-    return closed.open_segments(by_prefix.speaking_between(start, stop), start, stop, reader, archive.clock().date())
+    return closed.open_segments(
+        by_prefix.speaking_between(start, stop), start, stop, reader, archive.clock().date()
+    )
 
 
-def _closest(archive: Archive, url: str, timestamp: str, collection: str, reader: Reader) -> tuple[Capture, Gate]:
+def _closest(
+    archive: Archive, url: str, timestamp: str, collection: str, reader: Reader
+) -> tuple[Capture, Gate]:
     key = key_of(url)
     gate = gate_of(archive, key, reader)
     capture = lookup.find_closest(archive.captures, key, timestamp, collection=collection, spans=gate.spans)
@@ -339,7 +410,9 @@ def _nothing(archive: Archive, url: str, key: str, collection: str, gate: Gate) 
     return NotKept(f"{url} is not kept {where}.")
 
 
-def _versions(archive: Archive, key: str, collection: str, gate: Gate, after: Position | None = None) -> Iterator[Capture]:
+def _versions(
+    archive: Archive, key: str, collection: str, gate: Gate, after: Position | None = None
+) -> Iterator[Capture]:
     found = archive.captures.versions(key, collection=collection, spans=gate.spans, after=after)
     return (capture for capture in found if lookup.is_version(capture))
 
@@ -347,7 +420,9 @@ def _versions(archive: Archive, key: str, collection: str, gate: Gate, after: Po
 def _with_versions(archive: Archive, key: str, gate: Gate) -> list[str]:
     """The collections that have any: one seek for each."""
     names = reporting.collection_names(archive)
-    return [name for name in names if archive.captures.last(key, collection=name, spans=gate.spans) is not None]
+    return [
+        name for name in names if archive.captures.last(key, collection=name, spans=gate.spans) is not None
+    ]
 
 
 def _whole_year(year: int) -> Period:
@@ -374,13 +449,19 @@ def _narrowed(captures: Iterator[Capture], wanted: Narrowed) -> Iterator[Capture
         yield capture
 
 
-def _stamps(archive: Archive, capture: Capture, steps: Neighbours, days: Sequence[Tally], collection: str, gate: Gate) -> Sequence[str]:
-    """Where the time bar's handle can stop: every version, or one of a day, thinned out evenly, when there are very many."""
+def _stamps(
+    archive: Archive, capture: Capture, steps: Neighbours, days: Sequence[Tally], collection: str, gate: Gate
+) -> Sequence[str]:
+    """Where the time bar's handle can stop: every version, or one of a day, thinned out evenly, when there
+    are very many.
+    """
     if sum(day.count for day in days) <= MOST_STAMPS:
         return list(dict.fromkeys(one.timestamp for one in _versions(archive, capture.key, collection, gate)))
     near = {step.timestamp for step in (steps.first, steps.previous, steps.next, steps.last) if step}
     step = max(len(days) / MOST_STAMPS, 1)
-    return sorted({days[int(at * step)].first for at in range(min(len(days), MOST_STAMPS))} | near | {capture.timestamp})
+    return sorted(
+        {days[int(at * step)].first for at in range(min(len(days), MOST_STAMPS))} | near | {capture.timestamp}
+    )
 
 
 def _opened(archive: Archive, capture: Capture) -> Replayed:
@@ -405,7 +486,9 @@ def _opened(archive: Archive, capture: Capture) -> Replayed:
 
 
 def _opened_at_hand(archive: Archive, capture: Capture) -> Replayed:
-    """A small record on a disk of this machine, and no other one behind it: read at once, nothing is left open. Else NotAtHand."""
+    """A small record on a disk of this machine, and no other one behind it: read at once, nothing is left
+    open. Else NotAtHand.
+    """
     if capture.location.length > AT_HAND_BYTES or capture.kind is RecordKind.REVISIT:
         raise NotAtHand
     path = archive.find_local(capture.location.container)
@@ -419,7 +502,12 @@ def _opened_at_hand(archive: Archive, capture: Capture) -> Replayed:
     head = record.head
     status = (head.status if head else 0) or 200
     return Replayed(
-        capture=capture, head=head, status=status, payload=record.payload(), size_bytes=record.payload_bytes, close=_nothing_to_close
+        capture=capture,
+        head=head,
+        status=status,
+        payload=record.payload(),
+        size_bytes=record.payload_bytes,
+        close=_nothing_to_close,
     )
 
 
@@ -457,7 +545,9 @@ def _original(archive: Archive, capture: Capture) -> Capture:
 
 
 def _looked_into(archive: Archive, capture: Capture) -> tuple[str, WebdepotError | None]:
-    """What the banner calls it, the page's own title or the file's name; and what is wrong where it cannot be opened."""
+    """What the banner calls it, the page's own title or the file's name; and what is wrong where it cannot be
+    opened.
+    """
     name = unquote(urlsplit(capture.url).path.rpartition("/")[2])
     try:
         replayed = _opened(archive, capture)
@@ -466,7 +556,9 @@ def _looked_into(archive: Archive, capture: Capture) -> tuple[str, WebdepotError
     try:
         if "html" not in capture.mime and capture.mime != REVISIT_MIME:
             return name, None
-        return title.of_html(content_of(replayed), replayed.head.get("content-type") or "" if replayed.head else ""), None
+        return title.of_html(
+            content_of(replayed), replayed.head.get("content-type") or "" if replayed.head else ""
+        ), None
     except CorruptData as error:
         return name, error
     finally:

@@ -99,36 +99,53 @@ def home(archive: Archive, *, reader: Reader, limit: int = 12) -> Home:
 
 
 def _newest(archive: Archive, reader: Reader, limit: int) -> list[Capture]:
-    """The newest pages that this reader may see; where rules close very many of them, fewer than could be found."""
+    """The newest pages that this reader may see; where rules close very many of them, fewer than could be
+    found.
+    """
     known, today = archive.database.remembered("access rules", rules.by_prefix), archive.clock().date()
     found = archive.captures.newest(MOST_LOOKED_THROUGH if known.every else limit)
-    is_open = (one for one in found if policy.allows(one.key, one.timestamp, known.speaking_about(one.key), reader, today))
+    is_open = (
+        one
+        for one in found
+        if policy.allows(one.key, one.timestamp, known.speaking_about(one.key), reader, today)
+    )
     return list(islice(is_open, limit))
 
 
 def collections(archive: Archive) -> list[Collection]:
     """Every collection with its size; `all` is not among them."""
     chosen = (
-        select(harvests.c.collection, func.count(harvests.c.id.distinct()), func.coalesce(func.sum(containers.c.size_bytes), 0))
+        select(
+            harvests.c.collection,
+            func.count(harvests.c.id.distinct()),
+            func.coalesce(func.sum(containers.c.size_bytes), 0),
+        )
         .join(containers, containers.c.harvest == harvests.c.id)
         .where(harvests.c.collection != EVERYTHING)
         .group_by(harvests.c.collection)
         .order_by(harvests.c.collection)
     )
     with archive.database.reading() as connection:
-        return [Collection(name=row[0], harvests=row[1], size_bytes=int(row[2])) for row in connection.execute(chosen)]
+        return [
+            Collection(name=row[0], harvests=row[1], size_bytes=int(row[2]))
+            for row in connection.execute(chosen)
+        ]
 
 
 def collection_names(archive: Archive) -> list[str]:
     """The names alone, for forms to choose from: asked for with every page."""
-    return [name for name in archive.database.remembered("collections", runs.collections) if name != EVERYTHING]
+    return [
+        name for name in archive.database.remembered("collections", runs.collections) if name != EVERYTHING
+    ]
 
 
 def status(archive: Archive, *, limit: int = 20) -> Status:
     count, size_bytes = _container_totals(archive)
     with archive.database.reading() as connection:
         by_state: dict[str, int] = dict(
-            connection.execute(select(harvests.c.state, func.count()).group_by(harvests.c.state)).tuples().all()
+            connection.execute(select(harvests.c.state, func.count()).group_by(harvests.c.state))
+            .tuples()
+            .all()
         )
         package_count = connection.execute(select(func.count()).select_from(packages)).scalar_one()
         newest = runs.latest(connection, limit)

@@ -2,11 +2,11 @@
 
 1. `examine`: every file identified, the harvest checked; nothing of it is public yet.
 2. `settle`: rules accept it within their limits, or it waits for a person.
-3. `accept` puts it and its patches into the depot and into the indexes. `reject` leaves it in its working folder, unseen; `reopen` takes
-   that back. `annotate` says something about it at any time.
+3. `accept` puts it and its patches into the depot and into the indexes. `reject` leaves it in its working
+   folder, unseen; `reopen` takes that back. `annotate` says something about it at any time.
 
-Each decision is a row of `reviews`, an event with before and after, and a step of `harvest.runs.HARVEST`. What was decided stands in the
-package too, since its events are kept there.
+Each decision is a row of `reviews`, an event with before and after, and a step of `harvest.runs.HARVEST`.
+What was decided stands in the package too, since its events are kept there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,12 +37,27 @@ MOST_PICTURES = 50
 LARGEST_PICTURE = 20 << 20
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "missing": (
-        *("part-never-tried", "part-robots", "part-out-of-scope", "part-over-limit", "part-error", "part-unreachable"),
+        *(
+            "part-never-tried",
+            "part-robots",
+            "part-out-of-scope",
+            "part-over-limit",
+            "part-error",
+            "part-unreachable",
+        ),
         "body-truncated",
     ),
     "links": ("link-broken", "link-server-error", "link-unreachable", "link-robots", "redirect-loop"),
     "anomalies": (
-        *("nothing-harvested", "seed-failed", "seed-never-tried", "queue-left", "count-differs", "size-differs", "duration-differs"),
+        *(
+            "nothing-harvested",
+            "seed-failed",
+            "seed-never-tried",
+            "queue-left",
+            "count-differs",
+            "size-differs",
+            "duration-differs",
+        ),
         *("types-differ", "soft-missing", "page-login", "page-riddle", "browser-failed", "digest-differs"),
         *("path-repeats", "path-long", "log-damaged"),
     ),
@@ -94,7 +109,11 @@ def waiting(archive: Archive, asked: ListFilter) -> Listed:
 def verdicts_of(archive: Archive, harvests: Sequence[Harvest]) -> Mapping[HarvestId, Verdict]:
     """What the checks said about each."""
     with archive.database.reading() as connection:
-        return {each.id: found for each in harvests if (found := records.find_verdict(connection, each.id)) is not None}
+        return {
+            each.id: found
+            for each in harvests
+            if (found := records.find_verdict(connection, each.id)) is not None
+        }
 
 
 def dossier(archive: Archive, harvest: str) -> Dossier:
@@ -105,10 +124,14 @@ def dossier(archive: Archive, harvest: str) -> Dossier:
         table, shares = report.of_harvest(connection, found.id), report.shares(connection, [found.id])
         name = targets.get(connection, found.target).name
         patches = [
-            each for each in runs.of_target_any(connection, found.target, HarvestKind.PATCH) if each.settings.get("patch_of") == found.id
+            each
+            for each in runs.of_target_any(connection, found.target, HarvestKind.PATCH)
+            if each.settings.get("patch_of") == found.id
         ]
     codes = {code.removeprefix("quality."): count for code, count in checked.counts.items()}
-    groups = {group: [(code, codes[code]) for code in known if codes.get(code)] for group, known in GROUPS.items()}
+    groups = {
+        group: [(code, codes[code]) for code in known if codes.get(code)] for group, known in GROUPS.items()
+    }
     return Dossier(
         harvest=found,
         target_name=name,
@@ -121,7 +144,8 @@ def dossier(archive: Archive, harvest: str) -> Dossier:
         missing=len(patching.missing(archive, found)),
         patches=patches,
         reviews=told,
-        is_busy=harvesting.is_locked(archive, found) or any(harvesting.is_locked(archive, each) for each in patches),
+        is_busy=harvesting.is_locked(archive, found)
+        or any(harvesting.is_locked(archive, each) for each in patches),
         by_rules=rules_say(archive, found),
     )
 
@@ -135,14 +159,22 @@ def findings(archive: Archive, harvest: str, group: str, *, limit: int, offset: 
 
 def possible(harvest: Harvest) -> list[str]:
     """Decisions that its state allows."""
-    return [decision for decision in (Decision.ACCEPT, Decision.REJECT, Decision.REOPEN) if HARVEST.allows(harvest.state, decision.value)]
+    return [
+        decision
+        for decision in (Decision.ACCEPT, Decision.REJECT, Decision.REOPEN)
+        if HARVEST.allows(harvest.state, decision.value)
+    ]
 
 
 def pictures(archive: Archive, found: Dossier) -> list[tuple[Screenshot | None, Screenshot]]:
     """Screenshots of this harvest's pages, each beside that of the last harvest."""
     with archive.database.reading() as connection:
         now = screenshots.of_harvest(connection, found.harvest.id, MOST_PICTURES)
-        before = screenshots.of_harvest(connection, found.compared.before.id, MOST_PICTURES) if found.compared and now else []
+        before = (
+            screenshots.of_harvest(connection, found.compared.before.id, MOST_PICTURES)
+            if found.compared and now
+            else []
+        )
     known = {shot.url: shot for shot in before}
     return [(known.get(shot.url), shot) for shot in now]
 
@@ -168,12 +200,20 @@ def examine(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> 
 
 
 def settle(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Verdict:
-    """What becomes of a finished, checked harvest without a person: accepted by rules, or left to wait with the reason."""
+    """What becomes of a finished, checked harvest without a person: accepted by rules, or left to wait with
+    the reason.
+    """
     mode = archive.config.review.accept
     if mode == "always":
-        verdict = Verdict(answer=Answer.ACCEPT, rule="always", reason=said("always", "Everything is accepted: [review] accept = always."))
+        verdict = Verdict(
+            answer=Answer.ACCEPT,
+            rule="always",
+            reason=said("always", "Everything is accepted: [review] accept = always."),
+        )
     elif mode == "person":
-        verdict = Verdict(answer=Answer.PASS, rule="person", reason=said("for_a_person", "It waits for a reviewer."))
+        verdict = Verdict(
+            answer=Answer.PASS, rule="person", reason=said("for_a_person", "It waits for a reviewer.")
+        )
     else:
         verdict = rules_say(archive, harvest)
     if verdict:
@@ -207,9 +247,17 @@ def rules_say(archive: Archive, harvest: Harvest) -> Verdict:
 
 
 def accept(
-    archive: Archive, harvest: str, *, by: str = "", words: str = "", is_automatic: bool = False, watch: Watch = unwatched
+    archive: Archive,
+    harvest: str,
+    *,
+    by: str = "",
+    words: str = "",
+    is_automatic: bool = False,
+    watch: Watch = unwatched,
 ) -> Package:
-    """Into the depot and into the indexes, with its patches. Conflict when it cannot be; NotPermitted by the rule of four eyes."""
+    """Into the depot and into the indexes, with its patches. Conflict when it cannot be; NotPermitted by the
+    rule of four eyes.
+    """
     found = harvesting.get(archive, harvest)
     HARVEST.after(found.state, "accept", f"Harvest {found.id}")
     if archive.config.review.four_eyes and not is_automatic:
@@ -254,25 +302,48 @@ def _decide(archive: Archive, harvest: str, decision: Decision, words: str, *, b
     found = harvesting.get(archive, harvest)
     state = HARVEST.after(found.state, decision.value, f"Harvest {found.id}")
     if not words.strip():
-        raise InputError(said("reason_missing", "The reason is missing: it is kept for those who come later."))
+        raise InputError(
+            said("reason_missing", "The reason is missing: it is kept for those who come later.")
+        )
     with harvesting.locked(harvesting.folder_of(archive, found)):
         _record(archive, found, decision, words, by=by, state=state)
         with archive.database.transaction() as connection:
             runs.move(connection, found.id, state, reason=cut(words, LONGEST_WORDS))
             for patch in runs.of_target_any(connection, found.target, HarvestKind.PATCH):
                 if patch.settings.get("patch_of") == found.id and patch.state is found.state:
-                    runs.move(connection, patch.id, state, reason=said("with_harvest", "with {harvest}", harvest=found.id))
+                    runs.move(
+                        connection,
+                        patch.id,
+                        state,
+                        reason=said("with_harvest", "with {harvest}", harvest=found.id),
+                    )
     return harvesting.get(archive, found.id)
 
 
 def _record(
-    archive: Archive, harvest: Harvest, decision: Decision, words: str, *, by: str, state: HarvestState, is_automatic: bool = False
+    archive: Archive,
+    harvest: Harvest,
+    decision: Decision,
+    words: str,
+    *,
+    by: str,
+    state: HarvestState,
+    is_automatic: bool = False,
 ) -> None:
     now, agent = archive.clock(), by or archive.agent
     told = cut(words, LONGEST_WORDS)
-    verb = {Decision.ACCEPT: "accepted", Decision.REJECT: "rejected", Decision.REOPEN: "reopened", Decision.ANNOTATE: "annotated"}[decision]
+    verb = {
+        Decision.ACCEPT: "accepted",
+        Decision.REJECT: "rejected",
+        Decision.REOPEN: "reopened",
+        Decision.ANNOTATE: "annotated",
+    }[decision]
     is_note = decision is Decision.ANNOTATE
-    detail = difference({}, {"note": told}) if is_note else difference({"state": harvest.state.value}, {"state": state.value})
+    detail = (
+        difference({}, {"note": told})
+        if is_note
+        else difference({"state": harvest.state.value}, {"state": state.value})
+    )
     event = Event(
         at=now,
         agent="rules of acceptance" if is_automatic else agent,
@@ -284,21 +355,34 @@ def _record(
         detail=detail,
     )
     with archive.database.transaction() as connection:
-        review = Review(harvest=harvest.id, decision=decision, words=told, by=event.agent, at=now, is_automatic=is_automatic)
+        review = Review(
+            harvest=harvest.id,
+            decision=decision,
+            words=told,
+            by=event.agent,
+            at=now,
+            is_automatic=is_automatic,
+        )
         reviews.add(connection, review)
         append(connection, event)
 
 
 def _ask_for_other_eyes(archive: Archive, harvest: Harvest, by: str) -> None:
     with archive.database.reading() as connection:
-        starters = {event.agent for event in iter_of(connection, "harvest", harvest.id) if event.action == "started"}
+        starters = {
+            event.agent for event in iter_of(connection, "harvest", harvest.id) if event.action == "started"
+        }
         plan = schedules.find(connection, harvest.target)
     if by in starters or (plan is not None and plan.changed_by == by):
-        raise NotPermitted(f"{by} planned or started {harvest.id}; somebody else has to accept it ([review] four_eyes).")
+        raise NotPermitted(
+            f"{by} planned or started {harvest.id}; somebody else has to accept it ([review] four_eyes)."
+        )
 
 
 def _compared(archive: Archive, harvest: Harvest) -> Compared | None:
-    """By what the check told: it knows the harvest it compared with, whatever was decided about that one since."""
+    """By what the check told: it knows the harvest it compared with, whatever was decided about that one
+    since.
+    """
     with archive.database.reading() as connection:
         found = records.by_code(connection, harvest.id, code="quality.since-before", limit=1)
         facts = found[0][1].facts if found else {}
@@ -310,7 +394,11 @@ def _compared(archive: Archive, harvest: Harvest) -> Compared | None:
 
 
 def _figures(harvest: Harvest, not_valid: int) -> Figures:
-    return Figures(documents=harvest.counts.get("fetched", 0), size_bytes=harvest.counts.get("bytes", 0), not_valid=not_valid)
+    return Figures(
+        documents=harvest.counts.get("fetched", 0),
+        size_bytes=harvest.counts.get("bytes", 0),
+        not_valid=not_valid,
+    )
 
 
 def oldest_waiting(archive: Archive) -> datetime | None:

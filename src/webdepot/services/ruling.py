@@ -1,4 +1,5 @@
-"""Rules of access, made and taken back by people: who, when and why stays in the events, whatever becomes of the rule.
+"""Rules of access, made and taken back by people: who, when and why stays in the events, whatever becomes of
+the rule.
 
 example.org/news/*     what begins so         example.org/page.html   that page alone
 example.org            the whole host         *.example.org           the host and all below it: two rules, one for each
@@ -38,9 +39,11 @@ def add(
     by: str = "",
     connection: Connection | None = None,
 ) -> Sequence[Rule]:
-    """Make a rule about what a pattern covers; it holds on every surface with the next request. InputError when a part of it is wrong.
+    """Make a rule about what a pattern covers; it holds on every surface with the next request. InputError
+    when a part of it is wrong.
 
-    With a `connection` in the caller's transaction: a decision and the rules that carry it out are kept or lost together.
+    With a `connection` in the caller's transaction: a decision and the rules that carry it out are kept or
+    lost together.
     """
     agent = by or archive.agent
     draft = Rule(
@@ -60,9 +63,14 @@ def add(
         created_at=archive.clock(),
     )
     with nullcontext(connection) if connection is not None else archive.database.transaction() as held:
-        made = [rules.add(held, replace(draft, prefix=prefix, exact=exact)) for prefix, exact in _prefixes(pattern)]
+        made = [
+            rules.add(held, replace(draft, prefix=prefix, exact=exact))
+            for prefix, exact in _prefixes(pattern)
+        ]
         for rule in made:
-            append(held, _event(archive, rule, _ACTIONS[rule.answer], f"{rule.answer.value} {pattern}", agent))
+            append(
+                held, _event(archive, rule, _ACTIONS[rule.answer], f"{rule.answer.value} {pattern}", agent)
+            )
     return made
 
 
@@ -79,7 +87,10 @@ def remove(archive: Archive, number: int, *, by: str = "", connection: Connectio
     """Take a rule back, in the caller's transaction if there is one; NotFound when there is no such rule."""
     with nullcontext(connection) if connection is not None else archive.database.transaction() as held:
         rule = rules.remove(held, number)
-        append(held, _event(archive, rule, "took back", f"{rule.answer.value} {rule.prefix}", by or archive.agent))
+        append(
+            held,
+            _event(archive, rule, "took back", f"{rule.answer.value} {rule.prefix}", by or archive.agent),
+        )
     return rule
 
 

@@ -1,13 +1,16 @@
-"""The scheduler: dates of plans come true. It may run in the server, by itself, or several times at once; each date is harvested once.
+"""The scheduler: dates of plans come true. It may run in the server, by itself, or several times at once;
+each date is harvested once.
 
     plans ─ come ─> turns ─ take (lease) ─> one process each: gate ─ harvest ─ examine ─ settle ─> done, waiting again, refused, failed
 
-1. `come`: a plan whose date has come gets a turn, and its next date. Of dates that were missed during a stop only the latest is made up
-   for, at a moment of its own within the spread, so that a long stop is followed by no flood.
-2. `take`: turns that wait are taken, as many as may run at once over all schedulers, with a lease that is renewed while they run. A killed
-   scheduler renews nothing: its turns are given back and the harvests resumed from their last checkpoint.
-3. Each turn runs in a process that ends with its scheduler. It asks the gate first: a target without a ground is refused, and the turn says
-   what is missing.
+1. `come`: a plan whose date has come gets a turn, and its next date. Of dates that were missed during a stop
+   only the latest is made up for, at a moment of its own within the spread, so that a long stop is followed
+   by no flood.
+2. `take`: turns that wait are taken, as many as may run at once over all schedulers, with a lease that is
+   renewed while they run. A killed scheduler renews nothing: its turns are given back and the harvests
+   resumed from their last checkpoint.
+3. Each turn runs in a process that ends with its scheduler. It asks the gate first: a target without a ground
+   is refused, and the turn says what is missing.
 4. At the end of a window a harvest is stopped; the turn waits for the next opening and goes on there.
 """
 
@@ -53,7 +56,9 @@ _MOST_SEEDS = 10_000
 class Scheduler:
     """Looks, takes, starts and watches over processes. One per process; `close` stops tidily what it started."""
 
-    def __init__(self, archive: Archive, *, chores: Mapping[str, Callable[[Archive], None]] | None = None) -> None:
+    def __init__(
+        self, archive: Archive, *, chores: Mapping[str, Callable[[Archive], None]] | None = None
+    ) -> None:
         self._archive = archive
         self._holder = f"{socket.gethostname()[:40]}-{os.getpid()}-{secrets.token_hex(4)}"
         self._running: dict[int, tuple[Turn, BaseProcess]] = {}
@@ -84,7 +89,9 @@ class Scheduler:
         held: set[int] = set()
         if self._running:
             with archive.database.transaction() as connection:
-                held = set(schedules.renew(connection, list(self._running), holder=self._holder, until=now + lease))
+                held = set(
+                    schedules.renew(connection, list(self._running), holder=self._holder, until=now + lease)
+                )
         for number in set(self._running) - held:
             self._lose(number)
         self._close_windows(now)
@@ -92,7 +99,11 @@ class Scheduler:
         come(archive)
         with archive.database.transaction() as connection:
             free = given.at_once - schedules.count_running(connection, now)
-            taken = schedules.take(connection, now, holder=self._holder, lease=lease, limit=free) if free > 0 else []
+            taken = (
+                schedules.take(connection, now, holder=self._holder, lease=lease, limit=free)
+                if free > 0
+                else []
+            )
         for turn in taken:
             self._start(turn)
         return taken
@@ -115,7 +126,9 @@ class Scheduler:
         self._running.clear()
 
     def _start(self, turn: Turn) -> None:
-        process = self._processes.Process(target=_work, args=(self._archive.home, turn.id), name=f"turn-{turn.id}")
+        process = self._processes.Process(
+            target=_work, args=(self._archive.home, turn.id), name=f"turn-{turn.id}"
+        )
         process.start()
         self._running[turn.id] = (turn, process)
 
@@ -133,7 +146,14 @@ class Scheduler:
             current = schedules.get(connection, turn.id)
             if current.state is TurnState.RUNNING and current.holder == self._holder:
                 words = f"its process ended with {process.exitcode}"
-                schedules.move(connection, current, "give back", now, reason=words, not_before=now + _retry_after(archive, current))
+                schedules.move(
+                    connection,
+                    current,
+                    "give back",
+                    now,
+                    reason=words,
+                    not_before=now + _retry_after(archive, current),
+                )
         process.close()
 
     def _lose(self, number: int) -> None:
@@ -173,20 +193,26 @@ def come(archive: Archive) -> list[Turn]:
         for plan in schedules.due(connection, now, MOST_AT_A_LOOK):
             assert plan.next_at is not None  # noqa: S101 - that is how they were chosen
             due_at, missed = schedule.last_before(plan.dates, plan.next_at, now, zone)
-            schedules.move_on(connection, plan.target, next_at=schedule.next_after(plan.dates, now, zone), last_at=due_at)
+            schedules.move_on(
+                connection, plan.target, next_at=schedule.next_after(plan.dates, now, zone), last_at=due_at
+            )
             if missed:
                 append(connection, _missed(archive, plan, due_at, missed))
             if schedules.has_open(connection, plan.target):
                 append(connection, _skipped(archive, plan, due_at))
                 continue
             start = _start_of(archive, plan, due_at, now)
-            turn = schedules.come(connection, plan.target, due_at, not_before=schedule.opening(plan.window, start, zone))
+            turn = schedules.come(
+                connection, plan.target, due_at, not_before=schedule.opening(plan.window, start, zone)
+            )
             made += [turn] if turn else []
     return made
 
 
 def run_due(archive: Archive, *, watch: Watch = unwatched) -> list[Turn]:
-    """Everything that is due now, one after the other, in this process; the turns as they ended. For `--once` and for tests."""
+    """Everything that is due now, one after the other, in this process; the turns as they ended. For `--once`
+    and for tests.
+    """
     holder = f"{socket.gethostname()[:40]}-{os.getpid()}-once-{secrets.token_hex(4)}"
     give_back_abandoned(archive)
     come(archive)
@@ -195,7 +221,11 @@ def run_due(archive: Archive, *, watch: Watch = unwatched) -> list[Turn]:
         now = archive.clock()
         with archive.database.transaction() as connection:
             free = archive.config.schedule.at_once - schedules.count_running(connection, now)
-            taken = schedules.take(connection, now, holder=holder, lease=timedelta(days=1), limit=min(free, 1)) if free > 0 else []
+            taken = (
+                schedules.take(connection, now, holder=holder, lease=timedelta(days=1), limit=min(free, 1))
+                if free > 0
+                else []
+            )
         if not taken:
             return ended
         run_turn(archive, taken[0].id, watch=watch)
@@ -204,7 +234,9 @@ def run_due(archive: Archive, *, watch: Watch = unwatched) -> list[Turn]:
 
 
 def run_turn(archive: Archive, number: int, *, watch: Watch = unwatched) -> None:
-    """One turn that this process holds, to its end: harvested, checked, accepted by rules or left for a reviewer."""
+    """One turn that this process holds, to its end: harvested, checked, accepted by rules or left for a
+    reviewer.
+    """
     with archive.database.reading() as connection:
         turn = schedules.get(connection, number)
         target = targets.get(connection, turn.target)
@@ -244,7 +276,7 @@ def give_back_abandoned(archive: Archive) -> list[Turn]:
     return found
 
 
-# --- parts --------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _work(home: Path, turn: int) -> None:
@@ -255,7 +287,9 @@ def _work(home: Path, turn: int) -> None:
 
 
 def _harvest_of(archive: Archive, turn: Turn, plan: Plan | None) -> Harvest:
-    """The harvest of a turn: the one it began before it was given back, or a new one, bound to it in one transaction."""
+    """The harvest of a turn: the one it began before it was given back, or a new one, bound to it in one
+    transaction.
+    """
     if turn.harvest:
         found = harvesting.get(archive, turn.harvest)
         if found.state is not HarvestState.FAILED:
@@ -264,20 +298,34 @@ def _harvest_of(archive: Archive, turn: Turn, plan: Plan | None) -> Harvest:
     with archive.database.transaction() as connection:
         target = targets.get(connection, turn.target)
         unfinished = runs.unfinished(connection, target.id, HarvestKind.HARVEST)
-        if unfinished is not None and unfinished.state is HarvestState.RUNNING and not harvesting.is_locked(archive, unfinished):
+        if (
+            unfinished is not None
+            and unfinished.state is HarvestState.RUNNING
+            and not harvesting.is_locked(archive, unfinished)
+        ):
             harvest = unfinished  # begun by a process that was killed before it could say so
         else:
             collection = options.collection if options.collection != "sites" else target.collection
-            harvest = harvesting.begin(connection, archive, target.id, target.seeds[:_MOST_SEEDS], replace(options, collection=collection))
+            harvest = harvesting.begin(
+                connection,
+                archive,
+                target.id,
+                target.seeds[:_MOST_SEEDS],
+                replace(options, collection=collection),
+            )
         schedules.bind(connection, turn.id, harvest.id)
     return harvest
 
 
 def _stopped(archive: Archive, turn: Turn, plan: Plan | None, harvest: Harvest) -> None:
-    """By a person: then it is theirs. By its window, by this scheduler's end, or for want of room: it goes on."""
+    """By a person: then it is theirs. By its window, by this scheduler's end, or for want of room: it goes
+    on.
+    """
     orders = control.read(harvesting.folder_of(archive, harvest))
     if orders and orders[-1].verb is Verb.STOP:
-        reason = said("stopped_by", "stopped by {agent}: {reason}", agent=orders[-1].by, reason=orders[-1].reason)
+        reason = said(
+            "stopped_by", "stopped by {agent}: {reason}", agent=orders[-1].by, reason=orders[-1].reason
+        )
         if not orders[-1].reason:
             reason = said("stopped_by_person", "stopped by {agent}", agent=orders[-1].by)
         _end(archive, turn, "finish", reason, outcome=Outcome.WARNING)
@@ -285,7 +333,9 @@ def _stopped(archive: Archive, turn: Turn, plan: Plan | None, harvest: Harvest) 
     now = archive.clock()
     zone = planning.zone(archive)
     is_open = plan is None or schedule.is_open(plan.window, now, zone)
-    again = now + _retry_after(archive, turn) if is_open and harvest.reason and "room" in harvest.reason else now
+    again = (
+        now + _retry_after(archive, turn) if is_open and harvest.reason and "room" in harvest.reason else now
+    )
     opens = schedule.opening(plan.window, again, zone) if plan else again
     with archive.database.transaction() as connection:
         words = harvest.reason if is_open else said("window_ended", "its window has ended")
@@ -299,7 +349,9 @@ def _failed(archive: Archive, turn: Turn, words: str) -> None:
         return
     now = archive.clock()
     with archive.database.transaction() as connection:
-        schedules.move(connection, turn, "give back", now, reason=words, not_before=now + _retry_after(archive, turn))
+        schedules.move(
+            connection, turn, "give back", now, reason=words, not_before=now + _retry_after(archive, turn)
+        )
 
 
 def _end(archive: Archive, turn: Turn, act: str, words: str, *, outcome: Outcome = Outcome.SUCCESS) -> None:
@@ -336,11 +388,15 @@ def _retry_after(archive: Archive, turn: Turn) -> timedelta:
 
 
 def _start_of(archive: Archive, plan: Plan, due_at: datetime, now: datetime) -> datetime:
-    """At once when it is on time; after a stop at a moment of its own, by the number of the target, so that twice is the same."""
+    """At once when it is on time; after a stop at a moment of its own, by the number of the target, so that
+    twice is the same.
+    """
     given = archive.config.schedule
     if now - due_at <= timedelta(seconds=given.late_s):
         return now
-    share = int.from_bytes(hashlib.sha256(f"{plan.target} {due_at.isoformat()}".encode()).digest()[:4]) / 2**32
+    share = (
+        int.from_bytes(hashlib.sha256(f"{plan.target} {due_at.isoformat()}".encode()).digest()[:4]) / 2**32
+    )
     return now + timedelta(seconds=given.spread_s * share)
 
 
@@ -352,7 +408,11 @@ def _missed(archive: Archive, plan: Plan, due_at: datetime, missed: int) -> Even
         subject_kind="target",
         subject=str(plan.target),
         outcome=Outcome.WARNING,
-        message=said("dates_missed", "{missed} dates passed while no scheduler ran; the latest is made up for", missed=missed),
+        message=said(
+            "dates_missed",
+            "{missed} dates passed while no scheduler ran; the latest is made up for",
+            missed=missed,
+        ),
         detail={"missed": missed, "made up for": due_at.isoformat()},
     )
 

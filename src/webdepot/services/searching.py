@@ -1,6 +1,7 @@
 """Search by words and time: results, why they were found, words over the years, and help while typing.
 
-Rules of access are part of every question, so that no hit, count, suggestion or spelling tells of what this reader must not know.
+Rules of access are part of every question, so that no hit, count, suggestion or spelling tells of what this
+reader must not know.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,7 +84,7 @@ class Trend:
     volume: Mapping[int, int]
 
 
-# --- searching ---------------------------------------------------------------------------------------------------------------
+# --- searching ---
 
 
 def search(
@@ -98,7 +99,9 @@ def search(
     facets: tuple[Facet, ...] = (),
     fold: bool = False,
 ) -> SearchPage:
-    """One hit per page, in order; InputError with the place marked for a wrong query. What is closed is neither shown nor counted."""
+    """One hit per page, in order; InputError with the place marked for a wrong query. What is closed is
+    neither shown nor counted.
+    """
     asked = replace(
         ask(archive, text, reader=reader, collection=collection),
         sort=sort,
@@ -131,30 +134,48 @@ def ask(archive: Archive, text: str, *, reader: Reader, collection: str = EVERYT
     """What was typed, as a query that leaves out what this reader must not know."""
     closed_areas = ruling.closed_to(archive, reader)
     anchors = anchoring.may_be_searched(archive, closed_areas)
-    return replace(describing.narrowed(archive, query.parse(text)), collection=collection, closed=closed_areas, anchors=anchors)
+    return replace(
+        describing.narrowed(archive, query.parse(text)),
+        collection=collection,
+        closed=closed_areas,
+        anchors=anchors,
+    )
 
 
 def _format_names(archive: Archive, found: Hits) -> dict[str, str]:
-    known = {name for name, _ in found.facets.get(Facet.FORMAT, ())} | {hit.format for hit in found.hits if hit.format}
+    known = {name for name, _ in found.facets.get(Facet.FORMAT, ())} | {
+        hit.format for hit in found.hits if hit.format
+    }
     with archive.database.reading() as connection:
         return results.names(connection, known)
 
 
 def volume(archive: Archive, *, reader: Reader, collection: str = EVERYTHING) -> Mapping[int, int]:
     """All captures with words by month, as far as this reader may know: what a histogram is set against."""
-    return archive.texts.find(TextQuery(collection=collection, closed=ruling.closed_to(archive, reader), limit=1)).months
+    return archive.texts.find(
+        TextQuery(collection=collection, closed=ruling.closed_to(archive, reader), limit=1)
+    ).months
 
 
 def trend(archive: Archive, words: Sequence[str], *, reader: Reader, collection: str = EVERYTHING) -> Trend:
-    """Several queries over the years, and the archive's volume; InputError when one is wrong or there are too many."""
+    """Several queries over the years, and the archive's volume; InputError when one is wrong or there are too
+    many.
+    """
     if len(words) > MOST_TREND_WORDS:
         raise InputError(f"A trend compares at most {MOST_TREND_WORDS} words.")
-    found = {text: archive.texts.find(replace(ask(archive, text, reader=reader, collection=collection), limit=1)).years for text in words}
+    found = {
+        text: archive.texts.find(
+            replace(ask(archive, text, reader=reader, collection=collection), limit=1)
+        ).years
+        for text in words
+    }
     everything = TextQuery(collection=collection, closed=ruling.closed_to(archive, reader), limit=1)
     return Trend(words=found, volume=archive.texts.find(everything).years)
 
 
-def explain(archive: Archive, text: str, key: str, *, reader: Reader, collection: str = EVERYTHING) -> Explained:
+def explain(
+    archive: Archive, text: str, key: str, *, reader: Reader, collection: str = EVERYTHING
+) -> Explained:
     """Why a page was found, and its matching versions; NotFound when it does not match or is closed."""
     asked = replace(ask(archive, text, reader=reader, collection=collection), keys=(key,))
     states = sorted(archive.texts.scan(asked), key=lambda state: state.valid_from)
@@ -173,9 +194,17 @@ def _reasons(asked: TextQuery, state: State) -> Iterator[Reason]:
         "text": (state.text, 1.0),
         "image": (state.images, 0.5),
     }
-    for word in (*asked.phrases, *asked.words, *(one for group in asked.alternatives for one in group), *(one for _, one in asked.parts)):
+    for word in (
+        *asked.phrases,
+        *asked.words,
+        *(one for group in asked.alternatives for one in group),
+        *(one for _, one in asked.parts),
+    ):
         wanted = words_of(word)
-        exact = [Reason(word=word, part=name, count=_times(wanted, where), weight=weight) for name, (where, weight) in parts.items()]
+        exact = [
+            Reason(word=word, part=name, count=_times(wanted, where), weight=weight)
+            for name, (where, weight) in parts.items()
+        ]
         found = [reason for reason in exact if reason.count]
         yield from found or [Reason(word=word, part="text", count=0, weight=0.5, is_stem=True)]
 
@@ -186,7 +215,7 @@ def _times(wanted: Sequence[str], text: str) -> int:
     return sum(found[at : at + len(wanted)] == list(wanted) for at in range(len(found))) if wanted else 0
 
 
-# --- help while typing --------------------------------------------------------------------------------------------------------
+# --- help while typing ---
 
 
 def suggest(archive: Archive, typed: str, *, reader: Reader, collection: str = EVERYTHING) -> list[str]:
@@ -204,10 +233,16 @@ def suggest(archive: Archive, typed: str, *, reader: Reader, collection: str = E
 
 
 def spelling(archive: Archive, text: str, asked: TextQuery) -> str:
-    """The query with each unknown word replaced by the most frequent one that is written nearly so; empty where that is none."""
+    """The query with each unknown word replaced by the most frequent one that is written nearly so; empty
+    where that is none.
+    """
     mended = text
     for word in (*asked.words, *(one for group in asked.alternatives for one in group)):
-        if len(word) > _SHORTEST_PREFIX + 1 and word.isalnum() and not _is_known(archive, word, asked.closed, asked.collection):
+        if (
+            len(word) > _SHORTEST_PREFIX + 1
+            and word.isalnum()
+            and not _is_known(archive, word, asked.closed, asked.collection)
+        ):
             near = _nearest(archive, word, asked)
             if not near:
                 return ""
@@ -220,8 +255,13 @@ def _nearest(archive: Archive, word: str, asked: TextQuery) -> str:
 
     wanted = "".join(words_of(word))
     starts = dict.fromkeys((wanted[:2], wanted[1] + wanted[0], wanted[:1]))
-    candidates = {known: count for start in starts for known, count in archive.texts.words(start, limit=_MOST_SPELLINGS)}
-    near = [(distance(wanted, known, score_cutoff=_FARTHEST_SPELLING), -count, known) for known, count in candidates.items()]
+    candidates = {
+        known: count for start in starts for known, count in archive.texts.words(start, limit=_MOST_SPELLINGS)
+    }
+    near = [
+        (distance(wanted, known, score_cutoff=_FARTHEST_SPELLING), -count, known)
+        for known, count in candidates.items()
+    ]
     for far, _, known in sorted(near)[:_MOST_LOOKED_AT]:
         if far > _FARTHEST_SPELLING or far * 3 > len(wanted):
             return ""
@@ -232,4 +272,9 @@ def _nearest(archive: Archive, word: str, asked: TextQuery) -> str:
 
 def _is_known(archive: Archive, word: str, areas: tuple[Closed, ...], collection: str) -> bool:
     """Whether a search for the word would find anything: no word of what is closed is ever offered."""
-    return archive.texts.find(TextQuery(words=(word,), closed=areas, collection=collection, limit=1, histogram=False)).pages > 0
+    return (
+        archive.texts.find(
+            TextQuery(words=(word,), closed=areas, collection=collection, limit=1, histogram=False)
+        ).pages
+        > 0
+    )

@@ -1,8 +1,8 @@
-"""Which sites, and may we? Nominating, judging, deciding; and the gate that every harvest passes (law: one gate decides whether a
-target may be harvested).
+"""Which sites, and may we? Nominating, judging, deciding; and the gate that every harvest passes (law: one
+gate decides whether a target may be harvested).
 
-Every step is a row of `selection.states.TARGET`; each leaves an event with what was before and after, and who did it. `by` is the
-person who acts; empty means the person at the command line or the program itself.
+Every step is a row of `selection.states.TARGET`; each leaves an event with what was before and after, and who
+did it. `by` is the person who acts; empty means the person at the command line or the program itself.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,17 @@ from webdepot.selection import criteria, grounds, letters, permission, targets
 from webdepot.selection.criteria import Criterion, Judgement, Kind
 from webdepot.selection.permission import Basis, Ground
 from webdepot.selection.states import TARGET, TargetState
-from webdepot.selection.targets import LONGEST_NAME, LONGEST_NOTE, Dossier, Filter, Known, Listing, Nomination, Origin, Strategy
+from webdepot.selection.targets import (
+    LONGEST_NAME,
+    LONGEST_NOTE,
+    Dossier,
+    Filter,
+    Known,
+    Listing,
+    Nomination,
+    Origin,
+    Strategy,
+)
 from webdepot.url import Url, from_typed, host_of
 
 MOST_SEEDS = 200
@@ -41,7 +51,7 @@ class Judged:
     points_needed: float
 
 
-# --- naming sites -----------------------------------------------------------------------------------------------------
+# --- naming sites ---
 
 
 def nominate(archive: Archive, seeds: Sequence[Url], *, collection: str, name: str = "") -> Target:
@@ -57,19 +67,35 @@ def enter(archive: Archive, nomination: Nomination, *, by: str = "") -> tuple[Do
         return enter_in(connection, archive, nomination, by=by)
 
 
-def enter_in(connection: Connection, archive: Archive, nomination: Nomination, *, by: str = "") -> tuple[Dossier, bool]:
+def enter_in(
+    connection: Connection, archive: Archive, nomination: Nomination, *, by: str = ""
+) -> tuple[Dossier, bool]:
     """As `enter`, in the caller's transaction."""
     now = archive.clock()
     dossier, is_new = targets.nominate(connection, nomination, now=now)
     if is_new:
         action = "suggested" if dossier.state is TargetState.SUGGESTED else "nominated"
-        detail = difference({}, {"state": dossier.state.value, "seeds": list(nomination.seeds), "origin": nomination.origin.value})
-        append(connection, event(archive, dossier, action, by=by or nomination.by, message=dossier.name, detail=detail))
+        detail = difference(
+            {},
+            {
+                "state": dossier.state.value,
+                "seeds": list(nomination.seeds),
+                "origin": nomination.origin.value,
+            },
+        )
+        append(
+            connection,
+            event(archive, dossier, action, by=by or nomination.by, message=dossier.name, detail=detail),
+        )
     return dossier, is_new
 
 
-def suggest(archive: Archive, typed: str, *, name: str = "", reason: str = "", by: str = "", mail: str = "") -> tuple[Dossier, bool]:
-    """A site that somebody named in the public form, and whether it is new. InputError when the address is none."""
+def suggest(
+    archive: Archive, typed: str, *, name: str = "", reason: str = "", by: str = "", mail: str = ""
+) -> tuple[Dossier, bool]:
+    """A site that somebody named in the public form, and whether it is new. InputError when the address is
+    none.
+    """
     url = public_address(typed)
     known = find_known(archive, url)
     if known is not None and known.is_same:
@@ -77,7 +103,14 @@ def suggest(archive: Archive, typed: str, *, name: str = "", reason: str = "", b
     note = "\n".join(filter(None, [reason.strip()[:2000], f"Mail: {mail}" if mail else ""]))
     label = " ".join(name.split())[:LONGEST_NAME]
     who = " ".join(by.split())[:200]
-    nomination = Nomination(seeds=(url,), name=label or host_of(url), collection=EVERYTHING, origin=Origin.PUBLIC, by=who, note=note)
+    nomination = Nomination(
+        seeds=(url,),
+        name=label or host_of(url),
+        collection=EVERYTHING,
+        origin=Origin.PUBLIC,
+        by=who,
+        note=note,
+    )
     return enter(archive, nomination, by=f"public form{f' ({who})' if who else ''}")
 
 
@@ -86,11 +119,19 @@ def public_address(typed: str) -> Url:
     url = from_typed(typed)
     if not url.startswith(("http://", "https://")) or "@" in url.partition("://")[2].partition("/")[0]:
         raise InputError(
-            said("no_site_address", "{typed} is no address of a web site. Write it like https://www.example.org/", typed=repr(typed[:100]))
+            said(
+                "no_site_address",
+                "{typed} is no address of a web site. Write it like https://www.example.org/",
+                typed=repr(typed[:100]),
+            )
         )
     if "." not in host_of(url).partition(":")[0] and not host_of(url).startswith(("localhost", "[")):
         raise InputError(
-            said("no_full_host", "{typed} has no full host name. Write it like https://www.example.org/", typed=repr(typed[:100]))
+            said(
+                "no_full_host",
+                "{typed} has no full host name. Write it like https://www.example.org/",
+                typed=repr(typed[:100]),
+            )
         )
     return url
 
@@ -109,20 +150,37 @@ def draft(
     """A nomination from what a person filled in; InputError names the part that is wrong."""
     seeds = tuple(dict.fromkeys(public_address(one) for one in typed if one.strip()))
     if not 1 <= len(seeds) <= MOST_SEEDS:
-        raise InputError(said("needs_seeds", "A target needs 1 to {most} addresses to start from.", most=MOST_SEEDS))
+        raise InputError(
+            said("needs_seeds", "A target needs 1 to {most} addresses to start from.", most=MOST_SEEDS)
+        )
     label = " ".join(name.split())
     if len(label) > LONGEST_NAME or len(note) > LONGEST_NOTE:
         raise InputError(
-            said("name_too_long", "A name has at most {name} characters, a note {note}.", name=LONGEST_NAME, note=LONGEST_NOTE)
+            said(
+                "name_too_long",
+                "A name has at most {name} characters, a note {note}.",
+                name=LONGEST_NAME,
+                note=LONGEST_NOTE,
+            )
         )
-    if not collection.replace("-", "").replace("_", "").isalnum() or not collection.isascii() or len(collection) > 60:
+    if (
+        not collection.replace("-", "").replace("_", "").isalnum()
+        or not collection.isascii()
+        or len(collection) > 60
+    ):
         raise InputError(
-            said("no_collection_name", "{typed} is no name for a collection. Use letters, digits, - and _.", typed=repr(collection[:60]))
+            said(
+                "no_collection_name",
+                "{typed} is no name for a collection. Use letters, digits, - and _.",
+                typed=repr(collection[:60]),
+            )
         )
     try:
         purposes, strategies = Purpose(purpose), Strategy(strategy)
     except ValueError:
-        raise InputError(f"The purpose is one of {', '.join(Purpose)}; the strategy one of {', '.join(Strategy)}.") from None
+        raise InputError(
+            f"The purpose is one of {', '.join(Purpose)}; the strategy one of {', '.join(Strategy)}."
+        ) from None
     return Nomination(
         seeds=seeds,
         name=label or host_of(seeds[0]),
@@ -141,7 +199,7 @@ def find_known(archive: Archive, url: Url) -> Known | None:
         return targets.find_known(connection, url)
 
 
-# --- looking ----------------------------------------------------------------------------------------------------------
+# --- looking ---
 
 
 def listed(archive: Archive, asked: Filter) -> Listing:
@@ -174,7 +232,7 @@ def history(archive: Archive, target: TargetId) -> Sequence[Event]:
         return list(iter_of(connection, "target", str(target)))[::-1]
 
 
-# --- judging and deciding ---------------------------------------------------------------------------------------------
+# --- judging and deciding ---
 
 
 def criteria_of(archive: Archive) -> Sequence[Criterion]:
@@ -191,7 +249,12 @@ def set_criteria(archive: Archive, wanted: Sequence[Criterion], *, by: str = "")
         append(
             connection,
             Event(
-                at=archive.clock(), agent=by or archive.agent, action="changed", subject_kind="criteria", subject="criteria", detail=detail
+                at=archive.clock(),
+                agent=by or archive.agent,
+                action="changed",
+                subject_kind="criteria",
+                subject="criteria",
+                detail=detail,
             ),
         )
 
@@ -209,15 +272,20 @@ def _judged(connection: Connection, archive: Archive, target: TargetId) -> Judge
     asked, given = criteria.every(connection), criteria.given_for(connection, target)
     needed = archive.config.selection.points_needed
     by_code = {one.criterion: one for one in given}
-    points = sum(one.weight * by_code[one.code].value for one in asked if not one.required and one.code in by_code)
+    points = sum(
+        one.weight * by_code[one.code].value for one in asked if not one.required and one.code in by_code
+    )
     verdict = criteria.judge(given, asked, points_needed=needed)
     return Judged(asked=asked, given=by_code, verdict=verdict, points=points, points_needed=needed)
 
 
-def answer(archive: Archive, target: TargetId, given: Sequence[Judgement], *, person: Person | None = None) -> Judged:
+def answer(
+    archive: Archive, target: TargetId, given: Sequence[Judgement], *, person: Person | None = None
+) -> Judged:
     """Keep answers to criteria, each with its reason; with all that is needed answered the target is judged.
 
-    `person` None is whoever works on the archive's own machine. NotPermitted when a role may not answer a criterion.
+    `person` None is whoever works on the archive's own machine. NotPermitted when a role may not answer a
+    criterion.
     """
     now, agent = archive.clock(), person.name if person else archive.agent
     with archive.database.transaction() as connection:
@@ -230,7 +298,9 @@ def answer(archive: Archive, target: TargetId, given: Sequence[Judgement], *, pe
             if criterion is None:
                 raise InputError(f"There is no criterion {one.criterion[:60]!r}. Known: {', '.join(asked)}.")
             if person is not None and not person.roles & criterion.roles:
-                raise NotPermitted(f"Only {', '.join(sorted(criterion.roles))} may answer {criterion.code!r}.")
+                raise NotPermitted(
+                    f"Only {', '.join(sorted(criterion.roles))} may answer {criterion.code!r}."
+                )
             kept = _checked(one, criterion)
             criteria.keep(
                 connection,
@@ -250,9 +320,16 @@ def answer(archive: Archive, target: TargetId, given: Sequence[Judgement], *, pe
             "before": {one.criterion: one.words or one.value for one in before},
             "after": {code: one.words or one.value for code, one in result.given.items()},
         }
-        append(connection, event(archive, dossier, "answered criteria", by=agent, message=result.verdict.reason, detail=detail))
+        append(
+            connection,
+            event(
+                archive, dossier, "answered criteria", by=agent, message=result.verdict.reason, detail=detail
+            ),
+        )
         if result.verdict.answer is not Answer.PASS:
-            targets.keep_verdict(connection, target, "belongs in the collection", result.verdict, agent=agent, now=now)
+            targets.keep_verdict(
+                connection, target, "belongs in the collection", result.verdict, agent=agent, now=now
+            )
             if dossier.state is not TargetState.JUDGED:
                 step(connection, archive, dossier, "judge", by=agent, reason=_judgement(result.verdict))
     return result
@@ -266,17 +343,31 @@ def _judgement(verdict: Verdict) -> Reason:
 def _checked(given: Judgement, criterion: Criterion) -> Judgement:
     reason = given.reason.strip()
     if not reason or len(reason) > LONGEST_NOTE:
-        raise InputError(said("answer_needs_reason", "The answer to {code} needs a reason.", code=repr(criterion.code)))
+        raise InputError(
+            said("answer_needs_reason", "The answer to {code} needs a reason.", code=repr(criterion.code))
+        )
     if criterion.kind is Kind.TEXT and not given.words.strip():
         raise InputError(said("answered_in_words", "{code} is answered in words.", code=repr(criterion.code)))
     if not 0 <= given.value <= 1:
         raise InputError(f"The answer to {criterion.code!r} lies between no (0) and yes (1).")
     value = 0.0 if criterion.kind is Kind.TEXT else given.value
-    return Judgement(criterion=given.criterion, value=value, words=given.words.strip()[:LONGEST_NOTE], reason=reason)
+    return Judgement(
+        criterion=given.criterion, value=value, words=given.words.strip()[:LONGEST_NOTE], reason=reason
+    )
 
 
-def decide(archive: Archive, target: TargetId, act: str, *, by: str = "", reason: str = "", look_again_on: date | None = None) -> Dossier:
-    """Take up, select, put off, reject, reopen or end a target; Conflict says why it is not possible, InputError what is missing."""
+def decide(
+    archive: Archive,
+    target: TargetId,
+    act: str,
+    *,
+    by: str = "",
+    reason: str = "",
+    look_again_on: date | None = None,
+) -> Dossier:
+    """Take up, select, put off, reject, reopen or end a target; Conflict says why it is not possible,
+    InputError what is missing.
+    """
     if act not in DECISIONS:
         raise InputError(f"{act[:40]!r} is no decision about a target. Known: {', '.join(DECISIONS)}.")
     if act in NEEDS_REASON and not reason.strip():
@@ -284,7 +375,13 @@ def decide(archive: Archive, target: TargetId, act: str, *, by: str = "", reason
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
         return step(
-            connection, archive, dossier, act, by=by, reason=reason.strip(), look_again_on=look_again_on if act == "put off" else None
+            connection,
+            archive,
+            dossier,
+            act,
+            by=by,
+            reason=reason.strip(),
+            look_again_on=look_again_on if act == "put off" else None,
         )
 
 
@@ -299,19 +396,36 @@ def step(
     look_again_on: date | None = None,
 ) -> Dossier:
     """One step on the path with its event, in the caller's transaction."""
-    moved = targets.move(connection, dossier, act, reason=reason, now=archive.clock(), look_again_on=look_again_on)
+    moved = targets.move(
+        connection, dossier, act, reason=reason, now=archive.clock(), look_again_on=look_again_on
+    )
     detail = {"before": {"state": dossier.state.value}, "after": {"state": moved.state.value}, "act": act}
     append(connection, event(archive, moved, moved.state.value, by=by, message=reason, detail=detail))
     return moved
 
 
 def describe(
-    archive: Archive, target: TargetId, *, name: str, collection: str, purpose: str, strategy: str, note: str, by: str = ""
+    archive: Archive,
+    target: TargetId,
+    *,
+    name: str,
+    collection: str,
+    purpose: str,
+    strategy: str,
+    note: str,
+    by: str = "",
 ) -> Dossier:
     """Other words about a target; its addresses stay, for they are what it is."""
     with archive.database.transaction() as connection:
         before = targets.dossier_of(connection, target)
-        new = draft(before.target.seeds, name=name, collection=collection, purpose=purpose, strategy=strategy, note=note)
+        new = draft(
+            before.target.seeds,
+            name=name,
+            collection=collection,
+            purpose=purpose,
+            strategy=strategy,
+            note=note,
+        )
         values = {
             "name": new.name,
             "collection": new.collection,
@@ -329,16 +443,23 @@ def describe(
         }
         changed = [field for field in values if values[field] != old[field]]
         if changed:
-            detail = {"before": {field: old[field] for field in changed}, "after": {field: values[field] for field in changed}}
-            append(connection, event(archive, after, "changed", by=by, message=", ".join(changed), detail=detail))
+            detail = {
+                "before": {field: old[field] for field in changed},
+                "after": {field: values[field] for field in changed},
+            }
+            append(
+                connection, event(archive, after, "changed", by=by, message=", ".join(changed), detail=detail)
+            )
     return after
 
 
-# --- the gate ---------------------------------------------------------------------------------------------------------
+# --- the gate ---
 
 
 def may_harvest(archive: Archive, target: TargetId, extra: Sequence[Basis] = ()) -> Verdict:
-    """May this target be harvested now, and if not, what is missing. `extra` grounds count for this question alone."""
+    """May this target be harvested now, and if not, what is missing. `extra` grounds count for this question
+    alone.
+    """
     with archive.database.reading() as connection:
         return _gate(connection, target, extra, archive.clock().date())
 
@@ -382,7 +503,13 @@ def operators_decision(archive: Archive) -> Basis:
 
 
 def event(
-    archive: Archive, dossier: Dossier, action: str, *, by: str = "", message: str = "", detail: Mapping[str, object] | None = None
+    archive: Archive,
+    dossier: Dossier,
+    action: str,
+    *,
+    by: str = "",
+    message: str = "",
+    detail: Mapping[str, object] | None = None,
 ) -> Event:
     return Event(
         at=archive.clock(),

@@ -1,7 +1,7 @@
 """Steering harvests that run, in this process or another, and looking at them: orders, live numbers, reports.
 
-An order is written into the folder of the harvest (`harvest.control`); the process that works on it obeys within a moment. Each is
-kept as an event, with who gave it and why.
+An order is written into the folder of the harvest (`harvest.control`); the process that works on it obeys
+within a moment. Each is kept as an event, with who gave it and why.
 """
 
 import re
@@ -51,7 +51,11 @@ def watch(archive: Archive, harvest: str) -> Watched:
     folder = harvesting.folder_of(archive, found)
     orders = control.read(folder)
     standing = control.standing(orders)
-    options = harvest_options.from_kept(found.settings) if found.kind is HarvestKind.HARVEST else HarvestOptions.from_config(archive.config)
+    options = (
+        harvest_options.from_kept(found.settings)
+        if found.kind is HarvestKind.HARVEST
+        else HarvestOptions.from_config(archive.config)
+    )
     return Watched(
         harvest=found,
         is_running=harvesting.is_locked(archive, found),
@@ -73,7 +77,9 @@ def give(archive: Archive, harvest: str, verb: Verb, *, by: str = "", reason: st
     """Pause, resume, stop or abort a harvest that runs; Conflict says what else can be done."""
     found = _open(archive, harvest)
     if verb in _NEEDS_RUNNING | {Verb.RESUME} and not harvesting.is_locked(archive, found):
-        raise Conflict(f"Nobody works on harvest {harvest} now, it is {found.state}. Go on with it: webdepot harvest resume {harvest}")
+        raise Conflict(
+            f"Nobody works on harvest {harvest} now, it is {found.state}. Go on with it: webdepot harvest resume {harvest}"
+        )
     return _give(archive, found, verb, by=by, reason=reason, detail=_course(archive, found, verb))
 
 
@@ -92,29 +98,51 @@ def _course(archive: Archive, harvest: Harvest, verb: Verb) -> Mapping[str, obje
     return {"before": {"course": before}, "after": {"course": after}}
 
 
-def change(archive: Archive, harvest: str, changes: Mapping[str, object], *, by: str = "", reason: str = "") -> Order:
-    """Other limits or rules from now on; for a stopped harvest, from when it goes on. InputError for what cannot be changed."""
+def change(
+    archive: Archive, harvest: str, changes: Mapping[str, object], *, by: str = "", reason: str = ""
+) -> Order:
+    """Other limits or rules from now on; for a stopped harvest, from when it goes on. InputError for what
+    cannot be changed.
+    """
     if not changes:
         raise InputError("Say what shall change, for example --limit-pages 1000.")
     watched = watch(archive, harvest)
     found = _open(archive, harvest)
     changed = harvest_options.changed(watched.options, changes)
-    harvest_options.settings_of(archive, found.seeds, changed, agent="check")  # a rule that is none is told now, not in the crawl
+    harvest_options.settings_of(
+        archive, found.seeds, changed, agent="check"
+    )  # a rule that is none is told now, not in the crawl
     before = {name: _plain(getattr(watched.options, name)) for name in changes}
-    return _give(archive, found, Verb.CHANGE, by=by, reason=reason, changes=changes, detail=difference(before, changes))
+    return _give(
+        archive, found, Verb.CHANGE, by=by, reason=reason, changes=changes, detail=difference(before, changes)
+    )
 
 
-def use_profile(archive: Archive, harvest: str, options: HarvestOptions, *, by: str = "", reason: str = "") -> Order:
+def use_profile(
+    archive: Archive, harvest: str, options: HarvestOptions, *, by: str = "", reason: str = ""
+) -> Order:
     """The rules, limits and hosts of a profile from now on."""
     names = harvest_options.CHANGEABLE
-    return change(archive, harvest, {name: _plain(getattr(options, name)) for name in sorted(names)}, by=by, reason=reason)
+    return change(
+        archive,
+        harvest,
+        {name: _plain(getattr(options, name)) for name in sorted(names)},
+        by=by,
+        reason=reason,
+    )
 
 
-def reject(archive: Archive, harvest: str, patterns: Sequence[str], *, by: str = "", reason: str = "") -> Order:
+def reject(
+    archive: Archive, harvest: str, patterns: Sequence[str], *, by: str = "", reason: str = ""
+) -> Order:
     """Leave out what matches from now on, and of what waits."""
     before = watch(archive, harvest).options.reject
     return change(
-        archive, harvest, {"reject": [*before, *(pattern for pattern in patterns if pattern not in before)]}, by=by, reason=reason
+        archive,
+        harvest,
+        {"reject": [*before, *(pattern for pattern in patterns if pattern not in before)]},
+        by=by,
+        reason=reason,
     )
 
 
@@ -124,10 +152,20 @@ def add(archive: Archive, harvest: str, typed: Sequence[str], *, by: str = "", r
         raise InputError("Name at least one address to add.")
     urls = tuple(map(from_typed, typed))
     found = _open(archive, harvest)
-    return _give(archive, found, Verb.ADD, by=by, reason=reason, urls=urls, detail=_listed(archive, found, Verb.ADD, urls))
+    return _give(
+        archive,
+        found,
+        Verb.ADD,
+        by=by,
+        reason=reason,
+        urls=urls,
+        detail=_listed(archive, found, Verb.ADD, urls),
+    )
 
 
-def remove(archive: Archive, harvest: str, patterns: Sequence[str], *, by: str = "", reason: str = "") -> Order:
+def remove(
+    archive: Archive, harvest: str, patterns: Sequence[str], *, by: str = "", reason: str = ""
+) -> Order:
     """Give up waiting addresses in which one of the regular expressions is found."""
     if not patterns:
         raise InputError("Name at least one regular expression to remove.")
@@ -143,7 +181,12 @@ def remove(archive: Archive, harvest: str, patterns: Sequence[str], *, by: str =
 
 def _listed(archive: Archive, harvest: Harvest, verb: Verb, more: Sequence[str]) -> Mapping[str, object]:
     """Addresses added, or patterns given up, by orders so far; and with this one."""
-    so_far = [url for order in control.read(harvesting.folder_of(archive, harvest)) if order.verb is verb for url in order.urls]
+    so_far = [
+        url
+        for order in control.read(harvesting.folder_of(archive, harvest))
+        if order.verb is verb
+        for url in order.urls
+    ]
     name = "added" if verb is Verb.ADD else "removed"
     return {"before": {name: so_far[-_MOST_TOLD:]}, "after": {name: [*so_far, *more][-_MOST_TOLD:]}}
 
@@ -187,13 +230,17 @@ def _with_outside(archive: Archive, harvest: Harvest, made: Report) -> Report:
         return made
     row = {"name": "outside", "refused": outside, "example": "", "reason": "it does not belong to a seed"}
     rows = [row, *(other for other in made.rows if other["name"] != "outside")]
-    return replace(made, rows=sorted(rows, key=lambda other: -int(other["refused"])), total=max(made.total, len(rows)))
+    return replace(
+        made, rows=sorted(rows, key=lambda other: -int(other["refused"])), total=max(made.total, len(rows))
+    )
 
 
 def _open(archive: Archive, harvest: str) -> Harvest:
     found = harvesting.get(archive, harvest)
     if found.kind is not HarvestKind.HARVEST or found.state not in _OPEN_STATES:
-        raise Conflict(f"Harvest {harvest} is {found.state}; only one that runs or was stopped can be steered.")
+        raise Conflict(
+            f"Harvest {harvest} is {found.state}; only one that runs or was stopped can be steered."
+        )
     return found
 
 
@@ -210,7 +257,9 @@ def _give(
 ) -> Order:
     agent = by or archive.agent
     folder = harvesting.folder_of(archive, harvest)
-    order = control.give(folder, verb, at=archive.clock(), by=agent, reason=reason, urls=urls, changes=changes)
+    order = control.give(
+        folder, verb, at=archive.clock(), by=agent, reason=reason, urls=urls, changes=changes
+    )
     with archive.database.transaction() as connection:
         append(
             connection,

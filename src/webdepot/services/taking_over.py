@@ -1,11 +1,15 @@
-"""Taking in what a partner offers: fetch the ZIP, verify it, load it into this depot, describe, index; and apply what the partner deleted.
+"""Taking in what a partner offers: fetch the ZIP, verify it, load it into this depot, describe, index; and
+apply what the partner deleted.
 
 For each record that waits, in the order of identifiers; one that fails is told and stops no other:
 
-1. The record keeps to the profile, its URNs are URNs (a wrong check digit is a warning or a refusal, as the partner is set).
-2. An object that is here is not fetched again; its description is brought up to date, without touching what people wrote.
+1. The record keeps to the profile, its URNs are URNs (a wrong check digit is a warning or a refusal, as the
+   partner is set).
+2. An object that is here is not fetched again; its description is brought up to date, without touching what
+   people wrote.
 3. The ZIP is fetched and verified (`transferring`).
-4. Its files become a harvest of kind `import` with everything that describes them (`loading`), and go the way of every harvest.
+4. Its files become a harvest of kind `import` with everything that describes them (`loading`), and go the way
+   of every harvest.
 
 All or nothing: until the package is there, neither catalogue nor index knows of the object.
 """
@@ -27,7 +31,16 @@ from webdepot.exchange.partners import OnWithdrawal, Partner, PartnerRecord, Rec
 from webdepot.exchange.regbib import Delivered
 from webdepot.model import HarvestState
 from webdepot.provenance import Event, Outcome, append
-from webdepot.services import archiving, cataloguing, exchanging, harvesting, importing, loading, ruling, transferring
+from webdepot.services import (
+    archiving,
+    cataloguing,
+    exchanging,
+    harvesting,
+    importing,
+    loading,
+    ruling,
+    transferring,
+)
 from webdepot.services.loading import Sender
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 from webdepot.services.transferring import Gone
@@ -55,7 +68,12 @@ class TakenOver:
 
 
 def ingest(
-    archive: Archive, name: str, *, limit: int = 0, watch: Watch = unwatched, wait: Callable[[float], None] = time.sleep
+    archive: Archive,
+    name: str,
+    *,
+    limit: int = 0,
+    watch: Watch = unwatched,
+    wait: Callable[[float], None] = time.sleep,
 ) -> TakenOver:
     """Take in everything that waits (or so many records). A repeated call changes nothing."""
     with archive.database.reading() as connection:
@@ -67,7 +85,15 @@ def ingest(
             if limit and number > limit:
                 break
             total = min(waiting, limit) if limit else waiting
-            watch(Progress(phase=Phase.FETCH, done=number, total=max(total, number), errors=len(done.refused), note=record.identifier))
+            watch(
+                Progress(
+                    phase=Phase.FETCH,
+                    done=number,
+                    total=max(total, number),
+                    errors=len(done.refused),
+                    note=record.identifier,
+                )
+            )
             _settle(archive, partner, record, done, watch, wait)
     return done
 
@@ -84,7 +110,12 @@ def _iter_waiting(archive: Archive, name: str) -> Iterator[PartnerRecord]:
 
 
 def _settle(
-    archive: Archive, partner: Partner, record: PartnerRecord, done: TakenOver, watch: Watch, wait: Callable[[float], None]
+    archive: Archive,
+    partner: Partner,
+    record: PartnerRecord,
+    done: TakenOver,
+    watch: Watch,
+    wait: Callable[[float], None],
 ) -> None:
     warnings: list[str] = []
     try:
@@ -97,7 +128,9 @@ def _settle(
         state, name, reason = RecordState.REFUSED, record.urn, str(error)
         done.refused[record.identifier] = reason
     done.warnings += [f"{record.identifier}: {words}" for words in warnings]
-    outcome = Outcome.FAILURE if state is RecordState.REFUSED else Outcome.WARNING if warnings else Outcome.SUCCESS
+    outcome = (
+        Outcome.FAILURE if state is RecordState.REFUSED else Outcome.WARNING if warnings else Outcome.SUCCESS
+    )
     event = Event(
         at=archive.clock(),
         agent=archive.agent,
@@ -109,7 +142,9 @@ def _settle(
         detail={"partner": partner.name, "urn": name, "warnings": warnings[:20]},
     )
     with archive.database.transaction() as connection:
-        partners.settle(connection, record, state, now=archive.clock(), reason=reason, warnings=warnings, urn=name)
+        partners.settle(
+            connection, record, state, now=archive.clock(), reason=reason, warnings=warnings, urn=name
+        )
         append(connection, event)
 
 
@@ -160,7 +195,14 @@ def _check_urns(delivered: Delivered, partner: Partner, warnings: list[str]) -> 
     warnings += wrong
 
 
-def _update(archive: Archive, partner: Partner, record: PartnerRecord, delivered: Delivered, known: Record, done: TakenOver) -> None:
+def _update(
+    archive: Archive,
+    partner: Partner,
+    record: PartnerRecord,
+    delivered: Delivered,
+    known: Record,
+    done: TakenOver,
+) -> None:
     """An object that is here: its files must be the same; its description may have changed."""
     made = cataloguing.find_transfer(archive, known.key)
     ours = {file.member: file.sha256 for file in made.files} if made else {}
@@ -183,8 +225,14 @@ def _update(archive: Archive, partner: Partner, record: PartnerRecord, delivered
             before = catalogue.find(connection, level.key)
         if before is None or before.origin.get("partner") != partner.name:
             continue
-        changes = {name: getattr(level, name) for name in EDITABLE if name != "access" and getattr(level, name) != getattr(before, name)}
-        after = cataloguing.write(archive, level.key, changes, source=Source.PARTNER, foreign=level.foreign, origin=level.origin)
+        changes = {
+            name: getattr(level, name)
+            for name in EDITABLE
+            if name != "access" and getattr(level, name) != getattr(before, name)
+        }
+        after = cataloguing.write(
+            archive, level.key, changes, source=Source.PARTNER, foreign=level.foreign, origin=level.origin
+        )
         changed = changed or after != before
     if changed:
         done.updated.append(delivered.urn)
@@ -255,7 +303,9 @@ def _known(archive: Archive, partner: Partner, record: PartnerRecord) -> Record 
 
 
 def _close_captures(archive: Archive, known: Record, words: str) -> None:
-    """Rules of access for what came with the object: host by host between its first and last moment, and what stands below its URN."""
+    """Rules of access for what came with the object: host by host between its first and last moment, and what
+    stands below its URN.
+    """
     with archive.database.reading() as connection:
         held = holdings.find(connection, known.package)
     if held is None:
@@ -267,4 +317,12 @@ def _close_captures(archive: Archive, known: Record, words: str) -> None:
         first, last = covered.get(pattern, (capture.timestamp, capture.timestamp))
         covered[pattern] = (min(first, capture.timestamp), max(last, capture.timestamp))
     for pattern, (first, last) in covered.items():
-        ruling.add(archive, pattern, answer=RuleAnswer.REFUSE, captured_from=first, captured_to=last, public_text=words, reason="partner")
+        ruling.add(
+            archive,
+            pattern,
+            answer=RuleAnswer.REFUSE,
+            captured_from=first,
+            captured_to=last,
+            public_text=words,
+            reason="partner",
+        )

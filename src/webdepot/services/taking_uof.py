@@ -1,9 +1,13 @@
-"""An object in UOF that somebody brings by hand (`webdepot package import`): a thesis, an article, a loose web site, containers.
+"""An object in UOF that somebody brings by hand (`webdepot package import`): a thesis, an article, a loose
+web site, containers.
 
-1. `mets.xml` is read; every file it lists must be there with the size and checksum it says, and no other file may be.
-2. An object that is known by its URN and has the same files is known; one that was withdrawn, or has other files, is refused.
+1. `mets.xml` is read; every file it lists must be there with the size and checksum it says, and no other file
+   may be.
+2. An object that is known by its URN and has the same files is known; one that was withdrawn, or has other
+   files, is refused.
 3. What has no URN of a national bibliography gets one of ours, which follows from its files.
-4. The files become a harvest of kind `import` (`loading`) and go the way of every harvest: kept, indexed, described, handed on.
+4. The files become a harvest of kind `import` (`loading`) and go the way of every harvest: kept, indexed,
+   described, handed on.
 """
 
 import hashlib
@@ -33,7 +37,9 @@ _MOST_REASONS = 50
 def take(
     archive: Archive, found: Submission, *, collection: str, folder: Path, watch: Watch
 ) -> tuple[Package | None, ArchiveReport | None]:
-    """The package that holds it already, or the report of taking it in. Refused with every reason; nothing stays of it then."""
+    """The package that holds it already, or the report of taking it in. Refused with every reason; nothing
+    stays of it then.
+    """
     described = (found.root / submission.UOF_METS).read_bytes()
     delivered, files = _verified(found, described)
     delivered = _named(archive, delivered, files)
@@ -41,7 +47,10 @@ def take(
     if known is not None:
         return known, None
     sender = Sender(
-        name=found.path.name, collection=collection, settings={"submission": found.path.name}, words={submission.UOF_METS: described}
+        name=found.path.name,
+        collection=collection,
+        settings={"submission": found.path.name},
+        words={submission.UOF_METS: described},
     )
     harvest = loading.find_harvest(archive, delivered)
     if harvest is None or not loading.is_loaded(archive, harvest):
@@ -70,9 +79,16 @@ def _breaches(found: Submission, delivered: Delivered) -> Iterator[str]:
     """Files that are missing, listed twice, not listed, or of another size."""
     there = {path.relative_to(found.root).as_posix(): path for path in submission.contents_of(found)}
     listed = [incoming.member_of(file) for file in delivered.files]
-    yield from (f"{name[:200]} is listed twice" for name in sorted({name for name in listed if listed.count(name) > 1}))
-    yield from (f"{name[:200]} is listed, and is not in the package" for name in sorted(set(listed) - there.keys()))
-    yield from (f"{name[:200]} is in the package, and is not listed" for name in sorted(there.keys() - set(listed)))
+    yield from (
+        f"{name[:200]} is listed twice"
+        for name in sorted({name for name in listed if listed.count(name) > 1})
+    )
+    yield from (
+        f"{name[:200]} is listed, and is not in the package" for name in sorted(set(listed) - there.keys())
+    )
+    yield from (
+        f"{name[:200]} is in the package, and is not listed" for name in sorted(there.keys() - set(listed))
+    )
     for name, file in zip(listed, delivered.files, strict=True):
         if name in there and file.size and file.size != str(there[name].stat().st_size):
             yield f"{name[:200]} has {there[name].stat().st_size} bytes, and {file.size[:30]} are listed"
@@ -112,7 +128,11 @@ def _named(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile])
     if given and given.lower() != lowest.fields["urn"]:
         others = dict.fromkeys((*lowest.fields.get("identifiers", ()), given))
         levels[-1] = replace(lowest, fields={**lowest.fields, "identifiers": tuple(others)})
-    return replace(delivered, levels=tuple(levels), object=replace(delivered.object, persistent_identifier=levels[-1].fields["urn"]))
+    return replace(
+        delivered,
+        levels=tuple(levels),
+        object=replace(delivered.object, persistent_identifier=levels[-1].fields["urn"]),
+    )
 
 
 def _find_known(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile]) -> Package | None:
@@ -124,6 +144,8 @@ def _find_known(archive: Archive, delivered: Delivered, files: Sequence[CheckedF
         return None
     if record.withdrawn_at is not None:
         raise Refused(f"{delivered.urn} was withdrawn here on {record.withdrawn_at:%Y-%m-%d}")
-    if made is not None and sorted(file.sha256 for file in made.files) != sorted(file.sha256 for file in files):
+    if made is not None and sorted(file.sha256 for file in made.files) != sorted(
+        file.sha256 for file in files
+    ):
         raise Refused(f"{delivered.urn} is here already, with other files; what is in the depot stays")
     return held

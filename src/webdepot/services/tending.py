@@ -7,7 +7,9 @@ from webdepot.services import mailing, permitting
 
 
 def tend_letters(archive: Archive) -> None:
-    """Terms that are over, grounds past their day, reminders; then what waits to be sent, where a mail server is set."""
+    """Terms that are over, grounds past their day, reminders; then what waits to be sent, where a mail server
+    is set.
+    """
     permitting.tend(archive, portal_url=archive.config.web.portal_url)
     if archive.config.mail.host:
         mailing.deliver(archive)

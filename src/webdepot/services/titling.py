@@ -1,8 +1,9 @@
-"""The catalogue records that a harvest gets when it goes into the depot: its site's and its own, each with a URN.
+"""The catalogue records that a harvest gets when it goes into the depot: its site's and its own, each with a
+URN.
 
-What a sender or a partner told about a harvest waits as `catalogue.json` in its working folder and counts; without it the site's record
-is taken from the catalogue, or made, filled from the site's own words, and the slice is made below it. The records become part of the
-package and come back with it.
+What a sender or a partner told about a harvest waits as `catalogue.json` in its working folder and counts;
+without it the site's record is taken from the catalogue, or made, filled from the site's own words, and the
+slice is made below it. The records become part of the package and come back with it.
 """
 
 import hashlib
@@ -89,12 +90,19 @@ def new_slice(archive: Archive, site: Record, harvest: Harvest, now: datetime) -
 
 
 def levels_for(
-    archive: Archive, target: Target, harvest: Harvest, folder: Path, containers: Sequence[ContainerSource], *, said: Values
+    archive: Archive,
+    target: Target,
+    harvest: Harvest,
+    folder: Path,
+    containers: Sequence[ContainerSource],
+    *,
+    said: Values,
 ) -> tuple[tuple[Record, ...], Transfer | None]:
-    """The records of a harvest that is about to be kept, from the top down, and its transfer object. Nothing is written.
+    """The records of a harvest that is about to be kept, from the top down, and its transfer object. Nothing
+    is written.
 
-    A harvest that brought no container has nothing to hand over. `said` is what the site says of itself in it: its record is filled from
-    that, but for fields that a person or a partner filled.
+    A harvest that brought no container has nothing to hand over. `said` is what the site says of itself in
+    it: its record is filled from that, but for fields that a person or a partner filled.
     """
     now = archive.clock()
     given = folder / FILE
@@ -107,47 +115,75 @@ def levels_for(
     visible = catalogue.stamp(now, size_bytes=made.size_bytes if made else 0)
     with archive.database.reading() as connection:
         known = catalogue.many(connection, [record.key for record in records])
-    lowest = replace(records[-1], harvest=harvest.id, target=target.id, package=package.id_of(harvest.id), is_object=made is not None)
+    lowest = replace(
+        records[-1],
+        harvest=harvest.id,
+        target=target.id,
+        package=package.id_of(harvest.id),
+        is_object=made is not None,
+    )
     above = [replace(each, target=target.id) if each.level is Level.SITE else each for each in records[:-1]]
     stamped = [
-        before if (before := known.get(each.key)) is not None and (given.exists() or each == before) else replace(each, changed_at=visible)
+        before
+        if (before := known.get(each.key)) is not None and (given.exists() or each == before)
+        else replace(each, changed_at=visible)
         for each in above
     ]
     return (*stamped, replace(lowest, changed_at=visible)), made
 
 
-def restore(archive: Archive, connection: Connection, facts: PackageFacts, target: TargetId, *, is_new: bool) -> None:
-    """Records and transfer object out of a package; what the catalogue knows in a younger state stays as it is.
+def restore(
+    archive: Archive, connection: Connection, facts: PackageFacts, target: TargetId, *, is_new: bool
+) -> None:
+    """Records and transfer object out of a package; what the catalogue knows in a younger state stays as it
+    is.
 
     `is_new`: the package was made just now, and is not one that comes back.
     """
     if IN_PACKAGE not in facts.inventory.files():
         return
     with package.open_file(archive.store, facts, IN_PACKAGE) as stream:
-        records, handed_over = catalogue.from_document(stream.read(), where=f"{facts.package.id} {IN_PACKAGE}")
+        records, handed_over = catalogue.from_document(
+            stream.read(), where=f"{facts.package.id} {IN_PACKAGE}"
+        )
     now = archive.clock()
     for record in records:
         before = catalogue.find(connection, record.key)
         if before is not None and (before.changed_at > record.changed_at or before.withdrawn_at is not None):
             continue
         is_ours = record.level is Level.SITE or record.harvest == facts.harvest.id
-        # A package that took longer to write than its datestamp foresaw: partners must not see a stamp from before this commit.
+        # A package that took longer to write than its datestamp foresaw: partners must not see a stamp from
+        # before this commit.
         is_late = is_new and before is None and record.changed_at < now
         above = catalogue.find(connection, record.parent) if record.parent else None
-        changed_at = catalogue.stamp(now) if is_late else max(record.changed_at, above.changed_at if above else record.changed_at)
+        changed_at = (
+            catalogue.stamp(now)
+            if is_late
+            else max(record.changed_at, above.changed_at if above else record.changed_at)
+        )
         title = catalogue.inherited_title(record, above) if record.withdrawn_at is None else ""
-        put = catalogue.put(connection, replace(record, title=title, target=target if is_ours else None, changed_at=changed_at))
+        put = catalogue.put(
+            connection,
+            replace(record, title=title, target=target if is_ours else None, changed_at=changed_at),
+        )
         if is_new and record.level is Level.SITE:
             _tell_what_the_site_said(archive, connection, before, put)
         catalogue.touch_below(connection, put.key, put.changed_at)
     if handed_over:
-        transfer.record(connection, records[-1].key, transfer.from_document(handed_over), now=facts.package.stored_at)
+        transfer.record(
+            connection, records[-1].key, transfer.from_document(handed_over), now=facts.package.stored_at
+        )
 
 
-def _tell_what_the_site_said(archive: Archive, connection: Connection, before: Record | None, after: Record) -> None:
+def _tell_what_the_site_said(
+    archive: Archive, connection: Connection, before: Record | None, after: Record
+) -> None:
     """The event for fields that a site filled by itself, with what was in them before."""
     names = [name for name, source in after.sources.items() if source == Source.SITE]
-    detail = difference({name: getattr(before, name) for name in names} if before else {}, {name: getattr(after, name) for name in names})
+    detail = difference(
+        {name: getattr(before, name) for name in names} if before else {},
+        {name: getattr(after, name) for name in names},
+    )
     if names and detail["after"]:
         words = ", ".join(sorted(detail["after"]))
         event = Event(
@@ -163,11 +199,16 @@ def _tell_what_the_site_said(archive: Archive, connection: Connection, before: R
 
 
 def levels_withdrawn(connection: Connection, stone: Tombstone) -> tuple[Record, ...]:
-    """What stays of a package's records: nothing but key, URN and sets of its own, the levels above as they are."""
+    """What stays of a package's records: nothing but key, URN and sets of its own, the levels above as they
+    are.
+    """
     own = catalogue.find_of_harvest(connection, stone.harvest)
     if own is None:
         return ()
-    return (*catalogue.levels(connection, own)[:-1], catalogue.withdrawn(own, at=stone.withdrawn_at, reason=stone.reason))
+    return (
+        *catalogue.levels(connection, own)[:-1],
+        catalogue.withdrawn(own, at=stone.withdrawn_at, reason=stone.reason),
+    )
 
 
 def restore_withdrawn(connection: Connection, stays: Sequence[Record]) -> None:
@@ -180,7 +221,9 @@ def restore_withdrawn(connection: Connection, stays: Sequence[Record]) -> None:
         transfer.forget(connection, record.key)
 
 
-def _own_levels(archive: Archive, target: Target, harvest: Harvest, now: datetime, said: Values) -> tuple[Record, ...]:
+def _own_levels(
+    archive: Archive, target: Target, harvest: Harvest, now: datetime, said: Values
+) -> tuple[Record, ...]:
     with archive.database.reading() as connection:
         own = catalogue.find_of_harvest(connection, harvest.id)
         if own is not None:

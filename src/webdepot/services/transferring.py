@@ -1,7 +1,8 @@
 """The transfer object of a partner: its ZIP fetched from the Transfer-URL, verified and unpacked.
 
 1. `fetch` brings the ZIP into `partners/NAME/`, going on where it broke; its checksum is compared.
-2. `unpacked` looks at its members before anything is written, unpacks them and compares each file with what the record says.
+2. `unpacked` looks at its members before anything is written, unpacks them and compares each file with what
+   the record says.
 
 What is not as the record says is refused with every reason, and nothing of it stays.
 """
@@ -30,7 +31,9 @@ class Gone(Exception):
     """The partner has withdrawn the object."""
 
 
-def fetch(archive: Archive, partner: Partner, delivered: Delivered, watch: Watch, wait: Callable[[float], None]) -> Path:
+def fetch(
+    archive: Archive, partner: Partner, delivered: Delivered, watch: Watch, wait: Callable[[float], None]
+) -> Path:
     """The whole ZIP, verified; what came before of it is not asked for again."""
     url = delivered.object.transfer_url
     if not re.match(r"https?://[^/\s]+/", url):
@@ -63,7 +66,9 @@ def discard(path: Path) -> None:
     path.with_suffix(".etag").unlink(missing_ok=True)
 
 
-def _download(archive: Archive, partner: Partner, url: str, path: Path, limit_bytes: int, watch: Watch) -> None:
+def _download(
+    archive: Archive, partner: Partner, url: str, path: Path, limit_bytes: int, watch: Watch
+) -> None:
     marks = path.with_suffix(".etag")
     offset = path.stat().st_size if path.exists() and marks.exists() else 0
     etag = marks.read_text() if offset else ""
@@ -86,7 +91,9 @@ def _download(archive: Archive, partner: Partner, url: str, path: Path, limit_by
             sink.write(piece)
             watch(Progress(phase=Phase.FETCH, done=0, size_bytes=sink.tell(), note=url[:200]))
 
-        got = client.get(url, taken, limit_bytes=limit_bytes, offset=offset, etag=etag, with_token=is_same_host)
+        got = client.get(
+            url, taken, limit_bytes=limit_bytes, offset=offset, etag=etag, with_token=is_same_host
+        )
     if got.status == 416:  # what is here is whole, or of another object: the checksum tells
         return
     if got.status in (404, 410):
@@ -94,8 +101,13 @@ def _download(archive: Archive, partner: Partner, url: str, path: Path, limit_by
     if got.status == 410:
         raise Gone(f"{url[:200]} answers 410: the object was withdrawn")
     if got.status not in (200, 206):
-        words = {401: " It wants a token: webdepot partner add --token", 403: " We may not have it."}.get(got.status, "")
-        raise RemoteError(f"The Transfer-URL {url[:200]} answers {got.status}.{words}", retry=got.status in (429, 500, 502, 503, 504))
+        words = {401: " It wants a token: webdepot partner add --token", 403: " We may not have it."}.get(
+            got.status, ""
+        )
+        raise RemoteError(
+            f"The Transfer-URL {url[:200]} answers {got.status}.{words}",
+            retry=got.status in (429, 500, 502, 503, 504),
+        )
 
 
 def _origin(url: str) -> str:

@@ -1,11 +1,13 @@
-"""Slices as unpacked trees, for partners that take files and not containers. The ZIP of a tree is nowhere on a disk either.
+"""Slices as unpacked trees, for partners that take files and not containers. The ZIP of a tree is nowhere on
+a disk either.
 
 1. The last good answer of each address in the package; a revisit leads to the record that has the bytes.
 2. Each file is read once for its size and checksums, then the whole ZIP once for its own.
-3. One transaction: the tree, and the datestamp of its record, so that partners learn of it when it is ready and not before.
+3. One transaction: the tree, and the datestamp of its record, so that partners learn of it when it is ready
+   and not before.
 
-A harvest with more files than `exchange.most_tree_files`, or with none, is handed over in containers; that is kept as the answer too.
-All of this can be made again from the depot.
+A harvest with more files than `exchange.most_tree_files`, or with none, is handed over in containers; that is
+kept as the answer too. All of this can be made again from the depot.
 """
 
 import re
@@ -50,7 +52,9 @@ def is_wanted(archive: Archive) -> bool:
 
 
 def prepare(archive: Archive, *, watch: Watch = unwatched) -> Prepared:
-    """Trees of all objects that have none yet. Can be stopped at any moment; a repeated call makes what is missing."""
+    """Trees of all objects that have none yet. Can be stopped at any moment; a repeated call makes what is
+    missing.
+    """
     done = Prepared()
     after = ""
     while True:
@@ -82,7 +86,9 @@ def _prepare(archive: Archive, key: str, done: Prepared) -> None:
     try:
         tree = _tree(archive, record)
     except TooMany:
-        reason = f"it has more than {archive.config.exchange.most_tree_files} files (exchange.most_tree_files)"
+        reason = (
+            f"it has more than {archive.config.exchange.most_tree_files} files (exchange.most_tree_files)"
+        )
     except (InputError, CorruptData, NotFound) as error:
         reason = str(error)
     now = archive.clock()
@@ -98,13 +104,18 @@ def _prepare(archive: Archive, key: str, done: Prepared) -> None:
 
 def _tree(archive: Archive, record: Record) -> Transfer:
     facts = package.read(archive.store, PackageId(record.package))
-    captures = unpacked.chosen(package.iter_captures(archive.store, facts), most=archive.config.exchange.most_tree_files)
+    captures = unpacked.chosen(
+        package.iter_captures(archive.store, facts), most=archive.config.exchange.most_tree_files
+    )
     sources = [(capture, source) for capture in captures if (source := _source(archive, capture)) is not None]
     if not sources:
         raise InputError("No good answer of a web server is in it.")
     places = unpacked.placed(capture.url for capture, _ in sources)
     puids = _puids(archive, [capture for capture, _ in sources])
-    files = [_file(archive, capture, source, places[capture.url], puids.get(capture.digest, ("", ""))) for capture, source in sources]
+    files = [
+        _file(archive, capture, source, places[capture.url], puids.get(capture.digest, ("", "")))
+        for capture, source in sources
+    ]
     seeds = [*record.addresses, *map(str, facts.harvest.seeds)]
     return transfer.measure(Form.TREE, files, unpacked.start_of(seeds, places), archive.open_container)
 
@@ -130,7 +141,9 @@ def _some(values: Sequence[str]) -> Iterator[Sequence[str]]:
         yield values[start : start + AT_ONCE]
 
 
-def _file(archive: Archive, capture: Capture, source: Capture, member: str, known: tuple[str, str]) -> TransferFile:
+def _file(
+    archive: Archive, capture: Capture, source: Capture, member: str, known: tuple[str, str]
+) -> TransferFile:
     """Size and checksum are found when it is read."""
     puid, name = known
     folder, _, last = member.rpartition("/")
@@ -157,7 +170,9 @@ def _mime(archive: Archive, source: Capture) -> str:
         with archive.open_container(source.location.container) as stream:
             said = read_record(stream, source.location).content_type
     except _UNREADABLE as error:
-        raise CorruptData(f"{source.url[:200]} cannot be read: {error}", where=source.location.container) from error
+        raise CorruptData(
+            f"{source.url[:200]} cannot be read: {error}", where=source.location.container
+        ) from error
     charset = re.search(r"charset\s*=\s*\"?([A-Za-z0-9._:-]{1,40})", said, re.IGNORECASE)
     mime = source.mime if "/" in source.mime else "application/octet-stream"
     return f"{mime}; charset={charset[1].lower()}" if charset and mime.startswith("text/") else mime

@@ -1,7 +1,8 @@
 """The crawl's `Keeper` on containers: request, answer and what is known about it, together in one file.
 
-Identical content is stored once: what this harvest has kept itself is remembered in its frontier, under the same checkpoint as
-everything else, so a crash forgets the note together with the record; what earlier harvests have kept is in the captures index.
+Identical content is stored once: what this harvest has kept itself is remembered in its frontier, under the
+same checkpoint as everything else, so a crash forgets the note together with the record; what earlier
+harvests have kept is in the captures index.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,9 @@ class ContainerKeeper:
         self._captures = captures
         self._frontier = frontier
         self._held: dict[int, list[NewRecord]] = {}
-        """Records of visits that are being kept, by their identity; `annotate` writes them with its own, in one go."""
+        """Records of visits that are being kept, by their identity; `annotate` writes them with its own, in
+        one go.
+        """
         self._attached: dict[int, list[NewRecord]] = {}
         self._look_ups: dict[str, NewRecord] = {}
 
@@ -39,19 +42,28 @@ class ContainerKeeper:
         self._held[id(visit)] = from_visit(visit, payload_digest=payload, revisit_of=earlier)
         if earlier is None:
             revisit.remember_in_harvest(visit, payload, self._frontier.remember)
-        return Kept(digest=payload, size_bytes=visit.body_bytes, duplicate=earlier is not None, repeated=repeated)
+        return Kept(
+            digest=payload, size_bytes=visit.body_bytes, duplicate=earlier is not None, repeated=repeated
+        )
 
     def attach(self, visit: Visit, attached: Sequence[Attached]) -> None:
-        """Pictures and texts of a page, as `resource` records (ISO 28500, 6.4) under the names that browsertrix gives them."""
+        """Pictures and texts of a page, as `resource` records (ISO 28500, 6.4) under the names that
+        browsertrix gives them.
+        """
         self._attached[id(visit)] = [
-            records.resource(each.url, visit.at, each.mime, BytesIO(each.data), len(each.data)) for each in attached
+            records.resource(each.url, visit.at, each.mime, BytesIO(each.data), len(each.data))
+            for each in attached
         ]
 
     def annotate(self, visit: Visit, outlinks: Sequence[tuple[str, str]]) -> None:
         held = self._held.pop(id(visit), [])
         answer = held[-1].id if held else ""
         # What was seen of a page stands before it: whoever reads on has its words when the page comes.
-        group = [*self._attached.pop(id(visit), ()), *held, about_visit(visit, outlinks, concurrent_to=answer)]
+        group = [
+            *self._attached.pop(id(visit), ()),
+            *held,
+            about_visit(visit, outlinks, concurrent_to=answer),
+        ]
         if self._look_ups:
             group = [*self._look_ups.values(), *group]
             self._look_ups = {}

@@ -1,12 +1,15 @@
 """Signing in with an account elsewhere: OpenID Connect, authorization code flow with PKCE.
 
-https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowAuth, RFC 7636 (PKCE), RFC 9207 (issuer in the answer)
+https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowAuth, RFC 7636 (PKCE), RFC 9207 (issuer in the
+answer)
 
-1. `begin` gives the address of the provider to send the browser to, and what has to be remembered until it comes back.
-2. `redeem` exchanges the code it brings for an ID token, checks the token (signature by the provider's keys, issuer, audience, nonce,
-   time), and says who that is and with which roles.
+1. `begin` gives the address of the provider to send the browser to, and what has to be remembered until it
+   comes back.
+2. `redeem` exchanges the code it brings for an ID token, checks the token (signature by the provider's keys,
+   issuer, audience, nonce, time), and says who that is and with which roles.
 
-The provider's description and keys are read once an hour, and keys again when a token names one that is not known.
+The provider's description and keys are read once an hour, and keys again when a token names one that is not
+known.
 """
 
 import base64
@@ -67,8 +70,15 @@ class Provider:
         self._keys: tuple[float, KeySet | None] = (0.0, None)
 
     def begin(self, redirect_uri: str) -> Begun:
-        begun = Begun(state=secrets.token_urlsafe(24), nonce=secrets.token_urlsafe(24), verifier=secrets.token_urlsafe(48), address="")
-        challenge = base64.urlsafe_b64encode(hashlib.sha256(begun.verifier.encode()).digest()).rstrip(b"=").decode()
+        begun = Begun(
+            state=secrets.token_urlsafe(24),
+            nonce=secrets.token_urlsafe(24),
+            verifier=secrets.token_urlsafe(48),
+            address="",
+        )
+        challenge = (
+            base64.urlsafe_b64encode(hashlib.sha256(begun.verifier.encode()).digest()).rstrip(b"=").decode()
+        )
         asked = {
             "response_type": "code",
             "client_id": self.config.client_id,
@@ -95,7 +105,9 @@ class Provider:
         answer = self._ask(self._description()["token_endpoint"], form=form)
         token = answer.get("id_token")
         if not isinstance(token, str):
-            raise NotPermitted(f"{self.config.issuer} gave no ID token: {str(answer.get('error', 'no reason'))[:200]}.")
+            raise NotPermitted(
+                f"{self.config.issuer} gave no ID token: {str(answer.get('error', 'no reason'))[:200]}."
+            )
         return self._vouched(self._claims(token, begun.nonce))
 
     def _claims(self, token: str, nonce: str) -> Mapping[str, Any]:
@@ -113,7 +125,9 @@ class Provider:
             raise NotPermitted(f"The ID token of {self.config.issuer} is not valid: {error}.") from error
         audience = claims.get("aud")
         audiences = audience if isinstance(audience, list) else [audience]
-        if self.config.client_id not in audiences or (len(audiences) > 1 and claims.get("azp") != self.config.client_id):
+        if self.config.client_id not in audiences or (
+            len(audiences) > 1 and claims.get("azp") != self.config.client_id
+        ):
             raise NotPermitted(f"The ID token of {self.config.issuer} is meant for somebody else.")
         return claims
 
@@ -126,7 +140,10 @@ class Provider:
 
     def _vouched(self, claims: Mapping[str, Any]) -> Vouched:
         issuer, subject = str(claims["iss"]), str(claims["sub"])
-        name = next((str(claims[each]) for each in (self.config.name_claim, "email", "sub") if claims.get(each)), subject)
+        name = next(
+            (str(claims[each]) for each in (self.config.name_claim, "email", "sub") if claims.get(each)),
+            subject,
+        )
         return Vouched(external=f"{issuer} {subject}"[:500], name=name, roles=self._roles(claims))
 
     def _roles(self, claims: Mapping[str, Any]) -> frozenset[Role] | None:
@@ -140,7 +157,9 @@ class Provider:
         wrong = next((role for role in self.config.roles.values() if role not in known), None)
         if wrong:
             raise ConfigError(f"[oidc] roles: {wrong!r} is no role. There are: {', '.join(Role)}.")
-        return frozenset(Role(self.config.roles[value]) for value in values if value in self.config.roles) or frozenset({Role.READER})
+        return frozenset(
+            Role(self.config.roles[value]) for value in values if value in self.config.roles
+        ) or frozenset({Role.READER})
 
     def _description(self) -> Mapping[str, Any]:
         with self._lock:
@@ -149,9 +168,15 @@ class Provider:
                 return known
             issuer = self.config.issuer.rstrip("/")
             found = self._ask(f"{issuer}/.well-known/openid-configuration")
-            missing = [name for name in ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri") if not found.get(name)]
+            missing = [
+                name
+                for name in ("issuer", "authorization_endpoint", "token_endpoint", "jwks_uri")
+                if not found.get(name)
+            ]
             if missing or str(found["issuer"]).rstrip("/") != issuer:
-                raise ConfigError(f"[oidc] issuer = {self.config.issuer!r} describes itself otherwise, or lacks {', '.join(missing)}.")
+                raise ConfigError(
+                    f"[oidc] issuer = {self.config.issuer!r} describes itself otherwise, or lacks {', '.join(missing)}."
+                )
             self._described = (time.monotonic(), found)
             return found
 
@@ -166,7 +191,9 @@ class Provider:
     def _ask(self, address: str, *, form: Mapping[str, str] | None = None) -> dict[str, Any]:
         """A JSON object from the provider. Plain HTTP is for this machine alone."""
         parts = urllib.parse.urlsplit(address)
-        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")):
+        if parts.scheme != "https" and not (
+            parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+        ):
             raise ConfigError(f"[oidc] {address} must be an https address.")
         request = urllib.request.Request(address, headers={"Accept": "application/json"})  # noqa: S310 - the scheme was checked
         if form is not None:
@@ -181,9 +208,13 @@ class Provider:
             with error:
                 text = error.read(_LARGEST_ANSWER)
             if error.code >= 500:
-                raise RemoteError(f"{parts.netloc} answered {error.code}. Try again in a while.", retry=True) from error
+                raise RemoteError(
+                    f"{parts.netloc} answered {error.code}. Try again in a while.", retry=True
+                ) from error
         except OSError as error:
-            raise RemoteError(f"{parts.netloc} cannot be reached: {error}. Try again in a while.", retry=True) from error
+            raise RemoteError(
+                f"{parts.netloc} cannot be reached: {error}. Try again in a while.", retry=True
+            ) from error
         try:
             found = json.loads(text)
         except ValueError as error:

@@ -1,4 +1,6 @@
-"""Formats over collections and years, what shows them, and the watch list: what we hold that is at risk, where, how much, since when."""
+"""Formats over collections and years, what shows them, and the watch list: what we hold that is at risk,
+where, how much, since when.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -72,7 +74,9 @@ def collection(archive: Archive, name: str = EVERYTHING) -> Collection:
     """All that is known of the formats of a collection."""
     with archive.database.reading() as connection:
         chosen = select(harvests.c.id, harvests.c.collection)
-        ids = [HarvestId(row.id) for row in connection.execute(chosen) if name in (EVERYTHING, row.collection)]
+        ids = [
+            HarvestId(row.id) for row in connection.execute(chosen) if name in (EVERYTHING, row.collection)
+        ]
         shares = report.shares(connection, None if name == EVERYTHING else ids)
         table = report.of_harvests(connection, None if name == EVERYTHING else ids)
     return Collection(
@@ -88,7 +92,9 @@ def collection(archive: Archive, name: str = EVERYTHING) -> Collection:
 def of_harvest(archive: Archive, harvest: str) -> tuple[HarvestTable, list[FormatShare]]:
     """The table of K15 for one harvest, and its formats."""
     with archive.database.reading() as connection:
-        return report.of_harvest(connection, HarvestId(harvest)), report.shares(connection, [HarvestId(harvest)])
+        return report.of_harvest(connection, HarvestId(harvest)), report.shares(
+            connection, [HarvestId(harvest)]
+        )
 
 
 def watch_list(archive: Archive, name: str = EVERYTHING) -> list[Watched]:
@@ -129,7 +135,9 @@ def watch_list(archive: Archive, name: str = EVERYTHING) -> list[Watched]:
         if (flag := known.flag(row.puid, row.mime)).risk is not Risk.NONE
     ]
     encrypted = _encrypted(archive, name)
-    return sorted([*found, *encrypted], key=lambda each: (each.flag.risk is not Risk.AT_RISK, -each.size_bytes))
+    return sorted(
+        [*found, *encrypted], key=lambda each: (each.flag.risk is not Risk.AT_RISK, -each.size_bytes)
+    )
 
 
 def load_registry(archive: Archive) -> Registry:
@@ -172,10 +180,20 @@ def change_software(archive: Archive, software: Software, *, by: str) -> None:
 
 
 def _years(archive: Archive, name: str) -> Iterator[YearShare]:
-    """By year of the harvest's beginning; years are taken out of moments here, since databases disagree about them."""
+    """By year of the harvest's beginning; years are taken out of moments here, since databases disagree about
+    them.
+    """
     counts = format_counts.c
     chosen = (
-        select(harvests.c.started_at, counts.puid, counts.mime, counts.name, counts.version, counts.uris, counts.size_bytes)
+        select(
+            harvests.c.started_at,
+            counts.puid,
+            counts.mime,
+            counts.name,
+            counts.version,
+            counts.uris,
+            counts.size_bytes,
+        )
         .join(surveys, surveys.c.harvest == harvests.c.id)
         .join(format_counts, counts.container == surveys.c.container)
     )
@@ -185,14 +203,24 @@ def _years(archive: Archive, name: str) -> Iterator[YearShare]:
     with archive.database.reading() as connection:
         for row in connection.execute(chosen.execution_options(yield_per=1000)):
             key = (row.started_at.year, row.puid, row.mime)
-            empty = YearShare(year=key[0], puid=row.puid, mime=row.mime, name=row.name, version=row.version, uris=0, size_bytes=0)
+            empty = YearShare(
+                year=key[0],
+                puid=row.puid,
+                mime=row.mime,
+                name=row.name,
+                version=row.version,
+                uris=0,
+                size_bytes=0,
+            )
             old = sums.get(key, empty)
             sums[key] = replace(old, uris=old.uris + row.uris, size_bytes=old.size_bytes + row.size_bytes)
     yield from sorted(sums.values(), key=lambda each: (each.year, -each.size_bytes))
 
 
 def _mismatches(archive: Archive, name: str) -> list[tuple[str, str, int, str]]:
-    """Of one collection those among the first: what an answer is known for is its payload, which several collections may share."""
+    """Of one collection those among the first: what an answer is known for is its payload, which several
+    collections may share.
+    """
     seen = identifications.c
     chosen = select(seen.server_mime, seen.mime, seen.url).where(seen.warning.like("%the server said%"))
     if name == EVERYTHING:
@@ -204,7 +232,9 @@ def _mismatches(archive: Archive, name: str) -> list[tuple[str, str, int, str]]:
             .limit(MOST_UNKNOWN)
         )
         with archive.database.reading() as connection:
-            return [(row.server_mime, row.mime, int(row.files), row.url) for row in connection.execute(grouped)]
+            return [
+                (row.server_mime, row.mime, int(row.files), row.url) for row in connection.execute(grouped)
+            ]
     pairs: dict[tuple[str, str], tuple[int, str]] = {}
     for row in _in_collection(archive, chosen, name):
         files, url = pairs.get((row.server_mime, row.mime), (0, row.url))
@@ -229,14 +259,19 @@ def _in_collection(archive: Archive, chosen: Select[Any], name: str) -> Iterator
     with archive.database.reading() as connection:
         rows = connection.execute(chosen.limit(MOST_LOOKED_AT)).all()
     for row in rows:
-        if name == EVERYTHING or next(archive.captures.versions(key_of(row.url), collection=name, limit=1), None) is not None:
+        if (
+            name == EVERYTHING
+            or next(archive.captures.versions(key_of(row.url), collection=name, limit=1), None) is not None
+        ):
             yield row
 
 
 def _encrypted(archive: Archive, name: str) -> list[Watched]:
     """Files that nobody can open without a password, whatever their format."""
     seen = identifications.c
-    chosen = select(seen.digest, seen.url, seen.size_bytes, seen.identified_at).where(cast(seen.findings, Text).like(f"%{ENCRYPTED}%"))
+    chosen = select(seen.digest, seen.url, seen.size_bytes, seen.identified_at).where(
+        cast(seen.findings, Text).like(f"%{ENCRYPTED}%")
+    )
     files = {row.digest: row for row in _in_collection(archive, chosen, name)}
     if not files:
         return []

@@ -1,12 +1,14 @@
 """Withdrawal: a legal deletion. Two people, a reason, a tombstone; then the bytes go, in every place.
 
-1. Nothing forbids it: no legal hold, no retention, and the one who approves is another person than the one who asks.
+1. Nothing forbids it: no legal hold, no retention, and the one who approves is another person than the one
+   who asks.
 2. The tombstone is set in the main place: who, why, when, which digests. From here on it can only go forward.
-3. One transaction: package, copies and containers leave the database; the places whose bytes are still to go are noted; event.
-   The catalogue keeps key and URN, so that partners learn of it over OAI-PMH and readers get an answer.
+3. One transaction: package, copies and containers leave the database; the places whose bytes are still to go
+   are noted; event. The catalogue keeps key and URN, so that partners learn of it over OAI-PMH and readers
+   get an answer.
 4. The captures leave both indexes, and so do their words, also where captures elsewhere only repeat them.
-5. The bytes are removed place by place. A place that is away is done by the next audit; one that is write-once is left to whoever
-   holds its keys, and stays on the list until they are gone.
+5. The bytes are removed place by place. A place that is away is done by the next audit; one that is
+   write-once is left to whoever holds its keys, and stays on the list until they are gone.
 """
 
 from collections.abc import Sequence
@@ -39,8 +41,12 @@ class Withdrawn:
     """Places that still have the bytes."""
 
 
-def withdraw(archive: Archive, identifier: str, *, reason: str, approved_by: str, watch: Watch = unwatched) -> Withdrawn:
-    """Delete a package for ever. NotPermitted while a hold stands or when nobody else approved; the same call again goes on."""
+def withdraw(
+    archive: Archive, identifier: str, *, reason: str, approved_by: str, watch: Watch = unwatched
+) -> Withdrawn:
+    """Delete a package for ever. NotPermitted while a hold stands or when nobody else approved; the same call
+    again goes on.
+    """
     with archive.database.reading() as connection:
         before = tombstone.find(connection, identifier)
     if before is not None:
@@ -49,7 +55,9 @@ def withdraw(archive: Archive, identifier: str, *, reason: str, approved_by: str
         raise InputError("Say why it is withdrawn: the reason is all that stays.")
     person = archive.agent.partition(" (")[0]
     if not approved_by.strip() or approved_by.strip().casefold() == person.casefold():
-        raise NotPermitted(f"A withdrawal needs the approval of somebody else than {person}. Name the person: --approved-by NAME")
+        raise NotPermitted(
+            f"A withdrawal needs the approval of somebody else than {person}. Name the person: --approved-by NAME"
+        )
     stone = _stone(archive, identifier, reason=reason.strip(), approved_by=approved_by.strip())
     with archive.database.reading() as connection:
         stays = titling.levels_withdrawn(connection, stone)
@@ -84,10 +92,24 @@ def place_hold(
         if scope is HoldScope.PACKAGE:
             subject = holdings.get(connection, subject).id
         now = archive.clock()
-        hold = Hold(kind=kind, scope=scope, subject=subject, reason=reason, agent=archive.agent, placed_at=now, until=until, years=years)
+        hold = Hold(
+            kind=kind,
+            scope=scope,
+            subject=subject,
+            reason=reason,
+            agent=archive.agent,
+            placed_at=now,
+            until=until,
+            years=years,
+        )
         placed = holds.place(connection, hold)
         message = f"{kind.value} hold {placed.id}: {reason}"
-        append(connection, archive.event("held", scope.value, subject, message=message, detail=difference({}, _told(placed))))
+        append(
+            connection,
+            archive.event(
+                "held", scope.value, subject, message=message, detail=difference({}, _told(placed))
+            ),
+        )
     return placed
 
 
@@ -95,12 +117,27 @@ def release_hold(archive: Archive, number: int) -> Hold:
     with archive.database.transaction() as connection:
         hold = holds.release(connection, number, agent=archive.agent, now=archive.clock())
         message = f"{hold.kind.value} hold {hold.id}"
-        append(connection, archive.event("released", hold.scope.value, hold.subject, message=message, detail=difference(_told(hold), {})))
+        append(
+            connection,
+            archive.event(
+                "released",
+                hold.scope.value,
+                hold.subject,
+                message=message,
+                detail=difference(_told(hold), {}),
+            ),
+        )
     return hold
 
 
 def _told(hold: Hold) -> dict[str, object]:
-    return {"hold": hold.id, "kind": hold.kind.value, "reason": hold.reason, "until": str(hold.until or ""), "years": hold.years}
+    return {
+        "hold": hold.id,
+        "kind": hold.kind.value,
+        "reason": hold.reason,
+        "until": str(hold.until or ""),
+        "years": hold.years,
+    }
 
 
 def list_holds(archive: Archive) -> list[Hold]:
@@ -113,13 +150,21 @@ def _stone(archive: Archive, identifier: str, *, reason: str, approved_by: str) 
         held = holdings.get(connection, identifier)
         harvest = runs.get(connection, held.harvest)
         now = archive.clock()
-        standing = holds.standing(connection, package=held.id, collection=harvest.collection, stored_at=held.stored_at, now=now)
+        standing = holds.standing(
+            connection, package=held.id, collection=harvest.collection, stored_at=held.stored_at, now=now
+        )
     if standing:
-        words = "; ".join(f"{hold.kind.value} hold {hold.id} of {hold.placed_at:%Y-%m-%d}: {hold.reason}" for hold in standing)
+        words = "; ".join(
+            f"{hold.kind.value} hold {hold.id} of {hold.placed_at:%Y-%m-%d}: {hold.reason}"
+            for hold in standing
+        )
         raise NotPermitted(f"{held.id} may not be withdrawn: {words}.")
     inventory = copying.agree(archive.stores(), held.id)
     if inventory is None:
-        raise CorruptData(f"No place shows an inventory of {held.id}. Run: webdepot depot audit --package {held.id}", where=held.id)
+        raise CorruptData(
+            f"No place shows an inventory of {held.id}. Run: webdepot depot audit --package {held.id}",
+            where=held.id,
+        )
     return Tombstone(
         package=held.id,
         harvest=held.harvest,
@@ -154,7 +199,13 @@ def _leave_database(archive: Archive, stone: Tombstone, stays: Sequence[Record])
         message = f"{stone.reason} (approved by {stone.approved_by})"
         append(
             connection,
-            archive.event("withdrawn", "package", stone.package, message=message, detail={"urn": stone.urn, "files": dict(stone.files)}),
+            archive.event(
+                "withdrawn",
+                "package",
+                stone.package,
+                message=message,
+                detail={"urn": stone.urn, "files": dict(stone.files)},
+            ),
         )
 
 
@@ -193,9 +244,15 @@ def _find_inventory(archive: Archive, name: str, package: PackageId) -> Inventor
         return None
 
 
-def _note_removed(archive: Archive, stone: Tombstone, waiting: Sequence[str], troubles: Sequence[str]) -> None:
+def _note_removed(
+    archive: Archive, stone: Tombstone, waiting: Sequence[str], troubles: Sequence[str]
+) -> None:
     with archive.database.transaction() as connection:
         tombstone.record(connection, stone, waiting=tuple(waiting))
-        message = "bytes removed in every place" if not waiting else "bytes are left in " + "; ".join(troubles)
+        message = (
+            "bytes removed in every place" if not waiting else "bytes are left in " + "; ".join(troubles)
+        )
         outcome = Outcome.WARNING if waiting else Outcome.SUCCESS
-        append(connection, archive.event("removed", "package", stone.package, message=message, outcome=outcome))
+        append(
+            connection, archive.event("removed", "package", stone.package, message=message, outcome=outcome)
+        )

@@ -52,7 +52,15 @@ def sign_in_form(request: Request) -> Response:
 def page(request: Request, *, status: int = 200, to: str = "/", wrong: str = "", name: str = "") -> Response:
     """The form to sign in."""
     oidc = site_of(request).archive.config.oidc
-    return render(request, "sign_in.html", status=status, to=to, wrong=wrong, name=name, elsewhere=oidc.label if oidc.issuer else "")
+    return render(
+        request,
+        "sign_in.html",
+        status=status,
+        to=to,
+        wrong=wrong,
+        name=name,
+        elsewhere=oidc.label if oidc.issuer else "",
+    )
 
 
 async def sign_in(request: Request) -> Response:
@@ -108,7 +116,13 @@ def sign_out(request: Request) -> Response:
     if token:
         accounts.sign_out(site.archive.database, token, site.archive.clock())
     response = RedirectResponse("/", status_code=303)
-    response.delete_cookie(site.session_cookie, path="/", httponly=True, samesite="lax", secure=site.archive.config.web.secure_cookies)
+    response.delete_cookie(
+        site.session_cookie,
+        path="/",
+        httponly=True,
+        samesite="lax",
+        secure=site.archive.config.web.secure_cookies,
+    )
     return response
 
 

@@ -7,8 +7,8 @@
     /{collection}/timemap/link/{url}               all versions for machines; json and cdxj too
     /{collection}/timemap/link/20120601/{url}      a page of them, from that moment on
 
-The archived address stands unescaped at the end, with its own query string, so it is taken from the raw path and query and
-never from the decoded path. Proxies that merge slashes (`http:/host`) are forgiven.
+The archived address stands unescaped at the end, with its own query string, so it is taken from the raw path
+and query and never from the decoded path. Proxies that merge slashes (`http:/host`) are forgiven.
 """
 
 import re
@@ -84,7 +84,9 @@ class TooLong(BadAddress):
 
 
 def find_address(raw_path: bytes, query: bytes) -> Address | None:
-    """The archived address that a path names; None when it has not the form of one; BadAddress when a part of it is wrong."""
+    """The archived address that a path names; None when it has not the form of one; BadAddress when a part of
+    it is wrong.
+    """
     if len(raw_path) + len(query) > LONGEST_URL + 200:
         raise TooLong("errors.text_414")
     path = raw_path.decode("ascii") if _VISIBLE.fullmatch(raw_path) else quote(raw_path, safe=_VISIBLE_SIGNS)
@@ -101,16 +103,26 @@ def find_address(raw_path: bytes, query: bytes) -> Address | None:
     elif step.startswith("timemap/"):
         _, form, *page = step.split("/")
         timestamp, _ = _stamp(page[0] if page else "")
-        return Address(collection=collection.lower(), timestamp=timestamp, modifier="timemap", url=archived_url(url), form=form)
+        return Address(
+            collection=collection.lower(),
+            timestamp=timestamp,
+            modifier="timemap",
+            url=archived_url(url),
+            form=form,
+        )
     elif step == "timegate":
         timestamp, modifier = "", step
     else:
         timestamp, modifier = _stamp(step)
-    return Address(collection=collection.lower(), timestamp=timestamp, modifier=modifier, url=archived_url(url))
+    return Address(
+        collection=collection.lower(), timestamp=timestamp, modifier=modifier, url=archived_url(url)
+    )
 
 
 def archived_url(text: str) -> Url:
-    """The address at the end of a path or in a parameter; the scheme may be missing. Files of works that are no web sites have a URN."""
+    """The address at the end of a path or in a parameter; the scheme may be missing. Files of works that are
+    no web sites have a URN.
+    """
     if text[:4].lower() == "urn:" and len(text) > 4:
         return Url(text)
     if not text.startswith(("http://", "https://")):

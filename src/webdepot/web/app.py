@@ -2,7 +2,8 @@
 
 All routes stand in the tables here.
 
-A route parses, calls one service function, renders. Who may call it is a column of the table and is checked in one place.
+A route parses, calls one service function, renders. Who may call it is a column of the table and is checked
+in one place.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,8 @@ from webdepot.services.counting import Counter
 from webdepot.web import cdx, raw
 from webdepot.web.counting import Counting
 
-# Each page's module is loaded when the page is first asked for. That all of them are there is a test's affair (test_web_later.py).
+# Each page's module is loaded when the page is first asked for. That all of them are there is a test's affair
+# (test_web_later.py).
 from webdepot.web.later import (
     account,
     audit,
@@ -66,7 +68,15 @@ from webdepot.web.later import (
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.protocol import FindReady
 from webdepot.web.quick import Quick, QuickAnswers
-from webdepot.web.security import Headers, OriginGuard, Pairs, encoded, portal_headers, replay_headers, with_policies
+from webdepot.web.security import (
+    Headers,
+    OriginGuard,
+    Pairs,
+    encoded,
+    portal_headers,
+    replay_headers,
+    with_policies,
+)
 from webdepot.web.site import (
     ADMINISTRATORS,
     CURATORS,
@@ -158,8 +168,15 @@ PORTAL_PAGES = (
     Page(path="/organisations", endpoint=organisations.start, methods=("POST",), roles=CURATORS),
     Page(path="/organisations/{root}", endpoint=organisations.shown, roles=STAFF),
     Page(path="/organisations/{root}/hosts.csv", endpoint=organisations.as_csv, roles=STAFF),
-    Page(path="/organisations/{root}/decide", endpoint=organisations.decide, methods=("POST",), roles=CURATORS),
-    Page(path="/organisations/{root}/correct", endpoint=organisations.correct, methods=("POST",), roles=CURATORS),
+    Page(
+        path="/organisations/{root}/decide", endpoint=organisations.decide, methods=("POST",), roles=CURATORS
+    ),
+    Page(
+        path="/organisations/{root}/correct",
+        endpoint=organisations.correct,
+        methods=("POST",),
+        roles=CURATORS,
+    ),
     Page(path="/harvests", endpoint=harvests.listed, roles=STAFF),
     Page(path="/harvests/{harvest}", endpoint=harvests.shown, roles=STAFF),
     Page(path="/harvests/{harvest}/live", endpoint=harvests.live, roles=STAFF),
@@ -225,7 +242,12 @@ PORTAL_PAGES = (
     Page(path="/letters", endpoint=letters.listed, roles=STAFF),
     Page(path="/letters/send", endpoint=letters.send, methods=("POST",), roles=CURATORS),
     Page(path="/letters/templates/{kind}/{language}", endpoint=letters.template, roles=STAFF),
-    Page(path="/letters/templates/{kind}/{language}", endpoint=letters.save_template, methods=("POST",), roles=CURATORS),
+    Page(
+        path="/letters/templates/{kind}/{language}",
+        endpoint=letters.save_template,
+        methods=("POST",),
+        roles=CURATORS,
+    ),
     Page(path="/letters/{letter}", endpoint=letters.shown, roles=STAFF),
     Page(path="/criteria", endpoint=criteria.listed, roles=STAFF),
     Page(path="/criteria", endpoint=criteria.save, methods=("POST",), roles=ADMINISTRATORS),
@@ -262,25 +284,43 @@ REPLAY_PAGES = (
     Page(path="/-/thumbnail/{address:path}", endpoint=pictures.thumbnail),
     Page(path="/cdx/search/cdx", endpoint=cdx.of_everything),
     Page(path="/{collection}/cdx", endpoint=cdx.of_collection),
-    Page(path="/{collection}/{address:path}", endpoint=raw.replayed, methods=("GET", "POST", "PUT", "DELETE", "PATCH")),
+    Page(
+        path="/{collection}/{address:path}",
+        endpoint=raw.replayed,
+        methods=("GET", "POST", "PUT", "DELETE", "PATCH"),
+    ),
 )
 
 
 def build_portal(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
     """The portal. With another `frame_url` it sends readers of archived pages there (see `site.Face`)."""
-    site = Site(archive=archive, face=Face.PORTAL, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
+    site = Site(
+        archive=archive,
+        face=Face.PORTAL,
+        portal_url=portal_url,
+        frame_url=frame_url or portal_url,
+        replay_url=replay_url,
+    )
     return _app(site, PORTAL_PAGES, portal_headers(replay_url, site.frame_url))
 
 
 def build_frame(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str) -> Starlette:
     """Nothing but the frame around archived pages."""
-    site = Site(archive=archive, face=Face.FRAME, portal_url=portal_url, frame_url=frame_url, replay_url=replay_url)
+    site = Site(
+        archive=archive, face=Face.FRAME, portal_url=portal_url, frame_url=frame_url, replay_url=replay_url
+    )
     return _app(site, FRAME_PAGES, portal_headers(replay_url, site.frame_url))
 
 
 def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
     """Archived content, on an origin of its own, without sessions."""
-    site = Site(archive=archive, face=Face.REPLAY, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
+    site = Site(
+        archive=archive,
+        face=Face.REPLAY,
+        portal_url=portal_url,
+        frame_url=frame_url or portal_url,
+        replay_url=replay_url,
+    )
     worker = _worker_file()
     routes = [
         Route("/", lambda request: RedirectResponse(portal_url + "/", status_code=302)),
@@ -288,14 +328,21 @@ def build_replay(archive: Archive, *, portal_url: str, replay_url: str, frame_ur
         Route("/-/{name}", _static),
         *_routes(REPLAY_PAGES),
     ]
-    answers, policies = QuickAnswers([(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)]), replay_headers(site.frame_url)
-    app = _starlette(site, routes, [Middleware(Headers, headers=policies), Middleware(Quick, answers=answers)])
+    answers, policies = (
+        QuickAnswers([(raw.QUICK_PATH, raw.quick), (cdx.QUICK_PATH, cdx.quick)]),
+        replay_headers(site.frame_url),
+    )
+    app = _starlette(
+        site, routes, [Middleware(Headers, headers=policies), Middleware(Quick, answers=answers)]
+    )
     app.state.find_ready = _ready(app, answers, encoded(policies))
     return app
 
 
 def _ready(app: Starlette, answers: QuickAnswers, policies: Pairs) -> FindReady:
-    """Quick answers for the connection itself (`protocol.answering`), with the headers that the guards around the routes give them."""
+    """Quick answers for the connection itself (`protocol.answering`), with the headers that the guards around
+    the routes give them.
+    """
 
     def find_ready(scope: Scope) -> Response | None:
         scope["app"] = app
@@ -307,11 +354,19 @@ def _ready(app: Starlette, answers: QuickAnswers, policies: Pairs) -> FindReady:
     return find_ready
 
 
-def build_proxy(archive: Archive, authority: "Authority", *, portal_url: str, replay_url: str, frame_url: str = "") -> Starlette:
+def build_proxy(
+    archive: Archive, authority: "Authority", *, portal_url: str, replay_url: str, frame_url: str = ""
+) -> Starlette:
     """The archive as the proxy of terminals: every path of every host."""
     from webdepot.web import proxy
 
-    site = Site(archive=archive, face=Face.REPLAY, portal_url=portal_url, frame_url=frame_url or portal_url, replay_url=replay_url)
+    site = Site(
+        archive=archive,
+        face=Face.REPLAY,
+        portal_url=portal_url,
+        frame_url=frame_url or portal_url,
+        replay_url=replay_url,
+    )
     app = _starlette(site, [Route("/{path:path}", proxy.answer, methods=_EVERY_METHOD)], [])
     app.state.authority = authority
     return app
@@ -379,19 +434,27 @@ def _guarded(page: Page) -> Endpoint:
 async def _refusal(scope: Scope, receive: Receive, send: Send) -> None:
     """The page for a changing request from another site."""
     request = Request(scope, receive)
-    response = await run_in_threadpool(problem, request, 403, language_of(request).texts["errors.text_403_origin"])
+    response = await run_in_threadpool(
+        problem, request, 403, language_of(request).texts["errors.text_403_origin"]
+    )
     await response(scope, receive, send)
 
 
 def _worker_file() -> Path:
     path = Path(str(files("webdepot.web"))) / "vendor" / "sw.js"
     if not path.exists():
-        raise ConfigError("The browser part of replay (web/vendor/sw.js) is not installed. Fetch it: python scripts/vendor.py")
+        raise ConfigError(
+            "The browser part of replay (web/vendor/sw.js) is not installed. Fetch it: python scripts/vendor.py"
+        )
     return path
 
 
 def _worker(path: Path) -> Response:
-    headers = {"Content-Security-Policy": WORKER_POLICY, "Cache-Control": "no-cache", "Service-Worker-Allowed": "/"}
+    headers = {
+        "Content-Security-Policy": WORKER_POLICY,
+        "Cache-Control": "no-cache",
+        "Service-Worker-Allowed": "/",
+    }
     return FileResponse(path, media_type="text/javascript", headers=headers)
 
 

@@ -16,18 +16,45 @@ from webdepot.web.site import render, site_of
 
 ROWS = 100
 KINDS = (
-    *("target", "harvest", "case", "person", "criteria", "letter template", "profile", "organisation", "partner", "partner record"),
+    *(
+        "target",
+        "harvest",
+        "case",
+        "person",
+        "criteria",
+        "letter template",
+        "profile",
+        "organisation",
+        "partner",
+        "partner record",
+    ),
     *("title", "access rule", "lent page", "package", "container", "submission", "place", "archive"),
 )
 """What events are about."""
 _FIELDS = ("agent", "action", "subject_kind", "subject", "outcome", "since", "until")
-_COLUMNS = ("at", "agent", "action", "subject_kind", "subject", "outcome", "message", "before", "after", "detail")
+_COLUMNS = (
+    "at",
+    "agent",
+    "action",
+    "subject_kind",
+    "subject",
+    "outcome",
+    "message",
+    "before",
+    "after",
+    "detail",
+)
 
 
 def listed(request: Request) -> Response:
     archive, fields = site_of(request).archive, _fields(request)
     older = request.query_params.get("older", "")
-    found = governing.trail(archive, _asked(fields), limit=ROWS, older_than=int(older) if older.isdigit() and len(older) < 18 else 0)
+    found = governing.trail(
+        archive,
+        _asked(fields),
+        limit=ROWS,
+        older_than=int(older) if older.isdigit() and len(older) < 18 else 0,
+    )
     query = urlencode({name: value for name, value in fields.items() if value})
     return render(
         request,
@@ -86,12 +113,21 @@ def _row(event: Event) -> list[object]:
 def _changes(event: Event) -> list[tuple[str, str | None, str | None]]:
     """Field by field what was and what is; facts besides the change have only a value of now."""
     found: list[tuple[str, str | None, str | None]] = []
-    before, after = ({**part} if isinstance(part := event.detail.get(name), Mapping) else {} for name in ("before", "after"))
+    before, after = (
+        {**part} if isinstance(part := event.detail.get(name), Mapping) else {}
+        for name in ("before", "after")
+    )
     found += [
-        (name, _shown(before[name]) if name in before else None, _shown(after[name]) if name in after else None)
+        (
+            name,
+            _shown(before[name]) if name in before else None,
+            _shown(after[name]) if name in after else None,
+        )
         for name in dict.fromkeys((*before, *after))
     ]
-    found += [(name, None, _shown(value)) for name, value in event.detail.items() if name not in ("before", "after")]
+    found += [
+        (name, None, _shown(value)) for name, value in event.detail.items() if name not in ("before", "after")
+    ]
     return found
 
 

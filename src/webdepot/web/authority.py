@@ -1,10 +1,11 @@
-"""A certificate authority of this archive alone, for proxy mode: a browser that trusts it believes that the archived site answers.
+"""A certificate authority of this archive alone, for proxy mode: a browser that trusts it believes that the
+archived site answers.
 
 HOME/proxy/authority.pem   its certificate; terminals install this one
 HOME/proxy/authority.key   its key, readable by the owner alone: who has it can pretend to be any site to those terminals
 
-Both are made when proxy mode is first used. A host's certificate is made when its first connection comes and lives as long as the
-process. https://www.rfc-editor.org/rfc/rfc5280
+Both are made when proxy mode is first used. A host's certificate is made when its first connection comes and
+lives as long as the process. https://www.rfc-editor.org/rfc/rfc5280
 """
 
 import ipaddress
@@ -70,7 +71,9 @@ class Authority:
     def _made(self, host: str) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_alpn_protocols(["http/1.1"])
-        private = self._host_key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        private = self._host_key.private_bytes(
+            _PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
         # The ssl module takes certificates from files only.
         with tempfile.NamedTemporaryFile(prefix="webdepot-") as file:
             file.write(private + self._signed(host).public_bytes(_PEM))
@@ -87,12 +90,19 @@ class Authority:
             alternative = x509.DNSName(host)
         return (
             # The name in the subject has 64 signs at most; browsers look at the other one.
-            _begun(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])]), self._certificate.subject, now, HOST_DAYS)
+            _begun(
+                x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host[:64])]),
+                self._certificate.subject,
+                now,
+                HOST_DAYS,
+            )
             .public_key(self._host_key.public_key())
             .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
+            )
             .sign(self._key, hashes.SHA256())
         )
 
@@ -109,7 +119,11 @@ def _found(path: Path, key_path: Path, name: str, now: datetime) -> None:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    _write(key_path, key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()), 0o600)
+    _write(
+        key_path,
+        key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+        0o600,
+    )
     _write(path, certificate.public_bytes(_PEM), 0o644)
 
 
@@ -127,7 +141,12 @@ _MAY_SIGN = x509.KeyUsage(
 
 
 def _begun(subject: x509.Name, issuer: x509.Name, now: datetime, days: int) -> x509.CertificateBuilder:
-    made = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).serial_number(x509.random_serial_number())
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .serial_number(x509.random_serial_number())
+    )
     return made.not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=days))
 
 

@@ -68,7 +68,9 @@ def shown(request: Request) -> Response:
     return _page(request)
 
 
-def _page(request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = "") -> Response:
+def _page(
+    request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = ""
+) -> Response:
     archive = site_of(request).archive
     case = answering.get(archive, request.path_params["case"])
     person = person_of(request)
@@ -77,7 +79,8 @@ def _page(request: Request, *, status: int = 200, given: Mapping[str, str] | Non
         "case.html",
         status=status,
         case=case,
-        given=given or {**{name: str(value) for name, value in case.detail.items()}, "decision": case.decision or ""},
+        given=given
+        or {**{name: str(value) for name, value in case.detail.items()}, "decision": case.decision or ""},
         wrong=wrong,
         acts=list(CASE.acts(case.state)),
         history=answering.history(archive, case),

@@ -1,4 +1,6 @@
-"""The catalogue in the portal: finding sites by author, genre and keyword; portraying one; its record in the formats of others."""
+"""The catalogue in the portal: finding sites by author, genre and keyword; portraying one; its record in the
+formats of others.
+"""
 
 from collections.abc import Mapping
 from urllib.parse import urlencode
@@ -19,7 +21,11 @@ from webdepot.web.targets import by, target_of
 ROWS = 50
 _ASKED = ("words", "creator", "genre", "keyword")
 _LONG = frozenset({"abstract", "rights"})
-_MEDIA = {Form.MARCXML: "application/marcxml+xml", Form.DUBLIN_CORE: "application/xml", Form.JSON_LD: "application/ld+json"}
+_MEDIA = {
+    Form.MARCXML: "application/marcxml+xml",
+    Form.DUBLIN_CORE: "application/xml",
+    Form.JSON_LD: "application/ld+json",
+}
 
 
 def listed(request: Request) -> Response:
@@ -35,7 +41,11 @@ def listed(request: Request) -> Response:
         limit=ROWS + 1,
         after=after,
     )
-    more = urlencode({**{name: value for name, value in asked.items() if value}, "after": found[ROWS - 1].key}) if len(found) > ROWS else ""
+    more = (
+        urlencode({**{name: value for name, value in asked.items() if value}, "after": found[ROWS - 1].key})
+        if len(found) > ROWS
+        else ""
+    )
     return render(request, "catalogue.html", records=found[:ROWS], asked=asked, more=more)
 
 
@@ -43,10 +53,14 @@ def described(request: Request) -> Response:
     return _page(request)
 
 
-def _page(request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = "") -> Response:
+def _page(
+    request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = ""
+) -> Response:
     archive, target = site_of(request).archive, target_of(request)
     record, values, taken = portraying.draft(archive, target)
-    shown = given or {name: "\n".join(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    shown = given or {
+        name: "\n".join(value) if isinstance(value, tuple) else value for name, value in values.items()
+    }
     return render(
         request,
         "describe.html",
@@ -74,7 +88,11 @@ def _described(request: Request, form: Mapping[str, str]) -> Response:
     given: dict[str, str | tuple[str, ...]] = {}
     for name in portraying.FIELDS:
         text = form.get(name, "").strip()
-        given[name] = tuple(line.strip() for line in text.split("\n") if line.strip()) if name in portraying.LISTED else text
+        given[name] = (
+            tuple(line.strip() for line in text.split("\n") if line.strip())
+            if name in portraying.LISTED
+            else text
+        )
     given["access"] = form.get("access", "")
     archive = site_of(request).archive
     try:
@@ -93,4 +111,7 @@ def exported(request: Request) -> Response:
         form = Form(request.path_params["form"])
     except ValueError:
         raise HTTPException(404) from None
-    return Response(portraying.as_text(site.archive, request.path_params["key"], form, portal_url=site.portal_url), media_type=_MEDIA[form])
+    return Response(
+        portraying.as_text(site.archive, request.path_params["key"], form, portal_url=site.portal_url),
+        media_type=_MEDIA[form],
+    )

@@ -1,4 +1,5 @@
-"""The CDX server: which captures there are, for machines, in the words of pywb and of the Internet Archive's server.
+"""The CDX server: which captures there are, for machines, in the words of pywb and of the Internet Archive's
+server.
 
 /{collection}/cdx?url=…     pywb's answers: CDXJ lines, or JSON objects a line, text, link
 /cdx/search/cdx?url=…       the Internet Archive's: columns of text, or one JSON array of rows with a head
@@ -46,7 +47,9 @@ def of_collection(request: Request) -> Response:
 
 def of_everything(request: Request) -> Response:
     """The Internet Archive's dialect, over the whole archive or `&collection=`."""
-    return _answer(request, Dialect.INTERNET_ARCHIVE, request.query_params.get("collection", EVERYTHING).lower())
+    return _answer(
+        request, Dialect.INTERNET_ARCHIVE, request.query_params.get("collection", EVERYTHING).lower()
+    )
 
 
 def described(_: Site) -> dict[str, Any]:
@@ -59,24 +62,48 @@ def described(_: Site) -> dict[str, Any]:
         parameter("limit", "So many lines; below 0 the last ones.", "integer"),
         parameter("sort", "Order of the captures of one address.", enum=list(cdx.Sort)),
         parameter("closest", "With sort=closest: near to which moment."),
-        parameter("filter", "[!][=|~]field:text (pywb) or [!]field:expression (Internet Archive); repeat it for more."),
+        parameter(
+            "filter",
+            "[!][=|~]field:text (pywb) or [!]field:expression (Internet Archive); repeat it for more.",
+        ),
         parameter("fl", "Fields, separated by commas."),
-        parameter("collapse", "Of neighbours that agree in a field, or in its first signs (timestamp:8), only the first."),
+        parameter(
+            "collapse",
+            "Of neighbours that agree in a field, or in its first signs (timestamp:8), only the first.",
+        ),
         parameter("output", "Form of the answer.", enum=list(Output)),
         parameter("page", "Number of the page, from 0.", "integer"),
         parameter("pageSize", "Blocks on a page.", "integer"),
         parameter("showNumPages", "Only tell how many pages there are.", "boolean"),
         parameter("resumeKey", "Go on behind this place."),
         parameter("showResumeKey", "End with the key of the place to go on from.", "boolean"),
-        parameter("resolveRevisits", "Say where the bytes of a revisit are: orig.length, orig.offset, orig.filename.", "boolean"),
-        parameter("allowFuzzy", "Where the address is not kept, take one that differs in cache-busters only.", "boolean"),
+        parameter(
+            "resolveRevisits",
+            "Say where the bytes of a revisit are: orig.length, orig.offset, orig.filename.",
+            "boolean",
+        ),
+        parameter(
+            "allowFuzzy",
+            "Where the address is not kept, take one that differs in cache-busters only.",
+            "boolean",
+        ),
     ]
-    lines = {"description": "Captures, one a line.", "content": {kind: {"schema": {"type": "string"}} for kind in _TYPES.values()}}
+    lines = {
+        "description": "Captures, one a line.",
+        "content": {kind: {"schema": {"type": "string"}} for kind in _TYPES.values()},
+    }
     wrong = {"400": {"description": "A parameter is wrong; `message` says which."}}
-    pywb = {"summary": "Captures, in pywb's dialect", "parameters": [COLLECTION, *common], "responses": {"200": lines, **wrong, **NOT_KEPT}}
+    pywb = {
+        "summary": "Captures, in pywb's dialect",
+        "parameters": [COLLECTION, *common],
+        "responses": {"200": lines, **wrong, **NOT_KEPT},
+    }
     array = {
         "description": "Rows.",
-        "content": {"text/plain": {"schema": {"type": "string"}}, "application/json": {"schema": {"type": "array"}}},
+        "content": {
+            "text/plain": {"schema": {"type": "string"}},
+            "application/json": {"schema": {"type": "array"}},
+        },
     }
     other = {
         "summary": "Captures, in the Internet Archive's dialect",
@@ -97,7 +124,11 @@ def quick(request: Request) -> Response | None:
     dialect = Dialect.INTERNET_ARCHIVE if is_foreign else Dialect.PYWB
     asked = _pairs(request.scope["query_string"].decode("latin-1"))
     collection = dict(asked).get("collection", EVERYTHING) if is_foreign else path.split("/")[1]
-    if "cookie" in request.headers or "authorization" in request.headers or not address.COLLECTION.match(collection):
+    if (
+        "cookie" in request.headers
+        or "authorization" in request.headers
+        or not address.COLLECTION.match(collection)
+    ):
         return None
     query = cdx.parse(asked, dialect)
     if not query.is_plain:
@@ -109,7 +140,12 @@ def quick(request: Request) -> Response | None:
     if not few or len(few) == _QUICK_LINES:
         return None
     lines = "".join(
-        _lines(listing.Lines(captures=iter(few), resume=found.resume), query, f"{site.replay_url}/{collection.lower()}", lambda _: None)
+        _lines(
+            listing.Lines(captures=iter(few), resume=found.resume),
+            query,
+            f"{site.replay_url}/{collection.lower()}",
+            lambda _: None,
+        )
     )
     return Response(lines, media_type=_media_type(query), headers=_HEADERS)
 
@@ -118,7 +154,11 @@ def _pairs(query: str) -> list[tuple[str, str]]:
     """Names and values of a query; most have nothing escaped."""
     if "%" in query or "+" in query:
         return parse_qsl(query, keep_blank_values=True)
-    return [(name, value) for name, _, value in (part.partition("=") for part in query.split("&")) if name or value]
+    return [
+        (name, value)
+        for name, _, value in (part.partition("=") for part in query.split("&"))
+        if name or value
+    ]
 
 
 def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
@@ -131,11 +171,15 @@ def _answer(request: Request, dialect: Dialect, collection: str) -> Response:
             pages = listing.count_pages(site.archive, query, reader=reader_of(request), collection=collection)
             if dialect is Dialect.INTERNET_ARCHIVE:
                 return PlainTextResponse(f"{pages}\n")
-            return JSONResponse({"pages": pages, "pageSize": query.page_lines // cdx.PAGE_LINES, "blocks": pages})
+            return JSONResponse(
+                {"pages": pages, "pageSize": query.page_lines // cdx.PAGE_LINES, "blocks": pages}
+            )
         found = listing.find(site.archive, query, reader=reader_of(request), collection=collection)
     except InputError as error:
         return JSONResponse({"message": str(error)}, status_code=400)
-    lines = _lines(found, query, f"{site.replay_url}/{collection}", partial(replaying.find_original, site.archive))
+    lines = _lines(
+        found, query, f"{site.replay_url}/{collection}", partial(replaying.find_original, site.archive)
+    )
     first = list(islice(lines, BATCH))
     if not first and dialect is Dialect.PYWB:
         return JSONResponse({"message": f"No Captures found for: {query.url[:2000]}"}, status_code=404)
@@ -203,7 +247,8 @@ def _line(capture: Capture, query: CdxQuery, base: str, original: Original) -> s
             return f"{capture.key} {capture.timestamp} {json.dumps(fields)}"
         case Output.JSON:
             said = {**dict(zip(query.fields, cdx.values(capture, query), strict=True)), **originals}
-            # Names are our own words. A fifth of the time of json.dumps, which makes an encoder for each line.
+            # Names are our own words. A fifth of the time of json.dumps, which makes an encoder for each
+            # line.
             return "{" + ", ".join([f'"{name}": {_quoted(value)}' for name, value in said.items()]) + "}"
         case Output.TEXT:
             return " ".join([*cdx.values(capture, query), *originals.values()])

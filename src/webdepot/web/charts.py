@@ -23,12 +23,18 @@ class DrawnBar:
     """Above the bar; empty where values would crowd."""
 
 
-def of_versions(bars: Sequence[Bar], *, collection: str, url: str, current: str, spoken: Language) -> list[DrawnBar]:
-    """Versions of an address; each bar leads to its first capture. Months are labelled by the year they begin."""
+def of_versions(
+    bars: Sequence[Bar], *, collection: str, url: str, current: str, spoken: Language
+) -> list[DrawnBar]:
+    """Versions of an address; each bar leads to its first capture. Months are labelled by the year they
+    begin.
+    """
     by_month = bool(bars) and "-" in bars[0].label
     drawn = []
     for at, bar in enumerate(bars):
-        begins_year = not by_month or bar.label.endswith("-01") or (at == 0 and bars[-1].label[:4] == bar.label[:4])
+        begins_year = (
+            not by_month or bar.label.endswith("-01") or (at == 0 and bars[-1].label[:4] == bar.label[:4])
+        )
         drawn.append(
             DrawnBar(
                 label=bar.label[:4] if begins_year and (by_month or at % (len(bars) // 8 + 1) == 0) else "",
@@ -50,7 +56,9 @@ def of_captures(
     chosen: tuple[str, str],
     spoken: Language,
 ) -> list[DrawnBar]:
-    """Found captures by year or month, those between without any too. With `volume` (all captures by month) heights are shares of it."""
+    """Found captures by year or month, those between without any too. With `volume` (all captures by month)
+    heights are shares of it.
+    """
     if not months:
         return []
     size = 1 if by_month else 100
@@ -60,11 +68,15 @@ def of_captures(
     highest = max(heights.values()) or 1
     return [
         DrawnBar(
-            label=name[:4] if (place % (len(span) // 8 + 1) == 0 and not by_month) or (by_month and name.endswith("-01")) else "",
+            label=name[:4]
+            if (place % (len(span) // 8 + 1) == 0 and not by_month) or (by_month and name.endswith("-01"))
+            else "",
             words=spoken.count("search.year_bar", counts.get(at, 0), year=_month(name, spoken)),
             height=heights[at] / highest if volume is not None else (heights[at] / highest) ** 0.5,
             href=link(name) if counts.get(at) else "",
-            is_current=bool(chosen[0] or chosen[1]) and (chosen[0] or "0") <= name and name[: len(chosen[1] or name)] <= (chosen[1] or "9"),
+            is_current=bool(chosen[0] or chosen[1])
+            and (chosen[0] or "0") <= name
+            and name[: len(chosen[1] or name)] <= (chosen[1] or "9"),
             moment=name,
         )
         for place, (at, name) in enumerate((at, _named(at, by_month=by_month)) for at in span)
@@ -99,11 +111,18 @@ class DrawnTrend:
     highest: float
 
 
-def of_trend(words: Mapping[str, Mapping[int, int]], volume: Mapping[int, int], *, relative: bool) -> DrawnTrend:
-    """Words over the years, as numbers of captures or as shares of all captures of the year. A year without a harvest says nothing."""
+def of_trend(
+    words: Mapping[str, Mapping[int, int]], volume: Mapping[int, int], *, relative: bool
+) -> DrawnTrend:
+    """Words over the years, as numbers of captures or as shares of all captures of the year. A year without a
+    harvest says nothing.
+    """
     years = list(range(min(volume), max(volume) + 1)) if volume else []
     values = {
-        word: [found.get(year, 0) / (volume[year] if relative else 1) if volume.get(year) else None for year in years]
+        word: [
+            found.get(year, 0) / (volume[year] if relative else 1) if volume.get(year) else None
+            for year in years
+        ]
         for word, found in words.items()
     }
     highest = max((value for line in values.values() for value in line if value is not None), default=0) or 1
@@ -121,7 +140,11 @@ def _parts(values: Sequence[float | None], step: float, highest: float) -> list[
         if is_gap:
             continue
         points = [(place * step, 290 - 270 * (value or 0) / highest) for place, value in group]
-        points = [(points[0][0] - 4, points[0][1]), (points[0][0] + 4, points[0][1])] if len(points) == 1 else points
+        points = (
+            [(points[0][0] - 4, points[0][1]), (points[0][0] + 4, points[0][1])]
+            if len(points) == 1
+            else points
+        )
         parts.append(" ".join(f"{x:.1f},{y:.1f}" for x, y in points))
     return parts
 

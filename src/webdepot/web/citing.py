@@ -11,7 +11,10 @@ from webdepot.services import citing
 from webdepot.web import address
 from webdepot.web.site import reader_of, site_of
 
-TYPES = {Form.BIBTEX: ("application/x-bibtex", "bib"), Form.RIS: ("application/x-research-info-systems", "ris")}
+TYPES = {
+    Form.BIBTEX: ("application/x-bibtex", "bib"),
+    Form.RIS: ("application/x-research-info-systems", "ris"),
+}
 
 
 def cite(request: Request) -> Response:
@@ -20,7 +23,9 @@ def cite(request: Request) -> Response:
     collection = asked.get("collection", EVERYTHING).lower()
     try:
         form = Form(asked.get("form", "bibtex"))
-        found = address.find_address(f"/{collection}/{asked.get('at', '')}/{asked.get('url', '')}".encode(), b"")
+        found = address.find_address(
+            f"/{collection}/{asked.get('at', '')}/{asked.get('url', '')}".encode(), b""
+        )
     except ValueError:
         raise HTTPException(400) from None
     if found is None or found.modifier:
@@ -28,7 +33,12 @@ def cite(request: Request) -> Response:
     site = site_of(request)
     stamp = address.nearest_stamp(found.timestamp, site.archive.clock())
     where = site.portal_url + address.path_of(collection, stamp, found.url)
-    citation = citing.cite(site.archive, found.url, stamp, collection=found.collection, reader=reader_of(request), address=where)
+    citation = citing.cite(
+        site.archive, found.url, stamp, collection=found.collection, reader=reader_of(request), address=where
+    )
     mime, extension = TYPES[form]
-    headers = {"Content-Disposition": f'attachment; filename="citation.{extension}"', "Cache-Control": "no-cache, private"}
+    headers = {
+        "Content-Disposition": f'attachment; filename="citation.{extension}"',
+        "Cache-Control": "no-cache, private",
+    }
     return Response(written(citation, form), media_type=f"{mime}; charset=utf-8", headers=headers)

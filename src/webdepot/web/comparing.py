@@ -1,4 +1,6 @@
-"""Two versions of a page compared: words, links and pictures, side by side, and by wiping one screenshot over the other."""
+"""Two versions of a page compared: words, links and pictures, side by side, and by wiping one screenshot over
+the other.
+"""
 
 from urllib.parse import urlencode
 
@@ -16,7 +18,9 @@ from webdepot.web.site import Face, here, language_of, reader_of, render, site_o
 
 
 def compare(request: Request) -> Response:
-    """`/compare?url=…&at=…&with=…&collection=…`: archived pages may be framed by the frame face alone, so it stands there."""
+    """`/compare?url=…&at=…&with=…&collection=…`: archived pages may be framed by the frame face alone, so it
+    stands there.
+    """
     site = site_of(request)
     if site.face is Face.PORTAL and site.frame_url != site.portal_url:
         return RedirectResponse(site.frame_url + here(request), status_code=302)
@@ -24,13 +28,20 @@ def compare(request: Request) -> Response:
     stamps = [address.nearest_stamp(each.timestamp, site.archive.clock()) for each in (one, other)]
     wanted = stamps[1] if other.timestamp else ""
     try:
-        found = comparing.run(site.archive, one.url, stamps[0], wanted, collection=one.collection, reader=reader_of(request))
+        found = comparing.run(
+            site.archive, one.url, stamps[0], wanted, collection=one.collection, reader=reader_of(request)
+        )
     except replaying.NotKept:
         return problem(request, 404, language_of(request).texts["missing.heading"])
     except NotFound as error:
         return problem(request, 404, str(error))
     return render(
-        request, "compare.html", found=found, collection=one.collection, start=_starts(request, one, found), picture=_picture_path
+        request,
+        "compare.html",
+        found=found,
+        collection=one.collection,
+        start=_starts(request, one, found),
+        picture=_picture_path,
     )
 
 
@@ -38,7 +49,9 @@ def picture(request: Request) -> Response:
     """The screenshot of a version; nothing but a picture, whatever its bytes say."""
     archive, asked = site_of(request).archive, _asked(request, "at")
     stamp = address.nearest_stamp(asked.timestamp, archive.clock())
-    capture = replaying.find_closest(archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request))
+    capture = replaying.find_closest(
+        archive, asked.url, stamp, collection=asked.collection, reader=reader_of(request)
+    )
     shot = comparing.find_screenshot(archive, capture)
     if shot is None:
         raise HTTPException(404)
@@ -54,7 +67,9 @@ def picture(request: Request) -> Response:
 def _asked(request: Request, name: str) -> Address:
     given = request.query_params
     collection = given.get("collection", EVERYTHING).lower()
-    found = address.find_address(f"/{collection}/{given.get(name, '')}/{given.get('url', '').strip()}".encode(), b"")
+    found = address.find_address(
+        f"/{collection}/{given.get(name, '')}/{given.get('url', '').strip()}".encode(), b""
+    )
     if found is None or found.modifier:
         raise HTTPException(400)
     return found
@@ -63,10 +78,15 @@ def _asked(request: Request, name: str) -> Address:
 def _starts(request: Request, asked: Address, found: comparing.Comparison) -> list[tuple[Capture, str]]:
     replay_url = site_of(request).replay_url
     return [
-        (side.capture, f"{replay_url}/-/start{address.path_of(asked.collection, side.capture.timestamp + 'mp_', side.capture.url)}")
+        (
+            side.capture,
+            f"{replay_url}/-/start{address.path_of(asked.collection, side.capture.timestamp + 'mp_', side.capture.url)}",
+        )
         for side in (found.before, found.after)
     ]
 
 
 def _picture_path(collection: str, capture: Capture) -> str:
-    return "/compare/picture?" + urlencode({"url": capture.url, "at": capture.timestamp, "collection": collection})
+    return "/compare/picture?" + urlencode(
+        {"url": capture.url, "at": capture.timestamp, "collection": collection}
+    )

@@ -1,4 +1,5 @@
-"""Counts what is read on the portal and the frame, by looking at requests and the status of their answers. It keeps nothing else of them.
+"""Counts what is read on the portal and the frame, by looking at requests and the status of their answers. It
+keeps nothing else of them.
 
 page opened       /{collection}/{timestamp}/{url} and what the banner follows to    200, or the page's own error
 versions          /{collection}/*/{url}, /compare
@@ -30,7 +31,9 @@ _COUNTRY = re.compile(r"[A-Za-z]{2}\Z")
 
 
 class Counting:
-    """Notes one use for each answer that is one, behind the reader's back in no way: see docs/explanation/statistics.md."""
+    """Notes one use for each answer that is one, behind the reader's back in no way: see
+    docs/explanation/statistics.md.
+    """
 
     def __init__(self, app: ASGIApp, counter: Counter) -> None:
         self.app = app
@@ -69,7 +72,9 @@ class Counting:
 
 def _may_be_use(scope: Scope, status: int) -> bool:
     path: bytes = scope.get("raw_path") or b""
-    return (status in _OPENED or status in (LEGAL, LOCKED)) and not path.startswith((b"/-/static", b"/api", b"/cdx"))
+    return (status in _OPENED or status in (LEGAL, LOCKED)) and not path.startswith(
+        (b"/-/static", b"/api", b"/cdx")
+    )
 
 
 def uses_of(request: Request, status: int) -> list[tuple[Metric, str, str]]:
@@ -78,10 +83,17 @@ def uses_of(request: Request, status: int) -> list[tuple[Metric, str, str]]:
     query: bytes = request.scope["query_string"]
     if raw == b"/search":
         asked = parse_qs(query.decode("latin-1"))
-        return [(Metric.SEARCHES, _collection(asked.get("collection", [""])[0]), "")] if asked.get("q") and status == 200 else []
+        return (
+            [(Metric.SEARCHES, _collection(asked.get("collection", [""])[0]), "")]
+            if asked.get("q") and status == 200
+            else []
+        )
     if raw == b"/compare":
         asked = parse_qs(query.decode("latin-1"))
-        raw, query = f"/{_collection(asked.get('collection', [''])[0])}/*/{asked.get('url', [''])[0]}".encode(), b""
+        raw, query = (
+            f"/{_collection(asked.get('collection', [''])[0])}/*/{asked.get('url', [''])[0]}".encode(),
+            b"",
+        )
     try:
         found = address.find_address(raw.removeprefix(_BANNER), query)
     except InputError:

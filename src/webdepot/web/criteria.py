@@ -1,4 +1,6 @@
-"""The institution's criteria in the portal: question, kind of answer, weight, whether it is required, and who may answer."""
+"""The institution's criteria in the portal: question, kind of answer, weight, whether it is required, and who
+may answer.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -77,4 +79,6 @@ def _criterion(number: int, form: Mapping[str, str], fields: Sequence[tuple[str,
             roles=frozenset(Role(value) for name, value in fields if name == f"roles-{number}"),
         )
     except ValueError:
-        raise InputError(f"A part of the criterion {code[:60]!r} is wrong: its kind, weight or roles.") from None
+        raise InputError(
+            f"A part of the criterion {code[:60]!r} is wrong: its kind, weight or roles."
+        ) from None

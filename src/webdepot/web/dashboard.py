@@ -18,7 +18,9 @@ MONTHS = 24
 
 
 class Figures:
-    """The last figures. Old ones are shown while they are counted anew behind the answer; only the very first have to be waited for."""
+    """The last figures. Old ones are shown while they are counted anew behind the answer; only the very first
+    have to be waited for.
+    """
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -66,4 +68,6 @@ def as_csv(request: Request) -> Response:
 def months_csv(request: Request) -> Response:
     _, months = of_app(request, Figures).of(site_of(request).archive)
     columns = ("month", "harvests", "documents", "size_bytes", "errors")
-    return csv_answer("months", columns, ({name: getattr(month, name) for name in columns} for month in months))
+    return csv_answer(
+        "months", columns, ({name: getattr(month, name) for name in columns} for month in months)
+    )

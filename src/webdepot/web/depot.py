@@ -1,4 +1,6 @@
-"""Pages of the depot for staff: how it stands, its packages, one package with its copies, events and files, the signed report."""
+"""Pages of the depot for staff: how it stands, its packages, one package with its copies, events and files,
+the signed report.
+"""
 
 from itertools import accumulate
 
@@ -37,12 +39,17 @@ def package(request: Request) -> Response:
 def report(request: Request) -> Response:
     """The signed fixity report, to be saved and given to whoever wants to check it."""
     data = depositing.fixity_report(site_of(request).archive)
-    headers = {"Content-Disposition": 'attachment; filename="fixity-report.json"', "Cache-Control": "no-store"}
+    headers = {
+        "Content-Disposition": 'attachment; filename="fixity-report.json"',
+        "Cache-Control": "no-store",
+    }
     return Response(data, media_type="application/json", headers=headers)
 
 
 def _growth(report: DepotStatus, spoken: Language) -> list[DrawnBar]:
-    """What the depot held at the end of each month, from its first to its last; months without anything new stand too."""
+    """What the depot held at the end of each month, from its first to its last; months without anything new
+    stand too.
+    """
     came = {month: size_bytes for month, _, size_bytes in report.growth}
     if not came:
         return []
@@ -54,7 +61,11 @@ def _growth(report: DepotStatus, spoken: Language) -> list[DrawnBar]:
     return [
         DrawnBar(
             label=month[:4] if month.endswith("-01") or at == 0 else "",
-            words=spoken.say("depot.growth_bar", month=f"{spoken.months[int(month[5:]) - 1]} {month[:4]}", size=spoken.size(size)),
+            words=spoken.say(
+                "depot.growth_bar",
+                month=f"{spoken.months[int(month[5:]) - 1]} {month[:4]}",
+                size=spoken.size(size),
+            ),
             height=size / highest,
             href="",
             is_current=False,

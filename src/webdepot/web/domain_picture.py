@@ -1,7 +1,8 @@
-"""The picture of an organisation's domains: the root in the middle, the five cases as sectors, near the middle what is sure.
+"""The picture of an organisation's domains: the root in the middle, the five cases as sectors, near the
+middle what is sure.
 
-Drawn as values for an SVG template; where hosts are many, those of one domain become one dot that grows with them. Placing is by
-numbers alone, so the same survey always gives the same picture.
+Drawn as values for an SVG template; where hosts are many, those of one domain become one dot that grows with
+them. Placing is by numbers alone, so the same survey always gives the same picture.
 """
 
 import math
@@ -72,7 +73,11 @@ def picture_of(root: str, hosts: Sequence[KnownHost]) -> Picture:
     by_case: dict[int, list[str]] = defaultdict(list)
     for domain, members in chosen.items():
         by_case[min(host.case for host in members)].append(domain)
-    dots = {dot.name: dot for case, names in by_case.items() for dot in _placed(case, names, chosen, is_named=len(chosen) <= MOST_NAMED)}
+    dots = {
+        dot.name: dot
+        for case, names in by_case.items()
+        for dot in _placed(case, names, chosen, is_named=len(chosen) <= MOST_NAMED)
+    }
     return Picture(
         width=WIDTH,
         height=HEIGHT,
@@ -84,7 +89,9 @@ def picture_of(root: str, hosts: Sequence[KnownHost]) -> Picture:
     )
 
 
-def _placed(case: int, names: Sequence[str], groups: dict[str, list[KnownHost]], *, is_named: bool) -> list[Dot]:
+def _placed(
+    case: int, names: Sequence[str], groups: dict[str, list[KnownHost]], *, is_named: bool
+) -> list[Dot]:
     first, last = _SECTORS[case]
     dots = []
     for number, name in enumerate(names):
@@ -125,7 +132,10 @@ def _lines(root: str, hosts: Sequence[KnownHost], dots: dict[str, Dot]) -> list[
                 found.add((source, host.domain))
     middle = (WIDTH / 2, HEIGHT / 2)
     places = {name: (dot.x, dot.y) for name, dot in dots.items()} | {root: middle}
-    return [Line(x1=places[one][0], y1=places[one][1], x2=places[other][0], y2=places[other][1]) for one, other in sorted(found)]
+    return [
+        Line(x1=places[one][0], y1=places[one][1], x2=places[other][0], y2=places[other][1])
+        for one, other in sorted(found)
+    ]
 
 
 def _sector(case: int, count: int) -> Sector:

@@ -21,7 +21,9 @@ _MOST_AWAY = 10_000
 
 
 class Pending:
-    """Browsers that are at the provider now, for ten minutes; each is bound to a cookie of its own, so that nobody else's answer counts."""
+    """Browsers that are at the provider now, for ten minutes; each is bound to a cookie of its own, so that
+    nobody else's answer counts.
+    """
 
     def __init__(self) -> None:
         self._away: OrderedDict[str, tuple[float, str, Begun, str]] = OrderedDict()
@@ -59,7 +61,9 @@ def begin(request: Request) -> Response:
     pending.leave(begun, cookie, local_path(request.query_params.get("to")))
     response = RedirectResponse(begun.address, status_code=303)
     secure = site_of(request).archive.config.web.secure_cookies
-    response.set_cookie(COOKIE, cookie, max_age=int(PATIENCE_S), path=PATH, httponly=True, samesite="lax", secure=secure)
+    response.set_cookie(
+        COOKIE, cookie, max_age=int(PATIENCE_S), path=PATH, httponly=True, samesite="lax", secure=secure
+    )
     return response
 
 

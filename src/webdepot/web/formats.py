@@ -1,4 +1,6 @@
-"""Formats for staff: shares and years, what servers were wrong about, what shows a format, and what is at risk; as pages and as CSV."""
+"""Formats for staff: shares and years, what servers were wrong about, what shows a format, and what is at
+risk; as pages and as CSV.
+"""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -33,7 +35,10 @@ def formats(request: Request) -> Response:
         collections=[each.name for each in reporting.collections(archive)],
         shares=found.shares[:TOP],
         years=_by_year(found.years),
-        flags={(each.puid, each.mime): watching.load_registry(archive).flag(each.puid, each.mime) for each in found.shares[:TOP]},
+        flags={
+            (each.puid, each.mime): watching.load_registry(archive).flag(each.puid, each.mime)
+            for each in found.shares[:TOP]
+        },
     )
 
 
@@ -41,13 +46,26 @@ def watch(request: Request) -> Response:
     archive = site_of(request).archive
     name = request.query_params.get("collection", EVERYTHING)[:60]
     collections = [each.name for each in reporting.collections(archive)]
-    return render(request, "watch.html", watched=watching.watch_list(archive, name), chosen=name, collections=collections)
+    return render(
+        request,
+        "watch.html",
+        watched=watching.watch_list(archive, name),
+        chosen=name,
+        collections=collections,
+    )
 
 
 def show_registry(request: Request) -> Response:
     known = watching.load_registry(site_of(request).archive)
     wanted = request.query_params.get("format", "")
-    return render(request, "registry.html", known=known, entry=known.entries.get(wanted), risks=list(Risk), kinds=registry.KINDS)
+    return render(
+        request,
+        "registry.html",
+        known=known,
+        entry=known.entries.get(wanted),
+        risks=list(Risk),
+        kinds=registry.KINDS,
+    )
 
 
 def registry_json(request: Request) -> Response:
@@ -96,25 +114,52 @@ def as_csv(request: Request) -> Response:
     what = request.query_params.get("what", "shares")
     name = request.query_params.get("collection", EVERYTHING)[:60]
     if what == "watch":
-        head: Sequence[str] = ("puid", "format", "mime", "risk", "reason", "addresses", "bytes", "harvests", "collections", "since")
+        head: Sequence[str] = (
+            "puid",
+            "format",
+            "mime",
+            "risk",
+            "reason",
+            "addresses",
+            "bytes",
+            "harvests",
+            "collections",
+            "since",
+        )
         rows: Iterable[Sequence[object]] = (
             (each.puid, each.name, each.mime, each.flag.risk.value, each.flag.reason, each.uris, each.size_bytes, each.harvests,
              " ".join(each.collections), each.since.isoformat()) for each in watching.watch_list(archive, name)
         )  # fmt: skip
     else:
         head, rows = _table(watching.collection(archive, name), what)
-    return csv_file(f"formats-{what if what.isascii() and what.isalpha() else 'shares'}", written([head, *rows]))
+    return csv_file(
+        f"formats-{what if what.isascii() and what.isalpha() else 'shares'}", written([head, *rows])
+    )
 
 
 def _table(found: Collection, what: str) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
     if what == "years":
         by_year = ("year", "puid", "format", "version", "mime", "addresses", "bytes")
-        return by_year, ((each.year, each.puid, each.name, each.version, each.mime, each.uris, each.size_bytes) for each in found.years)
+        return by_year, (
+            (each.year, each.puid, each.name, each.version, each.mime, each.uris, each.size_bytes)
+            for each in found.years
+        )
     if what == "mismatches":
         return ("server_said", "it_is", "files", "example"), found.mismatches
     if what == "unknown":
         return ("address", "server_said", "bytes"), found.unknown
-    head = ("puid", "format", "version", "mime", "addresses", "address_share", "bytes", "byte_share", "not_valid", "warnings")
+    head = (
+        "puid",
+        "format",
+        "version",
+        "mime",
+        "addresses",
+        "address_share",
+        "bytes",
+        "byte_share",
+        "not_valid",
+        "warnings",
+    )
     return head, (
         (each.puid, each.name, each.version, each.mime, each.uris, f"{each.uri_share:.6f}", each.size_bytes, f"{each.byte_share:.6f}",
          each.not_valid, each.warnings) for each in found.shares
@@ -131,7 +176,9 @@ def _by_year(shares: Sequence[YearShare]) -> list[tuple[str, list[tuple[int, flo
         of_type = sums.setdefault(each.mime or "?", {})
         size_bytes, uris = of_type.get(each.year, (0, 0))
         of_type[each.year] = (size_bytes + each.size_bytes, uris + each.uris)
-    largest = sorted(sums, key=lambda mime: -sum(size_bytes for size_bytes, _ in sums[mime].values()))[:TOP_OVER_YEARS]
+    largest = sorted(sums, key=lambda mime: -sum(size_bytes for size_bytes, _ in sums[mime].values()))[
+        :TOP_OVER_YEARS
+    ]
     return [
         (mime, [(year, _share(sums[mime].get(year, (0, 0))[0], whole[0]), _share(sums[mime].get(year, (0, 0))[1], whole[1]))
                 for year, whole in sorted(totals.items())]) for mime in largest

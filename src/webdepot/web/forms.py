@@ -1,7 +1,8 @@
 """Forms of the portal: bounded, and slowed down where anybody may send them.
 
-`read_form` takes what a form without files sends; `read_upload` one with a file. A `Gate` counts what comes from one address, and from
-everybody together, within an hour: a public form cannot be used to flood the curators.
+`read_form` takes what a form without files sends; `read_upload` one with a file. A `Gate` counts what comes
+from one address, and from everybody together, within an hour: a public form cannot be used to flood the
+curators.
 """
 
 import time
@@ -51,7 +52,9 @@ class Gate:
 
 
 def sender_of(request: Request) -> str:
-    """Who sends, for the gate: an IPv4 address, or the network of an IPv6 address, of which one household has very many."""
+    """Who sends, for the gate: an IPv4 address, or the network of an IPv6 address, of which one household has
+    very many.
+    """
     host = request.client.host if request.client else "unknown"
     return ":".join(host.split(":")[:4]) + "::" if ":" in host else host
 
@@ -76,7 +79,9 @@ async def read_upload(request: Request, name: str, *, longest: int) -> tuple[byt
     """The file of a form, and its other fields; empty where none was chosen."""
     stream = _bounded(request, longest)
     try:
-        form = await MultiPartParser(request.headers, stream, max_files=1, max_fields=20, max_part_size=longest).parse()
+        form = await MultiPartParser(
+            request.headers, stream, max_files=1, max_fields=20, max_part_size=longest
+        ).parse()
     except (MultiPartException, KeyError, ValueError, UnicodeError):
         raise HTTPException(400) from None
     try:

@@ -1,4 +1,6 @@
-"""Harvests in the portal: the list, one harvest live with its orders, and its reports. Live parts work by reload where scripts do not."""
+"""Harvests in the portal: the list, one harvest live with its orders, and its reports. Live parts work by
+reload where scripts do not.
+"""
 
 import asyncio
 import time
@@ -28,7 +30,15 @@ BREATH_S = 15.0
 LONGEST_STREAM_S = 600.0
 MOST_STREAMS = 200
 _STEERED = frozenset({HarvestState.RUNNING, HarvestState.STOPPED})
-_NUMBERS = ("limit_pages", "limit_bytes", "limit_time_s", "limit_host_pages", "limit_host_bytes", "delay_s", "workers")
+_NUMBERS = (
+    "limit_pages",
+    "limit_bytes",
+    "limit_time_s",
+    "limit_host_pages",
+    "limit_host_bytes",
+    "delay_s",
+    "workers",
+)
 
 
 class Streams:
@@ -39,18 +49,29 @@ class Streams:
 
 
 def listed(request: Request) -> Response:
-    """Harvests, the newest first; narrowed and sorted by the database. Only those that run are asked for their numbers of this moment."""
+    """Harvests, the newest first; narrowed and sorted by the database. Only those that run are asked for
+    their numbers of this moment.
+    """
     archive, given = site_of(request).archive, request.query_params
     state = HarvestState(given["state"]) if given.get("state") in set(HarvestState) else None
     kind = HarvestKind(given["kind"]) if given.get("kind") in set(HarvestKind) else None
     collection, target = given.get("collection", "").strip()[:60], number_of(given.get("target", ""))
-    asked = ListFilter(state=state, kind=kind, collection=collection, target=target, page=max(number_of(given.get("page", "")), 1))
+    asked = ListFilter(
+        state=state,
+        kind=kind,
+        collection=collection,
+        target=target,
+        page=max(number_of(given.get("page", "")), 1),
+    )
     found = harvesting.listed(archive, asked)
     fields = {"state": state or "", "kind": kind or "", "collection": collection, "target": target or ""}
     return render(
         request,
         "harvests.html",
-        harvests=[(one, steering.watch(archive, one.id) if one.state is HarvestState.RUNNING else None) for one in found.rows],
+        harvests=[
+            (one, steering.watch(archive, one.id) if one.state is HarvestState.RUNNING else None)
+            for one in found.rows
+        ],
         found=found,
         fields=fields,
         states=list(HarvestState),
@@ -71,16 +92,20 @@ def live(request: Request) -> Response:
 
 
 async def events(request: Request) -> Response:
-    """The live part as server-sent events (https://html.spec.whatwg.org/#server-sent-events): whenever it has changed, until it has ended.
+    """The live part as server-sent events (https://html.spec.whatwg.org/#server-sent-events): whenever it has
+    changed, until it has ended.
 
-    A browser that loses the line asks again by itself; after ten minutes it is asked to, so that a session that ended is noticed.
+    A browser that loses the line asks again by itself; after ten minutes it is asked to, so that a session
+    that ended is noticed.
     """
     streams = of_app(request, Streams)
     if streams.count >= MOST_STREAMS:
         return Response("Too many live pages are open.\n", status_code=503, media_type="text/plain")
     text, is_running = await run_in_threadpool(_fragment, request)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(_stream(request, streams, text, is_running), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(
+        _stream(request, streams, text, is_running), media_type="text/event-stream", headers=headers
+    )
 
 
 async def _stream(request: Request, streams: Streams, text: str, is_running: bool) -> AsyncIterator[bytes]:
@@ -89,7 +114,11 @@ async def _stream(request: Request, streams: Streams, text: str, is_running: boo
         sent, quiet_s, began = "", 0.0, time.monotonic()
         while time.monotonic() - began < LONGEST_STREAM_S:
             if text != sent:
-                yield b"event: live\n" + b"".join(b"data: " + line.encode() + b"\n" for line in text.splitlines()) + b"\n"
+                yield (
+                    b"event: live\n"
+                    + b"".join(b"data: " + line.encode() + b"\n" for line in text.splitlines())
+                    + b"\n"
+                )
                 sent, quiet_s = text, 0.0
             if not is_running:
                 yield b"event: ended\ndata:\n\n"
@@ -125,11 +154,19 @@ def report(request: Request) -> Response:
         raise InputError(f"There is no report {name!r}. There are: {', '.join(Kind)}.")
     kind = Kind(name)
     if not form:
-        page = max(int(text) if (text := request.query_params.get("page", "1")).isdigit() and len(text) < 9 else 1, 1)
+        page = max(
+            int(text) if (text := request.query_params.get("page", "1")).isdigit() and len(text) < 9 else 1, 1
+        )
         made = steering.report(archive, harvest, kind, limit=ROWS, offset=(page - 1) * ROWS)
         watched = steering.watch(archive, harvest)
         return render(
-            request, "harvest_report.html", watched=watched, report=made, kinds=list(Kind), page=page, pages=-(-made.total // ROWS)
+            request,
+            "harvest_report.html",
+            watched=watched,
+            report=made,
+            kinds=list(Kind),
+            page=page,
+            pages=-(-made.total // ROWS),
         )
     made = steering.report(archive, harvest, kind)
     if form == "json":

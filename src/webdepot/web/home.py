@@ -12,13 +12,20 @@ YEAR_S = 365 * 24 * 3600
 
 
 def home(request: Request) -> Response:
-    return render(request, "home.html", home=reporting.home(site_of(request).archive, reader=reader_of(request)))
+    return render(
+        request, "home.html", home=reporting.home(site_of(request).archive, reader=reader_of(request))
+    )
 
 
 def about(request: Request) -> Response:
     archive = site_of(request).archive
     has_purpose = archive.config.archive.purpose != ArchiveConfig().purpose
-    return render(request, "about.html", home=reporting.home(archive, reader=reader_of(request), limit=1), has_purpose=has_purpose)
+    return render(
+        request,
+        "about.html",
+        home=reporting.home(archive, reader=reader_of(request), limit=1),
+        has_purpose=has_purpose,
+    )
 
 
 def help_page(request: Request) -> Response:
@@ -36,5 +43,7 @@ def set_language(request: Request) -> Response:
     code = request.query_params.get("lang")
     if code in language.CODES:
         secure = site_of(request).archive.config.web.secure_cookies
-        response.set_cookie(LANGUAGE_COOKIE, code, max_age=YEAR_S, httponly=True, samesite="lax", secure=secure)
+        response.set_cookie(
+            LANGUAGE_COOKIE, code, max_age=YEAR_S, httponly=True, samesite="lax", secure=secure
+        )
     return response

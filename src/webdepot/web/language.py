@@ -1,7 +1,7 @@
 """The portal's languages: one table of texts each (`texts/*.toml`), dates, numbers and sizes in words.
 
-The language of an answer is the one asked for by `?lang=`, else the cookie's, else the best of Accept-Language
-(RFC 9110, 12.5.4), else English. All tables have the same keys; a test sees to it.
+The language of an answer is the one asked for by `?lang=`, else the cookie's, else the best of
+Accept-Language (RFC 9110, 12.5.4), else English. All tables have the same keys; a test sees to it.
 """
 
 import re
@@ -18,7 +18,9 @@ from webdepot.access.lookup import moment_of
 
 CODES = ("en", "nl", "de")
 DEFAULT = "en"
-_RANGE = re.compile(r"\s*([a-zA-Z]{1,8})(?:-[a-zA-Z0-9-]{1,40})?\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?))?\s*\Z")
+_RANGE = re.compile(
+    r"\s*([a-zA-Z]{1,8})(?:-[a-zA-Z0-9-]{1,40})?\s*(?:;\s*q\s*=\s*([01](?:\.\d{0,3})?))?\s*\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,9 @@ class Language:
 
     def decimal(self, value: float) -> str:
         return (
-            f"{value:,.1f}".replace(",", "\0").replace(".", self.texts["language.decimal"]).replace("\0", self.texts["language.thousands"])
+            f"{value:,.1f}".replace(",", "\0")
+            .replace(".", self.texts["language.decimal"])
+            .replace("\0", self.texts["language.thousands"])
         )
 
     def date(self, moment: datetime | str) -> str:
@@ -70,7 +74,9 @@ class Language:
 
     def day(self, day: calendar_day) -> str:
         """A calendar day without a time, such as the end of a term."""
-        return self.texts["language.date"].format(day=day.day, month=self.months[day.month - 1], year=day.year)
+        return self.texts["language.date"].format(
+            day=day.day, month=self.months[day.month - 1], year=day.year
+        )
 
     def moment(self, moment: datetime | str) -> str:
         return self._moment("language.moment", moment)
@@ -78,7 +84,9 @@ class Language:
     def _moment(self, key: str, moment: datetime | str) -> str:
         at = moment_of(moment) if isinstance(moment, str) else moment.astimezone(UTC)
         month = self.months[at.month - 1]
-        return self.texts[key].format(day=at.day, month=month, year=at.year, hour=f"{at.hour:02d}", minute=f"{at.minute:02d}")
+        return self.texts[key].format(
+            day=at.day, month=month, year=at.year, hour=f"{at.hour:02d}", minute=f"{at.minute:02d}"
+        )
 
 
 @cache

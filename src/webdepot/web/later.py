@@ -1,7 +1,9 @@
-"""Pages that are loaded when first asked for: `from webdepot.web.later import search` stands for the module `webdepot.web.search`.
+"""Pages that are loaded when first asked for: `from webdepot.web.later import search` stands for the module
+`webdepot.web.search`.
 
-A server that only replays needs no full-text engine, no crawler, no format identification; together they would cost it as much memory as
-everything else. An attribute of such a stand-in is an endpoint that imports its module, in a thread, on the first request.
+A server that only replays needs no full-text engine, no crawler, no format identification; together they
+would cost it as much memory as everything else. An attribute of such a stand-in is an endpoint that imports
+its module, in a thread, on the first request.
 """
 
 import importlib
@@ -36,7 +38,9 @@ class Later:
 
 
 def load(module: str) -> ModuleType:
-    """Import a module of pages. One at a time: two threads that import modules which need each other may see one of them half made."""
+    """Import a module of pages. One at a time: two threads that import modules which need each other may see
+    one of them half made.
+    """
     with _loading:
         return importlib.import_module(module)
 
@@ -49,7 +53,9 @@ def _endpoint(module: str, name: str) -> Callable[[Request], Awaitable[Response]
 
     async def called(request: Request) -> Response:
         endpoint = found() if found.cache_info().currsize else await run_in_threadpool(found)
-        response: Response = await (endpoint(request) if iscoroutinefunction(endpoint) else run_in_threadpool(endpoint, request))
+        response: Response = await (
+            endpoint(request) if iscoroutinefunction(endpoint) else run_in_threadpool(endpoint, request)
+        )
         return response
 
     called.__name__ = called.__qualname__ = name

@@ -1,4 +1,6 @@
-"""Letters in the portal: all of them with their states, asking a whole list, and the texts they are written from."""
+"""Letters in the portal: all of them with their states, asking a whole list, and the texts they are written
+from.
+"""
 
 from collections.abc import Mapping
 
@@ -77,7 +79,11 @@ def ask_list(request: Request) -> Response:
 
 def _example(request: Request, outcome: Asking) -> object:
     site = site_of(request)
-    return asking.preview(site.archive, outcome.ready[0].id, portal_url=site.portal_url) if outcome.ready else None
+    return (
+        asking.preview(site.archive, outcome.ready[0].id, portal_url=site.portal_url)
+        if outcome.ready
+        else None
+    )
 
 
 async def ask(request: Request) -> Response:
@@ -90,7 +96,9 @@ def _asked(request: Request, form: Mapping[str, str]) -> Response:
     site = site_of(request)
     outcome = asking.consider_list(site.archive, filter_of(request))
     if str(len(outcome.ready)) != form.get("count", ""):
-        raise InputError("The list has changed since you looked at it. Look at it again before letters go out.")
+        raise InputError(
+            "The list has changed since you looked at it. Look at it again before letters go out."
+        )
     asking.ask(site.archive, [one.id for one in outcome.ready], by=by(request), portal_url=site.portal_url)
     if site.archive.config.mail.host:
         postman = of_app(request, mailing.Postman)

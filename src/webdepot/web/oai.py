@@ -1,7 +1,7 @@
 """OAI-PMH at `/oai`, the resolver at `/urn/`, front pages of titles, transfer objects.
 
-Answers of OAI are XML with a style sheet for people. So many lists as the configuration says are made at once; whoever comes then is asked
-to come again (503 with Retry-After), which harvesters understand.
+Answers of OAI are XML with a style sheet for people. So many lists as the configuration says are made at
+once; whoever comes then is asked to come again (503 with Retry-After), which harvesters understand.
 """
 
 import base64
@@ -82,13 +82,21 @@ def _answer(request: Request, raw: bytes) -> Response:
     try:
         site = site_of(request)
         reader, token = reader_of(request), token_of(request)
-        data = providing.answer(site.archive, _pairs(raw), portal_url=site.portal_url, reader=reader, token=token)
+        data = providing.answer(
+            site.archive, _pairs(raw), portal_url=site.portal_url, reader=reader, token=token
+        )
     finally:
         turnstile.leave()
-    headers = {"Cache-Control": "no-cache", "Vary": "Accept-Encoding, Sec-Fetch-Dest", "Content-Security-Policy": POLICY}
+    headers = {
+        "Cache-Control": "no-cache",
+        "Vary": "Accept-Encoding, Sec-Fetch-Dest",
+        "Content-Security-Policy": POLICY,
+    }
     if request.headers.get("sec-fetch-dest") == "document":
         # Browsers are giving up XSLT: for a person the page is made here. No harvester sends this header.
-        return Response(str(_style()(etree.fromstring(data))), headers=headers, media_type="text/html; charset=utf-8")
+        return Response(
+            str(_style()(etree.fromstring(data))), headers=headers, media_type="text/html; charset=utf-8"
+        )
     asked = request.headers.get("accept-encoding")
     if asked and accepts("gzip", asked):  # whoever says nothing may be a plain script
         data = gzip.compress(data, 3)
@@ -154,7 +162,9 @@ def transferred(request: Request) -> Response:
     named: str = request.path_params["key"]
     key, is_tree = named.removesuffix(TREE), named.endswith(TREE)
     try:
-        found = providing.hand_over(archive, key, reader=reader_of(request), token=token_of(request), unpacked=is_tree)
+        found = providing.hand_over(
+            archive, key, reader=reader_of(request), token=token_of(request), unpacked=is_tree
+        )
     except TokenNeeded as error:
         return _refused(401, str(error), {"WWW-Authenticate": 'Bearer realm="transfer objects"'})
     except NotPermitted as error:
@@ -194,7 +204,9 @@ def _base64(sha256: str) -> str:
 class Zip(Response):
     """A range of a transfer object, read piece by piece in a thread while the last piece is sent."""
 
-    def __init__(self, found: HandedOver, first: int, stop: int, *, status: int, headers: dict[str, str]) -> None:
+    def __init__(
+        self, found: HandedOver, first: int, stop: int, *, status: int, headers: dict[str, str]
+    ) -> None:
         super().__init__(status_code=status, media_type="application/zip")
         given = [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
         self.raw_headers = [pair for pair in self.raw_headers if pair[0] != b"content-length"] + given

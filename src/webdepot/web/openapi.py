@@ -1,6 +1,8 @@
-"""One description of all interfaces for machines: /api/openapi.json, in OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.0).
+"""One description of all interfaces for machines: /api/openapi.json, in OpenAPI 3.1
+(https://spec.openapis.org/oas/v3.1.0).
 
-Each module of `PARTS` has a function `described(site)` that gives its paths; the document is their sum. A new interface adds its module.
+Each module of `PARTS` has a function `described(site)` that gives its paths; the document is their sum. A new
+interface adds its module.
 """
 
 import importlib
@@ -32,9 +34,21 @@ def document(request: Request) -> Response:
 
 
 def parameter(
-    name: str, words: str, kind: str = "string", *, where: str = "query", required: bool = False, **schema: Any
+    name: str,
+    words: str,
+    kind: str = "string",
+    *,
+    where: str = "query",
+    required: bool = False,
+    **schema: Any,
 ) -> dict[str, Any]:
-    return {"name": name, "in": where, "required": required, "description": words, "schema": {"type": kind, **schema}}
+    return {
+        "name": name,
+        "in": where,
+        "required": required,
+        "description": words,
+        "schema": {"type": kind, **schema},
+    }
 
 
 def on_replay(site: Site, path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,8 +56,12 @@ def on_replay(site: Site, path: str, operation: Mapping[str, Any]) -> dict[str, 
     return {path: {"servers": [{"url": site.replay_url}], "get": operation}}
 
 
-COLLECTION = parameter("collection", "Name of a collection; `all` is everything.", where="path", required=True)
-ADDRESS = parameter("url", "The archived address, unescaped, with its own question.", where="path", required=True)
+COLLECTION = parameter(
+    "collection", "Name of a collection; `all` is everything.", where="path", required=True
+)
+ADDRESS = parameter(
+    "url", "The archived address, unescaped, with its own question.", where="path", required=True
+)
 NOT_KEPT = {
     "404": {"description": "Nothing of the kind is kept, or it is hidden."},
     "451": {"description": "A rule of access refuses it; the answer has its words."},

@@ -1,4 +1,6 @@
-"""Organisations in the portal: profile, table and picture of domains, corrections, accepting and rejecting, CSV; and starting a survey."""
+"""Organisations in the portal: profile, table and picture of domains, corrections, accepting and rejecting,
+CSV; and starting a survey.
+"""
 
 import threading
 from collections.abc import Mapping
@@ -27,7 +29,9 @@ _FIELDS = {
 
 
 class Surveys:
-    """Surveys that run beside the portal, one for each organisation; what went wrong with the last one is remembered."""
+    """Surveys that run beside the portal, one for each organisation; what went wrong with the last one is
+    remembered.
+    """
 
     def __init__(self) -> None:
         self._running: dict[str, threading.Thread] = {}
@@ -37,7 +41,9 @@ class Surveys:
         if self.is_running(domain):
             return
         self.errors.pop(domain, None)
-        thread = threading.Thread(target=self._run, args=(archive, domain, by), name=f"survey {domain}", daemon=True)
+        thread = threading.Thread(
+            target=self._run, args=(archive, domain, by), name=f"survey {domain}", daemon=True
+        )
         self._running[domain] = thread
         thread.start()
 
@@ -57,7 +63,9 @@ class Surveys:
 def listed(request: Request) -> Response:
     surveys = of_app(request, Surveys)
     found = discovering.listed(site_of(request).archive)
-    return render(request, "organisations.html", organisations=found, running=surveys.running(), errors=surveys.errors)
+    return render(
+        request, "organisations.html", organisations=found, running=surveys.running(), errors=surveys.errors
+    )
 
 
 async def start(request: Request) -> Response:
@@ -80,7 +88,11 @@ def shown(request: Request) -> Response:
     kind = request.query_params.get("own", "")
     kind = kind if kind in KINDS else ""
     everything = discovering.hosts_of(archive, organisation)
-    hosts = discovering.hosts_of(archive, organisation, own=kind, limit=MOST_ROWS) if kind else everything[:MOST_ROWS]
+    hosts = (
+        discovering.hosts_of(archive, organisation, own=kind, limit=MOST_ROWS)
+        if kind
+        else everything[:MOST_ROWS]
+    )
     surveys = of_app(request, Surveys)
     return render(
         request,
@@ -116,9 +128,13 @@ def _decided(request: Request, form: Mapping[str, str]) -> Response:
     answer = form.get("answer", "")
     if answer not in ("accept", "reject"):
         raise InputError("Say accept or reject.")
-    discovering.decide(archive, organisation, [form.get("host", "")], accepted=answer == "accept", by=name_of(request))
+    discovering.decide(
+        archive, organisation, [form.get("host", "")], accepted=answer == "accept", by=name_of(request)
+    )
     kind = form.get("own", "")
-    return RedirectResponse(f"/organisations/{organisation.root}{f'?own={kind}' if kind in KINDS else ''}#hosts", status_code=303)
+    return RedirectResponse(
+        f"/organisations/{organisation.root}{f'?own={kind}' if kind in KINDS else ''}#hosts", status_code=303
+    )
 
 
 async def correct(request: Request) -> Response:

@@ -15,7 +15,9 @@ from webdepot.web.site import CURATORS, name_of, of_app, person_of, render, site
 
 
 class Runs:
-    """Work with partners that goes on beside the portal, one thing at a time for each; what went wrong with the last is remembered."""
+    """Work with partners that goes on beside the portal, one thing at a time for each; what went wrong with
+    the last is remembered.
+    """
 
     def __init__(self) -> None:
         self._running: dict[str, threading.Thread] = {}
@@ -46,7 +48,14 @@ class Runs:
 def listed(request: Request) -> Response:
     runs = of_app(request, Runs)
     found = partnering.every(site_of(request).archive)
-    return render(request, "partners.html", partners=found, running=runs.running(), errors=runs.errors, may_change=_may_change(request))
+    return render(
+        request,
+        "partners.html",
+        partners=found,
+        running=runs.running(),
+        errors=runs.errors,
+        may_change=_may_change(request),
+    )
 
 
 def shown(request: Request) -> Response:
@@ -54,7 +63,14 @@ def shown(request: Request) -> Response:
     name = request.path_params["name"]
     status = partnering.status(site_of(request).archive, name)
     error, may_change = runs.errors.get(name, ""), _may_change(request)
-    return render(request, "partner.html", status_=status, is_running=runs.is_running(name), error=error, may_change=may_change)
+    return render(
+        request,
+        "partner.html",
+        status_=status,
+        is_running=runs.is_running(name),
+        error=error,
+        may_change=may_change,
+    )
 
 
 def _may_change(request: Request) -> bool:

@@ -1,7 +1,7 @@
 """A pass to archived pages that staff alone may see.
 
-The faces that show archived pages know no session, and must not: strangers' scripts run beside them. So the portal, which knows who is
-signed in, gives staff a pass to the other faces when they open such a page:
+The faces that show archived pages know no session, and must not: strangers' scripts run beside them. So the
+portal, which knows who is signed in, gives staff a pass to the other faces when they open such a page:
 
     portal  --/-/pass/{token}/...-->  frame or replay: sets a cookie that no script can read, and leads on to the page
 
@@ -28,7 +28,11 @@ def made(now: datetime) -> str:
 
 def is_good(token: str, now: datetime) -> bool:
     found = _TOKEN.match(token)
-    return found is not None and hmac.compare_digest(found[2], _signed(found[1])) and now.timestamp() < int(found[1])
+    return (
+        found is not None
+        and hmac.compare_digest(found[2], _signed(found[1]))
+        and now.timestamp() < int(found[1])
+    )
 
 
 def _signed(until: str) -> str:

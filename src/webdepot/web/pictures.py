@@ -43,7 +43,9 @@ def pictures(request: Request) -> Response:
         more=asked.link("/search/images", offset=found.next_offset) if found and found.next_offset else "",
     )
     policy = portal_headers(site.replay_url, site.frame_url)["Content-Security-Policy"]
-    response.headers["Content-Security-Policy"] = policy.replace("img-src 'self'", f"img-src 'self' {site.replay_url}")
+    response.headers["Content-Security-Policy"] = policy.replace(
+        "img-src 'self'", f"img-src 'self' {site.replay_url}"
+    )
     return response
 
 
@@ -82,8 +84,14 @@ def thumbnail(request: Request) -> Response:
         raise HTTPException(404)
     archive = site_of(request).archive
     stamp = address.nearest_stamp(found.timestamp, archive.clock())
-    data = picturing.thumbnail(archive, found.url, stamp, reader=reader_of(request), collection=found.collection)
-    headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "private, max-age=300", "Cross-Origin-Resource-Policy": "cross-origin"}
+    data = picturing.thumbnail(
+        archive, found.url, stamp, reader=reader_of(request), collection=found.collection
+    )
+    headers = {
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "private, max-age=300",
+        "Cross-Origin-Resource-Policy": "cross-origin",
+    }
     return Response(data, media_type=MIME, headers=headers)
 
 
@@ -99,5 +107,9 @@ def _found(request: Request) -> Pictures:
     given = request.query_params.get("offset", "")
     offset = min(int(given), _LAST_OFFSET) if given.isascii() and given.isdigit() and len(given) < 6 else 0
     return picturing.find(
-        site_of(request).archive, with_period(asked), reader=reader_of(request), collection=asked.collection, offset=offset
+        site_of(request).archive,
+        with_period(asked),
+        reader=reader_of(request),
+        collection=asked.collection,
+        offset=offset,
     )

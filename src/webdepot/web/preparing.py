@@ -1,7 +1,9 @@
-"""Who opens the form to sign in will soon open a page of staff: modules and templates are loaded meanwhile, the dashboard counted.
+"""Who opens the form to sign in will soon open a page of staff: modules and templates are loaded meanwhile,
+the dashboard counted.
 
-Without this the first page after a start of the server would wait half a second for modules and its template, and the first dashboard of a
-large archive two seconds for its figures. A server that only shows archived pages never loads any of it.
+Without this the first page after a start of the server would wait half a second for modules and its template,
+and the first dashboard of a large archive two seconds for its figures. A server that only shows archived
+pages never loads any of it.
 """
 
 import logging
@@ -14,7 +16,19 @@ from webdepot.errors import WebdepotError
 from webdepot.web import later
 from webdepot.web.site import of_app, site_of, templates
 
-PAGES = ("targets", "letters", "cases", "criteria", "schedule", "harvests", "review", "catalogue", "audit", "users", "dashboard")
+PAGES = (
+    "targets",
+    "letters",
+    "cases",
+    "criteria",
+    "schedule",
+    "harvests",
+    "review",
+    "catalogue",
+    "audit",
+    "users",
+    "dashboard",
+)
 log = logging.getLogger(__name__)
 
 

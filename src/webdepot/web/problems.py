@@ -24,8 +24,18 @@ def problem(request: Request, status: int, words: str, *, asked: Address | None 
     title = heading(spoken, status)
     if site_of(request).face is Face.REPLAY:
         headers = {"Content-Security-Policy": RAW_POLICY}
-        return render(request, "inside.html", status=status, headers=headers, heading=title, words=words, url=asked.url if asked else "")
-    return render(request, "problem.html", status=status, heading=title, words=words, code=status, asked=asked)
+        return render(
+            request,
+            "inside.html",
+            status=status,
+            headers=headers,
+            heading=title,
+            words=words,
+            url=asked.url if asked else "",
+        )
+    return render(
+        request, "problem.html", status=status, heading=title, words=words, code=status, asked=asked
+    )
 
 
 def heading(spoken: Language, status: int) -> str:
@@ -51,7 +61,9 @@ def on_webdepot_error(request: Request, error: Exception) -> Response:
 
 def _find_asked(request: Request) -> Address | None:
     try:
-        return find_address(request.scope.get("raw_path") or request.url.path.encode(), request.scope["query_string"])
+        return find_address(
+            request.scope.get("raw_path") or request.url.path.encode(), request.scope["query_string"]
+        )
     except BadAddress:
         return None
 

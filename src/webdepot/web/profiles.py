@@ -1,4 +1,6 @@
-"""Profiles in the portal: the list, one profile with its text to edit, the documented rules, and "why is this address harvested?"."""
+"""Profiles in the portal: the list, one profile with its text to edit, the documented rules, and "why is this
+address harvested?".
+"""
 
 from collections.abc import Mapping
 
@@ -19,7 +21,9 @@ _NEW = 'description = ""\nscope = "host"\n\n# [[rules]]\n# reject = "extension"\
 
 def listed(request: Request) -> Response:
     good, broken = profiling.every(site_of(request).archive)
-    return render(request, "profiles.html", profiles=good, broken=broken, may_edit=_may_edit(request), problem="")
+    return render(
+        request, "profiles.html", profiles=good, broken=broken, may_edit=_may_edit(request), problem=""
+    )
 
 
 def shown(request: Request) -> Response:
@@ -40,7 +44,10 @@ async def make(request: Request) -> Response:
     form = await read_form(request)
     name = form.get("name", "").strip().lower()
     # The name is checked by the page it leads to, which says what is wrong with it.
-    return RedirectResponse(f"/profiles/{name}" if name.replace("-", "").replace(".", "").isalnum() else "/profiles", status_code=303)
+    return RedirectResponse(
+        f"/profiles/{name}" if name.replace("-", "").replace(".", "").isalnum() else "/profiles",
+        status_code=303,
+    )
 
 
 async def save(request: Request) -> Response:
@@ -81,7 +88,9 @@ def _saved(request: Request, form: Mapping[str, str]) -> Response:
     return RedirectResponse(f"/profiles/{name}", status_code=303)
 
 
-def _page(request: Request, name: str, text: str, profile: object, problem: str, *, status: int = 200) -> Response:
+def _page(
+    request: Request, name: str, text: str, profile: object, problem: str, *, status: int = 200
+) -> Response:
     return render(
         request,
         "profile.html",

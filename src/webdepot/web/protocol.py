@@ -2,8 +2,8 @@
 
 uvicorn's parser has no limit of its own for address and headers; a client could fill the memory with either.
 
-`answering` gives connections that send an answer which is there at once straight away: to make a task for such a request, and to pass its
-answer through it in messages, takes a third of the time of the whole.
+`answering` gives connections that send an answer which is there at once straight away: to make a task for
+such a request, and to pass its answer through it in messages, takes a third of the time of the whole.
 """
 
 from collections.abc import Callable
@@ -48,14 +48,20 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
     def send_400_response(self, msg: str) -> None:
         """Called for everything that the parser or one of the limits refuses."""
         if len(getattr(self, "url", b"")) > LONGEST_TARGET_BYTES:
-            self._refuse("414 URI Too Long", "Address too long", "The address is longer than any that can be archived.")
+            self._refuse(
+                "414 URI Too Long", "Address too long", "The address is longer than any that can be archived."
+            )
         elif self._header_bytes > LONGEST_HEADERS_BYTES:
             self._refuse(
-                "431 Request Header Fields Too Large", "Too large", "The headers of this request are larger than this server takes."
+                "431 Request Header Fields Too Large",
+                "Too large",
+                "The headers of this request are larger than this server takes.",
             )
         else:
             self._refuse(
-                "400 Bad Request", "That did not work", "What was sent is no HTTP request; characters outside ASCII must be escaped."
+                "400 Bad Request",
+                "That did not work",
+                "What was sent is no HTTP request; characters outside ASCII must be escaped.",
             )
 
     def _refuse(self, status: str, title: str, words: str) -> None:
@@ -73,7 +79,9 @@ class BoundedHttp(HttpToolsProtocol):  # type: ignore[misc, unused-ignore]
 
 
 def answering(base: type[BoundedHttp], find_ready: FindReady) -> type[BoundedHttp]:
-    """uvicorn takes a class: the same connections, which ask `find_ready` first and go the usual way where it gives None."""
+    """uvicorn takes a class: the same connections, which ask `find_ready` first and go the usual way where it
+    gives None.
+    """
 
     class Answering(base):  # type: ignore[misc, valid-type]
         def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGIApp) -> None:
@@ -84,13 +92,19 @@ def answering(base: type[BoundedHttp], find_ready: FindReady) -> type[BoundedHtt
                 super()._start_asgi_task(cycle, ready)
 
         def _send(self, cycle: RequestResponseCycle, ready: Response) -> bool:
-            """Whether the answer was sent. A client that does not read is waited for in a task, and odd answers are uvicorn's affair."""
+            """Whether the answer was sent. A client that does not read is waited for in a task, and odd
+            answers are uvicorn's affair.
+            """
             pairs = [*cycle.default_headers, *ready.raw_headers]
             if not cycle.keep_alive:
                 pairs.append((b"connection", b"close"))
             lines = [b"%b: %b\r\n" % pair for pair in pairs]
             head = b"".join((STATUS_LINE.get(ready.status_code, b""), *lines, b"\r\n"))
-            is_plain = ready.status_code >= 200 and ready.status_code not in (204, 304) and head.count(b"\n") == len(lines) + 2
+            is_plain = (
+                ready.status_code >= 200
+                and ready.status_code not in (204, 304)
+                and head.count(b"\n") == len(lines) + 2
+            )
             if not is_plain or self.flow.write_paused or self.transport.is_closing():
                 return False
             self.transport.write(head + ready.body)

@@ -1,11 +1,13 @@
-"""Proxy mode: the archive as the HTTP proxy of reading-room terminals. A page runs under its own address, so nothing is rewritten.
+"""Proxy mode: the archive as the HTTP proxy of reading-room terminals. A page runs under its own address, so
+nothing is rewritten.
 
     request      GET http://www.example.org/page?x=1, or the same inside a TLS tunnel (`tunnel.py`)
     which time   Accept-Datetime of the request, else what this terminal chose, else [web] proxy_date, else now
     answer       status, headers and body as archived, past the same gate as everywhere; what is not kept is 404, never the live web
 
-http://webdepot.proxy/ is a page of ours: it shows the time and the collection of this terminal, takes others, and gives out the
-certificate of the authority that terminals must trust for pages over HTTPS. Terminals are told apart by their address.
+http://webdepot.proxy/ is a page of ours: it shows the time and the collection of this terminal, takes others,
+and gives out the certificate of the authority that terminals must trust for pages over HTTPS. Terminals are
+told apart by their address.
 """
 
 import re
@@ -38,8 +40,12 @@ _LONGEST_FORM_BYTES = 4096
 _AROUND_THE_PROXY = frozenset(
     "alt-svc strict-transport-security public-key-pins public-key-pins-report-only expect-ct nel report-to reporting-endpoints".split()  # noqa: SIM905
 )
-"""Headers that would make a browser go around the proxy, remember something about the living host, or report to it."""
-_OUR_OWN = frozenset("cache-control pragma expires age etag date server via memento-datetime link vary".split())  # noqa: SIM905
+"""Headers that would make a browser go around the proxy, remember something about the living host, or report
+to it.
+"""
+_OUR_OWN = frozenset(
+    "cache-control pragma expires age etag date server via memento-datetime link vary".split()  # noqa: SIM905
+)
 """Headers that speak about a copy in a cache: the next question may be about another time."""
 _DATE = re.compile(r"\s*(\d{4})-?(\d{2})?-?(\d{2})?\s*\Z", re.ASCII)
 
@@ -54,7 +60,9 @@ class Choice:
 
 
 class Terminals:
-    """The choices of terminals by their addresses; the one that chose longest ago is forgotten when there are very many."""
+    """The choices of terminals by their addresses; the one that chose longest ago is forgotten when there are
+    very many.
+    """
 
     def __init__(self) -> None:
         self._choices: OrderedDict[str, Choice] = OrderedDict()
@@ -93,7 +101,11 @@ def _archived(request: Request, host: str, body: bytes) -> Response:
     asked = f"{request.scope['scheme']}://{host}{raw_path}{'?' if query else ''}{query}"
     url = find_canonical(asked)
     if url is None:
-        return _missing(request, Address(collection=EVERYTHING, timestamp="", modifier="", url=Url(asked[:200])), _no_address(asked))
+        return _missing(
+            request,
+            Address(collection=EVERYTHING, timestamp="", modifier="", url=Url(asked[:200])),
+            _no_address(asked),
+        )
     collection = _choice(request).collection or site.archive.config.web.proxy_collection
     found = Address(collection=collection, timestamp="", modifier="", url=url)
     try:
@@ -132,13 +144,21 @@ def _answered(request: Request, found: Address, opened: Replayed) -> Response:
 
 
 def passed_on(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Archived headers under their own names: cookies, policies, redirects act as they did, for the origin they were meant for."""
+    """Archived headers under their own names: cookies, policies, redirects act as they did, for the origin
+    they were meant for.
+    """
     kept = replay_headers.cleaned(archived)
-    return [(name, value) for name, value in kept if name.lower() not in _AROUND_THE_PROXY | _OUR_OWN | {"content-encoding"}]
+    return [
+        (name, value)
+        for name, value in kept
+        if name.lower() not in _AROUND_THE_PROXY | _OUR_OWN | {"content-encoding"}
+    ]
 
 
 def _allowed(request: Request) -> Response:
-    """A browser asks before it asks: the archived answer says itself who may read it, and nothing here can be changed."""
+    """A browser asks before it asks: the archived answer says itself who may read it, and nothing here can be
+    changed.
+    """
     headers = {
         "Access-Control-Allow-Origin": request.headers.get("origin", "*"),
         "Access-Control-Allow-Methods": request.headers["access-control-request-method"],
@@ -168,7 +188,7 @@ def _no_address(asked: str) -> InputError:
     return InputError(f"{asked[:200]!r} is no web address.")
 
 
-# --- the page of the proxy itself -------------------------------------------------------------------------------------
+# --- the page of the proxy itself ---
 
 
 async def _control(request: Request) -> Response:
@@ -184,13 +204,17 @@ async def _control(request: Request) -> Response:
 
 async def _chosen(request: Request) -> Response:
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        return Response("An archived page may not choose for the reader.\n", status_code=403, media_type="text/plain")
+        return Response(
+            "An archived page may not choose for the reader.\n", status_code=403, media_type="text/plain"
+        )
     body = b""
     async for piece in request.stream():
         body += piece[: _LONGEST_FORM_BYTES - len(body)]
     form = dict(parse_qsl(body.decode("latin-1")))
     try:
-        choice = Choice(timestamp=_stamp(form.get("date", "")), collection=_collection(form.get("collection", "")))
+        choice = Choice(
+            timestamp=_stamp(form.get("date", "")), collection=_collection(form.get("collection", ""))
+        )
     except ValueError:
         return await run_in_threadpool(_shown, request, "proxy.wrong")
     of_app(request, Terminals).choose(request.client.host if request.client else "", choice)
@@ -200,15 +224,23 @@ async def _chosen(request: Request) -> Response:
 def _shown(request: Request, wrong: str) -> Response:
     archive, choice, spoken = site_of(request).archive, _choice(request), language_of(request)
     config = archive.config.web
-    moment = from_timestamp(choice.timestamp or config.proxy_date) if choice.timestamp or config.proxy_date else None
+    moment = (
+        from_timestamp(choice.timestamp or config.proxy_date)
+        if choice.timestamp or config.proxy_date
+        else None
+    )
     return render(
         request,
         "proxy.html",
         status=400 if wrong else 200,
-        headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"},
+        headers={
+            "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'"
+        },
         heading=spoken.texts["proxy.title"],
         date=f"{moment:%Y-%m-%d}" if moment else "",
-        now=spoken.say("proxy.now", date=spoken.date(to_timestamp(moment))) if moment else spoken.texts["proxy.now_newest"],
+        now=spoken.say("proxy.now", date=spoken.date(to_timestamp(moment)))
+        if moment
+        else spoken.texts["proxy.now_newest"],
         collection=choice.collection or config.proxy_collection,
         collections=sorted({*reporting.collection_names(archive), choice.collection} - {"", EVERYTHING}),
         wrong=spoken.texts[wrong] if wrong else "",

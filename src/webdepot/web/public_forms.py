@@ -1,6 +1,8 @@
-"""Forms that anybody may fill in: suggest a site, object to a page, answer a letter. Bounded, slowed down, without accounts.
+"""Forms that anybody may fill in: suggest a site, object to a page, answer a letter. Bounded, slowed down,
+without accounts.
 
-A field that people do not see (`website`) stops the simplest machines: whoever fills it is thanked and forgotten.
+A field that people do not see (`website`) stops the simplest machines: whoever fills it is thanked and
+forgotten.
 """
 
 from collections.abc import Mapping
@@ -40,7 +42,14 @@ def _suggested(request: Request, form: Mapping[str, str]) -> Response:
     if form.get(TRAP):
         return RedirectResponse("/suggest?done=new", status_code=303)
     if not _may_send(request):
-        return render(request, "suggest.html", status=429, given=form, wrong=language_of(request).texts["suggest.too_many"], done="")
+        return render(
+            request,
+            "suggest.html",
+            status=429,
+            given=form,
+            wrong=language_of(request).texts["suggest.too_many"],
+            done="",
+        )
     try:
         mail = form.get("mail", "").strip()
         if mail:
@@ -54,7 +63,9 @@ def _suggested(request: Request, form: Mapping[str, str]) -> Response:
             mail=mail,
         )
     except InputError as error:
-        return render(request, "suggest.html", status=400, given=form, wrong=words_for(request, error), done="")
+        return render(
+            request, "suggest.html", status=400, given=form, wrong=words_for(request, error), done=""
+        )
     return RedirectResponse(f"/suggest?done={'new' if is_new else 'known'}", status_code=303)
 
 
@@ -64,7 +75,9 @@ def complain_form(request: Request) -> Response:
     return _complaint_page(request, given, done=asked.get("done", "")[:30])
 
 
-def _complaint_page(request: Request, given: Mapping[str, str], *, status: int = 200, wrong: str = "", done: str = "") -> Response:
+def _complaint_page(
+    request: Request, given: Mapping[str, str], *, status: int = 200, wrong: str = "", done: str = ""
+) -> Response:
     lists = {"whos": list(Who), "objections": list(Objection)}
     return render(request, "complain.html", status=status, given=given, wrong=wrong, done=done, lists=lists)
 
@@ -79,7 +92,9 @@ def _complained(request: Request, form: Mapping[str, str]) -> Response:
     if form.get(TRAP):
         return RedirectResponse("/complain?done=-", status_code=303)
     if not _may_send(request):
-        return _complaint_page(request, form, status=429, wrong=language_of(request).texts["suggest.too_many"])
+        return _complaint_page(
+            request, form, status=429, wrong=language_of(request).texts["suggest.too_many"]
+        )
     try:
         case = answering.complain(
             site.archive,
@@ -123,12 +138,22 @@ def _answered(request: Request, form: Mapping[str, str]) -> Response:
         return _answer_page(request, status=400, wrong=language_of(request).texts["answer.choose"])
     if choice is Reply.UNDELIVERABLE:
         return _answer_page(request, status=400, wrong=language_of(request).texts["answer.choose"])
-    conditions = Conditions(showing=showing, words=form.get("words", "").strip()[:2000]) if choice is Reply.CONDITIONS else None
-    given_letter = letter if letter.kind is LetterKind.NOTICE and letter.state in (LetterState.SENT, LetterState.SILENT) else None
+    conditions = (
+        Conditions(showing=showing, words=form.get("words", "").strip()[:2000])
+        if choice is Reply.CONDITIONS
+        else None
+    )
+    given_letter = (
+        letter
+        if letter.kind is LetterKind.NOTICE and letter.state in (LetterState.SENT, LetterState.SILENT)
+        else None
+    )
     by = f"owner ({letter.recipient})"
     words = form.get("words", "").strip()[:2000]
     try:
-        permitting.reply(archive, dossier.id, choice, by=by, words=words, conditions=conditions, letter=given_letter)
+        permitting.reply(
+            archive, dossier.id, choice, by=by, words=words, conditions=conditions, letter=given_letter
+        )
     except Conflict as error:
         return _answer_page(request, status=409, wrong=words_for(request, error))
     return RedirectResponse(f"/answer/{request.path_params['token']}?done=1", status_code=303)
@@ -158,4 +183,6 @@ def _answer_page(request: Request, *, status: int = 200, wrong: str = "") -> Res
 def _may_send(request: Request) -> bool:
     gate = of_app(request, Gate)
     config = site_of(request).archive.config.selection
-    return gate.lets(sender_of(request), most=config.suggestions_per_hour, most_in_all=config.suggestions_in_all)
+    return gate.lets(
+        sender_of(request), most=config.suggestions_per_hour, most_in_all=config.suggestions_in_all
+    )

@@ -19,8 +19,13 @@ def quality(request: Request) -> Response:
     archive = site_of(request).archive
     harvest = harvesting.get(archive, request.path_params["harvest"])
     code = request.query_params.get("code", "")[:60]
-    page = max(1, int(request.query_params.get("page", "1")) if request.query_params.get("page", "1").isdigit() else 1)
-    found = ingesting.findings_page(archive, harvest, code=code, limit=FINDINGS_A_PAGE, offset=(page - 1) * FINDINGS_A_PAGE)
+    page = max(
+        1,
+        int(request.query_params.get("page", "1")) if request.query_params.get("page", "1").isdigit() else 1,
+    )
+    found = ingesting.findings_page(
+        archive, harvest, code=code, limit=FINDINGS_A_PAGE, offset=(page - 1) * FINDINGS_A_PAGE
+    )
     table, shares = watching.of_harvest(archive, harvest.id)
     return render(
         request,
@@ -40,13 +45,17 @@ def quality(request: Request) -> Response:
 
 
 def patch(request: Request) -> Response:
-    """Begin to harvest what is missing. It goes on behind this answer; a stopped server leaves it to be resumed."""
+    """Begin to harvest what is missing. It goes on behind this answer; a stopped server leaves it to be
+    resumed.
+    """
     archive = site_of(request).archive
     harvest = harvesting.get(archive, request.path_params["harvest"])
     person = person_of(request)
     started = "none"
     if patching.missing(archive, harvest):
-        threading.Thread(target=_patch, args=(archive, harvest.id, person.name if person else ""), name="patch").start()
+        threading.Thread(
+            target=_patch, args=(archive, harvest.id, person.name if person else ""), name="patch"
+        ).start()
         started = "patch"
     return RedirectResponse(f"/quality/{harvest.id}?started={started}", status_code=303)
 

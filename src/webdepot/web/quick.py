@@ -1,10 +1,13 @@
-"""Small answers without a thread. Most requests to an archive ask for one small capture, or which captures there are of one address: a
-look-up of microseconds and a few kilobytes from the page cache. To hand such a request to a thread and back takes longer than to answer it.
+"""Small answers without a thread. Most requests to an archive ask for one small capture, or which captures
+there are of one address: a look-up of microseconds and a few kilobytes from the page cache. To hand such a
+request to a thread and back takes longer than to answer it.
 
-An endpoint here is a plain function on the event loop, so it must not wait. It returns None for whatever may take longer; the request
-then goes its usual way through the routes. Where disks turn out to be slow, requests go that way for a while as well.
+An endpoint here is a plain function on the event loop, so it must not wait. It returns None for whatever may
+take longer; the request then goes its usual way through the routes. Where disks turn out to be slow, requests
+go that way for a while as well.
 
-On the replay face the connection itself asks (`protocol.answering`), before a task is made for the request; elsewhere `Quick` does.
+On the replay face the connection itself asks (`protocol.answering`), before a task is made for the request;
+elsewhere `Quick` does.
 """
 
 import logging
@@ -21,7 +24,9 @@ log = logging.getLogger(__name__)
 
 Endpoint = Callable[[Request], Response | None]
 SLOW_S = 0.01
-"""An answer that took longer, and for which this thread went to sleep, had to wait for a disk. A busy machine alone is no reason."""
+"""An answer that took longer, and for which this thread went to sleep, had to wait for a disk. A busy machine
+alone is no reason.
+"""
 PAUSE = 500
 """So many requests go the usual way then."""
 _TRIED = "webdepot.quick"
@@ -36,7 +41,9 @@ class QuickAnswers:
         self._pause = 0
 
     def find(self, scope: Scope) -> Response | None:
-        """The answer that is there at once; None for everything else. A request is tried once, wherever it is asked about."""
+        """The answer that is there at once; None for everything else. A request is tried once, wherever it is
+        asked about.
+        """
         if scope["type"] != "http" or scope["method"] != "GET" or scope.get(_TRIED):
             return None
         scope[_TRIED] = True
@@ -71,5 +78,7 @@ class Quick:
 
 
 def _times_slept() -> int:
-    """How often this thread waited of its own accord: for a disk, a lock, but not because others had their turn."""
+    """How often this thread waited of its own accord: for a disk, a lock, but not because others had their
+    turn.
+    """
     return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw

@@ -1,8 +1,10 @@
-"""The replay face: raw captures, the worker that rewrites them in the browser, Memento for machines. It knows no session.
+"""The replay face: raw captures, the worker that rewrites them in the browser, Memento for machines. It knows
+no session.
 
 /{collection}/{timestamp}id_/{url}   the capture: status, headers, exact payload
 /{collection}/{timestamp}sw_/{url}   the same for the worker: always 200, true status and redirect in headers that it
-                                     understands, since it would follow redirects and replace error pages otherwise
+                                     understands, since it would follow redirects and replace error pages
+                                     otherwise
 /{collection}/{timestamp}ns_/{url}   rewritten on the server, without scripts, for clients without a worker
 /-/start/{collection}/{timestamp}mp_/{url}   a page that installs the worker and goes on to the rewritten page
 /-/migrated/{collection}/{timestamp}/{url}   the capture in the format it was migrated to, where it was
@@ -55,7 +57,9 @@ def replayed(request: Request) -> Response:
     if request.headers.get("service-worker") == "script":
         # An archived script must never become the worker of this origin.
         raise HTTPException(403)
-    found = address.find_address(request.scope.get("raw_path") or request.url.path.encode(), request.scope["query_string"])
+    found = address.find_address(
+        request.scope.get("raw_path") or request.url.path.encode(), request.scope["query_string"]
+    )
     if found is None:
         raise HTTPException(404)
     if found.modifier == "timemap":
@@ -65,7 +69,10 @@ def replayed(request: Request) -> Response:
             return not_there(request, found, error)
     if found.modifier in ("*", "timegate", ""):
         return _to_portal_or_gate(request, found)
-    if found.modifier in DOCUMENT_MODIFIERS and request.headers.get("sec-fetch-dest", "document") in {*_FRAMES, "document"}:
+    if found.modifier in DOCUMENT_MODIFIERS and request.headers.get("sec-fetch-dest", "document") in {
+        *_FRAMES,
+        "document",
+    }:
         return _start(request, found)
     return _raw(request, found, for_worker=found.modifier not in ("id_", STILL))
 
@@ -73,13 +80,24 @@ def replayed(request: Request) -> Response:
 def described(site: Site) -> dict[str, Any]:
     """These interfaces for `web/openapi.py`."""
     stamp = parameter("timestamp", "14 digits; the closest capture is given.", where="path", required=True)
-    body = {"description": "The capture with its own status.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
-    near = {"302": {"description": "To the closest capture."}, "400": {"description": "A timestamp or date is wrong."}, **NOT_KEPT}
+    body = {
+        "description": "The capture with its own status.",
+        "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}},
+    }
+    near = {
+        "302": {"description": "To the closest capture."},
+        "400": {"description": "A timestamp or date is wrong."},
+        **NOT_KEPT,
+    }
     asked = {**parameter("Accept-Datetime", "The wanted moment, as an HTTP date."), "in": "header"}
     whole = {"parameters": [COLLECTION, stamp, ADDRESS], "responses": {"200": body, **near}}
     return {
         **on_replay(site, "/{collection}/{timestamp}id_/{url}", {"summary": "A capture as it was", **whole}),
-        **on_replay(site, "/{collection}/{timestamp}ns_/{url}", {"summary": "A capture rewritten, without scripts", **whole}),
+        **on_replay(
+            site,
+            "/{collection}/{timestamp}ns_/{url}",
+            {"summary": "A capture rewritten, without scripts", **whole},
+        ),
         **on_replay(
             site,
             "/{collection}/timegate/{url}",
@@ -101,7 +119,9 @@ def quick(request: Request) -> Response | None:
     archive = site_of(request).archive
     try:
         with archive.database.at_one_moment():
-            opened = replaying.open_at_hand(archive, found.url, found.timestamp, collection=found.collection, reader=reader_of(request))
+            opened = replaying.open_at_hand(
+                archive, found.url, found.timestamp, collection=found.collection, reader=reader_of(request)
+            )
     except (WebdepotError, NotAtHand):
         return None
     try:
@@ -112,7 +132,9 @@ def quick(request: Request) -> Response | None:
 
 
 def start(request: Request) -> Response:
-    """Where the portal's frame begins: make sure that the worker is there and knows the collection, then go on."""
+    """Where the portal's frame begins: make sure that the worker is there and knows the collection, then go
+    on.
+    """
     request.state.is_archived = True
     raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
     found = address.find_address(raw.removeprefix(b"/-/start"), request.scope["query_string"])
@@ -131,7 +153,9 @@ def migrated(request: Request) -> Response:
     archive = site_of(request).archive
     stamp = address.nearest_stamp(found.timestamp, archive.clock())
     try:
-        opened = replaying.open_conversion(archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
+        opened = replaying.open_conversion(
+            archive, found.url, stamp, collection=found.collection, reader=reader_of(request)
+        )
     except WebdepotError as error:
         return not_there(request, found, error)
     mime = (opened.head.get("content-type") if opened.head else None) or "application/octet-stream"
@@ -143,7 +167,9 @@ def migrated(request: Request) -> Response:
 def _start(request: Request, found: Address) -> Response:
     site = site_of(request)
     if request.headers.get("sec-fetch-dest") == "document":
-        return RedirectResponse(site.portal_url + address.path_of(found.collection, found.timestamp, found.url), status_code=302)
+        return RedirectResponse(
+            site.portal_url + address.path_of(found.collection, found.timestamp, found.url), status_code=302
+        )
     return render(
         request,
         "start.html",
@@ -162,19 +188,27 @@ def _to_portal_or_gate(request: Request, found: Address) -> Response:
     wanted = request.headers.get("accept-datetime")
     if found.modifier != "timegate" and (not wanted or found.modifier or found.timestamp):
         step = found.timestamp + found.modifier if found.modifier else found.timestamp
-        where = address.path_of(found.collection, step, found.url) if step else f"/{found.collection}/{address.quote_url(found.url)}"
+        where = (
+            address.path_of(found.collection, step, found.url)
+            if step
+            else f"/{found.collection}/{address.quote_url(found.url)}"
+        )
         return RedirectResponse(site.portal_url + where, status_code=302)
     try:
         stamp = to_timestamp(from_http(wanted) if wanted else site.archive.clock())
     except ValueError:
         return PlainTextResponse("Accept-Datetime is no HTTP date.\n", status_code=400)
     try:
-        capture = replaying.find_closest(site.archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
+        capture = replaying.find_closest(
+            site.archive, found.url, stamp, collection=found.collection, reader=reader_of(request)
+        )
     except WebdepotError as error:
         return not_there(request, found, error)
     headers = dict(memento_of(request, found.collection, capture)[1:])
     where = address.path_of(found.collection, capture.timestamp + "id_", capture.url)
-    return RedirectResponse(site.replay_url + where, status_code=302, headers={**headers, "Vary": "accept-datetime"})
+    return RedirectResponse(
+        site.replay_url + where, status_code=302, headers={**headers, "Vary": "accept-datetime"}
+    )
 
 
 def _raw(request: Request, found: Address, *, for_worker: bool) -> Response:
@@ -182,9 +216,16 @@ def _raw(request: Request, found: Address, *, for_worker: bool) -> Response:
     stamp = address.nearest_stamp(found.timestamp, archive.clock())
     try:
         if len(found.timestamp) < 14:
-            capture = replaying.find_closest(archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
-            return RedirectResponse(address.path_of(found.collection, capture.timestamp + found.modifier, capture.url), status_code=302)
-        opened = replaying.open_capture(archive, found.url, stamp, collection=found.collection, reader=reader_of(request))
+            capture = replaying.find_closest(
+                archive, found.url, stamp, collection=found.collection, reader=reader_of(request)
+            )
+            return RedirectResponse(
+                address.path_of(found.collection, capture.timestamp + found.modifier, capture.url),
+                status_code=302,
+            )
+        opened = replaying.open_capture(
+            archive, found.url, stamp, collection=found.collection, reader=reader_of(request)
+        )
     except WebdepotError as error:
         return not_there(request, found, error)
     try:
@@ -206,13 +247,25 @@ def _answer(request: Request, found: Address, opened: Replayed, *, for_worker: b
     headers = [pair for pair in replay_headers.passed_on(archived) if pair[0].lower() != "content-encoding"]
     headers += about_body + memento_of(request, found.collection, opened.capture)
     headers += [("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding")]
-    headers.append(("Content-Location", address.path_of(found.collection, opened.capture.timestamp + found.modifier, opened.capture.url)))
+    headers.append(
+        (
+            "Content-Location",
+            address.path_of(found.collection, opened.capture.timestamp + found.modifier, opened.capture.url),
+        )
+    )
     headers += _location(found, opened, for_worker=for_worker)
     if for_worker:
-        # The one header that a page can read of all its parts: the banner tells which of them are from another time.
-        headers += [("Server-Timing", f'captured;desc="{opened.capture.timestamp}"'), replay_headers.CONNECTIONS]
+        # The one header that a page can read of all its parts: the banner tells which of them are from
+        # another time.
+        headers += [
+            ("Server-Timing", f'captured;desc="{opened.capture.timestamp}"'),
+            replay_headers.CONNECTIONS,
+        ]
         said = replay_headers.sendable(status)
-        headers += [("X-Redirect-Status", str(said)), ("X-Redirect-StatusText", opened.head.reason[:100] if opened.head else "OK")]
+        headers += [
+            ("X-Redirect-Status", str(said)),
+            ("X-Redirect-StatusText", opened.head.reason[:100] if opened.head else "OK"),
+        ]
         stream = BytesIO() if said in replay_headers.WITHOUT_BODY else stream
         status = 206 if status == 206 else 200
     else:
@@ -225,19 +278,32 @@ def _still(request: Request, found: Address, opened: Replayed) -> Response:
     from webdepot.web import still
 
     rewritten = still.find_rewritten(request, found, opened)
-    status, stream, about_body = body_of(request, opened) if rewritten is None else (opened.status, BytesIO(rewritten[0]), [])
+    status, stream, about_body = (
+        body_of(request, opened) if rewritten is None else (opened.status, BytesIO(rewritten[0]), [])
+    )
     archived = opened.head.headers if opened.head else (("Content-Type", opened.capture.mime),)
     dropped = {"content-encoding"} if rewritten is None else {"content-encoding", "content-type"}
     headers = [pair for pair in replay_headers.passed_on(archived) if pair[0].lower() not in dropped]
-    headers += about_body + memento_of(request, found.collection, opened.capture) + _location(found, opened, for_worker=False)
-    headers += [("Cache-Control", "no-cache"), ("Vary", "Accept-Encoding"), ("X-Content-Type-Options", "nosniff"), still.policy_of(request)]
+    headers += (
+        about_body
+        + memento_of(request, found.collection, opened.capture)
+        + _location(found, opened, for_worker=False)
+    )
+    headers += [
+        ("Cache-Control", "no-cache"),
+        ("Vary", "Accept-Encoding"),
+        ("X-Content-Type-Options", "nosniff"),
+        still.policy_of(request),
+    ]
     if rewritten is not None:
         headers.append(("Content-Type", rewritten[1]))
     return sent(status, headers, stream, opened.close)
 
 
 def body_of(request: Request, opened: Replayed) -> tuple[int, BinaryIO, list[tuple[str, str]]]:
-    """Status, body and the headers about it: coded as the client takes it, whole or the part that was asked for."""
+    """Status, body and the headers about it: coded as the client takes it, whole or the part that was asked
+    for.
+    """
     body = negotiated(opened.payload, opened.head, request.headers.get("accept-encoding"))
     headers = [("Content-Encoding", body.coding)] if body.coding else []
     is_coded = bool(body.coding) or (opened.head is not None and bool(opened.head.get("content-encoding")))
@@ -270,15 +336,25 @@ def _location(found: Address, opened: Replayed, *, for_worker: bool) -> list[tup
         return []
     if for_worker:
         return [("X-Orig-Location", address.quote_url(absolute)), ("X-Orig-Ts", opened.capture.timestamp)]
-    return [("Location", address.path_of(found.collection, opened.capture.timestamp + found.modifier, absolute))]
+    return [
+        ("Location", address.path_of(found.collection, opened.capture.timestamp + found.modifier, absolute))
+    ]
 
 
 def memento_of(request: Request, collection: str, capture: Capture) -> list[tuple[str, str]]:
     site = site_of(request)
-    return replay_headers.memento(url=capture.url, timestamp=capture.timestamp, replay_url=site.replay_url, collection=collection, steps={})
+    return replay_headers.memento(
+        url=capture.url,
+        timestamp=capture.timestamp,
+        replay_url=site.replay_url,
+        collection=collection,
+        steps={},
+    )
 
 
-def sent(status: int, headers: list[tuple[str, str]], stream: BinaryIO, close: Callable[[], None]) -> Response:
+def sent(
+    status: int, headers: list[tuple[str, str]], stream: BinaryIO, close: Callable[[], None]
+) -> Response:
     """An archived answer as it can be sent today; a status that cannot be sent is told in a header."""
     archived, status = status, replay_headers.sendable(status)
     if archived != status:
@@ -296,7 +372,9 @@ def sent(status: int, headers: list[tuple[str, str]], stream: BinaryIO, close: C
 
 
 class Streamed(Response):
-    """A body in pieces, read in a thread while the last piece is sent; the capture is closed whatever happens."""
+    """A body in pieces, read in a thread while the last piece is sent; the capture is closed whatever
+    happens.
+    """
 
     def __init__(self, first: bytes, stream: BinaryIO, close: Callable[[], None], status: int) -> None:
         super().__init__(status_code=status)
@@ -305,11 +383,17 @@ class Streamed(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            await send(
+                {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+            )
             piece = self._first
             while piece:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
-                piece = b"" if scope["method"] == "HEAD" else await run_in_threadpool(self._stream.read, PIECE_BYTES)
+                piece = (
+                    b""
+                    if scope["method"] == "HEAD"
+                    else await run_in_threadpool(self._stream.read, PIECE_BYTES)
+                )
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             await run_in_threadpool(self._close)
@@ -325,4 +409,12 @@ def not_there(request: Request, found: Address, error: WebdepotError) -> Respons
     headers = {"Content-Security-Policy": replay_headers.RAW_POLICY, "X-Orig-Ts": found.timestamp}
     # 404 and not, say, 451: the worker replaces the words of all others by its own.
     shown = 404 if found.modifier == "sw_" else status
-    return render(request, "inside.html", status=shown, headers=headers, heading=title, words=words_for(request, error), url=found.url)
+    return render(
+        request,
+        "inside.html",
+        status=shown,
+        headers=headers,
+        heading=title,
+        words=words_for(request, error),
+        url=found.url,
+    )

@@ -1,4 +1,6 @@
-"""Review in the portal: what waits for a decision, one harvest with all that speaks for and against it, and the decision."""
+"""Review in the portal: what waits for a decision, one harvest with all that speaks for and against it, and
+the decision.
+"""
 
 import logging
 import threading
@@ -23,7 +25,13 @@ log = logging.getLogger(__name__)
 FINDINGS_A_PAGE = 50
 PATIENCE_S = 5.0
 """So long a page waits for work that goes on behind it; most of it is done by then."""
-_STATES = (HarvestState.FINISHED, HarvestState.REJECTED, HarvestState.KEPT, HarvestState.FAILED, HarvestState.STOPPED)
+_STATES = (
+    HarvestState.FINISHED,
+    HarvestState.REJECTED,
+    HarvestState.KEPT,
+    HarvestState.FAILED,
+    HarvestState.STOPPED,
+)
 
 
 def listed(request: Request) -> Response:
@@ -31,9 +39,13 @@ def listed(request: Request) -> Response:
     state = HarvestState(given["state"]) if given.get("state") in set(_STATES) else HarvestState.FINISHED
     page = max(number_of(given.get("page", "")), 1)
     collection = given.get("collection", "").strip()[:60]
-    asked = ListFilter(state=state, collection=collection, oldest_first=state is HarvestState.FINISHED, page=page)
+    asked = ListFilter(
+        state=state, collection=collection, oldest_first=state is HarvestState.FINISHED, page=page
+    )
     found = reviewing.waiting(archive, asked)
-    query = urlencode({name: value for name, value in (("state", state.value), ("collection", collection)) if value})
+    query = urlencode(
+        {name: value for name, value in (("state", state.value), ("collection", collection)) if value}
+    )
     return render(
         request,
         "reviews.html",
@@ -71,7 +83,9 @@ def _page(request: Request, *, wrong: str = "", words: str = "", status: int = 2
     known = [group for group, codes in found.groups.items() if codes]
     group = given.get("group", "") if given.get("group") in known else (known[0] if known else "")
     page = max(number_of(given.get("page", "")), 1)
-    findings = reviewing.findings(archive, found.harvest.id, group, limit=FINDINGS_A_PAGE + 1, offset=(page - 1) * FINDINGS_A_PAGE)
+    findings = reviewing.findings(
+        archive, found.harvest.id, group, limit=FINDINGS_A_PAGE + 1, offset=(page - 1) * FINDINGS_A_PAGE
+    )
     return render(
         request,
         "review.html",
@@ -98,7 +112,9 @@ def _decided(request: Request, form: Mapping[str, str]) -> Response:
     try:
         match form.get("order", ""):
             case "accept":
-                return _behind(request, lambda own, each: reviewing.accept(own, each, by=by, words=words), "accept")
+                return _behind(
+                    request, lambda own, each: reviewing.accept(own, each, by=by, words=words), "accept"
+                )
             case "reject":
                 reviewing.reject(archive, harvest, by=by, words=words)
             case "reopen":
@@ -113,14 +129,18 @@ def _decided(request: Request, form: Mapping[str, str]) -> Response:
 def _annotated(request: Request, form: Mapping[str, str]) -> Response:
     harvest = request.path_params["harvest"]
     try:
-        reviewing.annotate(site_of(request).archive, harvest, by=name_of(request), words=form.get("words", ""))
+        reviewing.annotate(
+            site_of(request).archive, harvest, by=name_of(request), words=form.get("words", "")
+        )
     except InputError as error:
         return _page(request, wrong=words_for(request, error), status=400)
     return RedirectResponse(f"/review/{harvest}", status_code=303)
 
 
 def _behind(request: Request, work: Callable[[Archive, str], object], name: str) -> Response:
-    """Long work goes on behind the answer, with an archive of its own; what is done in a moment is told at once."""
+    """Long work goes on behind the answer, with an archive of its own; what is done in a moment is told at
+    once.
+    """
     archive = site_of(request).archive
     harvest = harvesting.get(archive, request.path_params["harvest"]).id
     by, failed = name_of(request), list[WebdepotError]()
@@ -140,11 +160,16 @@ def _behind(request: Request, work: Callable[[Archive, str], object], name: str)
     thread.join(PATIENCE_S)
     if failed:
         return _page(request, wrong=words_for(request, failed[0]), status=failed[0].http_status)
-    return RedirectResponse(f"/review/{harvest}" + (f"?begun={name}" if thread.is_alive() else ""), status_code=303)
+    return RedirectResponse(
+        f"/review/{harvest}" + (f"?begun={name}" if thread.is_alive() else ""), status_code=303
+    )
 
 
 def picture(request: Request) -> Response:
     """A screenshot; nothing but a picture, whatever its bytes say."""
     mime, data = reviewing.picture(site_of(request).archive, number_of(request.path_params["number"]))
-    headers = {"Content-Security-Policy": "default-src 'none'; sandbox", "Cache-Control": "private, max-age=3600"}
+    headers = {
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Cache-Control": "private, max-age=3600",
+    }
     return Response(data, media_type=mime, headers=headers)

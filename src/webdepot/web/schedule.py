@@ -36,7 +36,10 @@ def calendar(request: Request) -> Response:
         first=first,
         before=(first - timedelta(days=1)).replace(day=1),
         following=(first + timedelta(days=32)).replace(day=1),
-        weeks=[[days.get(each) for each in week] for week in Calendar().monthdatescalendar(first.year, first.month)],
+        weeks=[
+            [days.get(each) for each in week]
+            for week in Calendar().monthdatescalendar(first.year, first.month)
+        ],
         most=max((each.planned + sum(each.turns.values()) for each in days.values()), default=0) or 1,
         today=today,
         day=day,
@@ -59,7 +62,15 @@ def listed(request: Request) -> Response:
     found = planning.listed(archive, asked)
     fields = {name: given.get(name, "")[:200] for name in ("q", "frequency", "active", "sort")}
     query = urlencode({name: value for name, value in fields.items() if value})
-    return render(request, "plans.html", found=found, fields=fields, frequencies=list(Frequency), page=asked.page, query=query)
+    return render(
+        request,
+        "plans.html",
+        found=found,
+        fields=fields,
+        frequencies=list(Frequency),
+        page=asked.page,
+        query=query,
+    )
 
 
 def shown(request: Request) -> Response:
@@ -93,7 +104,14 @@ async def change_turn(request: Request) -> Response:
     return await run_in_threadpool(_turn_changed, request, form)
 
 
-def _page(request: Request, target: TargetId, *, wrong: str = "", form: Mapping[str, str] | None = None, status: int = 200) -> Response:
+def _page(
+    request: Request,
+    target: TargetId,
+    *,
+    wrong: str = "",
+    form: Mapping[str, str] | None = None,
+    status: int = 200,
+) -> Response:
     archive = site_of(request).archive
     found = planning.of_target(archive, target)
     profiles, _ = profiling.every(archive)
@@ -131,7 +149,11 @@ def _changed(request: Request, form: Mapping[str, str]) -> Response:
                 raise InputError(f"{other[:50]!r} is no order.")
     except (InputError, ConfigError, Conflict, NotPermitted) as error:
         return _page(
-            request, target, wrong=words_for(request, error), form=form if form.get("order") == "set" else None, status=_status(error)
+            request,
+            target,
+            wrong=words_for(request, error),
+            form=form if form.get("order") == "set" else None,
+            status=_status(error),
         )
     return RedirectResponse(f"/schedule/targets/{target}", status_code=303)
 
@@ -146,7 +168,14 @@ def _set(request: Request, target: TargetId, form: Mapping[str, str]) -> None:
     )
     window = reading.read_window(form.get("opens", ""), form.get("closes", ""))
     try:
-        planning.set_plan(site_of(request).archive, target, dates, window=window, profile=form.get("profile", "")[:60], by=name_of(request))
+        planning.set_plan(
+            site_of(request).archive,
+            target,
+            dates,
+            window=window,
+            profile=form.get("profile", "")[:60],
+            by=name_of(request),
+        )
     except NotFound as error:
         raise InputError(str(error)) from error
 
@@ -165,9 +194,13 @@ def _turn_changed(request: Request, form: Mapping[str, str]) -> Response:
 
 def _fields(plan: Plan | None, today: date) -> dict[str, str]:
     if plan is None:
-        return {"frequency": "monthly", "first_on": today.isoformat(), "at_time": "03:00", "cron": "", "last_on": ""} | dict.fromkeys(
-            ("opens", "closes", "profile"), ""
-        )
+        return {
+            "frequency": "monthly",
+            "first_on": today.isoformat(),
+            "at_time": "03:00",
+            "cron": "",
+            "last_on": "",
+        } | dict.fromkeys(("opens", "closes", "profile"), "")
     return {
         "frequency": plan.dates.frequency.value,
         "first_on": plan.dates.first_on.isoformat(),

@@ -36,7 +36,12 @@ LONGEST_QUERY = 1000
 _MOMENT = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2]))?\Z", re.ASCII)
 _DAY = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?)?\Z", re.ASCII)
 _MOST_YEARS = 30
-_FACET_WORDS = {Facet.SITE: "site:{}", Facet.DOMAIN: "site:{}", Facet.FORMAT: "type:{}", Facet.LANGUAGE: "lang:{}"}
+_FACET_WORDS = {
+    Facet.SITE: "site:{}",
+    Facet.DOMAIN: "site:{}",
+    Facet.FORMAT: "type:{}",
+    Facet.LANGUAGE: "lang:{}",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +76,9 @@ class Asked:
             "page": None,
         }
         values.update(changed)
-        return f"{path}?" + urlencode({name: value for name, value in values.items() if value not in (None, "")})
+        return f"{path}?" + urlencode(
+            {name: value for name, value in values.items() if value not in (None, "")}
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,17 +153,30 @@ def why(request: Request) -> Response:
         reader=reader_of(request),
         collection=asked.collection,
     )
-    return render(request, "why.html", asked=asked, found=found, collection=asked.collection, back=asked.link())
+    return render(
+        request, "why.html", asked=asked, found=found, collection=asked.collection, back=asked.link()
+    )
 
 
 def trend(request: Request) -> Response:
     asked = read(request)
-    words = [word for word in (text.strip()[:LONGEST_QUERY] for text in request.query_params.getlist("w")) if word]
+    words = [
+        word for word in (text.strip()[:LONGEST_QUERY] for text in request.query_params.getlist("w")) if word
+    ]
     words = words or [word for word in asked.query.split(",") if word.strip()]
-    found = searching.trend(site_of(request).archive, words, reader=reader_of(request), collection=asked.collection) if words else None
+    found = (
+        searching.trend(
+            site_of(request).archive, words, reader=reader_of(request), collection=asked.collection
+        )
+        if words
+        else None
+    )
     if found is not None and request.query_params.get("format") == "csv":
         head = ["year", "all", *found.words]
-        rows = [[year, count, *(years.get(year, 0) for years in found.words.values())] for year, count in found.volume.items()]
+        rows = [
+            [year, count, *(years.get(year, 0) for years in found.words.values())]
+            for year, count in found.volume.items()
+        ]
         return csv_file("trend", written([head, *rows]))
     return render(
         request,
@@ -180,7 +200,13 @@ def export(request: Request) -> Response:
     if wanted not in set(Form):
         raise InputError(f"There is no form {wanted[:30]!r}. Known: {', '.join(Form)}.")
     form = Form(wanted)
-    pieces = exporting.export(site_of(request).archive, with_period(asked), form, reader=reader_of(request), collection=asked.collection)
+    pieces = exporting.export(
+        site_of(request).archive,
+        with_period(asked),
+        form,
+        reader=reader_of(request),
+        collection=asked.collection,
+    )
     headers = {**_attached(f"search.{exporting.SUFFIXES[form]}"), "Cache-Control": "no-store"}
     return StreamingResponse(pieces, media_type=exporting.MEDIA_TYPES[form], headers=headers)
 
@@ -205,7 +231,9 @@ def read(request: Request) -> Asked:
         as_of=_moment(given.get("as_of"), _DAY),
         relative=given.get("relative") == "1",
         similar=given.get("similar") == "1",
-        number=min(max(int(number), 1), MOST_PAGES) if number.isascii() and number.isdigit() and len(number) < 6 else 1,
+        number=min(max(int(number), 1), MOST_PAGES)
+        if number.isascii() and number.isdigit() and len(number) < 6
+        else 1,
     )
 
 
@@ -227,25 +255,34 @@ def _bars(request: Request, asked: Asked, page: SearchPage) -> list[DrawnBar]:
     def link(moment: str) -> str:
         return asked.link(**{"from": moment, "to": moment})
 
-    return charts.of_captures(page.months, volume, by_month=by_month, link=link, chosen=(asked.from_, asked.to), spoken=spoken)
+    return charts.of_captures(
+        page.months, volume, by_month=by_month, link=link, chosen=(asked.from_, asked.to), spoken=spoken
+    )
 
 
 def _facets(asked: Asked, page: SearchPage, spoken: Language) -> list[tuple[str, Sequence[Value]]]:
     found: list[tuple[str, Sequence[Value]]] = []
     for facet, values in page.facets.items():
         if facet is Facet.COLLECTION:
-            links = [Value(label=value, count=count, href=asked.link(collection=value)) for value, count in values]
+            links = [
+                Value(label=value, count=count, href=asked.link(collection=value)) for value, count in values
+            ]
         else:
             words = _FACET_WORDS[facet]
             links = [
-                Value(label=_label(page, facet, value, spoken), count=count, href=asked.link(q=_with(asked.query, words.format(value))))
+                Value(
+                    label=_label(page, facet, value, spoken),
+                    count=count,
+                    href=asked.link(q=_with(asked.query, words.format(value))),
+                )
                 for value, count in values
             ]
         # What cannot narrow is no help.
         if len(links) > 1:
             found.append((facet.value, links))
     years = [
-        Value(label=str(year), count=count, href=asked.link("/search", **{"from": year, "to": year})) for year, count in page.years.items()
+        Value(label=str(year), count=count, href=asked.link("/search", **{"from": year, "to": year}))
+        for year, count in page.years.items()
     ]
     return [*found, ("year", years[::-1][:_MOST_YEARS])] if len(years) > 1 else found
 
@@ -271,7 +308,9 @@ def _versions_of(request: Request, asked: Asked) -> str | None:
     try:
         url = address.archived_url(asked.query)
         now = to_timestamp(archive.clock())
-        capture = replaying.find_closest(archive, url, now, collection=asked.collection, reader=reader_of(request))
+        capture = replaying.find_closest(
+            archive, url, now, collection=asked.collection, reader=reader_of(request)
+        )
     except WebdepotError:
         return None
     return address.path_of(asked.collection, "*", capture.url)

@@ -1,4 +1,5 @@
-"""Search for machines: JSON, described by OpenAPI 3.1; suggestions for browsers (OpenSearch 1.1); Atom feeds (RFC 4287).
+"""Search for machines: JSON, described by OpenAPI 3.1; suggestions for browsers (OpenSearch 1.1); Atom feeds
+(RFC 4287).
 
 /api/search         one page of results
 /api/suggest        ["typed", ["completed", …]] as browsers ask for it
@@ -78,7 +79,9 @@ def suggest(request: Request) -> Response:
 def trend(request: Request) -> Response:
     words = [word for word in request.query_params.getlist("w") if word.strip()]
     try:
-        found = searching.trend(site_of(request).archive, words, reader=reader_of(request), collection=read(request).collection)
+        found = searching.trend(
+            site_of(request).archive, words, reader=reader_of(request), collection=read(request).collection
+        )
     except InputError as error:
         return JSONResponse({"error": str(error)}, status_code=400)
     return JSONResponse({"words": found.words, "volume": found.volume})
@@ -138,7 +141,14 @@ def _changed(request: Request, form: dict[str, str]) -> Response:
             if not address.COLLECTION.match(collection):
                 raise address.BadAddress("errors.text_collection", collection=collection[:60])
             text = form.get("q", "")[:LONGEST_QUERY]
-            saved.save(connection, name, name=form.get("name", ""), query=text, collection=collection, now=archive.clock())
+            saved.save(
+                connection,
+                name,
+                name=form.get("name", ""),
+                query=text,
+                collection=collection,
+                now=archive.clock(),
+            )
     return RedirectResponse("/searches", status_code=303)
 
 
@@ -148,7 +158,9 @@ def _link(kept: SavedSearch) -> str:
 
 def _feed(request: Request, text: str, title: str, collection: str, reader: Reader) -> Response:
     site = site_of(request)
-    page = searching.search(site.archive, text, reader=reader, collection=collection, sort=Sort.NEWEST, limit=FEED_HITS)
+    page = searching.search(
+        site.archive, text, reader=reader, collection=collection, sort=Sort.NEWEST, limit=FEED_HITS
+    )
     own = site.portal_url + "/search?" + urlencode({"q": text, "collection": collection, "sort": "newest"})
     root = ElementTree.Element("feed", xmlns=_ATOM)
     ElementTree.SubElement(root, "title").text = f"{title} · {site.archive.config.archive.name}"
@@ -156,7 +168,9 @@ def _feed(request: Request, text: str, title: str, collection: str, reader: Read
     ElementTree.SubElement(root, "link", href=own)
     newest = max((hit.timestamp for hit in page.hits), default="19960101000000")
     ElementTree.SubElement(root, "updated").text = to_iso(from_timestamp(newest))
-    ElementTree.SubElement(ElementTree.SubElement(root, "author"), "name").text = site.archive.config.archive.name
+    ElementTree.SubElement(
+        ElementTree.SubElement(root, "author"), "name"
+    ).text = site.archive.config.archive.name
     for hit in page.hits:
         entry = ElementTree.SubElement(root, "entry")
         where = site.portal_url + address.path_of(collection, hit.timestamp, hit.url)
@@ -201,7 +215,11 @@ def _number(request: Request, name: str, default: int, highest: int) -> int:
 def described(_: Site) -> dict[str, Any]:
     """These interfaces for `web/openapi.py`."""
     common = [
-        parameter("q", "Words, phrases, -not, OR, site: type: lang: title: author: genre: keyword: before: after: as-of:", required=True),
+        parameter(
+            "q",
+            "Words, phrases, -not, OR, site: type: lang: title: author: genre: keyword: before: after: as-of:",
+            required=True,
+        ),
         parameter("collection", "Search in one collection."),
         parameter("from", "First year or month: 2010 or 2010-03."),
         parameter("to", "Last year or month."),
@@ -213,12 +231,32 @@ def described(_: Site) -> dict[str, Any]:
         parameter("offset", "Leave out so many at the beginning.", "integer"),
         parameter("fold", "1 shows of pages with nearly the same text only the best."),
     ]
-    words = {**parameter("w", "A query; repeat it to compare."), "schema": {"type": "array", "items": {"type": "string"}}}
-    whole, text, counts = {"type": "integer"}, {"type": "string"}, {"type": "object", "additionalProperties": {"type": "integer"}}
+    words = {
+        **parameter("w", "A query; repeat it to compare."),
+        "schema": {"type": "array", "items": {"type": "string"}},
+    }
+    whole, text, counts = (
+        {"type": "integer"},
+        {"type": "string"},
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+    )
     hit = {
         "type": "object",
         "properties": {
-            **dict.fromkeys(("url", "timestamp", "title", "snippet", "mime", "format", "language", "open", "all_versions"), text),
+            **dict.fromkeys(
+                (
+                    "url",
+                    "timestamp",
+                    "title",
+                    "snippet",
+                    "mime",
+                    "format",
+                    "language",
+                    "open",
+                    "all_versions",
+                ),
+                text,
+            ),
             **dict.fromkeys(("size", "versions", "similar"), whole),
             "score": {"type": "number"},
             "marks": {"type": "array", "items": {"type": "array", "items": whole}},
@@ -248,20 +286,43 @@ def described(_: Site) -> dict[str, Any]:
     }
     images = {
         "type": "object",
-        "properties": {"query": text, "pages": whole, "next_offset": whole, "images": {"type": "array", "items": image}},
+        "properties": {
+            "query": text,
+            "pages": whole,
+            "next_offset": whole,
+            "images": {"type": "array", "items": image},
+        },
     }
-    trends = {"type": "object", "properties": {"words": {"type": "object", "additionalProperties": counts}, "volume": counts}}
-    form = {**parameter("form", "What the result is written as.", required=True), "schema": {"enum": [form.value for form in Form]}}
+    trends = {
+        "type": "object",
+        "properties": {"words": {"type": "object", "additionalProperties": counts}, "volume": counts},
+    }
+    form = {
+        **parameter("form", "What the result is written as.", required=True),
+        "schema": {"enum": [form.value for form in Form]},
+    }
 
-    def answer(words: str, parameters: list[dict[str, Any]], schema: dict[str, Any], media: str = "application/json") -> dict[str, Any]:
+    def answer(
+        words: str, parameters: list[dict[str, Any]], schema: dict[str, Any], media: str = "application/json"
+    ) -> dict[str, Any]:
         found = {"description": "The answer.", "content": {media: {"schema": schema}}}
-        return {"get": {"summary": words, "parameters": parameters, "responses": {"200": found, "400": {"description": "A wrong query."}}}}
+        return {
+            "get": {
+                "summary": words,
+                "parameters": parameters,
+                "responses": {"200": found, "400": {"description": "A wrong query."}},
+            }
+        }
 
     return {
         "/api/search": answer("One page of results: one hit per page", [*common, *paging], page),
         "/api/images": answer("Pictures by the words said about them", [*common, paging[2]], images),
-        "/api/suggest": answer("Completions", [common[0]], {"type": "array"}, "application/x-suggestions+json"),
+        "/api/suggest": answer(
+            "Completions", [common[0]], {"type": "array"}, "application/x-suggestions+json"
+        ),
         "/api/trend": answer("Captures with words by year", [words, common[1]], trends),
         "/search.atom": answer("The newest results as a feed", common, text, "application/atom+xml"),
-        "/search/export": answer("Everything that matches, streamed", [*common, form], text, "application/octet-stream"),
+        "/search/export": answer(
+            "Everything that matches, streamed", [*common, form], text, "application/octet-stream"
+        ),
     }

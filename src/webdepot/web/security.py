@@ -1,4 +1,5 @@
-"""Guards around both faces, as plain ASGI wrappers (https://asgi.readthedocs.io): each does one thing to every answer.
+"""Guards around both faces, as plain ASGI wrappers (https://asgi.readthedocs.io): each does one thing to
+every answer.
 
 HostGuard     only the one host name that belongs to the face: cookies must never be shared between portal and replay
 OriginGuard   changing requests from other sites are refused (by Sec-Fetch-Site, else Origin)
@@ -16,7 +17,8 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def portal_headers(replay_url: str, frame_url: str) -> Mapping[str, str]:
-    # Browsers hold the redirects behind a form to its policy too: who signs in to see an archived page is led on to the frame around it.
+    # Browsers hold the redirects behind a form to its policy too: who signs in to see an archived page is led
+    # on to the frame around it.
     policy = (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; "
         f"manifest-src 'self'; form-action 'self' {frame_url}; base-uri 'none'; frame-ancestors 'none'; frame-src {replay_url}"
@@ -84,7 +86,10 @@ class HostGuard:
 
     def is_own(self, scope: Scope) -> bool:
         """Whether a request came by this name, or by none."""
-        return next((value for name, value in scope["headers"] if name == b"host"), self._raw_host).lower() == self._raw_host
+        return (
+            next((value for name, value in scope["headers"] if name == b"host"), self._raw_host).lower()
+            == self._raw_host
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or self.is_own(scope):
@@ -110,7 +115,11 @@ class OriginGuard:
         self.refusal = refusal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in SAFE_METHODS and not self._is_own(RequestHeaders(scope=scope)):
+        if (
+            scope["type"] == "http"
+            and scope["method"] not in SAFE_METHODS
+            and not self._is_own(RequestHeaders(scope=scope))
+        ):
             await self.refusal(scope, receive, send)
             return
         await self.app(scope, receive, send)

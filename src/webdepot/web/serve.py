@@ -1,8 +1,10 @@
-"""All faces in one process: one server on some sockets; port and host name of a request tell which face is meant.
+"""All faces in one process: one server on some sockets; port and host name of a request tell which face is
+meant.
 
-On loopback the portal is `http://127.0.0.1:P` and replay `http://localhost:Q`: browsers keep cookies by host name and not by port, so
-two names are what keeps the portal's session away from archived pages. The frame around them is `http://localhost:P`
-(`site.Face` says why). On any other address the operator names portal and replay, best in one domain.
+On loopback the portal is `http://127.0.0.1:P` and replay `http://localhost:Q`: browsers keep cookies by host
+name and not by port, so two names are what keeps the portal's session away from archived pages. The frame
+around them is `http://localhost:P` (`site.Face` says why). On any other address the operator names portal and
+replay, best in one domain.
 """
 
 import asyncio
@@ -36,7 +38,9 @@ Ready = Callable[[str, str], None]
 ProxyReady = Callable[[str, Path], None]
 _BACKLOG = 512
 THREADS = 12
-"""Requests answered at once. Each thread costs memory for its connections, and more of them wait for one another, not for disks."""
+"""Requests answered at once. Each thread costs memory for its connections, and more of them wait for one
+another, not for disks.
+"""
 _TRIES = 20
 
 
@@ -61,10 +65,15 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM, then stop tidily. `ready` gets both addresses when requests are taken.
 
-    Port 0 takes any free one. Conflict when a port is taken, ConfigError when portal and replay would share a host name. With a
-    `proxy_port` terminals can use the archive as their proxy; `proxy_ready` gets its address and the authority's certificate.
+    Port 0 takes any free one. Conflict when a port is taken, ConfigError when portal and replay would share a
+    host name. With a `proxy_port` terminals can use the archive as their proxy; `proxy_ready` gets its
+    address and the authority's certificate.
     """
-    wanted = [(port, "--port"), (replay_port, "--replay-port"), *([] if proxy_port is None else [(proxy_port, "--proxy")])]
+    wanted = [
+        (port, "--port"),
+        (replay_port, "--replay-port"),
+        *([] if proxy_port is None else [(proxy_port, "--proxy")]),
+    ]
     with ExitStack() as opened:
         sockets = []
         for number, option in wanted:
@@ -78,12 +87,16 @@ def serve(
 class _Proxied:
     """What proxy mode adds. Its libraries are loaded only where it is used."""
 
-    def __init__(self, archive: Archive, host: str, sockets: Sequence[socket.socket], ready: ProxyReady | None) -> None:
+    def __init__(
+        self, archive: Archive, host: str, sockets: Sequence[socket.socket], ready: ProxyReady | None
+    ) -> None:
         from webdepot.web.authority import Authority
         from webdepot.web.tunnel import protocol_for
 
         self.port = _port_of(sockets)
-        self.authority = Authority(archive.home / "proxy", name=archive.config.archive.name, clock=archive.clock)
+        self.authority = Authority(
+            archive.home / "proxy", name=archive.config.archive.name, clock=archive.clock
+        )
         self.protocol = protocol_for(self.port, self.authority)
         self._host, self._ready = host, ready
 
@@ -112,7 +125,9 @@ def addresses_of(archive: Archive, host: str, port: int, replay_port: int) -> Ad
             is_strict=True,
         )
     if urlsplit(portal_url).hostname == urlsplit(replay_url).hostname:
-        raise ConfigError(f"portal_url and replay_url in [web] have the same host name {urlsplit(portal_url).hostname}. Use two.")
+        raise ConfigError(
+            f"portal_url and replay_url in [web] have the same host name {urlsplit(portal_url).hostname}. Use two."
+        )
     return Addresses(portal_url=portal_url, frame_url=portal_url, replay_url=replay_url, is_strict=False)
 
 
@@ -126,9 +141,17 @@ def is_loopback(host: str) -> bool:
 
 
 def _run(
-    archive: Archive, addresses: Addresses, sockets: Sequence[Sequence[socket.socket]], ready: Ready, proxied: _Proxied | None
+    archive: Archive,
+    addresses: Addresses,
+    sockets: Sequence[Sequence[socket.socket]],
+    ready: Ready,
+    proxied: _Proxied | None,
 ) -> None:
-    given = {"portal_url": addresses.portal_url, "frame_url": addresses.frame_url, "replay_url": addresses.replay_url}
+    given = {
+        "portal_url": addresses.portal_url,
+        "frame_url": addresses.frame_url,
+        "replay_url": addresses.replay_url,
+    }
     faces = {
         Face.PORTAL: build_portal(archive, **given),
         Face.FRAME: build_frame(archive, **given),
@@ -145,7 +168,9 @@ def _run(
         app = _with_proxy(app, build_proxy(archive, proxied.authority, **given), proxied.port)
     protocol = proxied.protocol if proxied else BoundedHttp
     if addresses.is_strict:
-        protocol = answering(protocol, _ready(faces[Face.REPLAY], addresses, replay_port=_port_of(sockets[1])))
+        protocol = answering(
+            protocol, _ready(faces[Face.REPLAY], addresses, replay_port=_port_of(sockets[1]))
+        )
     config = uvicorn.Config(
         app,
         lifespan="on",
@@ -169,8 +194,12 @@ def _run(
         faces[face].state.counter.write()
 
 
-def _by_address(faces: Mapping[Face, ASGIApp], addresses: Addresses, *, replay_port: int, ready: Callable[[], None]) -> ASGIApp:
-    """One application that passes each request to its face; who came by a wrong name of this machine is sent to the right one."""
+def _by_address(
+    faces: Mapping[Face, ASGIApp], addresses: Addresses, *, replay_port: int, ready: Callable[[], None]
+) -> ASGIApp:
+    """One application that passes each request to its face; who came by a wrong name of this machine is sent
+    to the right one.
+    """
     portal_host, frame_host = urlsplit(addresses.portal_url).netloc, urlsplit(addresses.frame_url).netloc
     portal, replay = faces[Face.PORTAL], faces[Face.REPLAY]
     if addresses.is_strict:
@@ -192,7 +221,8 @@ def _by_address(faces: Mapping[Face, ASGIApp], addresses: Addresses, *, replay_p
 def _ready(replay: Starlette, addresses: Addresses, *, replay_port: int) -> FindReady:
     """Answers of the replay face that are there at once, for requests that came by its own name.
 
-    Behind another web server they go through uvicorn's wrapper that reads who asked, so they are found behind it (`Quick`).
+    Behind another web server they go through uvicorn's wrapper that reads who asked, so they are found behind
+    it (`Quick`).
     """
     guard = HostGuard(replay, addresses.replay_url)
 
@@ -224,7 +254,9 @@ async def _lifespan(receive: Receive, send: Send, ready: Callable[[], None]) -> 
 
 @contextmanager
 def _quiet_signals() -> Iterator[None]:
-    """uvicorn raises a signal again after its tidy stop, which would end the process as if it had been killed."""
+    """uvicorn raises a signal again after its tidy stop, which would end the process as if it had been
+    killed.
+    """
     kept = {}
     with suppress(ValueError):  # not the main thread: signals are somebody else's
         kept = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -236,13 +268,19 @@ def _quiet_signals() -> Iterator[None]:
 
 
 def _listening(host: str, port: int, *, option: str, both_families: bool) -> list[socket.socket]:
-    """Sockets that listen on one port; with `both_families` on 127.0.0.1 and, where the machine has it, on ::1."""
+    """Sockets that listen on one port; with `both_families` on 127.0.0.1 and, where the machine has it, on
+    ::1.
+    """
     hosts = ["127.0.0.1", "::1"] if both_families else ["127.0.0.1" if host == "localhost" else host]
     for _ in range(_TRIES):
         opened: list[socket.socket] = []
         try:
             for name in hosts:
-                made = _bound(name, port or (_port_of(opened) if opened else 0), is_optional=name == "::1" and both_families)
+                made = _bound(
+                    name,
+                    port or (_port_of(opened) if opened else 0),
+                    is_optional=name == "::1" and both_families,
+                )
                 opened += [made] if made else []
             return opened
         except OSError as error:
@@ -277,10 +315,16 @@ def _bound(host: str, port: int, *, is_optional: bool) -> socket.socket | None:
 
 def _refused(error: OSError, host: str, port: int, option: str) -> Exception:
     if error.errno == errno.EADDRINUSE:
-        return Conflict(f"Port {port} on {host} is in use. Stop the other server, or choose another port: webdepot serve {option} 0")
+        return Conflict(
+            f"Port {port} on {host} is in use. Stop the other server, or choose another port: webdepot serve {option} 0"
+        )
     if error.errno == errno.EACCES:
-        return Conflict(f"Port {port} may not be opened by this user. Choose one above 1023: webdepot serve {option} 8080")
-    return InputError(f"{host} is no address of this machine ({error.strerror}). Choose another: webdepot serve --host 127.0.0.1")
+        return Conflict(
+            f"Port {port} may not be opened by this user. Choose one above 1023: webdepot serve {option} 8080"
+        )
+    return InputError(
+        f"{host} is no address of this machine ({error.strerror}). Choose another: webdepot serve --host 127.0.0.1"
+    )
 
 
 def _port_of(sockets: Sequence[socket.socket]) -> int:

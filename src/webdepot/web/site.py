@@ -1,4 +1,6 @@
-"""What every route needs: the opened archive, the two addresses, the templates; and who asks, in which language."""
+"""What every route needs: the opened archive, the two addresses, the templates; and who asks, in which
+language.
+"""
 
 import ipaddress
 from dataclasses import dataclass
@@ -63,10 +65,11 @@ _ADMINISTRATORS_LINKS = frozenset({"/users"})
 class Face(StrEnum):
     """Which of the three origins answers.
 
-    Archived pages run on REPLAY and must share no cookie with PORTAL, so their host names differ. But a browser that blocks
-    third-party storage gives a framed page of another *site* no worker, so the page around them, FRAME, must be of REPLAY's
-    site and yet of another origin. With archive.example.org and replay.example.org the portal itself is that; on
-    loopback it is `localhost` with the portal's port beside `localhost` with the replay port.
+    Archived pages run on REPLAY and must share no cookie with PORTAL, so their host names differ. But a
+    browser that blocks third-party storage gives a framed page of another *site* no worker, so the page
+    around them, FRAME, must be of REPLAY's site and yet of another origin. With archive.example.org and
+    replay.example.org the portal itself is that; on loopback it is `localhost` with the portal's port beside
+    `localhost` with the replay port.
     """
 
     PORTAL = "portal"
@@ -109,7 +112,9 @@ def of_app(request: Request, kind: type[Thing]) -> Thing:
 
 
 def language_of(request: Request) -> Language:
-    """Asked for by `?lang=` (but not where the query belongs to an archived address), by cookie, by the browser."""
+    """Asked for by `?lang=` (but not where the query belongs to an archived address), by cookie, by the
+    browser.
+    """
     is_archived = bool(getattr(request.state, "is_archived", False))
     return language.choose(
         asked=None if is_archived else request.query_params.get("lang"),
@@ -119,9 +124,11 @@ def language_of(request: Request) -> Language:
 
 
 def person_of(request: Request) -> Person | None:
-    """Who is signed in. Only the portal knows: archived scripts can set cookies for the host of the other faces.
+    """Who is signed in. Only the portal knows: archived scripts can set cookies for the host of the other
+    faces.
 
-    By a key (`Authorization: Bearer`), else by the session. A key that is sent and not right is nobody, whatever the session says.
+    By a key (`Authorization: Bearer`), else by the session. A key that is sent and not right is nobody,
+    whatever the session says.
     """
     if hasattr(request.state, "person"):
         known: Person | None = request.state.person
@@ -135,7 +142,11 @@ def _find_person(request: Request) -> Person | None:
     if site.face is not Face.PORTAL:
         return None
     if has_key(request):
-        return accounts.find_key(site.archive.database, request.headers["authorization"][len(BEARER) :].strip(), site.archive.clock())
+        return accounts.find_key(
+            site.archive.database,
+            request.headers["authorization"][len(BEARER) :].strip(),
+            site.archive.clock(),
+        )
     token = session_token(request)
     return accounts.find_session(site.archive.database, token, site.archive.clock()) if token else None
 
@@ -174,11 +185,15 @@ def reader_of(request: Request) -> Reader:
     config, client = site.archive.config.web, request.client
     point, person = AccessPoint.PUBLIC, None
     if config.reading_room_networks or config.partner_networks:
-        point = network_point(client.host if client else "", config.reading_room_networks, config.partner_networks)
+        point = network_point(
+            client.host if client else "", config.reading_room_networks, config.partner_networks
+        )
     seat = client.host if client and lending.has_lent(site.archive) else ""
     if site.face is Face.PORTAL:
         person = person_of(request)
-    elif "cookie" in request.headers and passes.is_good(request.cookies.get(passes.COOKIE, ""), site.archive.clock()):
+    elif "cookie" in request.headers and passes.is_good(
+        request.cookies.get(passes.COOKIE, ""), site.archive.clock()
+    ):
         point = AccessPoint.STAFF
     if person is None:
         return ANYONE if point is AccessPoint.PUBLIC and not seat else Reader(access_point=point, seat=seat)
@@ -209,7 +224,14 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
         raise ConfigError(f"{text!r} in [web] is no network. Write it like 192.0.2.0/24.") from None
 
 
-def render(request: Request, template: str, *, status: int = 200, headers: dict[str, str] | None = None, **values: Any) -> HTMLResponse:
+def render(
+    request: Request,
+    template: str,
+    *,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    **values: Any,
+) -> HTMLResponse:
     """A page in the reader's language. `values` are the template's own."""
     site = site_of(request)
     spoken = language_of(request)
@@ -227,7 +249,9 @@ def render(request: Request, template: str, *, status: int = 200, headers: dict[
             person=person,
             is_staff=person is not None and bool(person.roles & STAFF),
             staff_links=[
-                link for link in STAFF_LINKS if link[0] not in _ADMINISTRATORS_LINKS or (person and person.roles & ADMINISTRATORS)
+                link
+                for link in STAFF_LINKS
+                if link[0] not in _ADMINISTRATORS_LINKS or (person and person.roles & ADMINISTRATORS)
             ],
             here=here(request),
             path_of=address.path_of,
@@ -240,7 +264,11 @@ def render(request: Request, template: str, *, status: int = 200, headers: dict[
             **values,
         )
     )
-    fresh = {"Cache-Control": "no-cache, private", "Content-Language": spoken.code, "Vary": "Accept-Language, Cookie"}
+    fresh = {
+        "Cache-Control": "no-cache, private",
+        "Content-Language": spoken.code,
+        "Vary": "Accept-Language, Cookie",
+    }
     return HTMLResponse(text, status_code=status, headers={**fresh, **(headers or {})})
 
 
@@ -253,7 +281,13 @@ def here(request: Request) -> str:
 
 def local_path(text: str | None) -> str:
     """A path of our own to go to, or `/`: never another site."""
-    if not text or len(text) > 4000 or not text.startswith("/") or text.startswith(("//", "/\\")) or not text.isprintable():
+    if (
+        not text
+        or len(text) > 4000
+        or not text.startswith("/")
+        or text.startswith(("//", "/\\"))
+        or not text.isprintable()
+    ):
         return "/"
     return text if not urlsplit(text).netloc else "/"
 
@@ -277,6 +311,11 @@ def snippet(hit: Hit) -> Markup:
     """The snippet with its matching words marked; everything else escaped."""
     made, at = Markup(""), 0
     for first, last in hit.marks:
-        made += escape(hit.snippet[at:first]) + Markup("<mark>") + escape(hit.snippet[first:last]) + Markup("</mark>")
+        made += (
+            escape(hit.snippet[at:first])
+            + Markup("<mark>")
+            + escape(hit.snippet[first:last])
+            + Markup("</mark>")
+        )
         at = last
     return made + escape(hit.snippet[at:])

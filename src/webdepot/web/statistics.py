@@ -16,9 +16,15 @@ TABLES = ("site", "collection", "access_point", "country")
 def statistics(request: Request) -> Response:
     made = _report(request)
     config = site_of(request).archive.config.statistics
-    by = {name: list(made.by(name, Metric.REQUESTS).items())[:25] for name in TABLES if name != "country" or config.country_header}
+    by = {
+        name: list(made.by(name, Metric.REQUESTS).items())[:25]
+        for name in TABLES
+        if name != "country" or config.country_header
+    }
     totals = [(metric, made.total(metric)) for metric in Metric]
-    return render(request, "statistics.html", report=made, totals=totals, tables=by, usage_bars=_bars(request, made))
+    return render(
+        request, "statistics.html", report=made, totals=totals, tables=by, usage_bars=_bars(request, made)
+    )
 
 
 def as_csv(request: Request) -> Response:
@@ -42,7 +48,11 @@ def _bars(request: Request, made: counting.Report) -> list[DrawnBar]:
     return [
         DrawnBar(
             label=month if at % every == 0 else "",
-            words=spoken.count("statistics.bar", counts.get(month, 0), month=f"{spoken.months[int(month[5:]) - 1]} {month[:4]}"),
+            words=spoken.count(
+                "statistics.bar",
+                counts.get(month, 0),
+                month=f"{spoken.months[int(month[5:]) - 1]} {month[:4]}",
+            ),
             height=counts.get(month, 0) / highest,
             href="",
             is_current=False,

@@ -1,6 +1,8 @@
-"""Pages rewritten on the server: /{collection}/{timestamp}ns_/{url}, for clients without a service worker or without scripts.
+"""Pages rewritten on the server: /{collection}/{timestamp}ns_/{url}, for clients without a service worker or
+without scripts.
 
-HTML and style sheets are rewritten (`access/replay/rewrite.py`), everything else is sent as it is; all of it without scripts.
+HTML and style sheets are rewritten (`access/replay/rewrite.py`), everything else is sent as it is; all of it
+without scripts.
 """
 
 from starlette.requests import Request
@@ -17,7 +19,9 @@ _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 def find_rewritten(request: Request, found: Address, opened: Replayed) -> tuple[bytes, str] | None:
-    """The rewritten body and its type; None for what is sent as it is. Reads the payload only where it is rewritten."""
+    """The rewritten body and its type; None for what is sent as it is. Reads the payload only where it is
+    rewritten.
+    """
     mime = opened.capture.mime
     if mime not in _PAGES and mime != "text/css":
         return None

@@ -1,4 +1,6 @@
-"""Targets in the portal: the list and its CSV, nominating, importing, and the page of one target with everything done about it."""
+"""Targets in the portal: the list and its CSV, nominating, importing, and the page of one target with
+everything done about it.
+"""
 
 from collections.abc import Mapping
 from datetime import date
@@ -39,7 +41,9 @@ def listed(request: Request) -> Response:
         counts=selecting.counts(archive),
         harvests=reporting.harvests_of_targets(archive, [row.id for row in listing.rows]),
         link=lambda **changes: _link(asked, **changes),
-        imported=int(number) if (number := request.query_params.get("imported", "")).isdigit() and len(number) < 8 else 0,
+        imported=int(number)
+        if (number := request.query_params.get("imported", "")).isdigit() and len(number) < 8
+        else 0,
         sorts=list(Sort),
         origins=list(Origin),
         may_change=may_change(request),
@@ -84,14 +88,16 @@ def _link(asked: Filter, **changes: object) -> str:
     return f"?{query}" if query else "?"
 
 
-# --- nominating and importing -----------------------------------------------------------------------------------------
+# --- nominating and importing ---
 
 
 def new(request: Request) -> Response:
     return _new_page(request)
 
 
-def _new_page(request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = "") -> Response:
+def _new_page(
+    request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = ""
+) -> Response:
     blank = {"addresses": request.query_params.get("url", "")[:2000], "collection": EVERYTHING}
     return render(
         request,
@@ -128,7 +134,8 @@ def _made(request: Request, form: Mapping[str, str]) -> Response:
         return _new_page(request, status=400, given=form, wrong=words_for(request, error))
     known = selecting.find_known(archive, nomination.seeds[0])
     if origin_of(request) is Origin.PARTNER:
-        # Contacts and notes are the archive's own business: partners hear that it is on the list, and no more.
+        # Contacts and notes are the archive's own business: partners hear that it is on the list, and no
+        # more.
         if known is None or not known.is_same:
             selecting.enter(archive, nomination, by=by(request))
         return RedirectResponse("/targets/new?done=1", status_code=303)
@@ -158,13 +165,15 @@ def look_at(request: Request) -> Response:
 
 
 def take_in(request: Request) -> Response:
-    done = enlisting.import_(site_of(request).archive, request.path_params["token"], by=by(request), origin=origin_of(request))
+    done = enlisting.import_(
+        site_of(request).archive, request.path_params["token"], by=by(request), origin=origin_of(request)
+    )
     if origin_of(request) is Origin.PARTNER:
         return RedirectResponse("/targets/new?done=1", status_code=303)
     return RedirectResponse(f"/targets?sort=created&order=down&imported={len(done.new)}", status_code=303)
 
 
-# --- one target -------------------------------------------------------------------------------------------------------
+# --- one target ---
 
 
 def shown(request: Request) -> Response:
@@ -179,7 +188,9 @@ def shown(request: Request) -> Response:
         dossier=dossier,
         verdict=selecting.may_harvest(archive, dossier.id),
         judged=judged,
-        answerable={one.code for one in judged.asked if roles & one.roles} if TARGET.allows(dossier.state, "judge") else set(),
+        answerable={one.code for one in judged.asked if roles & one.roles}
+        if TARGET.allows(dossier.state, "judge")
+        else set(),
         scale=SCALE,
         acts=[act for act in TARGET.acts(dossier.state) if act in selecting.DECISIONS],
         reasons=selecting.NEEDS_REASON,
@@ -212,7 +223,10 @@ def _answered(request: Request, form: Mapping[str, str]) -> Response:
     archive, target = site_of(request).archive, target_of(request)
     given: list[Judgement] = []
     for criterion in selecting.criteria_of(archive):
-        value, reason = form.get(f"answer-{criterion.code}", "").strip(), form.get(f"reason-{criterion.code}", "")
+        value, reason = (
+            form.get(f"answer-{criterion.code}", "").strip(),
+            form.get(f"reason-{criterion.code}", ""),
+        )
         if not value:
             continue
         if criterion.kind is Kind.TEXT:
@@ -233,7 +247,11 @@ def _answered(request: Request, form: Mapping[str, str]) -> Response:
 
 def _is_new(given: Judgement, before: Judgement | None) -> bool:
     """A form sends every answer it shows; only those that were touched are signed anew."""
-    return before is None or (given.value, given.words, given.reason.strip()) != (before.value, before.words, before.reason)
+    return before is None or (given.value, given.words, given.reason.strip()) != (
+        before.value,
+        before.words,
+        before.reason,
+    )
 
 
 async def decide(request: Request) -> Response:
@@ -365,18 +383,22 @@ async def ground(request: Request) -> Response:
 def _grounded(request: Request, form: Mapping[str, str]) -> Response:
     archive, target = site_of(request).archive, target_of(request)
     if withdrawn := form.get("withdraw", ""):
-        permitting.withdraw_ground(archive, target, number_of(withdrawn), by=by(request), reason=form.get("reason", ""))
+        permitting.withdraw_ground(
+            archive, target, number_of(withdrawn), by=by(request), reason=form.get("reason", "")
+        )
         return back(target, "grounds")
     try:
         chosen = Ground(form.get("ground", ""))
     except ValueError:
         raise InputError(f"A ground is one of {', '.join(WITHOUT_LETTER)}.") from None
     until = day_of(form.get("until", ""))
-    permitting.record_ground(archive, target, chosen, by=by(request), reason=form.get("reason", ""), until=until)
+    permitting.record_ground(
+        archive, target, chosen, by=by(request), reason=form.get("reason", ""), until=until
+    )
     return back(target, "grounds")
 
 
-# --- parts ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def by(request: Request) -> str:

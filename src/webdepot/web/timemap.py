@@ -5,7 +5,8 @@
 /{collection}/timemap/cdxj/{url}               the same as CDXJ lines
 /{collection}/timemap/{form}/{timestamp}/{url} a page: the versions from that moment on
 
-A page ends after so many mementos, at a change of the second, and names the next; no page costs more for those before it.
+A page ends after so many mementos, at a change of the second, and names the next; no page costs more for
+those before it.
 """
 
 import json
@@ -36,7 +37,9 @@ def answer(request: Request, found: Address) -> Response:
     if found.timestamp:
         start = to_timestamp(from_timestamp(found.timestamp))
         after = Position(key="", timestamp=f"{int(start) - 1:014d}", container="", offset=0)
-    versions = replaying.iter_versions(site.archive, found.url, collection=found.collection, reader=reader_of(request), after=after)
+    versions = replaying.iter_versions(
+        site.archive, found.url, collection=found.collection, reader=reader_of(request), after=after
+    )
     page = _Page(f"{site.replay_url}/{found.collection}", found, versions)
     lines = {"link": page.link, "json": page.json, "cdxj": page.cdxj}[found.form]()
     headers = {"Cache-Control": "no-cache", "Access-Control-Allow-Origin": "*"}
@@ -46,9 +49,21 @@ def answer(request: Request, found: Address) -> Response:
 def described(site: Site) -> dict[str, Any]:
     """These interfaces for `web/openapi.py`."""
     form = parameter("form", "Form of the answer.", where="path", required=True, enum=list(_TYPES))
-    page = parameter("timestamp", "The versions from this moment on; a page names the next one.", where="path", required=True)
-    found = {"description": "Mementos in order of time.", "content": {kind: {"schema": {"type": "string"}} for kind in _TYPES.values()}}
-    whole = {"summary": "TimeMap (RFC 7089)", "parameters": [COLLECTION, form, ADDRESS], "responses": {"200": found, **NOT_KEPT}}
+    page = parameter(
+        "timestamp",
+        "The versions from this moment on; a page names the next one.",
+        where="path",
+        required=True,
+    )
+    found = {
+        "description": "Mementos in order of time.",
+        "content": {kind: {"schema": {"type": "string"}} for kind in _TYPES.values()},
+    }
+    whole = {
+        "summary": "TimeMap (RFC 7089)",
+        "parameters": [COLLECTION, form, ADDRESS],
+        "responses": {"200": found, **NOT_KEPT},
+    }
     part = {**whole, "summary": "A page of a TimeMap", "parameters": [COLLECTION, form, page, ADDRESS]}
     first = on_replay(site, "/{collection}/timemap/{form}/{url}", whole)
     return first | on_replay(site, "/{collection}/timemap/{form}/{timestamp}/{url}", part)
@@ -81,13 +96,19 @@ class _Page:
         yield "\n"
 
     def json(self) -> Iterator[str]:
-        head = {"original_uri": self._target, "timegate_uri": f"{self._base}/{self._target}", "self": self._map(self._page)}
+        head = {
+            "original_uri": self._target,
+            "timegate_uri": f"{self._base}/{self._target}",
+            "self": self._map(self._page),
+        }
         yield json.dumps(head)[:-1] + ', "mementos": {"list": ['
         comma = ""
         for capture in self._mementos():
             yield comma + json.dumps({"datetime": _iso(capture.timestamp), "uri": self._where(capture)})
             comma = ",\n"
-        following = f', "timemap_index": [{{"uri": {json.dumps(self._map(self._next))}}}]' if self._next else ""
+        following = (
+            f', "timemap_index": [{{"uri": {json.dumps(self._map(self._next))}}}]' if self._next else ""
+        )
         yield f"]}}{following}}}\n"
 
     def cdxj(self) -> Iterator[str]:

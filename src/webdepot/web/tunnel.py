@@ -3,7 +3,8 @@
     GET http://host/path    answered by the application as it is; the host is in the Host header as well
     CONNECT host:443        answered 200, and from then on the archive speaks TLS with a certificate of that host
 
-A tunnel never leads anywhere else than back into this application: what asks for the live web gets the archive.
+A tunnel never leads anywhere else than back into this application: what asks for the live web gets the
+archive.
 """
 
 import asyncio
@@ -19,7 +20,9 @@ _ESTABLISHED = b"HTTP/1.1 200 Connection Established\r\n\r\n"
 
 
 def protocol_for(port: int, authority: Authority) -> type[BoundedHttp]:
-    """uvicorn takes a class: connections to that port may ask for tunnels, all others are what they always were."""
+    """uvicorn takes a class: connections to that port may ask for tunnels, all others are what they always
+    were.
+    """
 
     class Proxied(BoundedHttp):
         """One connection, before its tunnel is there."""
@@ -56,11 +59,18 @@ def protocol_for(port: int, authority: Authority) -> type[BoundedHttp]:
         async def _speak_tls(self, host: str) -> None:
             # From here on the transport belongs to the TLS inside it, which tells us nothing any more.
             self.connections.discard(self)
-            inside = BoundedHttp(config=self.config, server_state=self.server_state, app_state=self.app_state, _loop=self.loop)
+            inside = BoundedHttp(
+                config=self.config, server_state=self.server_state, app_state=self.app_state, _loop=self.loop
+            )
             try:
                 context = await asyncio.to_thread(authority.context_for, host)
                 transport = await self.loop.start_tls(
-                    self.transport, inside, context, server_side=True, ssl_handshake_timeout=20, ssl_shutdown_timeout=5
+                    self.transport,
+                    inside,
+                    context,
+                    server_side=True,
+                    ssl_handshake_timeout=20,
+                    ssl_shutdown_timeout=5,
                 )
             except (OSError, ValueError, asyncio.CancelledError):
                 # A browser that does not trust us hangs up here.

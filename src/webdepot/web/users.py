@@ -51,7 +51,7 @@ async def change_own_keys(request: Request) -> Response:
     return await run_in_threadpool(_own_keys_changed, request, fields)
 
 
-# --- everybody, for administrators ------------------------------------------------------------------------------------------
+# --- everybody, for administrators ---
 
 
 def _list(request: Request, *, wrong: str = "", name: str = "", status: int = 200) -> Response:
@@ -67,7 +67,9 @@ def _added(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
         roles = _roles(fields)
         if not roles:
             raise InputError(language_of(request).texts["users.no_role"])
-        made = accounts.add(archive.database, name, form.get("password", ""), roles, archive.clock(), by=name_of(request))
+        made = accounts.add(
+            archive.database, name, form.get("password", ""), roles, archive.clock(), by=name_of(request)
+        )
     except WebdepotError as error:
         return _list(request, wrong=words_for(request, error), name=name, status=error.http_status)
     return RedirectResponse(_path(made.name), status_code=303)
@@ -118,13 +120,17 @@ def _changed(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
     return RedirectResponse(_path(name), status_code=303)
 
 
-# --- one's own --------------------------------------------------------------------------------------------------------------
+# --- one's own ---
 
 
-def _own(request: Request, *, wrong: str = "", new_key: str = "", said: str = "", status: int = 200) -> Response:
+def _own(
+    request: Request, *, wrong: str = "", new_key: str = "", said: str = "", status: int = 200
+) -> Response:
     archive, person = site_of(request).archive, person_of(request)
     assert person is not None  # noqa: S101 - the table asks for a role
-    account = next(each for each in accounts.accounts(archive.database, archive.clock()) if each.name == person.name)
+    account = next(
+        each for each in accounts.accounts(archive.database, archive.clock()) if each.name == person.name
+    )
     return render(
         request,
         "account.html",

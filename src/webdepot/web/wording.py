@@ -1,9 +1,10 @@
 """Findings and reasons in the reader's language.
 
-Reasons know their key and values (`webdepot.reasons`). Findings, and reasons of older homes, are kept as English sentences, since depot,
-command line and machines read them too: a page finds the gaps of the English text in the sentence and fills the same gaps of its own
-(`quality.words`, `formats.words`, `quality.reasons` in the tables of texts). What stands in a gap, such as a library's own words or what a
-person typed, stays as it is.
+Reasons know their key and values (`webdepot.reasons`). Findings, and reasons of older homes, are kept as
+English sentences, since depot, command line and machines read them too: a page finds the gaps of the English
+text in the sentence and fills the same gaps of its own (`quality.words`, `formats.words`, `quality.reasons`
+in the tables of texts). What stands in a gap, such as a library's own words or what a person typed, stays as
+it is.
 """
 
 import re
@@ -18,10 +19,36 @@ from webdepot.web.language import Language, load
 
 _GAP = re.compile(r"\\{(\w+)\\}")
 
-_QUALITY = ("nothing", "within", "whole", "seeds", "queue", "parts", "links", "false", "digests", "differs", "truncated")
-_ENDINGS = ("fetched_all", "reached_all", "stopped", "given_up", "limit_pages", "limit_bytes", "limit_time", "left_waiting")
-_KEPT_AS_SENTENCES = (*(f"quality.reasons.{name}" for name in _QUALITY), *(f"reasons.{name}" for name in _ENDINGS))
-"""Of older homes; only numbers stand in their gaps, so that nothing that a person typed is taken for one of them."""
+_QUALITY = (
+    "nothing",
+    "within",
+    "whole",
+    "seeds",
+    "queue",
+    "parts",
+    "links",
+    "false",
+    "digests",
+    "differs",
+    "truncated",
+)
+_ENDINGS = (
+    "fetched_all",
+    "reached_all",
+    "stopped",
+    "given_up",
+    "limit_pages",
+    "limit_bytes",
+    "limit_time",
+    "left_waiting",
+)
+_KEPT_AS_SENTENCES = (
+    *(f"quality.reasons.{name}" for name in _QUALITY),
+    *(f"reasons.{name}" for name in _ENDINGS),
+)
+"""Of older homes; only numbers stand in their gaps, so that nothing that a person typed is taken for one of
+them.
+"""
 _ENUMERATIONS = {
     "TargetState": "targets.state_",
     "Ground": "targets.ground_",
@@ -44,7 +71,9 @@ def of_finding(language: Language, finding: Finding) -> str:
 
 
 def of_reason(language: Language, reason: str) -> str:
-    """Why something is as it is: a `Reason` by its key; sentences that were kept without one by their gaps, one or several."""
+    """Why something is as it is: a `Reason` by its key; sentences that were kept without one by their gaps,
+    one or several.
+    """
     if isinstance(reason, Reason):
         return _reason(language, reason)
     said, rest = [], reason

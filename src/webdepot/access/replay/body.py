@@ -1,7 +1,8 @@
-"""The body of a replayed capture: exact bytes, with or without the content coding in which they were sent, whole or in part.
+"""The body of a replayed capture: exact bytes, with or without the content coding in which they were sent,
+whole or in part.
 
-1. `negotiated` keeps the archived content coding when the client takes it and the bytes really begin like it (heads lie),
-   and undoes it otherwise;
+1. `negotiated` keeps the archived content coding when the client takes it and the bytes really begin like it
+   (heads lie), and undoes it otherwise;
 2. `parse_range` reads one byte range (RFC 9110, 14.2);
 3. `part_of` skips and cuts the stream;
 4. `with_ended_embeds` is for the worker in the browser alone.
@@ -33,7 +34,9 @@ class Body:
 
 
 def negotiated(payload: BinaryIO, head: HttpHead | None, accept_encoding: str | None) -> Body:
-    """The payload as this client can read it. `accept_encoding` is the request's header; None means that it sent none: anything goes."""
+    """The payload as this client can read it. `accept_encoding` is the request's header; None means that it
+    sent none: anything goes.
+    """
     codings = _codings(head)
     if head is None or not codings:
         return Body(stream=payload, coding="")
@@ -61,7 +64,9 @@ def accepts(coding: str, accept_encoding: str | None) -> bool:
 
 
 def parse_range(header: str | None, size_bytes: int) -> tuple[int, int] | None:
-    """First and last byte of a satisfiable single range; None for anything else, which then gets the whole body."""
+    """First and last byte of a satisfiable single range; None for anything else, which then gets the whole
+    body.
+    """
     found = _RANGE.match(header or "")
     if not found or size_bytes <= 0 or not (found[1] or found[2]):
         return None
@@ -84,8 +89,8 @@ def part_of(stream: BinaryIO, first: int, last: int) -> BinaryIO:
 def with_ended_embeds(page: BinaryIO) -> BinaryIO:
     """A decoded page in which every `<embed>` has an end tag; very long pages as they are.
 
-    wabac.js 2.27 shows `<embed>` as a frame or picture and waits for the end tag that this element never has: it takes that of the next
-    script instead, and the rest of the page is lost in it.
+    wabac.js 2.27 shows `<embed>` as a frame or picture and waits for the end tag that this element never has:
+    it takes that of the next script instead, and the rest of the page is lost in it.
     """
     start = page.read(LONGEST_PAGE_BYTES + 1)
     if len(start) > LONGEST_PAGE_BYTES:
@@ -95,7 +100,12 @@ def with_ended_embeds(page: BinaryIO) -> BinaryIO:
 
 def _codings(head: HttpHead | None) -> list[str]:
     values = head.get_all("content-encoding") if head else []
-    return [coding.strip().lower() for value in values for coding in value.split(",") if coding.strip().lower() not in ("", "identity")]
+    return [
+        coding.strip().lower()
+        for value in values
+        for coding in value.split(",")
+        if coding.strip().lower() not in ("", "identity")
+    ]
 
 
 def _begins_like(coding: str, first: bytes) -> bool:

@@ -1,13 +1,15 @@
 """Headers of a replayed capture: what is passed on, renamed, dropped, and what we say ourselves.
 
-* Archived headers that would make a browser do something to us or to the live web (cookies, policies, refresh, links to
-  preload, storage clearing, worker scopes) or that speak about a connection long gone (caching, authentication) are
-  renamed to `X-Archive-Orig-…`: nothing is lost for a person who looks, nothing acts.
+* Archived headers that would make a browser do something to us or to the live web (cookies, policies,
+  refresh, links to preload, storage clearing, worker scopes) or that speak about a connection long gone
+  (caching, authentication) are renamed to `X-Archive-Orig-…`: nothing is lost for a person who looks, nothing
+  acts.
 * Transfer headers are dropped; the body has been transfer-decoded.
 * `Location` leads to the archived target, never to the live web.
 * `Memento-Datetime` and `Link` follow RFC 7089 (https://www.rfc-editor.org/rfc/rfc7089).
-* The policy keeps every request of an archived page inside our origin. It names no `ws:` and no `wss:`. `object-src` stays 'none':
-  browsers ask for the data of `<object>` past the worker, so it would come raw; `inside.js` shows pages and pictures in frames instead.
+* The policy keeps every request of an archived page inside our origin. It names no `ws:` and no `wss:`.
+  `object-src` stays 'none': browsers ask for the data of `<object>` past the worker, so it would come raw;
+  `inside.js` shows pages and pictures in frames instead.
 """
 
 import re
@@ -50,7 +52,9 @@ LONGEST_VALUE = 8000
 
 
 def page_policy(replay_url: str, frame_url: str) -> str:
-    """The Content-Security-Policy of a page rewritten in the browser: everything from our own origin, nothing from anywhere else."""
+    """The Content-Security-Policy of a page rewritten in the browser: everything from our own origin, nothing
+    from anywhere else.
+    """
     return (
         "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; "
         f"frame-src data: about: blob: {replay_url}/; form-action 'self'; object-src 'none'; base-uri 'self'; webrtc 'block'; "
@@ -63,14 +67,18 @@ WITHOUT_BODY = frozenset({204, 205, 304})
 RAW_POLICY = "sandbox; default-src 'none'; img-src 'self' data:; media-src 'self' data:; style-src 'unsafe-inline'; form-action 'none'"
 """Of a raw capture opened by itself: it may be looked at, it may not act."""
 CONNECTIONS = ("Connection-Allowlist", "(response-origin)")
-"""With every part of a page rewritten in the browser: whatever it does, peer connections, preconnections and look-ups of names included,
-which no Content-Security-Policy reaches, the browser connects to nobody but us (https://wicg.github.io/connection-allowlists/)."""
+"""With every part of a page rewritten in the browser: whatever it does, peer connections, preconnections and
+look-ups of names included, which no Content-Security-Policy reaches, the browser connects to nobody but us
+(https://wicg.github.io/connection-allowlists/).
+"""
 WORKER_POLICY = "default-src 'self'; connect-src 'self' data: blob:"
 """Of the replay worker: whatever an archived script tells it, it can ask nobody but us."""
 
 
 def passed_on(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Archived headers as they may be sent again, in their order; Content-Encoding is the caller's to keep or drop."""
+    """Archived headers as they may be sent again, in their order; Content-Encoding is the caller's to keep or
+    drop.
+    """
     return [
         (PREFIX + name if (lower := name.lower()) in RENAMED or lower.startswith(_PREFIX) else name, value)
         for name, value in cleaned(archived)
@@ -78,14 +86,18 @@ def passed_on(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def sendable(status: int) -> int:
-    """The status that HTTP can send for an archived one: servers have said 999, and a record may hold a mere 1xx."""
+    """The status that HTTP can send for an archived one: servers have said 999, and a record may hold a mere
+    1xx.
+    """
     if status < 200:
         return 200
     return status if status < 600 else 500
 
 
 def cleaned(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Archived headers that can be sent at all: no transfer headers, no names or signs that are no HTTP, a bounded number and length."""
+    """Archived headers that can be sent at all: no transfer headers, no names or signs that are no HTTP, a
+    bounded number and length.
+    """
     kept: list[tuple[str, str]] = []
     for name, value in archived:
         if name.lower() in DROPPED or not _TOKEN.match(name) or len(kept) >= MOST_HEADERS:
@@ -96,7 +108,9 @@ def cleaned(archived: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return kept
 
 
-def memento(*, url: str, timestamp: str, replay_url: str, collection: str, steps: Mapping[str, str]) -> list[tuple[str, str]]:
+def memento(
+    *, url: str, timestamp: str, replay_url: str, collection: str, steps: Mapping[str, str]
+) -> list[tuple[str, str]]:
     """`Memento-Datetime` and `Link`; `steps` are relations such as `first` with their timestamps."""
     base, target = f"{replay_url}/{collection}", _target(url)
     links = [

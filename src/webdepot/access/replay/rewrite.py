@@ -1,11 +1,13 @@
-"""Rewriting on the server, for clients without a service worker (plain HTTP, private windows, text browsers): a page as a still picture.
+"""Rewriting on the server, for clients without a service worker (plain HTTP, private windows, text browsers):
+a page as a still picture.
 
-Addresses in attributes, `srcset`, style sheets and refreshes are led into the archive; scripts stay in the page and are not run, which the
-policy of the answer sees to (`still_policy`). What no pattern here knows is refused by the same policy: nothing leaves for the live web.
+Addresses in attributes, `srcset`, style sheets and refreshes are led into the archive; scripts stay in the
+page and are not run, which the policy of the answer sees to (`still_policy`). What no pattern here knows is
+refused by the same policy: nothing leaves for the live web.
 
 1. `text_of` decodes a page as a browser would;
-2. `html` passes over its tokens once (https://html.spec.whatwg.org/#tokenization, by turbohtml in C) and writes only those tags anew that
-   have an address in them;
+2. `html` passes over its tokens once (https://html.spec.whatwg.org/#tokenization, by turbohtml in C) and
+   writes only those tags anew that have an address in them;
 3. `css` does the same for style sheets.
 
 `Lead` makes the address in the archive of an absolute one, or None for what is none (`mailto:`, `data:`).
@@ -31,7 +33,9 @@ _REMOVED = frozenset({"integrity", "ping", "nonce", "crossorigin"})
 """What would be wrong of a rewritten part, or tell somebody of a click."""
 _NOT_LINKS = frozenset({("object", "codebase"), ("applet", "codebase")})
 _OWN_PLACES = frozenset({"_top", "_parent", "_blank"})
-_REFRESH = re.compile(r"""(\s*[\d.]*\s*[;,]?\s*(?:url\s*=\s*)?)(["']?)(.*?)\2\s*\Z""", re.IGNORECASE | re.DOTALL)
+_REFRESH = re.compile(
+    r"""(\s*[\d.]*\s*[;,]?\s*(?:url\s*=\s*)?)(["']?)(.*?)\2\s*\Z""", re.IGNORECASE | re.DOTALL
+)
 _CANDIDATE = re.compile(r"(\s*)([^\s,][^\s]*[^\s,]|[^\s,])((?:\s+[^,]*)?(?:,|\Z))")
 # Each alternative can match in one way only, so the time is linear in the length.
 _CSS = re.compile(
@@ -60,7 +64,9 @@ def text_of(data: bytes, content_type: str) -> str:
         return data[3:].decode("utf-8", "replace")
     found = _CHARSET.search(content_type) or _CHARSET.search(data[:2048].decode("latin-1"))
     # The names browsers know (https://encoding.spec.whatwg.org); any other name is no help.
-    encoding = (map_encoding_to_html5(found[1], fallback_utf8=False) if found else None) or detect_encoding(data)
+    encoding = (map_encoding_to_html5(found[1], fallback_utf8=False) if found else None) or detect_encoding(
+        data
+    )
     text: str = bytes_to_str(data, encoding, fallback_encodings=("utf-8", "windows-1252"), errors="replace")
     return text
 
@@ -90,7 +96,9 @@ def css(text: str, url: str, lead: Lead) -> str:
 
 def srcset(value: str, url: str, lead: Lead) -> str:
     """A list of pictures with their widths or densities."""
-    return _CANDIDATE.sub(lambda found: f"{found[1]}{_led(found[2], url, lead).replace(',', '%2C')}{found[3]}", value)
+    return _CANDIDATE.sub(
+        lambda found: f"{found[1]}{_led(found[2], url, lead).replace(',', '%2C')}{found[3]}", value
+    )
 
 
 def refresh(value: str, url: str, lead: Lead) -> str:
@@ -142,7 +150,9 @@ def _tag(token: Any, attributes: dict[str, str], base: str, lead: Lead, depth: i
     return f"<{token.tag}{''.join(kept)}{' /' if token.self_closing else ''}>"
 
 
-def _attribute(tag: str, name: str, value: str, attributes: dict[str, str], base: str, lead: Lead, depth: int) -> str | None:
+def _attribute(
+    tag: str, name: str, value: str, attributes: dict[str, str], base: str, lead: Lead, depth: int
+) -> str | None:
     """What stands there instead; None where it goes."""
     if name in _REMOVED:
         return None

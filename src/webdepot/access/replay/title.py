@@ -1,4 +1,6 @@
-"""The title of an archived HTML page, from its first bytes: what the banner says before the page itself has spoken."""
+"""The title of an archived HTML page, from its first bytes: what the banner says before the page itself has
+spoken.
+"""
 
 import html
 import re

@@ -1,1 +1,3 @@
-"""How the sample site was built in each age: one module a look, each with `LOOK`, `build` and nothing shared but texts."""
+"""How the sample site was built in each age: one module a look, each with `LOOK`, `build` and nothing shared
+but texts.
+"""

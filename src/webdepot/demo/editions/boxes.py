@@ -28,7 +28,9 @@ def build(edition: Edition) -> Iterator[Resource]:
     yield Resource(path="/images/kop.png", type="image/png", changed=_SINCE, body=pictures.head_png(120))
     yield Resource(path="/images/feed.png", type="image/png", changed=_SINCE, body=pictures.feed_png())
     for name in _PHOTOGRAPHS:
-        yield Resource(path=f"/images/{name}.jpg", type="image/jpeg", changed=_SINCE, body=pictures.jpeg(name, 460, 65))
+        yield Resource(
+            path=f"/images/{name}.jpg", type="image/jpeg", changed=_SINCE, body=pictures.jpeg(name, 460, 65)
+        )
     yield from _map(edition)
 
 
@@ -39,7 +41,9 @@ def _map(edition: Edition) -> Iterator[Resource]:
     for row in range(2):
         for column in range(2):
             tile = plan.tile_png(column, row)
-            yield Resource(path=f"/tegels/{column}-{row}.png", host=MAP_HOST, type="image/png", changed=_SINCE, body=tile)
+            yield Resource(
+                path=f"/tegels/{column}-{row}.png", host=MAP_HOST, type="image/png", changed=_SINCE, body=tile
+            )
 
 
 def _folder() -> bytes:

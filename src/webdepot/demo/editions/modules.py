@@ -22,14 +22,54 @@ class _Piece:
 
 
 _PIECES = (
-    _Piece(path="/collectie/weefgetouw.html", title="Weefgetouw", year=1780, kind="werktuig", number="1931-0004", picture="weefgetouw"),
     _Piece(
-        path="/collectie/damast.html", title="Tafellaken (teruggegeven)", year=1743, kind="textiel", number="1943-0017", picture="damast"
+        path="/collectie/weefgetouw.html",
+        title="Weefgetouw",
+        year=1780,
+        kind="werktuig",
+        number="1931-0004",
+        picture="weefgetouw",
     ),
-    _Piece(path="/collectie/smokkeljas.html", title="Smokkeljas", year=1949, kind="textiel", number="1988-0211", picture="lantaarn"),
-    _Piece(path="/collectie/torenuurwerk.html", title="Torenuurwerk", year=1742, kind="werktuig", number="1972-0001", picture="toren"),
-    _Piece(path="/geschiedenis.html", title="Foto van het hoogwater", year=1926, kind="beeld", number="2003-0090", picture="hoogwater"),
-    _Piece(path="/nieuws/vlasweek.html", title="Herbarium met vlas", year=1811, kind="beeld", number="1954-0032", picture="vlas"),
+    _Piece(
+        path="/collectie/damast.html",
+        title="Tafellaken (teruggegeven)",
+        year=1743,
+        kind="textiel",
+        number="1943-0017",
+        picture="damast",
+    ),
+    _Piece(
+        path="/collectie/smokkeljas.html",
+        title="Smokkeljas",
+        year=1949,
+        kind="textiel",
+        number="1988-0211",
+        picture="lantaarn",
+    ),
+    _Piece(
+        path="/collectie/torenuurwerk.html",
+        title="Torenuurwerk",
+        year=1742,
+        kind="werktuig",
+        number="1972-0001",
+        picture="toren",
+    ),
+    _Piece(
+        path="/geschiedenis.html",
+        title="Foto van het hoogwater",
+        year=1926,
+        kind="beeld",
+        number="2003-0090",
+        picture="hoogwater",
+    ),
+    _Piece(
+        path="/nieuws/vlasweek.html",
+        title="Herbarium met vlas",
+        year=1811,
+        kind="beeld",
+        number="1954-0032",
+        picture="vlas",
+    ),
 )
 LOOK = Look(folder="2024", extra={"places": plan.PLACES, "pieces": _PIECES})
 _SINCE = datetime(2023, 10, 2, 9, tzinfo=UTC)
@@ -44,7 +84,9 @@ def build(edition: Edition) -> Iterator[Resource]:
     for name in ("huis.js", "collectie.js"):
         yield render.static(LOOK, name, f"/script/{name}", "text/javascript; charset=utf-8", _SINCE)
     yield Resource(path="/data/collectie.json", type="application/json", changed=_SINCE, body=_data())
-    yield Resource(path="/site.webmanifest", type="application/manifest+json", changed=_SINCE, body=_manifest())
+    yield Resource(
+        path="/site.webmanifest", type="application/manifest+json", changed=_SINCE, body=_manifest()
+    )
     yield render.robots(edition, sitemap=True)
     yield render.sitemap(edition, extra=("/collectie/", "/kaart/"))
     yield render.feed(edition)
@@ -54,16 +96,25 @@ def build(edition: Edition) -> Iterator[Resource]:
     yield Resource(path="/folder.pdf", type="application/pdf", changed=_SINCE, body=_folder())
     yield Resource(path="/media/veldwijk-1832.svg", type="image/svg+xml", changed=_SINCE, body=plan.svg())
     for name in sorted({piece.picture for piece in _PIECES}):
-        yield Resource(path=f"/media/{name}.webp", type="image/webp", changed=_SINCE, body=pictures.webp(name, 1080))
-        yield Resource(path=f"/media/{name}.jpg", type="image/jpeg", changed=_SINCE, body=pictures.jpeg(name, 720, 70))
+        yield Resource(
+            path=f"/media/{name}.webp", type="image/webp", changed=_SINCE, body=pictures.webp(name, 1080)
+        )
+        yield Resource(
+            path=f"/media/{name}.jpg", type="image/jpeg", changed=_SINCE, body=pictures.jpeg(name, 720, 70)
+        )
 
 
 def _own_pages(edition: Edition) -> Iterator[Resource]:
-    intro = "8.940 objecten, stuk voor stuk met herkomst. Hieronder de topstukken; de rest staat in de open data."
+    intro = (
+        "8.940 objecten, stuk voor stuk met herkomst. Hieronder de topstukken; de rest staat in de open data."
+    )
     own = (
         Page(path="/collectie/", language="nl", title="Collectie", blocks=blocks(intro)),
         Page(
-            path="/kaart/", language="nl", title="Veldwijk in 1832", blocks=blocks("De oudste plattegrond van de stad, opnieuw getekend.")
+            path="/kaart/",
+            language="nl",
+            title="Veldwijk in 1832",
+            blocks=blocks("De oudste plattegrond van de stad, opnieuw getekend."),
         ),
     )
     for page in own:
@@ -88,7 +139,9 @@ def _data() -> bytes:
 
 def _manifest() -> bytes:
     icons = [{"src": "/merk.svg", "sizes": "any", "type": "image/svg+xml"}]
-    return json.dumps({"name": "Museum Veldwijk", "start_url": "/", "display": "browser", "icons": icons}, indent=1).encode()
+    return json.dumps(
+        {"name": "Museum Veldwijk", "start_url": "/", "display": "browser", "icons": icons}, indent=1
+    ).encode()
 
 
 def _folder() -> bytes:

@@ -37,7 +37,9 @@ def _map(edition: Edition) -> Iterator[Resource]:
     page = Page(path="/", language="nl", title="Veldwijk in 1832", blocks=())
     body = render.page_bytes(page, edition, LOOK, template="map.html")
     yield Resource(path="/", host=MAP_HOST, type="text/html; charset=utf-8", changed=_SINCE, body=body)
-    yield Resource(path="/veldwijk-1832.svg", host=MAP_HOST, type="image/svg+xml", changed=_SINCE, body=plan.svg())
+    yield Resource(
+        path="/veldwijk-1832.svg", host=MAP_HOST, type="image/svg+xml", changed=_SINCE, body=plan.svg()
+    )
 
 
 def _folder() -> bytes:

@@ -40,9 +40,16 @@ def _images(edition: Edition) -> Iterator[Resource]:
         "teller": pictures.counter_gif(visitors),
     }
     for name, body in gifs.items():
-        yield Resource(path=f"/beeld/{name}.gif", type="image/gif", changed=edition.date if name == "teller" else _SINCE, body=body)
+        yield Resource(
+            path=f"/beeld/{name}.gif",
+            type="image/gif",
+            changed=edition.date if name == "teller" else _SINCE,
+            body=body,
+        )
     for name in _PHOTOGRAPHS:
-        yield Resource(path=f"/beeld/{name}.jpg", type="image/jpeg", changed=_SINCE, body=pictures.jpeg(name, 300, 45))
+        yield Resource(
+            path=f"/beeld/{name}.jpg", type="image/jpeg", changed=_SINCE, body=pictures.jpeg(name, 300, 45)
+        )
 
 
 def _folder(edition: Edition) -> bytes:

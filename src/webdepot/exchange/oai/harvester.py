@@ -1,6 +1,7 @@
 """Reading a list of OAI-PMH 2.0 from another provider, page by page, with patience.
 
-1. Ask; 503 and 429 say when to come again (seconds or an HTTP date), other failures are tried again a few times.
+1. Ask; 503 and 429 say when to come again (seconds or an HTTP date), other failures are tried again a few
+   times.
 2. Read the page: records with header and metadata as they are, the token of the next page.
 3. A token that comes back unchanged, or a second time, is a provider that goes in circles.
 
@@ -67,7 +68,9 @@ class Provider:
     clock: Callable[[], datetime]
 
     def list_records(self, arguments: Mapping[str, str]) -> ListPage:
-        """One page of ListRecords; ProtocolError for an error of the protocol (an empty list is a page without records)."""
+        """One page of ListRecords; ProtocolError for an error of the protocol (an empty list is a page
+        without records).
+        """
         root = self._ask({"verb": "ListRecords", **arguments})
         return _page(root)
 
@@ -81,7 +84,9 @@ class Provider:
                 got = self.client.get(url, _into(pieces), limit_bytes=LARGEST_PAGE_BYTES, packed=True)
                 if got.status == 200:
                     return _root(b"".join(pieces), self.base_url)
-                trouble = RemoteError(f"{self.base_url} answers {got.status}.", retry=got.status in (429, 502, 503, 504))
+                trouble = RemoteError(
+                    f"{self.base_url} answers {got.status}.", retry=got.status in (429, 502, 503, 504)
+                )
             except RemoteError as error:
                 got, trouble = Got(), error
             except InputError as error:
@@ -112,7 +117,9 @@ class Circles:
     def check(self, token: str) -> None:
         mark = hashlib.sha256(token.encode()).digest()
         if mark in self._seen:
-            raise RemoteError("The provider goes in circles: it gave the same resumption token twice.", retry=False)
+            raise RemoteError(
+                "The provider goes in circles: it gave the same resumption token twice.", retry=False
+            )
         self._seen.add(mark)
 
 

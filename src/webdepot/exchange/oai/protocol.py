@@ -1,10 +1,13 @@
-"""OAI-PMH 2.0 as a protocol: arguments of requests, the eight errors, dates, resumption tokens. Nothing of ours is in it.
+"""OAI-PMH 2.0 as a protocol: arguments of requests, the eight errors, dates, resumption tokens. Nothing of
+ours is in it.
 
-http://www.openarchives.org/OAI/openarchivesprotocol.html. A request is a list of pairs, by GET or POST. `parse` checks verb and arguments
-in the order of the specification and raises `Refused` with everything that is wrong.
+http://www.openarchives.org/OAI/openarchivesprotocol.html. A request is a list of pairs, by GET or POST.
+`parse` checks verb and arguments in the order of the specification and raises `Refused` with everything that
+is wrong.
 
-A resumption token holds the whole state of a list (no session on the server): verb, prefix, set, from, until, the moment of the first
-request, datestamp and key of the last item sent, how many were sent and how many there are, and when it ends; signed by HMAC-SHA-256.
+A resumption token holds the whole state of a list (no session on the server): verb, prefix, set, from, until,
+the moment of the first request, datestamp and key of the last item sent, how many were sent and how many
+there are, and when it ends; signed by HMAC-SHA-256.
 """
 
 import base64
@@ -89,15 +92,29 @@ def parse(pairs: Sequence[tuple[str, str]]) -> Arguments:
     """Check a request; Refused with every error in it."""
     verbs = [value for name, value in pairs if name == "verb"]
     if len(verbs) != 1 or verbs[0] not in tuple(Verb):
-        words = "The verb is missing." if not verbs else "The verb is given more than once." if len(verbs) > 1 else "There is no such verb."
+        words = (
+            "The verb is missing."
+            if not verbs
+            else "The verb is given more than once."
+            if len(verbs) > 1
+            else "There is no such verb."
+        )
         raise Refused((Code.BAD_VERB, words))
     verb = Verb(verbs[0])
     required, optional, is_list = _ARGUMENTS[verb]
     given = [pair for pair in pairs if pair[0] != "verb"]
     names = [name for name, _ in given]
     allowed = required | optional | ({"resumptionToken"} if is_list else set())
-    errors = [(Code.BAD_ARGUMENT, f"{name[:60]} is no argument of {verb.value}.") for name in dict.fromkeys(names) if name not in allowed]
-    errors += [(Code.BAD_ARGUMENT, f"{name[:60]} is given more than once.") for name in dict.fromkeys(names) if names.count(name) > 1]
+    errors = [
+        (Code.BAD_ARGUMENT, f"{name[:60]} is no argument of {verb.value}.")
+        for name in dict.fromkeys(names)
+        if name not in allowed
+    ]
+    errors += [
+        (Code.BAD_ARGUMENT, f"{name[:60]} is given more than once.")
+        for name in dict.fromkeys(names)
+        if names.count(name) > 1
+    ]
     if "resumptionToken" in names and len(set(names)) > 1:
         errors.append((Code.BAD_ARGUMENT, "resumptionToken stands alone with the verb."))
     elif "resumptionToken" not in names:
@@ -215,7 +232,9 @@ def _signed(body: bytes, secret: bytes) -> bytes:
 
 def _micros(moment: datetime | None) -> int | None:
     """Whole microseconds, which no rounding changes."""
-    return None if moment is None else (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return (
+        None if moment is None else (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    )
 
 
 def _at(micros: int | None) -> datetime | None:

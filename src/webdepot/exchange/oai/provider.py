@@ -1,7 +1,8 @@
 """Answers of OAI-PMH 2.0 from the catalogue: six verbs, five formats, deleted records kept for ever.
 
-Every record of the catalogue is an item; `oai_mets_lmer` and `mets_premis` exist for those with files. Protocol errors are answers too.
-The specification wants errors in arguments and verbs to be told without repeating them, and everything else with what was asked.
+Every record of the catalogue is an item; `oai_mets_lmer` and `mets_premis` exist for those with files.
+Protocol errors are answers too. The specification wants errors in arguments and verbs to be told without
+repeating them, and everything else with what was asked.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +49,9 @@ class Repository:
     unpacked: bool = False
     """Objects are offered as trees of files, as far as they can be."""
     may_tell: Callable[[Transfer], bool] = lambda tree: True
-    """Whether whoever asks may know the addresses of the files in a tree; the object is offered in containers otherwise."""
+    """Whether whoever asks may know the addresses of the files in a tree; the object is offered in containers
+    otherwise.
+    """
 
     def identifier(self, key: str) -> str:
         return f"oai:{self.domain}:{key}"
@@ -75,7 +78,9 @@ def _oai_dc(levels: Sequence[Record], made: Transfer | None, repository: Reposit
 
 
 def _oai_mets_lmer(levels: Sequence[Record], made: Transfer | None, repository: Repository) -> etree._Element:
-    return regbib.to_element(levels, _required(made, levels), addresses=repository.addresses, version=repository.lmer)
+    return regbib.to_element(
+        levels, _required(made, levels), addresses=repository.addresses, version=repository.lmer
+    )
 
 
 def _mets_premis(levels: Sequence[Record], made: Transfer | None, repository: Repository) -> etree._Element:
@@ -92,7 +97,9 @@ def _epicur(levels: Sequence[Record], made: Transfer | None, repository: Reposit
 
 def _required(made: Transfer | None, levels: Sequence[Record]) -> Transfer:
     if made is None:
-        raise Refused((Code.CANNOT_DISSEMINATE_FORMAT, f"{levels[-1].key} has no files that can be handed over."))
+        raise Refused(
+            (Code.CANNOT_DISSEMINATE_FORMAT, f"{levels[-1].key} has no files that can be handed over.")
+        )
     return made
 
 
@@ -106,15 +113,31 @@ FORMATS: Mapping[str, Format] = {
             objects_only=False,
             write=_oai_dc,
         ),
-        Format(prefix="oai_mets_lmer", schema=regbib.SCHEMA, namespace=regbib.METS, objects_only=True, write=_oai_mets_lmer),
+        Format(
+            prefix="oai_mets_lmer",
+            schema=regbib.SCHEMA,
+            namespace=regbib.METS,
+            objects_only=True,
+            write=_oai_mets_lmer,
+        ),
         Format(prefix="marc21", schema=marc.SCHEMA, namespace=marc.MARC, objects_only=False, write=_marc21),
-        Format(prefix="epicur", schema=epicur.SCHEMA, namespace=epicur.EPICUR, objects_only=False, write=_epicur),
-        Format(prefix="mets_premis", schema=regbib.SCHEMA, namespace=regbib.METS, objects_only=True, write=_mets_premis),
+        Format(
+            prefix="epicur", schema=epicur.SCHEMA, namespace=epicur.EPICUR, objects_only=False, write=_epicur
+        ),
+        Format(
+            prefix="mets_premis",
+            schema=regbib.SCHEMA,
+            namespace=regbib.METS,
+            objects_only=True,
+            write=_mets_premis,
+        ),
     )
 }
 
 
-def respond(pairs: Sequence[tuple[str, str]], repository: Repository, connection: Connection, now: datetime) -> bytes:
+def respond(
+    pairs: Sequence[tuple[str, str]], repository: Repository, connection: Connection, now: datetime
+) -> bytes:
     """The answer to a request, always a document: also to one that is wrong."""
     root = etree.Element(f"{{{OAI}}}OAI-PMH", nsmap={None: OAI, "xsi": XSI})
     root.set(f"{{{XSI}}}schemaLocation", f"{OAI} {protocol.SCHEMA}")
@@ -142,7 +165,9 @@ def _repeat(request: etree._Element, pairs: Sequence[tuple[str, str]]) -> None:
         request.set(name, markup.plain(value))
 
 
-def _identify(arguments: Arguments, repository: Repository, connection: Connection, now: datetime) -> etree._Element:
+def _identify(
+    arguments: Arguments, repository: Repository, connection: Connection, now: datetime
+) -> etree._Element:
     made = etree.Element(f"{{{OAI}}}Identify")
     earliest = window.earliest(connection) or now
     facts = (
@@ -157,8 +182,12 @@ def _identify(arguments: Arguments, repository: Repository, connection: Connecti
     )
     for name, value in facts:
         add(made, f"{{{OAI}}}{name}", value)
-    described = etree.SubElement(add(made, f"{{{OAI}}}description"), f"{{{IDENTIFIER}}}oai-identifier", nsmap={None: IDENTIFIER})
-    described.set(f"{{{XSI}}}schemaLocation", f"{IDENTIFIER} http://www.openarchives.org/OAI/2.0/oai-identifier.xsd")
+    described = etree.SubElement(
+        add(made, f"{{{OAI}}}description"), f"{{{IDENTIFIER}}}oai-identifier", nsmap={None: IDENTIFIER}
+    )
+    described.set(
+        f"{{{XSI}}}schemaLocation", f"{IDENTIFIER} http://www.openarchives.org/OAI/2.0/oai-identifier.xsd"
+    )
     for name, value in (
         ("scheme", "oai"),
         ("repositoryIdentifier", repository.domain),
@@ -169,7 +198,9 @@ def _identify(arguments: Arguments, repository: Repository, connection: Connecti
     return made
 
 
-def _list_metadata_formats(arguments: Arguments, repository: Repository, connection: Connection, now: datetime) -> etree._Element:
+def _list_metadata_formats(
+    arguments: Arguments, repository: Repository, connection: Connection, now: datetime
+) -> etree._Element:
     record = _get(arguments, repository, connection) if arguments.identifier else None
     made = etree.Element(f"{{{OAI}}}ListMetadataFormats")
     for each in FORMATS.values():
@@ -181,7 +212,9 @@ def _list_metadata_formats(arguments: Arguments, repository: Repository, connect
     return made
 
 
-def _list_sets(arguments: Arguments, repository: Repository, connection: Connection, now: datetime) -> etree._Element:
+def _list_sets(
+    arguments: Arguments, repository: Repository, connection: Connection, now: datetime
+) -> etree._Element:
     if arguments.token is not None:
         raise Refused((Code.BAD_RESUMPTION_TOKEN, "Sets are listed in one answer."))
     made = etree.Element(f"{{{OAI}}}ListSets")
@@ -206,7 +239,9 @@ def _set_name(spec: str) -> str:
     return f"{words}: {value}" if value else words
 
 
-def _get_record(arguments: Arguments, repository: Repository, connection: Connection, now: datetime) -> etree._Element:
+def _get_record(
+    arguments: Arguments, repository: Repository, connection: Connection, now: datetime
+) -> etree._Element:
     kind = _format(arguments.prefix)
     record = _get(arguments, repository, connection)
     if kind.objects_only and not record.is_object:
@@ -216,7 +251,9 @@ def _get_record(arguments: Arguments, repository: Repository, connection: Connec
     return made
 
 
-def _list(arguments: Arguments, repository: Repository, connection: Connection, now: datetime) -> etree._Element:
+def _list(
+    arguments: Arguments, repository: Repository, connection: Connection, now: datetime
+) -> etree._Element:
     """ListIdentifiers and ListRecords: one page and the token for the next."""
     if arguments.token is not None:
         position = protocol.from_token(arguments.token, arguments.verb, repository.secret, now)
@@ -225,7 +262,11 @@ def _list(arguments: Arguments, repository: Repository, connection: Connection, 
         position, after, sent = _first(arguments, repository, now), None, 0
     kind = _format(position.prefix)
     wanted = Window(
-        set_spec=position.set_spec, since=position.since, until=position.until, objects_only=kind.objects_only, unpacked=repository.unpacked
+        set_spec=position.set_spec,
+        since=position.since,
+        until=position.until,
+        objects_only=kind.objects_only,
+        unpacked=repository.unpacked,
     )
     found = window.page(connection, wanted, after=after, limit=repository.page_size + 1)
     shown = found[: repository.page_size]
@@ -243,7 +284,13 @@ def _list(arguments: Arguments, repository: Repository, connection: Connection, 
         total = position.total or window.count(connection, wanted)
         _write_token(made, position, shown[-1], sent, sent + len(shown), total, repository, now)
     elif sent:
-        add(made, f"{{{OAI}}}resumptionToken", None, completeListSize=str(max(position.total, sent + len(shown))), cursor=str(sent))
+        add(
+            made,
+            f"{{{OAI}}}resumptionToken",
+            None,
+            completeListSize=str(max(position.total, sent + len(shown))),
+            cursor=str(sent),
+        )
     return made
 
 
@@ -265,7 +312,14 @@ def _first(arguments: Arguments, repository: Repository, now: datetime) -> Posit
 
 
 def _write_token(
-    made: etree._Element, position: Position, last: Record, cursor: int, sent: int, total: int, repository: Repository, now: datetime
+    made: etree._Element,
+    position: Position,
+    last: Record,
+    cursor: int,
+    sent: int,
+    total: int,
+    repository: Repository,
+    now: datetime,
 ) -> None:
     expires = (now + repository.token_life).replace(microsecond=0)
     following = Position(
@@ -287,7 +341,12 @@ def _write_token(
 def _format(prefix: str) -> Format:
     found = FORMATS.get(prefix)
     if found is None:
-        raise Refused((Code.CANNOT_DISSEMINATE_FORMAT, f"There is no format {prefix[:60]} here. See ListMetadataFormats."))
+        raise Refused(
+            (
+                Code.CANNOT_DISSEMINATE_FORMAT,
+                f"There is no format {prefix[:60]} here. See ListMetadataFormats.",
+            )
+        )
     return found
 
 
@@ -299,19 +358,29 @@ def _get(arguments: Arguments, repository: Repository, connection: Connection) -
     return record
 
 
-def _write_records(made: etree._Element, records: Sequence[Record], kind: Format, repository: Repository, connection: Connection) -> None:
+def _write_records(
+    made: etree._Element,
+    records: Sequence[Record],
+    kind: Format,
+    repository: Repository,
+    connection: Connection,
+) -> None:
     levels = _levels(connection, records)
     handed_over = _handed_over(records, repository, connection)
     for record in records:
         entry = add(made, f"{{{OAI}}}record")
         entry.append(_header(record, repository))
         if record.withdrawn_at is None:
-            add(entry, f"{{{OAI}}}metadata").append(kind.write(levels[record.key], handed_over.get(record.key), repository))
+            add(entry, f"{{{OAI}}}metadata").append(
+                kind.write(levels[record.key], handed_over.get(record.key), repository)
+            )
             if repository.with_provenance and record.origin:
                 entry.append(_about(record))
 
 
-def _handed_over(records: Sequence[Record], repository: Repository, connection: Connection) -> dict[str, Transfer]:
+def _handed_over(
+    records: Sequence[Record], repository: Repository, connection: Connection
+) -> dict[str, Transfer]:
     keys = [record.key for record in records if record.is_object]
     found = transfer.many(connection, keys)
     trees = transfer.many_trees(connection, keys) if repository.unpacked else {}
@@ -319,8 +388,12 @@ def _handed_over(records: Sequence[Record], repository: Repository, connection: 
 
 
 def _bounded(records: list[Record], handed_over: Mapping[str, Transfer]) -> list[Record]:
-    """As many of them as tell of so many files together; one at least. Memory is bounded by this, not by what partners keep."""
-    files = accumulate(len(handed_over[record.key].files) if record.key in handed_over else 0 for record in records)
+    """As many of them as tell of so many files together; one at least. Memory is bounded by this, not by what
+    partners keep.
+    """
+    files = accumulate(
+        len(handed_over[record.key].files) if record.key in handed_over else 0 for record in records
+    )
     return records[: max(sum(count <= MOST_FILES_IN_ANSWER for count in files), 1)]
 
 
@@ -351,14 +424,22 @@ def _header(record: Record, repository: Repository) -> etree._Element:
 
 
 def _about(record: Record) -> etree._Element:
-    """Where a record of a partner came from (guidelines for provenance, http://www.openarchives.org/OAI/2.0/guidelines-provenance.htm)."""
+    """Where a record of a partner came from (guidelines for provenance,
+    http://www.openarchives.org/OAI/2.0/guidelines-provenance.htm).
+    """
     origin = record.origin
     about = etree.Element(f"{{{OAI}}}about")
     provenance = etree.SubElement(about, f"{{{PROVENANCE}}}provenance", nsmap={None: PROVENANCE})
-    provenance.set(f"{{{XSI}}}schemaLocation", f"{PROVENANCE} http://www.openarchives.org/OAI/2.0/provenance.xsd")
+    provenance.set(
+        f"{{{XSI}}}schemaLocation", f"{PROVENANCE} http://www.openarchives.org/OAI/2.0/provenance.xsd"
+    )
     is_altered = "person" in record.sources.values()
     described = add(
-        provenance, f"{{{PROVENANCE}}}originDescription", None, harvestDate=origin["harvested_at"], altered=str(is_altered).lower()
+        provenance,
+        f"{{{PROVENANCE}}}originDescription",
+        None,
+        harvestDate=origin["harvested_at"],
+        altered=str(is_altered).lower(),
     )
     for name, value in (
         ("baseURL", origin["base_url"]),

@@ -1,4 +1,6 @@
-"""Lists of records by datestamp, page by page. A page goes on behind the last record of the one before: it costs the same at any depth."""
+"""Lists of records by datestamp, page by page. A page goes on behind the last record of the one before: it
+costs the same at any depth.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +28,9 @@ class Window:
     """Of what lies in containers, only what is ready as a tree too (or is known never to be)."""
 
 
-def page(connection: Connection, window: Window, *, after: tuple[datetime, str] | None, limit: int) -> list[Record]:
+def page(
+    connection: Connection, window: Window, *, after: tuple[datetime, str] | None, limit: int
+) -> list[Record]:
     """The next records in the order of datestamp and key."""
     at, key, conditions = _place(window)
     chosen = select(catalogue)
@@ -55,24 +59,39 @@ def earliest(connection: Connection) -> datetime | None:
 
 def specs(connection: Connection) -> list[str]:
     """Every set that has a record."""
-    return list(connection.execute(select(catalogue_sets.c.spec).distinct().order_by(catalogue_sets.c.spec)).scalars())
+    return list(
+        connection.execute(select(catalogue_sets.c.spec).distinct().order_by(catalogue_sets.c.spec)).scalars()
+    )
 
 
-def _place(window: Window) -> tuple[ColumnElement[datetime], ColumnElement[str], Sequence[ColumnElement[bool]]]:
+def _place(
+    window: Window,
+) -> tuple[ColumnElement[datetime], ColumnElement[str], Sequence[ColumnElement[bool]]]:
     """The columns that order the list: of the sets where one is asked for, so that its own index serves."""
     if window.set_spec:
         return catalogue_sets.c.changed_at, catalogue_sets.c.key, (catalogue_sets.c.spec == window.set_spec,)
     return catalogue.c.changed_at, catalogue.c.key, ()
 
 
-def _within(chosen: Select[Any], window: Window, at: ColumnElement[datetime], conditions: Sequence[ColumnElement[bool]]) -> Select[Any]:
-    chosen = chosen.where(at < literal(window.until.replace(microsecond=0) + timedelta(seconds=1), Moment), *conditions)
+def _within(
+    chosen: Select[Any],
+    window: Window,
+    at: ColumnElement[datetime],
+    conditions: Sequence[ColumnElement[bool]],
+) -> Select[Any]:
+    chosen = chosen.where(
+        at < literal(window.until.replace(microsecond=0) + timedelta(seconds=1), Moment), *conditions
+    )
     if window.since is not None:
         chosen = chosen.where(at >= literal(window.since, Moment))
     if window.objects_only:
         chosen = chosen.where(catalogue.c.is_object)
     if window.objects_only and window.unpacked:
         ready = select(trees.c.key).where(trees.c.key == catalogue.c.key).exists()
-        loose = select(transfers.c.key).where(transfers.c.key == catalogue.c.key, transfers.c.form == Form.FILES.value).exists()
+        loose = (
+            select(transfers.c.key)
+            .where(transfers.c.key == catalogue.c.key, transfers.c.form == Form.FILES.value)
+            .exists()
+        )
         chosen = chosen.where(or_(catalogue.c.withdrawn_at.is_not(None), ready, loose))
     return chosen

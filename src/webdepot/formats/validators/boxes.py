@@ -1,4 +1,5 @@
-"""MP4 and QuickTime (ISO/IEC 14496-12): boxes in boxes, their lengths, the movie's header, and whether its samples lie in the file.
+"""MP4 and QuickTime (ISO/IEC 14496-12): boxes in boxes, their lengths, the movie's header, and whether its
+samples lie in the file.
 
 Only heads of boxes are read, so that a film of many gigabytes takes no longer than a small one.
 """
@@ -12,7 +13,9 @@ from webdepot.formats.validity import Checked, Property, Wrong, judged
 
 MOST_BOXES = 50_000
 MOST_DEPTH = 12
-_INSIDE = frozenset((b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts", b"dinf", b"mvex", b"moof", b"traf"))
+_INSIDE = frozenset(
+    (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"edts", b"dinf", b"mvex", b"moof", b"traf")
+)
 _KINDS = {b"vide": "video", b"soun": "audio", b"text": "text", b"sbtl": "text", b"subt": "text"}
 
 
@@ -23,7 +26,10 @@ def check(stream: BinaryIO) -> Checked:
     except Wrong as error:
         return judged([finding("film-damaged", place=f"byte {error.place}", detail=error)], reader.properties)
     except (struct.error, EOFError):
-        return judged([finding("film-damaged", place=f"byte {stream.tell()}", detail="it ends in the middle of a box")], reader.properties)
+        return judged(
+            [finding("film-damaged", place=f"byte {stream.tell()}", detail="it ends in the middle of a box")],
+            reader.properties,
+        )
     return judged([], reader.properties)
 
 
@@ -68,7 +74,11 @@ class _Reader:
                 raise Wrong(f"box {kind.decode('latin-1')!r} has length {length}", at)
             if at + length > end:
                 raise Wrong(f"box {kind.decode('latin-1')!r} is longer than what it stands in", at)
-            if not depth and not self._seen and kind not in (b"ftyp", b"styp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"):
+            if (
+                not depth
+                and not self._seen
+                and kind not in (b"ftyp", b"styp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot")
+            ):
                 raise Wrong("it does not begin like a film", at)
             self._seen.setdefault(kind, at)
             if kind in _INSIDE:
@@ -129,5 +139,7 @@ class _Reader:
             data = self._stream.read(min(count, 8192) * size)
             if len(data) < size:
                 raise EOFError
-            yield from struct.unpack(f">{len(data) // size}{'I' if size == 4 else 'Q'}", data[: len(data) // size * size])
+            yield from struct.unpack(
+                f">{len(data) // size}{'I' if size == 4 else 'Q'}", data[: len(data) // size * size]
+            )
             count -= 8192

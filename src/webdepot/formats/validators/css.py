@@ -1,7 +1,8 @@
-"""Style sheets: characters, and the grammar of blocks, strings and comments (https://www.w3.org/TR/css-syntax-3/).
+"""Style sheets: characters, and the grammar of blocks, strings and comments
+(https://www.w3.org/TR/css-syntax-3/).
 
-Browsers mend everything, so that only what certainly lost something is told: a comment, string or block that never ends, or a bracket
-too many. Names and values are not judged: no list of them is ever complete.
+Browsers mend everything, so that only what certainly lost something is told: a comment, string or block that
+never ends, or a bracket too many. Names and values are not judged: no list of them is ever complete.
 """
 
 import re

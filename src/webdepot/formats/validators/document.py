@@ -1,4 +1,5 @@
-"""PDF (ISO 32000): bytes around it, cross-references, objects and streams by qpdf (pikepdf), then the meaning by own rules.
+"""PDF (ISO 32000): bytes around it, cross-references, objects and streams by qpdf (pikepdf), then the meaning
+by own rules.
 
 1. Its first and last bytes: header, end mark, what stands before and behind them.
 2. qpdf reads cross-references and objects, unpacks every stream and tells what it had to mend.
@@ -31,14 +32,32 @@ def check_pdf(stream: BinaryIO) -> Checked:
             mended = [*pdf.get_warnings(), *pdf.check_pdf_syntax()]
             meaning += _contents(pdf)
     except pikepdf.PasswordError:
-        return Checked(validity=Validity.NOT_CHECKED, findings=[finding("encrypted")], properties={**properties, "encrypted": True})
-    except (pikepdf.PdfError, pikepdf.DataDecodingError, ValueError, RuntimeError, KeyError, TypeError, AttributeError) as error:
+        return Checked(
+            validity=Validity.NOT_CHECKED,
+            findings=[finding("encrypted")],
+            properties={**properties, "encrypted": True},
+        )
+    except (
+        pikepdf.PdfError,
+        pikepdf.DataDecodingError,
+        ValueError,
+        RuntimeError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as error:
         if "alloc" in str(error) or "memory" in str(error).lower():
             raise MemoryError from error  # qpdf's own word for it
-        return Checked(validity=Validity.NOT_VALID, findings=[finding("pdf-damaged", detail=_words(error))], properties=properties)
+        return Checked(
+            validity=Validity.NOT_VALID,
+            findings=[finding("pdf-damaged", detail=_words(error))],
+            properties=properties,
+        )
     problems = list(dict.fromkeys([*around, *map(_words, mended), *meaning]))
     findings = [finding("pdf-problem", detail=problem) for problem in problems[:MOST_FINDINGS]]
-    return Checked(validity=Validity.NOT_VALID if problems else Validity.VALID, findings=findings, properties=properties)
+    return Checked(
+        validity=Validity.NOT_VALID if problems else Validity.VALID, findings=findings, properties=properties
+    )
 
 
 def _edges(stream: BinaryIO, properties: dict[str, Property]) -> list[str]:

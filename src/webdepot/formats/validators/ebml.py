@@ -7,8 +7,23 @@ from webdepot.formats.texts import finding
 from webdepot.formats.validity import Checked, Property, Wrong, judged
 
 MOST_ELEMENTS = 50_000
-_HEADER, _SEGMENT, _INFO, _TRACKS, _TRACK, _CLUSTER = 0x1A45DFA3, 0x18538067, 0x1549A966, 0x1654AE6B, 0xAE, 0x1F43B675
-_DOCTYPE, _SCALE, _DURATION, _CODEC, _VIDEO, _WIDTH, _HEIGHT = 0x4282, 0x2AD7B1, 0x4489, 0x86, 0xE0, 0xB0, 0xBA
+_HEADER, _SEGMENT, _INFO, _TRACKS, _TRACK, _CLUSTER = (
+    0x1A45DFA3,
+    0x18538067,
+    0x1549A966,
+    0x1654AE6B,
+    0xAE,
+    0x1F43B675,
+)
+_DOCTYPE, _SCALE, _DURATION, _CODEC, _VIDEO, _WIDTH, _HEIGHT = (
+    0x4282,
+    0x2AD7B1,
+    0x4489,
+    0x86,
+    0xE0,
+    0xB0,
+    0xBA,
+)
 _INSIDE = frozenset((_HEADER, _SEGMENT, _INFO, _TRACKS, _TRACK, _VIDEO))
 
 
@@ -20,7 +35,10 @@ def check(stream: BinaryIO) -> Checked:
         return judged([finding("film-damaged", place=f"byte {error.place}", detail=error)], reader.properties)
     except (EOFError, struct.error):
         where = f"byte {stream.tell()}"
-        return judged([finding("film-damaged", place=where, detail="it ends in the middle of an element")], reader.properties)
+        return judged(
+            [finding("film-damaged", place=where, detail="it ends in the middle of an element")],
+            reader.properties,
+        )
     return judged([], reader.properties)
 
 
@@ -36,7 +54,12 @@ class _Reader:
 
     def read(self) -> None:
         self._walk(0, self._size_bytes)
-        for element, name in ((_HEADER, "header"), (_SEGMENT, "segment"), (_TRACKS, "tracks"), (_CLUSTER, "sound or pictures")):
+        for element, name in (
+            (_HEADER, "header"),
+            (_SEGMENT, "segment"),
+            (_TRACKS, "tracks"),
+            (_CLUSTER, "sound or pictures"),
+        ):
             if element not in self._seen:
                 raise Wrong(f"it has no {name}", self._size_bytes)
         self.properties["codecs"] = ", ".join(self._codecs)
@@ -74,7 +97,9 @@ class _Reader:
         elif name == _SCALE:
             self._scale = int.from_bytes(data, "big") or self._scale
         elif name == _DURATION and length in (4, 8):
-            self.properties["duration_s"] = round(struct.unpack(">f" if length == 4 else ">d", data)[0] * self._scale / 1e9, 3)
+            self.properties["duration_s"] = round(
+                struct.unpack(">f" if length == 4 else ">d", data)[0] * self._scale / 1e9, 3
+            )
         else:
             self.properties["width" if name == _WIDTH else "height"] = int.from_bytes(data, "big")
 

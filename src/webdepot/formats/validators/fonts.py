@@ -1,6 +1,8 @@
-"""Fonts: OpenType and TrueType (https://learn.microsoft.com/typography/opentype/spec/otff), WOFF 1 and 2 (W3C), EOT.
+"""Fonts: OpenType and TrueType (https://learn.microsoft.com/typography/opentype/spec/otff), WOFF 1 and 2
+(W3C), EOT.
 
-The directory of tables, their places and checksums, the tables that every font needs, and in WOFF that all of them unpack.
+The directory of tables, their places and checksums, the tables that every font needs, and in WOFF that all of
+them unpack.
 """
 
 import struct
@@ -15,14 +17,26 @@ MOST_BYTES = 32 << 20
 MOST_UNPACKED_BYTES = 64 << 20
 _FLAVOURS = {b"\0\1\0\0": "TrueType", b"true": "TrueType", b"OTTO": "CFF", b"typ1": "Type 1"}
 _NEEDED = {b"cmap", b"head", b"hhea", b"hmtx", b"maxp"}
-_OUTLINES = ({b"glyf", b"loca"}, {b"CFF "}, {b"CFF2"}, {b"CBDT", b"CBLC"}, {b"EBDT", b"EBLC"}, {b"sbix"}, {b"SVG "}, {b"bdat", b"bloc"})
+_OUTLINES = (
+    {b"glyf", b"loca"},
+    {b"CFF "},
+    {b"CFF2"},
+    {b"CBDT", b"CBLC"},
+    {b"EBDT", b"EBLC"},
+    {b"sbix"},
+    {b"SVG "},
+    {b"bdat", b"bloc"},
+)
 _HEAD_MAGIC = 0x5F0F3CF5
 
 
 def check(stream: BinaryIO) -> Checked:
     data = stream.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        return Checked(validity=Validity.NOT_CHECKED, findings=[finding("too-large", detail=f"more than {MOST_BYTES} bytes")])
+        return Checked(
+            validity=Validity.NOT_CHECKED,
+            findings=[finding("too-large", detail=f"more than {MOST_BYTES} bytes")],
+        )
     properties: dict[str, Property] = {}
     readers = {b"wOFF": _woff, b"wOF2": _woff2, b"ttcf": _collection}
     try:
@@ -35,7 +49,10 @@ def check(stream: BinaryIO) -> Checked:
     except Wrong as error:
         return judged([finding("font-damaged", place=f"byte {error.place}", detail=error)], properties)
     except (struct.error, IndexError):
-        return judged([finding("font-damaged", place=f"byte {len(data)}", detail="it ends in the middle of a table")], properties)
+        return judged(
+            [finding("font-damaged", place=f"byte {len(data)}", detail="it ends in the middle of a table")],
+            properties,
+        )
     except zlib.error as error:
         return judged([finding("font-damaged", detail=error)], properties)
     return judged([], properties)
@@ -137,7 +154,9 @@ def _woff(data: bytes, properties: dict[str, Property]) -> None:
 
 
 def _woff2(data: bytes, properties: dict[str, Property]) -> None:
-    """The head, and the one stream of all tables; glyphs are stored in another form there, so tables are not looked into."""
+    """The head, and the one stream of all tables; glyphs are stored in another form there, so tables are not
+    looked into.
+    """
     import brotli
 
     flavour, length, count, _, total, packed = struct.unpack(">4sIHHII", data[4:24])
@@ -151,7 +170,9 @@ def _woff2(data: bytes, properties: dict[str, Property]) -> None:
         flags = data[at]
         at += 1 + (4 if flags & 63 == 63 else 0)
         size, at = _base128(data, at)
-        is_changed = (flags & 63 in (10, 11) and flags >> 6 == 0) or (flags & 63 not in (10, 11) and flags >> 6 != 0)
+        is_changed = (flags & 63 in (10, 11) and flags >> 6 == 0) or (
+            flags & 63 not in (10, 11) and flags >> 6 != 0
+        )
         if is_changed:
             size, at = _base128(data, at)
         stored += size

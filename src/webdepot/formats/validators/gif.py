@@ -1,4 +1,6 @@
-"""GIF 87a and 89a (https://www.w3.org/Graphics/GIF/spec-gif89a.txt): blocks to the trailer; decoders stop at the last picture."""
+"""GIF 87a and 89a (https://www.w3.org/Graphics/GIF/spec-gif89a.txt): blocks to the trailer; decoders stop at
+the last picture.
+"""
 
 import struct
 from typing import BinaryIO

@@ -1,7 +1,9 @@
-"""Whether the tags of an HTML page fit into each other: elements that are never closed, end tags that close nothing, crossed elements.
+"""Whether the tags of an HTML page fit into each other: elements that are never closed, end tags that close
+nothing, crossed elements.
 
-Parsers mend these without a word (https://html.spec.whatwg.org/multipage/parsing.html#parse-errors), and the fast one used here
-tells of the tokeniser's errors only. Which end tags may be left out: https://html.spec.whatwg.org/multipage/syntax.html#optional-tags.
+Parsers mend these without a word (https://html.spec.whatwg.org/multipage/parsing.html#parse-errors), and the
+fast one used here tells of the tokeniser's errors only. Which end tags may be left out:
+https://html.spec.whatwg.org/multipage/syntax.html#optional-tags.
 """
 
 import re
@@ -10,7 +12,10 @@ from itertools import islice
 
 MOST_DEPTH = 2000
 MOST_ERRORS = 1000
-_TAG = re.compile(r"<!--.*?(?:--!?>|\Z)|<!\[CDATA\[.*?\]\]>|<[!?][^>]*>|<(/?)([A-Za-z][^\s/>]*)((?:[^>\"']|\"[^\"]*\"|'[^']*')*)>", re.S)
+_TAG = re.compile(
+    r"<!--.*?(?:--!?>|\Z)|<!\[CDATA\[.*?\]\]>|<[!?][^>]*>|<(/?)([A-Za-z][^\s/>]*)((?:[^>\"']|\"[^\"]*\"|'[^']*')*)>",
+    re.S,
+)
 _VOID = frozenset(
     ("area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen", "link", "meta", "param",
      "source", "track", "wbr")
@@ -25,7 +30,22 @@ _CLOSES_P = frozenset(
      "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "main", "menu", "nav", "ol", "p", "pre", "search",
      "section", "summary", "ul", "listing", "plaintext", "xmp", "li", "dd", "dt")
 )  # fmt: skip
-_SCOPE = frozenset(("button", "td", "th", "caption", "table", "html", "template", "object", "applet", "marquee", "svg", "math"))
+_SCOPE = frozenset(
+    (
+        "button",
+        "td",
+        "th",
+        "caption",
+        "table",
+        "html",
+        "template",
+        "object",
+        "applet",
+        "marquee",
+        "svg",
+        "math",
+    )
+)
 _FOREIGN = frozenset(("svg", "math"))
 
 
@@ -40,7 +60,8 @@ _ROUNDS = 3
 def errors_of(page: str) -> list[tuple[str, int]]:
     """What is wrong, in words, and at which character; the first of it.
 
-    Most of a page are elements with nothing but text in them, which fit by themselves: without these it is looked at first.
+    Most of a page are elements with nothing but text in them, which fit by themselves: without these it is
+    looked at first.
     """
     bare = page
     for _ in range(_ROUNDS):

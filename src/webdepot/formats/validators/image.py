@@ -1,7 +1,8 @@
 """Raster images: the structure by the rules of each format, then decoded to the last pixel by Pillow.
 
-PNG needs no decoder, its own reader unpacks every pixel. A JPEG is decoded at an eighth of its size: all of its codes are read, few
-pixels are kept. An image that would need more memory than is allowed is not decoded; its header alone can promise terabytes.
+PNG needs no decoder, its own reader unpacks every pixel. A JPEG is decoded at an eighth of its size: all of
+its codes are read, few pixels are kept. An image that would need more memory than is allowed is not decoded;
+its header alone can promise terabytes.
 """
 
 import struct
@@ -30,9 +31,17 @@ def check(stream: BinaryIO, kind: str) -> Checked:
     findings = _STRUCTURES[kind](stream, properties) if kind in _STRUCTURES else []
     if any(each.severity is Severity.ERROR for each in findings):
         return judged(findings, properties)
-    decoded = [] if any(each.code == "formats.too-large" for each in findings) else _decoded(stream, kind, properties)
-    undecoded = any(each.code in ("formats.too-large", "formats.not-supported") for each in (*findings, *decoded))
-    return judged([*findings, *decoded], properties, best=Validity.WELL_FORMED if undecoded else Validity.VALID)
+    decoded = (
+        []
+        if any(each.code == "formats.too-large" for each in findings)
+        else _decoded(stream, kind, properties)
+    )
+    undecoded = any(
+        each.code in ("formats.too-large", "formats.not-supported") for each in (*findings, *decoded)
+    )
+    return judged(
+        [*findings, *decoded], properties, best=Validity.WELL_FORMED if undecoded else Validity.VALID
+    )
 
 
 def _decoded(stream: BinaryIO, kind: str, properties: dict[str, Property]) -> list[Finding]:
@@ -52,7 +61,12 @@ def _decoded(stream: BinaryIO, kind: str, properties: dict[str, Property]) -> li
         struct.error, zlib.error,
     ) as error:  # fmt: skip
         # Of bitmaps Pillow knows only the usual kinds.
-        return [finding("not-supported" if kind == "BMP" and "Unsupported" in str(error) else "image-damaged", detail=error)]
+        return [
+            finding(
+                "not-supported" if kind == "BMP" and "Unsupported" in str(error) else "image-damaged",
+                detail=error,
+            )
+        ]
 
 
 def _frames(image: Image.Image, kind: str, properties: dict[str, Property]) -> list[Finding]:
@@ -89,7 +103,13 @@ def _webp(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
         stream.seek(at)
         kind, length = struct.unpack("<4sI", stream.read(8))
         if at + 8 + length > end:
-            return [finding("image-damaged", place=f"byte {at}", detail=f"chunk {kind.decode('latin-1')!r} is longer than the image")]
+            return [
+                finding(
+                    "image-damaged",
+                    place=f"byte {at}",
+                    detail=f"chunk {kind.decode('latin-1')!r} is longer than the image",
+                )
+            ]
         kinds.add(kind)
         if kind in (b"VP8X", b"VP8L", b"VP8 ") and "width" not in properties:
             properties["width"], properties["height"] = _webp_size(kind, stream.read(10))
@@ -100,7 +120,9 @@ def _webp(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     if width * height > MOST_PIXELS:  # its decoder takes the memory as soon as it is opened
         return [finding("too-large", detail=f"{width} × {height} pixels")]
     properties |= {"animated": b"ANMF" in kinds, "coding": "lossless" if b"VP8L" in kinds else "lossy"}
-    return [finding("trailing-bytes", place=f"byte {end}", detail=size_bytes - end)] if size_bytes > end else []
+    return (
+        [finding("trailing-bytes", place=f"byte {end}", detail=size_bytes - end)] if size_bytes > end else []
+    )
 
 
 def _webp_size(kind: bytes, body: bytes) -> tuple[int, int]:
@@ -123,7 +145,13 @@ def _icon(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     for number in range(count):
         length, at = struct.unpack("<II", entries[16 * number + 8 : 16 * number + 16])
         if at + length > size_bytes:
-            return [finding("image-damaged", place=f"byte {6 + 16 * number}", detail="a picture lies behind the end of the file")]
+            return [
+                finding(
+                    "image-damaged",
+                    place=f"byte {6 + 16 * number}",
+                    detail="a picture lies behind the end of the file",
+                )
+            ]
     properties["images"] = count
     return []
 
@@ -132,7 +160,11 @@ def _bitmap(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
     size_bytes = stream.seek(0, 2)
     stream.seek(10)
     start = int.from_bytes(stream.read(4), "little")
-    return [finding("image-damaged", place="byte 10", detail="its pixels lie behind the end of the file")] if start >= size_bytes else []
+    return (
+        [finding("image-damaged", place="byte 10", detail="its pixels lie behind the end of the file")]
+        if start >= size_bytes
+        else []
+    )
 
 
 _STRUCTURES: dict[str, Structure] = {
@@ -144,4 +176,11 @@ _STRUCTURES: dict[str, Structure] = {
     "ICO": _icon,
     "BMP": _bitmap,
 }
-_MODES = {"RGB": "RGB", "RGBA": "RGB with alpha", "L": "grey", "LA": "grey with alpha", "P": "palette", "1": "black and white"}
+_MODES = {
+    "RGB": "RGB",
+    "RGBA": "RGB with alpha",
+    "L": "grey",
+    "LA": "grey with alpha",
+    "P": "palette",
+    "1": "black and white",
+}

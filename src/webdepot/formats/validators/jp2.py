@@ -1,6 +1,8 @@
-"""JPEG 2000, part 1 (ITU-T T.800): the boxes of JP2 and the marker segments of the codestream, to the end mark.
+"""JPEG 2000, part 1 (ITU-T T.800): the boxes of JP2 and the marker segments of the codestream, to the end
+mark.
 
-Decoders show what is left of a cut codestream; so the lengths of tile-parts are followed here, and the pixels decoded elsewhere.
+Decoders show what is left of a cut codestream; so the lengths of tile-parts are followed here, and the pixels
+decoded elsewhere.
 """
 
 import struct
@@ -87,10 +89,19 @@ def _header(stream: BinaryIO, start: int, end: int, properties: dict[str, Proper
             height, width, components, depth, coding = struct.unpack(">IIHBB", stream.read(12))
             if not height or not width or not components or coding != 7:
                 raise Wrong("its image header has values that do not exist", at)
-            properties |= {"width": width, "height": height, "components": components, "bit_depth": (depth & 0x7F) + 1}
+            properties |= {
+                "width": width,
+                "height": height,
+                "components": components,
+                "bit_depth": (depth & 0x7F) + 1,
+            }
         elif kind == b"colr":
             method, _, _ = struct.unpack("BBB", stream.read(3))
-            properties["colour"] = _COLOURS.get(struct.unpack(">I", stream.read(4))[0], "other") if method == 1 else "ICC profile"
+            properties["colour"] = (
+                _COLOURS.get(struct.unpack(">I", stream.read(4))[0], "other")
+                if method == 1
+                else "ICC profile"
+            )
         inner.append(kind)
         at = stop
     if b"colr" not in inner:

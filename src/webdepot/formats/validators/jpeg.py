@@ -1,6 +1,7 @@
 """JPEG (ITU-T T.81, https://www.w3.org/Graphics/JPEG/itu-t81.pdf): marker segments to the end of the image.
 
-Decoders mend what they can in silence; so tables, frame header and scans are compared here, and the pixels decoded elsewhere.
+Decoders mend what they can in silence; so tables, frame header and scans are compared here, and the pixels
+decoded elsewhere.
 """
 
 import re
@@ -13,8 +14,18 @@ from webdepot.model import Finding
 
 MOST_BYTES = 48 << 20
 _MARKER = re.compile(rb"\xff+([\x01-\xfe])")
-_FRAMES = {0xC0: "baseline", 0xC1: "extended", 0xC2: "progressive", 0xC3: "lossless", 0xC9: "arithmetic", 0xCA: "arithmetic progressive",
-           0xCB: "arithmetic lossless", 0xC5: "hierarchical", 0xC6: "hierarchical", 0xC7: "hierarchical"}  # fmt: skip
+_FRAMES = {
+    0xC0: "baseline",
+    0xC1: "extended",
+    0xC2: "progressive",
+    0xC3: "lossless",
+    0xC9: "arithmetic",
+    0xCA: "arithmetic progressive",
+    0xCB: "arithmetic lossless",
+    0xC5: "hierarchical",
+    0xC6: "hierarchical",
+    0xC7: "hierarchical",
+}
 _COLOURS = {1: "grey", 3: "YCbCr", 4: "CMYK"}
 
 
@@ -67,7 +78,11 @@ class _Walk:
                 raise Wrong(f"marker {marker:02X} stands outside the pixels", place)
             length = int.from_bytes(data[at : at + 2], "big")
             if length < 2:
-                raise EOFError if at + 2 > len(data) else Wrong(f"segment {marker:02X} has length {length}", place)
+                raise (
+                    EOFError
+                    if at + 2 > len(data)
+                    else Wrong(f"segment {marker:02X} has length {length}", place)
+                )
             if at + length > len(data):
                 raise EOFError
             self._take(marker, data[at + 2 : at + length], place)
@@ -102,7 +117,13 @@ class _Walk:
         at = 0
         while at < len(body):
             counts = body[at + 1 : at + 17]
-            if body[at] >> 4 > 1 or body[at] & 15 > 3 or len(counts) < 16 or at + 17 + sum(counts) > len(body) or sum(counts) > 256:
+            if (
+                body[at] >> 4 > 1
+                or body[at] & 15 > 3
+                or len(counts) < 16
+                or at + 17 + sum(counts) > len(body)
+                or sum(counts) > 256
+            ):
                 raise Wrong("a Huffman table is damaged", place)
             at += 17 + sum(counts)
         self._has_huffman = True
@@ -121,7 +142,10 @@ class _Walk:
             raise Wrong(f"its size is {width} × {height}", place)
         self._frame = marker
         self._components = {body[6 + 3 * each]: body[8 + 3 * each] for each in range(count)}
-        if any(not 1 <= body[7 + 3 * each] >> 4 <= 4 or not 1 <= body[7 + 3 * each] & 15 <= 4 for each in range(count)):
+        if any(
+            not 1 <= body[7 + 3 * each] >> 4 <= 4 or not 1 <= body[7 + 3 * each] & 15 <= 4
+            for each in range(count)
+        ):
             raise Wrong("its sampling factors do not exist", place)
 
     def _scan_header(self, body: bytes, place: int) -> None:
@@ -132,7 +156,9 @@ class _Walk:
         used = [body[1 + 2 * each] for each in range(body[0])]
         if any(component not in self._components for component in used):
             raise Wrong("a scan names a component that does not exist", place)
-        if any(self._components[component] not in self._quantisers for component in used) and self._frame not in (0xC3, 0xCB):
+        if any(
+            self._components[component] not in self._quantisers for component in used
+        ) and self._frame not in (0xC3, 0xCB):
             raise Wrong("a quantisation table is missing", place)
         if not self._has_huffman and self._frame < 0xC9:
             raise Wrong("it has no Huffman table", place)

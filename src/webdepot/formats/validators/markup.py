@@ -1,9 +1,11 @@
 """XML, SVG and HTML.
 
-XML is read to its end as a stream, without entities from outside, without the network and without keeping a tree. A document that
-brings its own document type is valid if it keeps to it, otherwise well-formed is what can be said, since no schema is asked.
-HTML is parsed as browsers do (https://html.spec.whatwg.org/multipage/parsing.html): a page that ends within a tag, comment or script was
-cut off; other errors are mended by every browser and told as warnings; what conforming documents should not have is noted.
+XML is read to its end as a stream, without entities from outside, without the network and without keeping a
+tree. A document that brings its own document type is valid if it keeps to it, otherwise well-formed is what
+can be said, since no schema is asked. HTML is parsed as browsers do
+(https://html.spec.whatwg.org/multipage/parsing.html): a page that ends within a tag, comment or script was
+cut off; other errors are mended by every browser and told as warnings; what conforming documents should not
+have is noted.
 """
 
 import codecs
@@ -24,7 +26,14 @@ LONGEST_TREE_BYTES = 4 << 20
 MOST_FINDINGS = 10
 SVG_NAMESPACE = "http://www.w3.org/2000/svg"
 _CHUNK_BYTES = 1 << 16
-_LIMITS = ("Excessive depth", "huge text node", "Maximum entity amplification", "xmlSAX2Characters: huge", "Buffer size limit", "too long")
+_LIMITS = (
+    "Excessive depth",
+    "huge text node",
+    "Maximum entity amplification",
+    "xmlSAX2Characters: huge",
+    "Buffer size limit",
+    "too long",
+)
 _OWN_TYPE = re.compile(rb"<!DOCTYPE\s+[^\[>\"']*\[[^\]]*<!ELEMENT", re.S)
 _OUTSIDE_TYPE = re.compile(rb"<!DOCTYPE\s+[^\[>\"']*(?:SYSTEM|PUBLIC)", re.S)
 _CUT_OFF = "eof-in-"
@@ -53,7 +62,8 @@ def check_svg(stream: BinaryIO) -> Checked:
     root = done.properties.get("root")
     stream.seek(0)
     if root == "svg" and _OUTSIDE_TYPE.search(stream.read(_CHUNK_BYTES)):
-        # The document type of SVG 1.0 and 1.1 gives it its namespace; browsers do not read it, other programs do.
+        # The document type of SVG 1.0 and 1.1 gives it its namespace; browsers do not read it, other programs
+        # do.
         return replace(done, findings=[*done.findings, finding("svg-by-type")])
     if root == "svg":
         return replace(done, findings=[*done.findings, finding("svg-without-namespace")])
@@ -69,7 +79,9 @@ def check_xml_part(stream: BinaryIO) -> str:
 
 def _read(stream: BinaryIO, properties: dict[str, Property]) -> etree.XMLSyntaxError | None:
     seen, head = _Seen(properties), b""
-    parser = etree.XMLParser(target=seen, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    parser = etree.XMLParser(
+        target=seen, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
+    )
     try:
         while chunk := stream.read(_CHUNK_BYTES):
             head = head or chunk
@@ -80,9 +92,18 @@ def _read(stream: BinaryIO, properties: dict[str, Property]) -> etree.XMLSyntaxE
     finally:
         seen.finish()
     if _OUTSIDE_TYPE.search(head):
-        return None  # that may say what a prefix stands for, as that of the manifests in old office documents does
-    # libxml2 goes on behind a prefix that stands for nothing; other parsers do not (https://www.w3.org/TR/xml-names/).
-    wrong = next((each for each in parser.feed_error_log if each.domain_name == "NAMESPACE" and "not defined" in each.message), None)
+        # that may say what a prefix stands for, as that of the manifests in old office documents does
+        return None
+    # libxml2 goes on behind a prefix that stands for nothing; other parsers do not
+    # (https://www.w3.org/TR/xml-names/).
+    wrong = next(
+        (
+            each
+            for each in parser.feed_error_log
+            if each.domain_name == "NAMESPACE" and "not defined" in each.message
+        ),
+        None,
+    )
     return etree.XMLSyntaxError(wrong.message, wrong.type, wrong.line, wrong.column, None) if wrong else None
 
 
@@ -94,7 +115,11 @@ def _not_well_formed(error: etree.XMLSyntaxError, properties: dict[str, Property
         found = finding("nested-too-deep", place=place, detail=words)
         return Checked(validity=Validity.NOT_CHECKED, findings=[found], properties=properties)
     if words.startswith("Unsupported encoding"):
-        return Checked(validity=Validity.NOT_CHECKED, findings=[finding("encoding-unknown", detail=words)], properties=properties)
+        return Checked(
+            validity=Validity.NOT_CHECKED,
+            findings=[finding("encoding-unknown", detail=words)],
+            properties=properties,
+        )
     found = finding("xml-not-well-formed", place=place, detail=words)
     return Checked(validity=Validity.NOT_VALID, findings=[found], properties=properties)
 
@@ -107,7 +132,9 @@ def _against_own_type(data: bytes, properties: dict[str, Property]) -> Checked:
         return Checked(validity=Validity.WELL_FORMED, properties=properties)
     if own.validate(document):
         return Checked(validity=Validity.VALID, properties=properties)
-    errors = [finding("xml-not-valid", place=f"line {each.line}", detail=each.message) for each in own.error_log][:MOST_FINDINGS]
+    errors = [
+        finding("xml-not-valid", place=f"line {each.line}", detail=each.message) for each in own.error_log
+    ][:MOST_FINDINGS]
     return Checked(validity=Validity.NOT_VALID, findings=errors, properties=properties)
 
 
@@ -117,19 +144,29 @@ def check_html(stream: BinaryIO) -> Checked:
 
     data = stream.read(LONGEST_HTML_BYTES + 1)
     if len(data) > LONGEST_HTML_BYTES:
-        return Checked(validity=Validity.NOT_CHECKED, findings=[finding("too-large", detail=f"more than {LONGEST_HTML_BYTES} bytes")])
-    if data.lstrip()[:5] == b"<?xml" and (done := check_xml(io.BytesIO(data))).validity is not Validity.NOT_VALID:
+        return Checked(
+            validity=Validity.NOT_CHECKED,
+            findings=[finding("too-large", detail=f"more than {LONGEST_HTML_BYTES} bytes")],
+        )
+    if (
+        data.lstrip()[:5] == b"<?xml"
+        and (done := check_xml(io.BytesIO(data))).validity is not Validity.NOT_VALID
+    ):
         return done  # a page that is written as XML is read as such
     document = turbohtml.parse(data)
     errors = [(error.code, error.line) for error in document.errors]
     properties: dict[str, Property] = {"encoding": _encoding(data), "words": len(document.text.split())}
     if cut := [(code, line) for code, line in errors if code.startswith(_CUT_OFF)]:
-        findings = [finding("html-cut-off", place=f"line {line}", detail=code) for code, line in cut[:MOST_FINDINGS]]
+        findings = [
+            finding("html-cut-off", place=f"line {line}", detail=code) for code, line in cut[:MOST_FINDINGS]
+        ]
         return Checked(validity=Validity.NOT_VALID, findings=findings, properties=properties)
     page = data.decode("latin-1")
     errors += [(words, page.count("\n", 0, at) + 1) for words, at in html_tags.errors_of(page)]
     findings = _told("html-error", errors)
-    messages = [(each.code, each.line) for each in conformance.check(document).messages if each.severity == "error"]
+    messages = [
+        (each.code, each.line) for each in conformance.check(document).messages if each.severity == "error"
+    ]
     findings += _told("html-unfit", [each for each in messages if each[0] in _GRAVE])
     findings += _told("html-remark", [each for each in messages if each[0] not in _GRAVE])
     if "<html" in page[:_CHUNK_BYTES].lower() and not _DOCTYPE.search(page):
@@ -145,14 +182,22 @@ def _told(code: str, errors: list[tuple[str, int]]) -> list[Finding]:
     for words, line in errors:
         places.setdefault(words, []).append(line)
     return [
-        finding(code, place=f"line {lines[0]}" if lines[0] else "", detail=words if len(lines) == 1 else f"{words} ({len(lines)} times)")
+        finding(
+            code,
+            place=f"line {lines[0]}" if lines[0] else "",
+            detail=words if len(lines) == 1 else f"{words} ({len(lines)} times)",
+        )
         for words, lines in list(places.items())[:MOST_FINDINGS]
     ]
 
 
 def _encoding(data: bytes) -> str:
     """As a browser would take it, from the bytes alone."""
-    for mark, name in ((codecs.BOM_UTF8, "UTF-8"), (codecs.BOM_UTF16_LE, "UTF-16"), (codecs.BOM_UTF16_BE, "UTF-16")):
+    for mark, name in (
+        (codecs.BOM_UTF8, "UTF-8"),
+        (codecs.BOM_UTF16_LE, "UTF-16"),
+        (codecs.BOM_UTF16_BE, "UTF-16"),
+    ):
         if data.startswith(mark):
             return name
     if found := _CHARSET.search(data[:4096]):
@@ -176,9 +221,16 @@ class _Seen:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         if not self._elements:
             namespace, _, local = tag.rpartition("}")
-            self._properties |= {"root": local[:100], **({"namespace": namespace[1:][:200]} if namespace else {})}
+            self._properties |= {
+                "root": local[:100],
+                **({"namespace": namespace[1:][:200]} if namespace else {}),
+            }
             if local == "svg":
-                self._properties |= {name: attributes[name][:60] for name in ("width", "height", "viewBox") if name in attributes}
+                self._properties |= {
+                    name: attributes[name][:60]
+                    for name in ("width", "height", "viewBox")
+                    if name in attributes
+                }
         self._elements += 1
 
     def end(self, tag: str) -> None: ...

@@ -1,6 +1,8 @@
-"""MP3 and its kin (ISO/IEC 11172-3, 13818-3): ID3 in front (https://id3.org/id3v2.4.0-structure), then frame behind frame.
+"""MP3 and its kin (ISO/IEC 11172-3, 13818-3): ID3 in front (https://id3.org/id3v2.4.0-structure), then frame
+behind frame.
 
-Players look for the next frame wherever they are; so a file of noise plays. Here frames must follow each other.
+Players look for the next frame wherever they are; so a file of noise plays. Here frames must follow each
+other.
 """
 
 import re
@@ -35,7 +37,9 @@ def check(stream: BinaryIO) -> Checked:
     properties: dict[str, Property] = {}
     at = _behind_id3(data)
     if at < 0 or at > size_bytes:
-        return judged([finding("mp3-damaged", place="byte 0", detail="its ID3 tag is longer than the file")], properties)
+        return judged(
+            [finding("mp3-damaged", place="byte 0", detail="its ID3 tag is longer than the file")], properties
+        )
     start = _first_frame(data, at)
     if start < 0:
         return judged([finding("mp3-damaged", place=f"byte {at}", detail="it has no sound")], properties)
@@ -57,7 +61,9 @@ def _first_frame(data: bytes, at: int) -> int:
     """Where two frames follow each other; padding may stand before them."""
     for found in _SYNC.finditer(data, at, at + (1 << 20)):
         first = _frame(data, found.start())
-        if first is not None and (found.start() + first[0] >= len(data) or _frame(data, found.start() + first[0]) is not None):
+        if first is not None and (
+            found.start() + first[0] >= len(data) or _frame(data, found.start() + first[0]) is not None
+        ):
             return found.start()
     return -1
 
@@ -70,7 +76,9 @@ def _frames(data: bytes, at: int, size_bytes: int, properties: dict[str, Propert
         if frame is None:
             if _TAG.search(data, at, at + _LONGEST_FRAME_BYTES) or not data[at : at + 4096].strip(b"\0"):
                 break
-            findings.append(finding("mp3-damaged", place=f"byte {at}", detail=f"no frame follows the first {count}"))
+            findings.append(
+                finding("mp3-damaged", place=f"byte {at}", detail=f"no frame follows the first {count}")
+            )
             break
         length, seconds, facts = frame
         properties.update(facts if not count else {})
@@ -80,7 +88,9 @@ def _frames(data: bytes, at: int, size_bytes: int, properties: dict[str, Propert
         cut = stated > size_bytes - start if stated else count < _MANY
         place = f"byte {size_bytes}"
         findings.append(
-            finding("mp3-damaged", place=place, detail="its last frame is cut off") if cut else finding("mp3-cut-off", place=place)
+            finding("mp3-damaged", place=place, detail="its last frame is cut off")
+            if cut
+            else finding("mp3-cut-off", place=place)
         )
     if size_bytes > len(data):
         duration_s *= size_bytes / max(1, len(data))
@@ -89,7 +99,9 @@ def _frames(data: bytes, at: int, size_bytes: int, properties: dict[str, Propert
 
 
 def _stated_bytes(data: bytes, start: int) -> int:
-    """How long the sound is by its first frame, as encoders write it (Xing, Info or VBRI); 0 where it does not say so."""
+    """How long the sound is by its first frame, as encoders write it (Xing, Info or VBRI); 0 where it does
+    not say so.
+    """
     head = data[start : start + 200]
     if (at := max(head.find(b"Xing"), head.find(b"Info"))) >= 0:
         flags = int.from_bytes(head[at + 4 : at + 8], "big")

@@ -33,7 +33,10 @@ def check(stream: BinaryIO) -> Checked:
         body = stream.read(body_bytes) if at < MOST_CHECKED_BYTES else b""
         if len(lengths) < segments or at + 27 + segments + body_bytes > size_bytes:
             return judged([_damaged("it ends in the middle of a page", at)], properties)
-        if at < MOST_CHECKED_BYTES and _checksum(head[:22] + b"\0\0\0\0" + head[26:] + lengths + body, table) != stated:
+        if (
+            at < MOST_CHECKED_BYTES
+            and _checksum(head[:22] + b"\0\0\0\0" + head[26:] + lengths + body, table) != stated
+        ):
             return judged([_damaged("a page does not match its checksum", at)], properties)
         if flags & _BEGINS:
             name = next((codec for mark, codec in _CODECS if body.startswith(mark)), "other")

@@ -1,8 +1,10 @@
-"""ZIP, office documents and books in ZIP, and gzip: every member is unpacked against its checksum, with a limit on what comes out.
+"""ZIP, office documents and books in ZIP, and gzip: every member is unpacked against its checksum, with a
+limit on what comes out.
 
-A ZIP bomb (https://www.bamsoftware.com/hacks/zipbomb/) promises or unpacks to far more than it is; its check stops at the limit.
-Documents are looked at by the rules of their packages: Open Packaging Conventions (ECMA-376, part 2), OpenDocument 1.3 part 2, and
-EPUB OCF 3.3: the parts that they name exist, and XML parts are well-formed.
+A ZIP bomb (https://www.bamsoftware.com/hacks/zipbomb/) promises or unpacks to far more than it is; its check
+stops at the limit. Documents are looked at by the rules of their packages: Open Packaging Conventions
+(ECMA-376, part 2), OpenDocument 1.3 part 2, and EPUB OCF 3.3: the parts that they name exist, and XML parts
+are well-formed.
 """
 
 import posixpath
@@ -43,7 +45,10 @@ def _check_members(stream: BinaryIO, rules: Rules | None) -> Checked:
     try:
         with zipfile.ZipFile(stream) as archive:
             members = archive.infolist()
-            properties |= {"members": len(members), "unpacked_bytes": sum(member.file_size for member in members)}
+            properties |= {
+                "members": len(members),
+                "unpacked_bytes": sum(member.file_size for member in members),
+            }
             if given_up := _refused(members):
                 return Checked(validity=Validity.NOT_CHECKED, findings=[given_up], properties=properties)
             problem = _unpacked(archive, members)
@@ -53,7 +58,15 @@ def _check_members(stream: BinaryIO, rules: Rules | None) -> Checked:
                 return judged([problem], properties)
             findings = list(_parts(archive, members, rules)) if rules else []
             return judged([*findings, *_around(stream, archive)], properties)
-    except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, ValueError, OSError, NotImplementedError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        struct.error,
+        ValueError,
+        OSError,
+        NotImplementedError,
+    ) as error:
         return judged([finding("zip-damaged", detail=error)], properties)
 
 
@@ -75,7 +88,11 @@ def _unpacked(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]) -> Findi
         except (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError) as error:
             return finding("zip-damaged", place=member.filename, detail=error)
         if size_bytes != member.file_size and size_bytes < left:
-            return finding("zip-damaged", place=member.filename, detail=f"it is {size_bytes} bytes long instead of {member.file_size}")
+            return finding(
+                "zip-damaged",
+                place=member.filename,
+                detail=f"it is {size_bytes} bytes long instead of {member.file_size}",
+            )
         left -= size_bytes
         if left <= 0:
             return finding("expands-without-end", limit=MOST_UNPACKED_BYTES)
@@ -108,7 +125,9 @@ def _parts(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], rules: Rule
                 wrong = check_xml_part(file)  # type: ignore[arg-type]  # only read() is used
             if wrong and told < 10:
                 told += 1
-                yield finding("part-not-well-formed", place=member.filename, detail=f"{member.filename}, {wrong}")
+                yield finding(
+                    "part-not-well-formed", place=member.filename, detail=f"{member.filename}, {wrong}"
+                )
     if not told:
         yield from (finding("document-damaged", detail=problem) for problem in rules(archive))
 
@@ -150,7 +169,11 @@ def _relations(archive: zipfile.ZipFile, name: str, lower: set[str]) -> Iterator
         target = unquote(each.get("Target", "")).partition("#")[0]
         if each.get("TargetMode") == "External" or not target or target == "NULL":
             continue
-        path = target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
+        path = (
+            target.lstrip("/")
+            if target.startswith("/")
+            else posixpath.normpath(posixpath.join(folder, target))
+        )
         if path.lower() not in lower:
             yield f"{name} names {path}, which is missing"
 
@@ -170,12 +193,18 @@ def _open_document(archive: zipfile.ZipFile, names: set[str]) -> Iterator[str]:
 
 def _book(archive: zipfile.ZipFile, names: set[str]) -> Iterator[str]:
     first = archive.infolist()[0]
-    if first.filename != "mimetype" or first.compress_type != zipfile.ZIP_STORED or _declared(archive) != b"application/epub+zip":
+    if (
+        first.filename != "mimetype"
+        or first.compress_type != zipfile.ZIP_STORED
+        or _declared(archive) != b"application/epub+zip"
+    ):
         yield "its first member is not its media type, unpacked"
     if "META-INF/container.xml" not in names:
         yield "it does not say where its book is"
         return
-    for root in _elements(archive, "META-INF/container.xml", "{urn:oasis:names:tc:opendocument:xmlns:container}rootfile"):
+    for root in _elements(
+        archive, "META-INF/container.xml", "{urn:oasis:names:tc:opendocument:xmlns:container}rootfile"
+    ):
         path = root.get("full-path", "")
         if path not in names:
             yield f"its package {path} is missing"
@@ -191,7 +220,9 @@ def _elements(archive: zipfile.ZipFile, name: str, tag: str) -> Iterator[etree._
     """Elements of a small part that is well-formed, which was seen before."""
     with archive.open(name) as file:
         data = file.read(MOST_PART_BYTES)
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True)
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True
+    )
     root = etree.fromstring(data, parser)
     if root is not None:
         yield from root.iter(tag)
@@ -206,13 +237,19 @@ def check_gzip(stream: BinaryIO) -> Checked:
                 return judged([finding("gzip-damaged", detail="it has no gzip header")])
             rest = len(data) + sum(len(chunk) for chunk in iter(lambda: stream.read(_CHUNK_BYTES), b""))
             zeros = not data.strip(b"\0")
-            return judged([] if zeros else [finding("trailing-bytes", detail=rest)], {"members": members, "unpacked_bytes": total})
+            return judged(
+                [] if zeros else [finding("trailing-bytes", detail=rest)],
+                {"members": members, "unpacked_bytes": total},
+            )
         unpacker = zlib.decompressobj(31)
         try:
             while not unpacker.eof:
                 total += len(unpacker.decompress(data, _CHUNK_BYTES))
                 if total > MOST_UNPACKED_BYTES:
-                    return Checked(validity=Validity.NOT_CHECKED, findings=[finding("expands-without-end", limit=MOST_UNPACKED_BYTES)])
+                    return Checked(
+                        validity=Validity.NOT_CHECKED,
+                        findings=[finding("expands-without-end", limit=MOST_UNPACKED_BYTES)],
+                    )
                 data = unpacker.unconsumed_tail or (b"" if unpacker.eof else stream.read(_CHUNK_BYTES))
                 if not data and not unpacker.eof and not unpacker.decompress(b"", _CHUNK_BYTES):
                     return judged([finding("gzip-damaged", detail="it ends in the middle")])

@@ -1,5 +1,6 @@
-"""The meaning of a PDF's objects, where readers stumble: catalog, page tree, boxes, fonts, annotations, outlines, destinations, names,
-dates, labels, metadata (ISO 32000-1, 7.7, 12.3, 14.3). Every walk remembers where it was: hostile files lead in circles.
+"""The meaning of a PDF's objects, where readers stumble: catalog, page tree, boxes, fonts, annotations,
+outlines, destinations, names, dates, labels, metadata (ISO 32000-1, 7.7, 12.3, 14.3). Every walk remembers
+where it was: hostile files lead in circles.
 """
 
 import io
@@ -23,7 +24,9 @@ _DATE = re.compile(
 )
 _FITS = frozenset(("/XYZ", "/Fit", "/FitH", "/FitV", "/FitR", "/FitB", "/FitBH", "/FitBV"))
 _MODES = frozenset(("/UseNone", "/UseOutlines", "/UseThumbs", "/FullScreen", "/UseOC", "/UseAttachments"))
-_LAYOUTS = frozenset(("/SinglePage", "/OneColumn", "/TwoColumnLeft", "/TwoColumnRight", "/TwoPageLeft", "/TwoPageRight"))
+_LAYOUTS = frozenset(
+    ("/SinglePage", "/OneColumn", "/TwoColumnLeft", "/TwoColumnRight", "/TwoPageLeft", "/TwoPageRight")
+)
 _FONTS = frozenset(("/Type0", "/Type1", "/MMType1", "/Type3", "/TrueType", "/CIDFontType0", "/CIDFontType2"))
 _KINDS = {
     "/Names": Dictionary, "/AcroForm": Dictionary, "/ViewerPreferences": Dictionary, "/StructTreeRoot": Dictionary,
@@ -57,7 +60,9 @@ def _trailer(pdf: pikepdf.Pdf) -> Problems:
         yield "its trailer does not say how many objects it has"
     identifiers = pdf.trailer.get("/ID")
     if identifiers is not None and (
-        not isinstance(identifiers, Array) or len(identifiers) != 2 or not all(isinstance(each, String) for each in identifiers)
+        not isinstance(identifiers, Array)
+        or len(identifiers) != 2
+        or not all(isinstance(each, String) for each in identifiers)
     ):
         yield "its identifier is not a pair of strings"
     info = pdf.trailer.get("/Info")
@@ -69,7 +74,9 @@ def _catalog(root: Dictionary) -> Problems:
     if root.get("/Type") != Name.Catalog:
         yield "its catalog is not marked as one"
     version = root.get("/Version")
-    if version is not None and not (isinstance(version, Name) and re.fullmatch(r"/(1\.[0-7]|2\.0)", str(version))):
+    if version is not None and not (
+        isinstance(version, Name) and re.fullmatch(r"/(1\.[0-7]|2\.0)", str(version))
+    ):
         yield f"its catalog names version {version}, which does not exist"
     for key, known in (("/PageMode", _MODES), ("/PageLayout", _LAYOUTS)):
         value = root.get(key)
@@ -96,15 +103,24 @@ def _page_tree(root: Dictionary, pages: list[Any]) -> Problems:
 
 
 def _branch(
-    node: Dictionary, parent: Dictionary | None, pages: list[Any], seen: set[tuple[int, int]], depth: int, given: dict[str, Any]
+    node: Dictionary,
+    parent: Dictionary | None,
+    pages: list[Any],
+    seen: set[tuple[int, int]],
+    depth: int,
+    given: dict[str, Any],
 ) -> Problems:
     if node.objgen in seen or depth > MOST_DEPTH:
         yield "its tree of pages leads in a circle"
         return
     seen.add(node.objgen)
-    if parent is not None and (not isinstance(node.get("/Parent"), Dictionary) or node["/Parent"].objgen != parent.objgen):
+    if parent is not None and (
+        not isinstance(node.get("/Parent"), Dictionary) or node["/Parent"].objgen != parent.objgen
+    ):
         yield "a page does not name its parent in the tree of pages"
-    inherited = given | {key: node[key] for key in ("/MediaBox", "/Resources", "/CropBox", "/Rotate") if key in node}
+    inherited = given | {
+        key: node[key] for key in ("/MediaBox", "/Resources", "/CropBox", "/Rotate") if key in node
+    }
     kind = node.get("/Type")
     if kind == Name.Page or (kind is None and "/Kids" not in node):
         if kind is None:
@@ -146,7 +162,11 @@ def _inherited(given: dict[str, Any]) -> Problems:
 
 
 def _is_box(box: Any) -> bool:
-    if not isinstance(box, Array) or len(box) != 4 or not all(isinstance(each, (int, Decimal, float)) for each in box):
+    if (
+        not isinstance(box, Array)
+        or len(box) != 4
+        or not all(isinstance(each, (int, Decimal, float)) for each in box)
+    ):
         return False
     left, bottom, right, top = (float(each) for each in box)
     return left != right and bottom != top
@@ -272,11 +292,17 @@ def _outlines(root: Dictionary, known: set[tuple[int, int]]) -> Problems:
             if "/First" in item:
                 waiting.append(item)
             last, item = item, item.get("/Next")
-        if last is not None and isinstance(parent.get("/Last"), Dictionary) and parent["/Last"].objgen != last.objgen:
+        if (
+            last is not None
+            and isinstance(parent.get("/Last"), Dictionary)
+            and parent["/Last"].objgen != last.objgen
+        ):
             yield "a list of its outline does not end with its last entry"
 
 
-def _outline_item(item: Dictionary, parent: Dictionary, last: Dictionary | None, known: set[tuple[int, int]]) -> Problems:
+def _outline_item(
+    item: Dictionary, parent: Dictionary, last: Dictionary | None, known: set[tuple[int, int]]
+) -> Problems:
     if not isinstance(item.get("/Title"), String):
         yield "an entry of its outline has no title"
     if not isinstance(item.get("/Parent"), Dictionary) or item["/Parent"].objgen != parent.objgen:

@@ -1,7 +1,8 @@
-"""PNG, third edition (https://www.w3.org/TR/png-3/): chunks, their order and checksums, and the pixels to the last byte.
+"""PNG, third edition (https://www.w3.org/TR/png-3/): chunks, their order and checksums, and the pixels to the
+last byte.
 
-The pixels are unpacked as a stream and thrown away, so that an image of any size takes no memory. Decoders are lenient here: they show
-an image without its palette or with damaged pixels.
+The pixels are unpacked as a stream and thrown away, so that an image of any size takes no memory. Decoders
+are lenient here: they show an image without its palette or with damaged pixels.
 """
 
 import zlib
@@ -20,7 +21,22 @@ _PIECE_BYTES = 1 << 16
 _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
 _SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _COLOURS = {0: "grey", 2: "RGB", 3: "palette", 4: "grey with alpha", 6: "RGB with alpha"}
-_ONCE = frozenset((b"PLTE", b"tRNS", b"cHRM", b"gAMA", b"iCCP", b"sBIT", b"sRGB", b"bKGD", b"hIST", b"pHYs", b"tIME", b"acTL"))
+_ONCE = frozenset(
+    (
+        b"PLTE",
+        b"tRNS",
+        b"cHRM",
+        b"gAMA",
+        b"iCCP",
+        b"sBIT",
+        b"sRGB",
+        b"bKGD",
+        b"hIST",
+        b"pHYs",
+        b"tIME",
+        b"acTL",
+    )
+)
 _PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 
 
@@ -72,7 +88,12 @@ def _walk(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
                 raise Wrong("its first chunk is not the header", place)
             header = _header(_body(stream, length, kind, place), place)
             pixels = _Pixels(header)
-            properties |= {"width": header.width, "height": header.height, "bit_depth": header.depth, "colour": _COLOURS[header.colour]}
+            properties |= {
+                "width": header.width,
+                "height": header.height,
+                "bit_depth": header.depth,
+                "colour": _COLOURS[header.colour],
+            }
             continue
         assert pixels is not None  # noqa: S101 - comes with the header
         _check_order(kind, seen, last, header, place)
@@ -172,7 +193,9 @@ def _take_pixels(stream: BinaryIO, length: int, pixels: "_Pixels", place: int) -
     _compare(stream, checksum, b"IDAT", place)
 
 
-def _end(stream: BinaryIO, length: int, seen: set[bytes], header: _Header, pixels: "_Pixels", place: int) -> list[Finding]:
+def _end(
+    stream: BinaryIO, length: int, seen: set[bytes], header: _Header, pixels: "_Pixels", place: int
+) -> list[Finding]:
     _body(stream, length, b"IEND", place)
     if length:
         raise Wrong("its end mark is not empty", place)
@@ -181,7 +204,9 @@ def _end(stream: BinaryIO, length: int, seen: set[bytes], header: _Header, pixel
     pixels.finish(place)
     here = stream.tell()
     rest = stream.seek(0, 2) - here
-    findings = [finding("too-large", detail=f"{header.width} × {header.height} pixels")] if pixels.gave_up else []
+    findings = (
+        [finding("too-large", detail=f"{header.width} × {header.height} pixels")] if pixels.gave_up else []
+    )
     return findings + ([finding("trailing-bytes", place=f"byte {here}", detail=rest)] if rest else [])
 
 

@@ -1,7 +1,10 @@
-"""WAVE and AIFF: own small readers of chunks, since decoders play what is left of a broken file without a word.
+"""WAVE and AIFF: own small readers of chunks, since decoders play what is left of a broken file without a
+word.
 
-Multimedia Programming Interface 1.0 (RIFF), https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html, EBU Tech 3306 (RF64) and
-AIFF 1.3 (https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/AIFF/AIFF.html). Chunks are `id, size, bytes`, padded to an even length.
+Multimedia Programming Interface 1.0 (RIFF),
+https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/WAVE/WAVE.html, EBU Tech 3306 (RF64) and AIFF 1.3
+(https://www.mmsp.ece.mcgill.ca/Documents/AudioFormats/AIFF/AIFF.html). Chunks are `id, size, bytes`, padded
+to an even length.
 """
 
 import math
@@ -14,7 +17,16 @@ from webdepot.formats.validity import Checked, Property, Wrong, judged
 from webdepot.model import Finding
 
 MOST_CHUNKS = 10_000
-_WAVE_CODECS = {1: "PCM", 2: "ADPCM", 3: "floating point", 6: "A-law", 7: "µ-law", 17: "IMA ADPCM", 85: "MP3", 0xFFFE: "extensible"}
+_WAVE_CODECS = {
+    1: "PCM",
+    2: "ADPCM",
+    3: "floating point",
+    6: "A-law",
+    7: "µ-law",
+    17: "IMA ADPCM",
+    85: "MP3",
+    0xFFFE: "extensible",
+}
 _PCM = 1
 _FOR_RF64 = 0xFFFFFFFF
 
@@ -77,10 +89,17 @@ def _wave_format(data: bytes, at: int, properties: dict[str, Property]) -> tuple
     if len(data) < 16:
         raise Wrong("its format is too short", at)
     tag, channels, rate, bytes_a_second, block_bytes, bits = struct.unpack("<HHIIHH", data[:16])
-    properties |= {"channels": channels, "sample_rate": rate, "bit_depth": bits, "codec": _WAVE_CODECS.get(tag, f"{tag:#06x}")}
+    properties |= {
+        "channels": channels,
+        "sample_rate": rate,
+        "bit_depth": bits,
+        "codec": _WAVE_CODECS.get(tag, f"{tag:#06x}"),
+    }
     if not channels or not rate or not block_bytes:
         raise Wrong("its format has no channels, no rate or no sample size", at)
-    if tag == _PCM and (not bits or block_bytes != channels * ((bits + 7) // 8) or bytes_a_second != rate * block_bytes):
+    if tag == _PCM and (
+        not bits or block_bytes != channels * ((bits + 7) // 8) or bytes_a_second != rate * block_bytes
+    ):
         raise Wrong("the numbers of its format contradict each other", at)
     if tag == 0xFFFE and len(data) < 40:
         raise Wrong("its format is called extensible and has no extension", at)
@@ -102,7 +121,9 @@ def _aiff(stream: BinaryIO, properties: dict[str, Property]) -> list[Finding]:
         if kind == b"COMM":
             if frames >= 0:
                 raise Wrong("it has two formats", at)
-            frames, block_bytes, is_packed = _aiff_format(stream.read(min(length, 300)), header[8:], at, properties)
+            frames, block_bytes, is_packed = _aiff_format(
+                stream.read(min(length, 300)), header[8:], at, properties
+            )
         elif kind == b"SSND":
             if sound_bytes >= 0:
                 raise Wrong("it has its sound twice", at)
@@ -125,7 +146,12 @@ def _aiff_format(data: bytes, kind: bytes, at: int, properties: dict[str, Proper
     channels, frames, bits = struct.unpack(">hIh", data[:8])
     rate = _extended(data[8:18])
     codec = data[18:22] if kind == b"AIFC" else b"NONE"
-    properties |= {"channels": channels, "sample_rate": round(rate), "bit_depth": bits, "codec": codec.decode("latin-1").strip()}
+    properties |= {
+        "channels": channels,
+        "sample_rate": round(rate),
+        "bit_depth": bits,
+        "codec": codec.decode("latin-1").strip(),
+    }
     if channels < 1 or not 1 <= bits <= 64 or rate <= 0:
         raise Wrong("its format has no channels, no rate or no sample size", at)
     properties["duration_s"] = round(frames / rate, 3)
@@ -141,7 +167,9 @@ def _extended(data: bytes) -> float:
         return 0.0
 
 
-def _chunks(stream: BinaryIO, at: int, end: int, size_bytes: int, order: Literal["little", "big"]) -> Iterator[tuple[bytes, int, int]]:
+def _chunks(
+    stream: BinaryIO, at: int, end: int, size_bytes: int, order: Literal["little", "big"]
+) -> Iterator[tuple[bytes, int, int]]:
     """Each chunk with the stream at its first byte; a chunk that is longer than the file is wrong."""
     for _ in range(MOST_CHUNKS):
         if at + 8 > end:

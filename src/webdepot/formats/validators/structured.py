@@ -12,16 +12,29 @@ LONGEST_JSON_BYTES = 8 << 20
 def check_json(stream: BinaryIO) -> Checked:
     data = stream.read(LONGEST_JSON_BYTES + 1)
     if len(data) > LONGEST_JSON_BYTES:
-        return Checked(validity=Validity.NOT_CHECKED, findings=[finding("too-large", detail=f"more than {LONGEST_JSON_BYTES} bytes")])
+        return Checked(
+            validity=Validity.NOT_CHECKED,
+            findings=[finding("too-large", detail=f"more than {LONGEST_JSON_BYTES} bytes")],
+        )
     repeated: list[str] = []
     try:
-        found = json.loads(data, parse_constant=_refuse, object_pairs_hook=lambda pairs: _noted(pairs, repeated), parse_int=str)
+        found = json.loads(
+            data,
+            parse_constant=_refuse,
+            object_pairs_hook=lambda pairs: _noted(pairs, repeated),
+            parse_int=str,
+        )
     except RecursionError:
-        return Checked(validity=Validity.NOT_CHECKED, findings=[finding("nested-too-deep", detail="more levels than can be read")])
+        return Checked(
+            validity=Validity.NOT_CHECKED,
+            findings=[finding("nested-too-deep", detail="more levels than can be read")],
+        )
     except UnicodeDecodeError as error:
         return judged([finding("json-not-valid", place=f"byte {error.start}", detail=error.reason)])
     except json.JSONDecodeError as error:
-        return judged([finding("json-not-valid", place=f"line {error.lineno}, column {error.colno}", detail=error.msg)])
+        return judged(
+            [finding("json-not-valid", place=f"line {error.lineno}, column {error.colno}", detail=error.msg)]
+        )
     except ValueError as error:
         return judged([finding("json-not-valid", detail=error)])
     kind = "object" if isinstance(found, dict) else "array" if isinstance(found, list) else "value"

@@ -1,7 +1,8 @@
 """Plain text and scripts: are the bytes characters, in which encoding, how many words and lines?
 
-UTF-8 by RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. The web has much text in older 8-bit encodings, which
-no bytes can violate; so text that is not UTF-8 is called damaged only where it clearly was meant to be.
+UTF-8 by RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. The web has much text in older
+8-bit encodings, which no bytes can violate; so text that is not UTF-8 is called damaged only where it clearly
+was meant to be.
 """
 
 import codecs
@@ -20,8 +21,11 @@ _FORBIDDEN = re.compile(
 _CUT = re.compile(rb"(?:[\xe0-\xef][\x80-\xbf]|[\xf0-\xf4][\x80-\xbf]{1,2})\Z")
 _HIGH = bytes(range(0x80, 0x100))
 _FEW, _MUCH = 16, 0.2
-# Signs that stand between letters in no language's 8-bit encoding: quotation marks, the euro, and y with dots.
-_ODD = re.compile(rb"(?<=[A-Za-z ])[\x80-\x84\x86-\x89\x8b\x8d\x8f-\x91\x93-\x95\x98\x99\x9b\x9d\xfe\xff](?=[A-Za-z])")
+# Signs that stand between letters in no language's 8-bit encoding: quotation marks, the euro, and y with
+# dots.
+_ODD = re.compile(
+    rb"(?<=[A-Za-z ])[\x80-\x84\x86-\x89\x8b\x8d\x8f-\x91\x93-\x95\x98\x99\x9b\x9d\xfe\xff](?=[A-Za-z])"
+)
 
 
 def check(stream: BinaryIO) -> Checked:
@@ -54,9 +58,23 @@ def _not_utf_8(stream: BinaryIO, place: int, reason: str, encoding: str) -> Chec
     wrong = len(rest) - len(rest.translate(None, _HIGH))
     high = len(data) - len(data.translate(None, _HIGH))
     # Encodings of East Asia look like broken UTF-8 everywhere; damage is in one place.
-    is_other = encoding == "utf-8" and not data.startswith(codecs.BOM_UTF8) and high > _FEW and wrong > high * _MUCH
-    meant = encoding == "utf-16" or data.startswith(codecs.BOM_UTF8) or right > wrong or _FORBIDDEN.search(data) or _CUT.search(data)
+    is_other = (
+        encoding == "utf-8" and not data.startswith(codecs.BOM_UTF8) and high > _FEW and wrong > high * _MUCH
+    )
+    meant = (
+        encoding == "utf-16"
+        or data.startswith(codecs.BOM_UTF8)
+        or right > wrong
+        or _FORBIDDEN.search(data)
+        or _CUT.search(data)
+    )
     if not is_other and (meant or (_ODD.search(data) and wrong <= 3)):
-        return judged([finding("text-damaged", place=f"byte {place}", detail=reason)], {"encoding": encoding.upper()})
-    properties: dict[str, Property] = {"encoding": "8-bit", "words": len(data.split()), "lines": data.count(b"\n") + 1}
+        return judged(
+            [finding("text-damaged", place=f"byte {place}", detail=reason)], {"encoding": encoding.upper()}
+        )
+    properties: dict[str, Property] = {
+        "encoding": "8-bit",
+        "words": len(data.split()),
+        "lines": data.count(b"\n") + 1,
+    }
     return Checked(validity=Validity.WELL_FORMED, findings=[finding("not-utf-8")], properties=properties)

@@ -1,5 +1,7 @@
-"""TIFF 6.0 (https://www.itu.int/itudoc/itu-t/com16/tiff-fx/docs/tiff6.pdf) and BigTIFF: directories, their entries, and the places of
-the pixels. Decoders follow the chain of directories wherever it leads, and some in circles."""
+"""TIFF 6.0 (https://www.itu.int/itudoc/itu-t/com16/tiff-fx/docs/tiff6.pdf) and BigTIFF: directories, their
+entries, and the places of the pixels. Decoders follow the chain of directories wherever it leads, and some in
+circles.
+"""
 
 from dataclasses import dataclass
 from typing import BinaryIO, Literal
@@ -10,12 +12,43 @@ from webdepot.model import Finding
 
 MOST_DIRECTORIES = 1000
 MOST_VALUES = 1_000_000
-_SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
+_SIZES = {
+    1: 1,
+    2: 1,
+    3: 2,
+    4: 4,
+    5: 8,
+    6: 1,
+    7: 1,
+    8: 2,
+    9: 4,
+    10: 8,
+    11: 4,
+    12: 8,
+    13: 4,
+    16: 8,
+    17: 8,
+    18: 8,
+}
 _WIDTH, _LENGTH, _BITS, _COMPRESSION, _PHOTOMETRIC = 256, 257, 258, 259, 262
 _STRIPS, _STRIP_BYTES, _ROWS, _TILES, _TILE_BYTES, _MAP = 273, 279, 278, 324, 325, 320
 _COLOURS = {0: "grey", 1: "grey", 2: "RGB", 3: "palette", 4: "mask", 5: "CMYK", 6: "YCbCr", 8: "Lab"}
-_CODINGS = {1: "none", 2: "CCITT", 3: "CCITT 3", 4: "CCITT 4", 5: "LZW", 6: "old JPEG", 7: "JPEG", 8: "deflate", 32773: "PackBits",
-            32946: "deflate", 34712: "JPEG 2000", 50000: "Zstandard", 50001: "WebP", 34925: "LZMA"}  # fmt: skip
+_CODINGS = {
+    1: "none",
+    2: "CCITT",
+    3: "CCITT 3",
+    4: "CCITT 4",
+    5: "LZW",
+    6: "old JPEG",
+    7: "JPEG",
+    8: "deflate",
+    32773: "PackBits",
+    32946: "deflate",
+    34712: "JPEG 2000",
+    50000: "Zstandard",
+    50001: "WebP",
+    34925: "LZMA",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +122,8 @@ class _Reader:
         count = self._number(at + 4, self._word)
         value_at = at + 4 + self._word
         if kind not in _SIZES:
-            # Readers pass over fields of unknown types (TIFF 6.0, section 7), but none of those that an image needs.
+            # Readers pass over fields of unknown types (TIFF 6.0, section 7), but none of those that an image
+            # needs.
             if tag in (_WIDTH, _LENGTH, _STRIPS, _STRIP_BYTES):
                 raise Wrong(f"entry {tag} has type {kind}, which does not exist", at)
             return tag, _Entry(kind, 0, value_at)
@@ -111,9 +145,16 @@ class _Reader:
             raise Wrong("an image does not say what its colours mean", place)
         if photometric == 3 and _MAP not in entries:
             raise Wrong("an image has no palette", place)
-        properties |= {"width": width, "height": height, "colour": _COLOURS.get(photometric, str(photometric))}
+        properties |= {
+            "width": width,
+            "height": height,
+            "colour": _COLOURS.get(photometric, str(photometric)),
+        }
         coding = self._first(entries, _COMPRESSION, 1)
-        properties |= {"bit_depth": self._first(entries, _BITS, 1), "coding": _CODINGS.get(coding, str(coding))}
+        properties |= {
+            "bit_depth": self._first(entries, _BITS, 1),
+            "coding": _CODINGS.get(coding, str(coding)),
+        }
         self._pixels(entries, place, coding)
 
     def _pixels(self, entries: dict[int, _Entry], place: int, coding: int) -> None:

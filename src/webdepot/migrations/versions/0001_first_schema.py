@@ -112,7 +112,9 @@ def upgrade() -> None:
         sa.Column("uris", sa.Integer(), nullable=False),
         sa.Column("size_bytes", sa.BigInteger(), nullable=False),
         sa.Column("warnings", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("container", "puid", "mime", "verdict", "validity", name=op.f("pk_format_counts")),
+        sa.PrimaryKeyConstraint(
+            "container", "puid", "mime", "verdict", "validity", name=op.f("pk_format_counts")
+        ),
     )
     op.create_table(
         "holds",
@@ -341,18 +343,30 @@ def upgrade() -> None:
         sa.Column("decision", sa.String(length=10), nullable=False),
         sa.Column("decided_by", sa.String(length=200), nullable=False),
         sa.Column("judged_at", Moment(), nullable=False),
-        sa.ForeignKeyConstraint(["organisation"], ["organisations.id"], name=op.f("fk_organisation_hosts_organisation_organisations")),
+        sa.ForeignKeyConstraint(
+            ["organisation"],
+            ["organisations.id"],
+            name=op.f("fk_organisation_hosts_organisation_organisations"),
+        ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_organisation_hosts")),
     )
     with op.batch_alter_table("organisation_hosts", schema=None) as batch_op:
-        batch_op.create_index("ix_organisation_hosts_organisation_host", ["organisation", "host"], unique=True)
+        batch_op.create_index(
+            "ix_organisation_hosts_organisation_host", ["organisation", "host"], unique=True
+        )
 
     op.create_table(
         "registry_renderings",
         sa.Column("puid", sa.String(length=100), nullable=False),
         sa.Column("software", sa.String(length=60), nullable=False),
-        sa.ForeignKeyConstraint(["puid"], ["registry_formats.puid"], name=op.f("fk_registry_renderings_puid_registry_formats")),
-        sa.ForeignKeyConstraint(["software"], ["registry_software.id"], name=op.f("fk_registry_renderings_software_registry_software")),
+        sa.ForeignKeyConstraint(
+            ["puid"], ["registry_formats.puid"], name=op.f("fk_registry_renderings_puid_registry_formats")
+        ),
+        sa.ForeignKeyConstraint(
+            ["software"],
+            ["registry_software.id"],
+            name=op.f("fk_registry_renderings_software_registry_software"),
+        ),
         sa.PrimaryKeyConstraint("puid", "software", name=op.f("pk_registry_renderings")),
     )
     op.create_table(

@@ -130,7 +130,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name=op.f("pk_partners")),
     )
     with op.batch_alter_table("partners", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_partners_issued_token_hash"), ["issued_token_hash"], unique=False)
+        batch_op.create_index(
+            batch_op.f("ix_partners_issued_token_hash"), ["issued_token_hash"], unique=False
+        )
 
     op.create_table(
         "transfers",

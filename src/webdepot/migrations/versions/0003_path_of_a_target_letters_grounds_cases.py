@@ -187,14 +187,24 @@ def upgrade() -> None:
 
     with op.batch_alter_table("targets", schema=None) as batch_op:
         batch_op.add_column(sa.Column("host", sa.String(length=255), server_default="", nullable=False))
-        batch_op.add_column(sa.Column("state", sa.String(length=20), server_default="nominated", nullable=False))
-        batch_op.add_column(sa.Column("state_since", Moment(), server_default="1970-01-01T00:00:00.000000Z", nullable=False))
+        batch_op.add_column(
+            sa.Column("state", sa.String(length=20), server_default="nominated", nullable=False)
+        )
+        batch_op.add_column(
+            sa.Column("state_since", Moment(), server_default="1970-01-01T00:00:00.000000Z", nullable=False)
+        )
         batch_op.add_column(sa.Column("state_reason", sa.Text(), server_default="", nullable=False))
-        batch_op.add_column(sa.Column("strategy", sa.String(length=10), server_default="selective", nullable=False))
+        batch_op.add_column(
+            sa.Column("strategy", sa.String(length=10), server_default="selective", nullable=False)
+        )
         batch_op.add_column(sa.Column("origin", sa.String(length=10), server_default="staff", nullable=False))
-        batch_op.add_column(sa.Column("nominated_by", sa.String(length=200), server_default="", nullable=False))
+        batch_op.add_column(
+            sa.Column("nominated_by", sa.String(length=200), server_default="", nullable=False)
+        )
         batch_op.add_column(sa.Column("note", sa.Text(), server_default="", nullable=False))
-        batch_op.add_column(sa.Column("look_again_on", sa.String(length=10), server_default="", nullable=False))
+        batch_op.add_column(
+            sa.Column("look_again_on", sa.String(length=10), server_default="", nullable=False)
+        )
         batch_op.create_index("ix_targets_created", ["created_at", "id"], unique=False)
         batch_op.create_index("ix_targets_host", ["host", "id"], unique=False)
         batch_op.create_index("ix_targets_name", ["name", "id"], unique=False)
@@ -220,6 +230,8 @@ def _take_over() -> None:
         host = host_of(seeds[0])[:255].removeprefix("www.")
         state = "imported" if seeds[0].startswith("import:") else "nominated"
         connection.execute(
-            sa.text("UPDATE targets SET host = :host, state = :state, state_since = created_at WHERE id = :target"),
+            sa.text(
+                "UPDATE targets SET host = :host, state = :state, state_since = created_at WHERE id = :target"
+            ),
             {"target": number, "host": host, "state": state},
         )

@@ -38,7 +38,9 @@ def upgrade() -> None:
     with op.batch_alter_table("harvests", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_harvests_state"))
         batch_op.drop_index(batch_op.f("ix_harvests_target"))
-        batch_op.create_index("ix_harvests_collection_started_at", ["collection", "started_at", "id"], unique=False)
+        batch_op.create_index(
+            "ix_harvests_collection_started_at", ["collection", "started_at", "id"], unique=False
+        )
         batch_op.create_index("ix_harvests_started_at", ["started_at", "id"], unique=False)
         batch_op.create_index("ix_harvests_state_started_at", ["state", "started_at", "id"], unique=False)
         batch_op.create_index("ix_harvests_target_started_at", ["target", "started_at", "id"], unique=False)

@@ -33,8 +33,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("target", name=op.f("pk_schedules")),
     )
     with op.batch_alter_table("schedules", schema=None) as batch_op:
-        batch_op.create_index("ix_schedules_days", ["is_active", "frequency", "cron", "first_on", "last_on"], unique=False)
-        batch_op.create_index("ix_schedules_frequency_next_at", ["frequency", "is_active", "next_at", "target"], unique=False)
+        batch_op.create_index(
+            "ix_schedules_days", ["is_active", "frequency", "cron", "first_on", "last_on"], unique=False
+        )
+        batch_op.create_index(
+            "ix_schedules_frequency_next_at", ["frequency", "is_active", "next_at", "target"], unique=False
+        )
         batch_op.create_index("ix_schedules_next_at", ["is_active", "next_at", "target"], unique=False)
 
     op.create_table(

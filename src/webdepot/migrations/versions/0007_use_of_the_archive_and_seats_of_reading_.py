@@ -31,7 +31,9 @@ def upgrade() -> None:
         sa.Column("access_point", sa.String(length=20), nullable=False),
         sa.Column("country", sa.String(length=2), nullable=False),
         sa.Column("count", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("month", "metric", "collection", "site", "access_point", "country", name=op.f("pk_usage")),
+        sa.PrimaryKeyConstraint(
+            "month", "metric", "collection", "site", "access_point", "country", name=op.f("pk_usage")
+        ),
     )
     op.create_table(
         "usage_of_pages",

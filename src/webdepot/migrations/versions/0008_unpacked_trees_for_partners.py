@@ -25,7 +25,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("key", name=op.f("pk_trees")),
     )
     with op.batch_alter_table("catalogue", schema=None) as batch_op:
-        batch_op.create_index("ix_catalogue_is_object_changed_at_key", ["is_object", "changed_at", "key"], unique=False)
+        batch_op.create_index(
+            "ix_catalogue_is_object_changed_at_key", ["is_object", "changed_at", "key"], unique=False
+        )
 
     with op.batch_alter_table("partners", schema=None) as batch_op:
         batch_op.add_column(sa.Column("transfer", sa.String(length=12), server_default="", nullable=False))

@@ -44,6 +44,8 @@ def _fill() -> None:
     lists = ("creators", "contributors", "keywords", "addresses")
     texts = ("key", "title", "subtitle", "responsibility", "publisher", "genre", "urn", "abstract")
     chosen = f"SELECT {', '.join((*texts, *lists))} FROM catalogue WHERE withdrawn_at IS NULL AND level IN "  # noqa: S608 - our own names
-    for row in connection.exec_driver_sql(chosen + "('site', 'journal', 'monograph', 'thesis')").mappings().all():
+    for row in (
+        connection.exec_driver_sql(chosen + "('site', 'journal', 'monograph', 'thesis')").mappings().all()
+    ):
         read = {name: json.loads(row[name]) if isinstance(row[name], str) else row[name] for name in lists}
         catalogue_words.put(connection, row["key"], {**row, **read})

@@ -1,7 +1,9 @@
-"""Reading Apache's configuration as far as it names sites: VirtualHost, ServerName, ServerAlias, Include, Define.
+"""Reading Apache's configuration as far as it names sites: VirtualHost, ServerName, ServerAlias, Include,
+Define.
 
-Syntax: https://httpd.apache.org/docs/2.4/configuring.html: one directive a line, a backslash goes on with the next line, `#` only at the
-beginning of a line. Conditions (IfModule, IfDefine) are taken as true: a site that is switched off today was hosted once.
+Syntax: https://httpd.apache.org/docs/2.4/configuring.html: one directive a line, a backslash goes on with the
+next line, `#` only at the beginning of a line. Conditions (IfModule, IfDefine) are taken as true: a site that
+is switched off today was hosted once.
 """
 
 import re
@@ -59,7 +61,9 @@ def _read(path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
         closing, opening = _CLOSE.match(line), _OPEN.match(line)
         if closing:
             if not blocks or blocks[-1][0] != closing[1].lower():
-                reading.errors.append(Wrong(file=str(path), line=number, words=f"</{closing[1]}> closes nothing that is open"))
+                reading.errors.append(
+                    Wrong(file=str(path), line=number, words=f"</{closing[1]}> closes nothing that is open")
+                )
             else:
                 blocks.pop()
         elif opening:
@@ -86,10 +90,14 @@ def _directive(line: str, number: int, path: Path, reading: _Reading, above: tup
             reading.root = Path(arguments[0])
         case "include" | "includeoptional":
             for argument in arguments:
-                _include(argument, number, path, reading, above, is_optional=word.lower() == "includeoptional")
+                _include(
+                    argument, number, path, reading, above, is_optional=word.lower() == "includeoptional"
+                )
 
 
-def _include(argument: str, number: int, path: Path, reading: _Reading, above: tuple[Path, ...], *, is_optional: bool) -> None:
+def _include(
+    argument: str, number: int, path: Path, reading: _Reading, above: tuple[Path, ...], *, is_optional: bool
+) -> None:
     base = Path(argument) if Path(argument).is_absolute() else reading.root / argument
     if any(sign in argument for sign in "*?["):
         folder = Path(base.anchor)
@@ -97,7 +105,9 @@ def _include(argument: str, number: int, path: Path, reading: _Reading, above: t
     else:
         found = [base] if base.exists() else []
     if not found and not is_optional:
-        reading.errors.append(Wrong(file=str(path), line=number, words=f"Include {argument}: there is no such file"))
+        reading.errors.append(
+            Wrong(file=str(path), line=number, words=f"Include {argument}: there is no such file")
+        )
     for item in found:
         inner = sorted(item.rglob("*")) if item.is_dir() else [item]
         for file in inner:
@@ -107,7 +117,11 @@ def _include(argument: str, number: int, path: Path, reading: _Reading, above: t
 
 def _include_file(file: Path, number: int, path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
     if file.resolve() in above or file.resolve() == path.resolve():
-        reading.errors.append(Wrong(file=str(path), line=number, words=f"Include {file}: the files include each other in a circle"))
+        reading.errors.append(
+            Wrong(
+                file=str(path), line=number, words=f"Include {file}: the files include each other in a circle"
+            )
+        )
     elif len(above) >= DEEPEST or reading.files >= MOST_INCLUDED:
         reading.errors.append(Wrong(file=str(path), line=number, words=f"Include {file}: too many includes"))
     else:

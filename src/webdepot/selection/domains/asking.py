@@ -1,4 +1,6 @@
-"""One HTTP question to a registry or a site, with manners: through the archive's own `Fetcher`, paced by server, redirects by hand."""
+"""One HTTP question to a registry or a site, with manners: through the archive's own `Fetcher`, paced by
+server, redirects by hand.
+"""
 
 import asyncio
 from dataclasses import dataclass
@@ -49,7 +51,11 @@ class Asker:
     async def _followed(self, url: str) -> Reply:
         reply = await self._once(url)
         for _ in range(MOST_REDIRECTS):
-            target = find_canonical(reply.head.get("location") or "", reply.url) if 300 <= reply.status < 400 else None
+            target = (
+                find_canonical(reply.head.get("location") or "", reply.url)
+                if 300 <= reply.status < 400
+                else None
+            )
             if target is None:
                 break
             reply = await self._once(target)

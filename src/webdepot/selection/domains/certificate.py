@@ -1,7 +1,8 @@
 """A host's TLS certificate: subject organisation and alternative names. RFC 5280; reading by `cryptography`.
 
-First the handshake is tried with the authorities we know (and the operator's `extra_ca_file`): only then the subject is a sign.
-A certificate nobody vouches for is read in a second handshake: its names may lead to candidates, and prove nothing.
+First the handshake is tried with the authorities we know (and the operator's `extra_ca_file`): only then the
+subject is a sign. A certificate nobody vouches for is read in a second handshake: its names may lead to
+candidates, and prove nothing.
 """
 
 import asyncio
@@ -18,7 +19,13 @@ MOST_NAMES = 500
 
 
 async def ask(
-    address: str, host: str, *, port: int = 443, timeout_s: float = 5.0, trusting: ssl.SSLContext, blind: ssl.SSLContext
+    address: str,
+    host: str,
+    *,
+    port: int = 443,
+    timeout_s: float = 5.0,
+    trusting: ssl.SSLContext,
+    blind: ssl.SSLContext,
 ) -> Certificate | None:
     """The certificate that `address` shows for `host`; None when nobody speaks TLS there."""
     for context, is_trusted in ((trusting, True), (blind, False)):
@@ -49,22 +56,31 @@ def read(data: bytes, *, is_trusted: bool) -> Certificate | None:
     try:
         found = x509.load_der_x509_certificate(data)
         names = _names(found)
-        organisation = next((str(item.value) for item in found.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)), "")
+        organisation = next(
+            (str(item.value) for item in found.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)), ""
+        )
     except (ValueError, TypeError):
         return None
     plain = tuple(dict.fromkeys(bare_host(name.removeprefix("*.")) for name in names[:MOST_NAMES]))
     return Certificate(
-        fingerprint=hashlib.sha256(data).hexdigest()[:32], organisation=organisation[:200], names=plain, is_trusted=is_trusted
+        fingerprint=hashlib.sha256(data).hexdigest()[:32],
+        organisation=organisation[:200],
+        names=plain,
+        is_trusted=is_trusted,
     )
 
 
 def _names(found: x509.Certificate) -> list[str]:
     try:
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value.get_values_for_type(x509.DNSName)
+        names = found.extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        ).value.get_values_for_type(x509.DNSName)
     except (x509.ExtensionNotFound, ValueError):
         names = []
     return [name for name in names if isinstance(name, str)] or [
-        str(item.value) for item in found.subject.get_attributes_for_oid(NameOID.COMMON_NAME) if "." in str(item.value)
+        str(item.value)
+        for item in found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        if "." in str(item.value)
     ]
 
 

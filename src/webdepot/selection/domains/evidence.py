@@ -1,14 +1,19 @@
-"""Signs that a host belongs to an organisation, or does not: each a weight in log-odds with its words, and their sum.
+"""Signs that a host belongs to an organisation, or does not: each a weight in log-odds with its words, and
+their sum.
 
-Weights are reasons, not fits: +5 is "nearly sure alone", +3 "good, not proof", +1 "a hint"; the same against. Order of steps:
+Weights are reasons, not fits: +5 is "nearly sure alone", +3 "good, not proof", +1 "a hint"; the same against.
+Order of steps:
 
-1. Each source (name, network, zone, certificate, site, registry) gives its signs. Signs of one source repeat each
-   other, so the strongest counts in full and the rest in part.
-2. A sign that many unrelated owners share loses weight (`Sharing`): a research network's name server, a hoster's address.
-3. Negative evidence counts: a readable registrant or imprint that names somebody else. Redacted or missing says nothing.
+1. Each source (name, network, zone, certificate, site, registry) gives its signs. Signs of one source repeat
+   each other, so the strongest counts in full and the rest in part.
+2. A sign that many unrelated owners share loses weight (`Sharing`): a research network's name server, a
+   hoster's address.
+3. Negative evidence counts: a readable registrant or imprint that names somebody else. Redacted or missing
+   says nothing.
 4. The sum with the prior becomes a score between 0 and 1; two bounds make it follow, ask or ignore.
 
-A registry's word about `agency.example` says little about `project.agency.example`, so it counts less for deep hosts.
+A registry's word about `agency.example` says little about `project.agency.example`, so it counts less for
+deep hosts.
 """
 
 import math
@@ -90,7 +95,9 @@ class Sign:
 
 @dataclass(slots=True)
 class Sharing:
-    """Who uses a name server, an address, a certificate: identified strangers, and members. Learned while running."""
+    """Who uses a name server, an address, a certificate: identified strangers, and members. Learned while
+    running.
+    """
 
     strangers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     members: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -164,7 +171,11 @@ def shared_keys(facts: Facts) -> list[str]:
         keys += [f"tracker:{name}" for name in facts.front.trackers]
     if facts.registration is not None:
         keys += [f"mail:{name}" for name in facts.registration.registrant.mail_domains]
-        keys += [f"registrant:{folded(facts.registration.registrant.name)}"] if facts.registration.registrant.name else []
+        keys += (
+            [f"registrant:{folded(facts.registration.registrant.name)}"]
+            if facts.registration.registrant.name
+            else []
+        )
     return keys
 
 
@@ -176,7 +187,7 @@ def owner_of(facts: Facts) -> str:
     return folded(facts.registration.registrant.name) if facts.registration is not None else ""
 
 
-# --- the sources -------------------------------------------------------------------------------------------------------
+# --- the sources ---
 
 
 def _sign(code: str, group: Group, weight: float, words: str) -> Sign:
@@ -191,13 +202,17 @@ def _of_person(facts: Facts, measure: Measure) -> Iterator[Sign]:
 
 def _of_origin(origin: Origin) -> Iterator[Sign]:
     if origin is Origin.VHOST:
-        yield _sign("vhost", Group.PRIOR, 3.0, "it stands in the configuration of a server of the organisation")
+        yield _sign(
+            "vhost", Group.PRIOR, 3.0, "it stands in the configuration of a server of the organisation"
+        )
 
 
 def _of_name(facts: Facts, measure: Measure) -> Iterator[Sign]:
     owner = _covering(facts.host, facts, measure)
     if owner:
-        yield _sign("below-domain", Group.NAME, 7.0, f"{facts.host} lies in {owner}, a domain of the organisation")
+        yield _sign(
+            "below-domain", Group.NAME, 7.0, f"{facts.host} lies in {owner}, a domain of the organisation"
+        )
 
 
 def _of_network(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]:
@@ -207,10 +222,17 @@ def _of_network(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Si
     held = measure.range_of(records.addresses)
     if held:
         weight = 3.0 * max(sharing.factor(f"ip:{address}") for address in records.addresses)
-        yield _sign("in-range", Group.NETWORK, weight, f"its address {records.addresses[0]} lies in {held}, which the organisation holds")
+        yield _sign(
+            "in-range",
+            Group.NETWORK,
+            weight,
+            f"its address {records.addresses[0]} lies in {held}, which the organisation holds",
+        )
     chained = next((name for name in records.chain if measure.owner_of(name)), "")
     if chained and not measure.owner_of(facts.host):
-        yield _sign("alias", Group.NETWORK, 2.5, f"its name is an alias of {chained}, a host of the organisation")
+        yield _sign(
+            "alias", Group.NETWORK, 2.5, f"its name is an alias of {chained}, a host of the organisation"
+        )
 
 
 def _of_zone(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]:
@@ -222,27 +244,46 @@ def _of_zone(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]
     if own:
         factor = max(sharing.factor(f"ns:{name}") for name in own)
         is_whole = len(own) * 2 >= len(servers)
-        words = f"its name servers {', '.join(own[:3])} are the organisation's" if is_whole else f"{own[0]} is one of its name servers"
+        words = (
+            f"its name servers {', '.join(own[:3])} are the organisation's"
+            if is_whole
+            else f"{own[0]} is one of its name servers"
+        )
         yield _sign("own-name-servers", Group.ZONE, share * factor * (3.5 if is_whole else 1.5), words)
     elif measure.name_servers & set(servers):
         shared = sorted(measure.name_servers & set(servers))
         factor = max(sharing.factor(f"ns:{name}") for name in shared)
-        yield _sign("same-name-servers", Group.ZONE, share * factor * 0.8, f"it shares the name server {shared[0]} with the organisation")
+        yield _sign(
+            "same-name-servers",
+            Group.ZONE,
+            share * factor * 0.8,
+            f"it shares the name server {shared[0]} with the organisation",
+        )
     zone = facts.zone
     if zone is None:
         return
     if zone.soa_contact and _is_own_mail(zone.soa_contact, facts, measure):
         weight = share * sharing.factor(f"soa:{zone.soa_contact}") * 3.0
-        yield _sign("soa-contact", Group.ZONE, weight, f"the contact of its zone has a mailbox at {zone.soa_contact}")
+        yield _sign(
+            "soa-contact", Group.ZONE, weight, f"the contact of its zone has a mailbox at {zone.soa_contact}"
+        )
     mail = next((name for name in zone.mail_hosts if _covering(name, facts, measure)), "")
     if mail:
         yield _sign(
-            "mail-host", Group.ZONE, share * sharing.factor(f"mx:{mail}") * 3.0, f"its mail goes to {mail}, a host of the organisation"
+            "mail-host",
+            Group.ZONE,
+            share * sharing.factor(f"mx:{mail}") * 3.0,
+            f"its mail goes to {mail}, a host of the organisation",
         )
     policy = next((name for name in (*zone.spf, *zone.dmarc) if _is_own_mail(name, facts, measure)), "")
     if policy:
         weight = share * sharing.factor(f"spf:{policy}") * 2.0
-        yield _sign("mail-policy", Group.ZONE, weight, f"its mail policy (SPF or DMARC) names {policy}, a domain of the organisation")
+        yield _sign(
+            "mail-policy",
+            Group.ZONE,
+            weight,
+            f"its mail policy (SPF or DMARC) names {policy}, a domain of the organisation",
+        )
 
 
 def _of_certificate(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
@@ -258,7 +299,9 @@ def _of_certificate(facts: Facts, measure: Measure, sharing: Sharing, rarity: Ra
         if kin.kinship in (Kinship.SAME, Kinship.UNIT):
             yield _sign("certificate-organisation", Group.CERTIFICATE, 4.5 * sharing.factor(key), words)
         elif kin.kinship is Kinship.OTHER:
-            yield _sign("certificate-other", Group.CERTIFICATE, -2.0 * sharing.factor(key), f"{words}, not to {known}")
+            yield _sign(
+                "certificate-other", Group.CERTIFICATE, -2.0 * sharing.factor(key), f"{words}, not to {known}"
+            )
     if _covering(facts.domain, facts, measure) or is_crowded:
         return
     own = sorted(name for name in certificate.names if _covering(name, facts, measure))
@@ -274,7 +317,12 @@ def _of_site(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -
         yield from _of_imprint(imprint, facts, measure, rarity)
     if front is None:
         return
-    if imprint is None and front.imprint and measure.owner_of(_host(front.imprint)) and not measure.owner_of(facts.host):
+    if (
+        imprint is None
+        and front.imprint
+        and measure.owner_of(_host(front.imprint))
+        and not measure.owner_of(facts.host)
+    ):
         yield _sign("imprint-there", Group.SITE, 4.0, f"its imprint is the organisation's: {front.imprint}")
     yield from _of_structured(front, measure, rarity)
     for name in front.copyright[:1]:
@@ -284,18 +332,28 @@ def _of_site(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -
         elif kin.kinship is Kinship.OTHER:
             yield _sign("copyright-other", Group.SITE, -1.5, f"the copyright line names {name}")
     if front.title and any(
-        nearest(part, measure.names, rarity)[0].kinship in (Kinship.SAME, Kinship.UNIT) for part in _title_parts(front.title)
+        nearest(part, measure.names, rarity)[0].kinship in (Kinship.SAME, Kinship.UNIT)
+        for part in _title_parts(front.title)
     ):
         yield _sign("title", Group.SITE, 1.2, f"its title names the organisation: {front.title}")
     if front.redirect and measure.owner_of(_host(front.redirect)) and not measure.owner_of(facts.host):
-        yield _sign("redirect", Group.SITE, 0.8, f"it redirects to {_host(front.redirect)}; look-alike domains do that too")
+        yield _sign(
+            "redirect",
+            Group.SITE,
+            0.8,
+            f"it redirects to {_host(front.redirect)}; look-alike domains do that too",
+        )
     known = {item.value for item in measure.profile.trackers}
     for tracker in front.trackers:
         if tracker in known:
             weight = 2.0 * sharing.factor(f"tracker:{tracker}")
-            yield _sign("counter", Group.SITE, weight, f"it counts its visitors with the organisation's id {tracker}")
+            yield _sign(
+                "counter", Group.SITE, weight, f"it counts its visitors with the organisation's id {tracker}"
+            )
     if facts.security is not None:
-        contact = next((domain for domain in facts.security.mail_domains if _is_own_mail(domain, facts, measure)), "")
+        contact = next(
+            (domain for domain in facts.security.mail_domains if _is_own_mail(domain, facts, measure)), ""
+        )
         if contact:
             yield _sign("security-contact", Group.SITE, 3.0, f"its security.txt names a contact at {contact}")
 
@@ -312,14 +370,29 @@ def _of_imprint(page: Page, facts: Facts, measure: Measure, rarity: Rarity) -> I
     own = next(((kin, name) for kin, name in kins if kin.kinship in (Kinship.SAME, Kinship.UNIT)), None)
     beside = next((name for kin, name in kins if kin.kinship is Kinship.BESIDE), "")
     if own is not None and not beside:
-        yield _sign("imprint", Group.SITE, 5.5 * (0.6 + 0.4 * own[0].rarity), f"its imprint names {own[1]} as operator")
+        yield _sign(
+            "imprint",
+            Group.SITE,
+            5.5 * (0.6 + 0.4 * own[0].rarity),
+            f"its imprint names {own[1]} as operator",
+        )
     elif own is not None:
         yield _sign("imprint", Group.SITE, 2.0, f"its imprint names {own[1]}, but also {beside}")
     elif beside and not vat:
-        yield _sign("imprint-beside", Group.SITE, -1.5, f"its imprint names {beside}, which is not the organisation itself")
+        yield _sign(
+            "imprint-beside",
+            Group.SITE,
+            -1.5,
+            f"its imprint names {beside}, which is not the organisation itself",
+        )
     elif page.operators and not vat:
         # With a mailbox of the organisation it may be a unit under a name of its own.
-        yield _sign("imprint-other", Group.SITE, -2.0 if mail else -5.5, f"its imprint names {page.operators[0]} as operator")
+        yield _sign(
+            "imprint-other",
+            Group.SITE,
+            -2.0 if mail else -5.5,
+            f"its imprint names {page.operators[0]} as operator",
+        )
     elif page.persons and not vat:
         yield _sign("imprint-person", Group.SITE, -3.0, "its imprint names a private person as operator")
 
@@ -355,33 +428,52 @@ def _of_registry(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarit
         if kin.kinship in (Kinship.SAME, Kinship.UNIT):
             yield _sign("registrant", Group.REGISTRY, share * 5.0 * (0.6 + 0.4 * kin.rarity), words)
         elif kin.kinship is Kinship.BESIDE:
-            yield _sign("registrant-beside", Group.REGISTRY, -1.0 * share, f"{words}, which is not {known} itself")
+            yield _sign(
+                "registrant-beside", Group.REGISTRY, -1.0 * share, f"{words}, which is not {known} itself"
+            )
         elif kin.kinship is Kinship.OTHER and not mail:
-            # Agencies register for their customers: where the imprint names the organisation, that is the likelier story.
+            # Agencies register for their customers: where the imprint names the organisation, that is the
+            # likelier story.
             key = f"registrant:{folded(registrant.name)}"
             if _names_it(facts, measure, rarity):
                 weight = -0.8
             else:
                 weight = -1.5 if sharing.others(key) > 1 or _AGENCY.search(registrant.name) else -4.0
             yield _sign("registrant-other", Group.REGISTRY, share * weight, f"{words}, not {known}")
-        if registrant.address and any(similarity(registrant.address, item.value) > 0.85 for item in measure.profile.address):
-            yield _sign("registrant-address", Group.REGISTRY, share * 0.8, "its registrant has the organisation's address")
+        if registrant.address and any(
+            similarity(registrant.address, item.value) > 0.85 for item in measure.profile.address
+        ):
+            yield _sign(
+                "registrant-address",
+                Group.REGISTRY,
+                share * 0.8,
+                "its registrant has the organisation's address",
+            )
     elif registrant.is_person and not mail:
         yield _sign("registrant-person", Group.REGISTRY, -1.5 * share, "its registrant is a private person")
 
 
 def _names_it(facts: Facts, measure: Measure, rarity: Rarity) -> bool:
     """Does the site itself name the organisation as its operator or parent, or give its VAT id?"""
-    if facts.imprint is not None and {item.value for item in measure.profile.vat_ids} & set(facts.imprint.vat_ids):
+    if facts.imprint is not None and {item.value for item in measure.profile.vat_ids} & set(
+        facts.imprint.vat_ids
+    ):
         return True
     names = [
-        name for page in (facts.imprint, facts.front) if page is not None for name in (*page.operators, *page.parents, *page.structured)
+        name
+        for page in (facts.imprint, facts.front)
+        if page is not None
+        for name in (*page.operators, *page.parents, *page.structured)
     ]
-    return any(nearest(name, measure.names, rarity)[0].kinship in (Kinship.SAME, Kinship.UNIT) for name in names)
+    return any(
+        nearest(name, measure.names, rarity)[0].kinship in (Kinship.SAME, Kinship.UNIT) for name in names
+    )
 
 
 def _covering(name: str, facts: Facts, measure: Measure) -> str:
-    """The member domain around a name; but what became known through this very host says nothing new about it."""
+    """The member domain around a name; but what became known through this very host says nothing new about
+    it.
+    """
     owner = measure.owner_of(name)
     return owner if owner and measure.teachers.get(owner) != facts.host else ""
 
@@ -395,7 +487,11 @@ def _share(facts: Facts) -> float:
 
 
 def _title_parts(title: str) -> list[str]:
-    return [part for part in title.replace("|", " - ").replace("–", " - ").replace("·", " - ").split(" - ") if part.strip()][:6]
+    return [
+        part
+        for part in title.replace("|", " - ").replace("–", " - ").replace("·", " - ").split(" - ")
+        if part.strip()
+    ][:6]
 
 
 def _host(url: str) -> str:

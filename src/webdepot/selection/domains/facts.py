@@ -1,7 +1,8 @@
-"""What was found out about a host, an address or a domain, as plain values; the evidence model reads nothing else.
+"""What was found out about a host, an address or a domain, as plain values; the evidence model reads nothing
+else.
 
-Every value can be written as JSON and read back, because look-ups are kept with their time to live. Nothing here names a person:
-the readers of registry answers drop natural persons before a value is made.
+Every value can be written as JSON and read back, because look-ups are kept with their time to live. Nothing
+here names a person: the readers of registry answers drop natural persons before a value is made.
 """
 
 import dataclasses
@@ -199,7 +200,9 @@ def to_json(value: Any) -> dict[str, Any]:
             made[item.name] = to_iso(inner)
         elif inner is not None:
             made[item.name] = (
-                [to_json(one) if dataclasses.is_dataclass(one) else one for one in inner] if isinstance(inner, tuple) else inner
+                [to_json(one) if dataclasses.is_dataclass(one) else one for one in inner]
+                if isinstance(inner, tuple)
+                else inner
             )
     return made
 

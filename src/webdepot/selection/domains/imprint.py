@@ -1,8 +1,10 @@
-"""Who says, on an imprint, that the site is theirs? In German-speaking countries every site must (§ 5 DDG, § 25 MedienG).
+"""Who says, on an imprint, that the site is theirs? In German-speaking countries every site must (§ 5 DDG, §
+25 MedienG).
 
-An imprint names many: the operator, but also who designed it, paid for it, hosts it, supervises it, took the pictures. So each line gets a
-section: a word such as "Design", "gefördert" or "Aufsichtsbehörde" takes its line (or, as a heading, the lines below it) away from the
-operator. What remains gives names, VAT ids, mail domains and towns. Streets are no names, however much they sound like universities.
+An imprint names many: the operator, but also who designed it, paid for it, hosts it, supervises it, took the
+pictures. So each line gets a section: a word such as "Design", "gefördert" or "Aufsichtsbehörde" takes its
+line (or, as a heading, the lines below it) away from the operator. What remains gives names, VAT ids, mail
+domains and towns. Streets are no names, however much they sound like universities.
 """
 
 import re
@@ -61,12 +63,18 @@ _STREET = re.compile(
     r"p\.?o\.? ?box|campus)\s*\d+\s*[a-z]?\b|\A\d+[a-z]?,? \w+ (?:street|road|avenue|lane)|\bpostfach\b|\bgebäude\b|\braum\b"
 )
 _TOWN = re.compile(r"\A(?:[A-Z]{1,2}[- ])?\d{4,5}(?: ?[A-Z]{2})?\s+[A-ZÄÖÜ][\w .()/-]{1,60}\Z")
-_BY = re.compile(r"(?i)\A.*?\b(?:betrieben|herausgegeben|published|operated|run|provided|maintained) (?:von|durch|by)\s+")
-_LEGAL_END = re.compile(r"(?i)\b(?:g?gmbh|mbh|ag|kg|ohg|gbr|ug|e\. ?v|eg|ltd|inc|llc|plc|b\.?v|n\.?v|s\.?a)\b\.?(?: ?&.*)?\Z")
+_BY = re.compile(
+    r"(?i)\A.*?\b(?:betrieben|herausgegeben|published|operated|run|provided|maintained) (?:von|durch|by)\s+"
+)
+_LEGAL_END = re.compile(
+    r"(?i)\b(?:g?gmbh|mbh|ag|kg|ohg|gbr|ug|e\. ?v|eg|ltd|inc|llc|plc|b\.?v|n\.?v|s\.?a)\b\.?(?: ?&.*)?\Z"
+)
 _SENTENCE = re.compile(r"(?i)\b(?:von|durch|by|mit|with|für|for|in|wird|is|powered)\b")
 _TAIL = re.compile(r"(?i)\s+(?:ist eine?|is a|ist als|wird|with its|mit sitz)\b.*\Z")
 _ARTICLE = re.compile(r"(?i)\A(?:die|der|das|the|l'|la|le|het|de|von der|vom|by the|by|von|durch)\s+")
-_PERSON = re.compile(r"\A(?:(?:Prof|Dr|Dipl|Ing|Mag|M\.?A|Herr|Frau|Mr|Mrs|Ms)\.?[\w.-]*\s+)*(?:[A-ZÄÖÜ][\w'-]+\s+){1,3}[A-ZÄÖÜ][\w'-]+\Z")
+_PERSON = re.compile(
+    r"\A(?:(?:Prof|Dr|Dipl|Ing|Mag|M\.?A|Herr|Frau|Mr|Mrs|Ms)\.?[\w.-]*\s+)*(?:[A-ZÄÖÜ][\w'-]+\s+){1,3}[A-ZÄÖÜ][\w'-]+\Z"
+)
 _VAT = re.compile(
     r"\b(DE\s?\d{3}\s?\d{3}\s?\d{3}|ATU\s?\d{8}|NL\s?\d{9}\s?B\s?\d{2}|CHE-?\s?\d{3}\.?\d{3}\.?\d{3}|"
     r"GB\s?\d{3}\s?\d{4}\s?\d{2}|FR\s?[0-9A-Z]{2}\s?\d{9}|"
@@ -106,7 +114,9 @@ def read(lines: Sequence[str]) -> Imprint:
         towns.extend(part.strip() for part in re.split(r"[,|·•]", line) if _TOWN.match(part.strip()))
         if not _SKIP.search(line):
             operators.extend(names)
-            is_person = is_person or (not operators and bool(_PERSON.match(_after_label(line).split(",")[0].strip())))
+            is_person = is_person or (
+                not operators and bool(_PERSON.match(_after_label(line).split(",")[0].strip()))
+            )
     return Imprint(
         operators=tuple(dict.fromkeys(operators))[:8],
         others=tuple(dict.fromkeys(others))[:20],
@@ -138,12 +148,14 @@ def _sections(lines: Sequence[str]) -> Iterator[tuple[Section, str]]:
         if is_operator and not _OTHER.search(label):
             if not (colon and rest.strip()) or len(line) < 60:
                 current = Section.OPERATOR
-            # "Betreiber: Freunde der Kunst, gefördert ..." is still the operator's line; without a label the other word wins.
+            # "Betreiber: Freunde der Kunst, gefördert ..." is still the operator's line; without a label the
+            # other word wins.
             yield (Section.OTHER if is_other and not (colon and rest.strip()) else Section.OPERATOR), line
         elif is_other and current is Section.OPERATOR and not colon and _is_bare_name(line):
             yield Section.OPERATOR, line  # "Design & Partner GmbH" is a name
         elif is_other:
-            # A heading ("Gefördert durch:") rules the lines below it; a sentence or a filled-in line only itself.
+            # A heading ("Gefördert durch:") rules the lines below it; a sentence or a filled-in line only
+            # itself.
             if not rest.strip() and len(line.split()) <= 5 and not looks_like_organisation(line):
                 current = Section.OTHER
             yield Section.OTHER, line

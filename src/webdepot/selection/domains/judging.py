@@ -1,7 +1,7 @@
 """From facts to a verdict: cheapest evidence first, stopping when sure; follow, ignore, or ask the curator.
 
-`Judge` holds what is learned on the way (the profile, shared signs, rarity of words) and remembers every host it has examined. The survey
-and the decide rule of a harvest both stand on it, so they cannot disagree.
+`Judge` holds what is learned on the way (the profile, shared signs, rarity of words) and remembers every host
+it has examined. The survey and the decide rule of a harvest both stand on it, so they cannot disagree.
 """
 
 from collections.abc import Mapping
@@ -60,9 +60,21 @@ class Judgement:
     def verdict(self) -> Verdict:
         answer = Answer.ACCEPT if self.own else Answer.REJECT
         if not self.is_resolved and self.own is None:
-            return Verdict(answer=answer, rule=RULE, reason=f"{self.host} does not resolve now; it is looked at again in the next run")
-        state = "belongs" if self.own else "does not belong" if self.own is False else "undecided, a curator is asked"
-        return Verdict(answer=answer, rule=RULE, reason=f"{self.host} {state}, score {self.score:.2f}: {self.reason}")
+            return Verdict(
+                answer=answer,
+                rule=RULE,
+                reason=f"{self.host} does not resolve now; it is looked at again in the next run",
+            )
+        state = (
+            "belongs"
+            if self.own
+            else "does not belong"
+            if self.own is False
+            else "undecided, a curator is asked"
+        )
+        return Verdict(
+            answer=answer, rule=RULE, reason=f"{self.host} {state}, score {self.score:.2f}: {self.reason}"
+        )
 
 
 @dataclass(slots=True)
@@ -90,8 +102,12 @@ class Judge:
         self.profile = profile
         self.measure = Measure(profile, self._teachers)
 
-    async def examine(self, host: str, origin: Origin, *, wants_page: bool = False, only_dns: bool = False) -> Judgement:
-        """Find out about a host until it is sure either way. `wants_page` fetches the front page even then, for its links."""
+    async def examine(
+        self, host: str, origin: Origin, *, wants_page: bool = False, only_dns: bool = False
+    ) -> Judgement:
+        """Find out about a host until it is sure either way. `wants_page` fetches the front page even then,
+        for its links.
+        """
         self.origins.setdefault(host, origin)
         facts = self.facts.get(host) or Facts(host=host, domain=registrable(host))
         facts = await self._dns(facts)
@@ -104,7 +120,9 @@ class Judge:
         if facts.certificate is None:
             facts = replace(facts, certificate=await self.sources.certificate(host, facts.records.addresses))
         if wants_page or is_below or not self._is_sure(facts):
-            facts = await visit_site(facts, self.sources, wants_imprint=is_below or not self._is_sure(facts), ports=self.ports)
+            facts = await visit_site(
+                facts, self.sources, wants_imprint=is_below or not self._is_sure(facts), ports=self.ports
+            )
         if not is_below and not self._is_sure(facts) and facts.imprint is None:
             facts = await guess_imprint(facts, self.sources)
         if not self.measure.owner_of(facts.domain) and not self._is_sure(facts):
@@ -120,7 +138,10 @@ class Judge:
         decided = self._decision(facts.host)
         if decided is not None:
             words = "a curator accepted it" if decided else "a curator rejected it"
-            signs = [Sign(code="person", group=Group.PERSON, weight=CERTAIN if decided else -CERTAIN, words=words), *signs]
+            signs = [
+                Sign(code="person", group=Group.PERSON, weight=CERTAIN if decided else -CERTAIN, words=words),
+                *signs,
+            ]
         score = score_of(signs, origin)
         is_resolved = facts.records is not None and facts.records.status is Status.FOUND
         own = decided if decided is not None else self._answer(score) if is_resolved else None
@@ -132,7 +153,9 @@ class Judge:
             own=own,
             signs=tuple(signs),
             is_resolved=is_resolved,
-            is_inside=is_resolved and facts.records is not None and bool(self.measure.range_of(facts.records.addresses)),
+            is_inside=is_resolved
+            and facts.records is not None
+            and bool(self.measure.range_of(facts.records.addresses)),
             at=self.now,
             by_person="" if decided is None else "curator",
         )
@@ -151,13 +174,20 @@ class Judge:
         known = {item.value for item in self.profile.domains}
         taught: list[Told] = []
         for judged in judgements.values():
-            if not judged.own or judged.score < TEACHES_AT or not judged.is_resolved or self.measure.owner_of(judged.domain):
+            if (
+                not judged.own
+                or judged.score < TEACHES_AT
+                or not judged.is_resolved
+                or self.measure.owner_of(judged.domain)
+            ):
                 continue
             name = _taught_name(judged)
             if name not in known:
                 known.add(name)
                 self._teachers[name] = judged.host
-                taught.append(Told(value=name, source=f"score {judged.score:.2f}: {judged.signs[0].words}", at=self.now))
+                taught.append(
+                    Told(value=name, source=f"score {judged.score:.2f}: {judged.signs[0].words}", at=self.now)
+                )
         self.learn(replace(self.profile, domains=(*self.profile.domains, *taught)))
         return bool(taught)
 
@@ -184,7 +214,9 @@ class Judge:
         return judged
 
     def _note_use(self, facts: Facts, judged: Judgement) -> None:
-        """Only an identified stranger's use makes a sign common; a sure member's makes it the organisation's own."""
+        """Only an identified stranger's use makes a sign common; a sure member's makes it the organisation's
+        own.
+        """
         owner = owner_of(facts)
         if judged.own and judged.score >= TEACHES_AT:
             self.sharing.note_member(shared_keys(facts), facts.domain)

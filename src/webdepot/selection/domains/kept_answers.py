@@ -1,4 +1,5 @@
-"""Answers of look-ups, kept with their time to live, so that nobody is asked twice: one SQLite file, which may be deleted at any time.
+"""Answers of look-ups, kept with their time to live, so that nobody is asked twice: one SQLite file, which
+may be deleted at any time.
 
     answers(kind, key, until, value)    kind: host, zone, domain, network, bootstrap, ...; value: JSON without personal data
 
@@ -42,7 +43,9 @@ class KeptAnswers:
         recent = self._recent.get((kind, key))
         if recent is not None:
             return recent[1] if recent[0] > now else None
-        row = self._connection.execute("SELECT until, value FROM answers WHERE kind = ? AND key = ?", (kind, key)).fetchone()
+        row = self._connection.execute(
+            "SELECT until, value FROM answers WHERE kind = ? AND key = ?", (kind, key)
+        ).fetchone()
         if row is None or datetime.fromisoformat(row[0]) <= now:
             return None
         value = json.loads(row[1])

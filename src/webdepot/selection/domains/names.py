@@ -1,12 +1,15 @@
-"""Do two names mean the same organisation? Plain Levenshtein cannot say: it holds Koblenz for Konstanz and Uni for something else.
+"""Do two names mean the same organisation? Plain Levenshtein cannot say: it holds Koblenz for Konstanz and
+Uni for something else.
 
 Order of steps:
 
 1. `folded`: lower case, ä/ae, ß/ss, accents off, punctuation to blanks.
-2. `parsed`: a name falls into parts (at commas, dashes, `der`, `at the`); legal forms are dropped; words of kind (Universität,
-   University, Uni) become classes; words of unit (Institut, Library, Rechenzentrum) mark their part as a unit; the rest is distinctive.
-3. `compare`: the same if one part has the kinds of the other name and every distinctive word on both sides has a partner within
-   one edit per seven letters; other parts may only be units. A friends' society or a student union is somebody else.
+2. `parsed`: a name falls into parts (at commas, dashes, `der`, `at the`); legal forms are dropped; words of
+   kind (Universität, University, Uni) become classes; words of unit (Institut, Library, Rechenzentrum) mark
+   their part as a unit; the rest is distinctive.
+3. `compare`: the same if one part has the kinds of the other name and every distinctive word on both sides
+   has a partner within one edit per seven letters; other parts may only be units. A friends' society or a
+   student union is somebody else.
 4. `Rarity` counts words over all names seen, so that agreement in a rare word says more than in a common one.
 """
 
@@ -23,7 +26,19 @@ from rapidfuzz.distance import OSA, Levenshtein
 
 LETTERS_PER_EDIT = 7
 _SPECIAL = str.maketrans(
-    {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "œ": "oe", "ł": "l", "ð": "d", "þ": "th", "&": " und "}
+    {
+        "ä": "ae",
+        "ö": "oe",
+        "ü": "ue",
+        "ß": "ss",
+        "æ": "ae",
+        "ø": "o",
+        "œ": "oe",
+        "ł": "l",
+        "ð": "d",
+        "þ": "th",
+        "&": " und ",
+    }
 )
 _OTHER_SIGNS = re.compile(r"[^a-z0-9]+")
 _PARENTHESES = re.compile(r"\(([^()]*)\)")
@@ -144,7 +159,9 @@ class Kin:
 
 @dataclass(slots=True)
 class Rarity:
-    """How often each word stands in the names seen so far. Grows to `limit` words, then only known ones are counted."""
+    """How often each word stands in the names seen so far. Grows to `limit` words, then only known ones are
+    counted.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     names: int = 0
@@ -169,7 +186,9 @@ class Rarity:
 def folded(text: str) -> str:
     """One spelling for all: `Universität Straße` -> `universitaet strasse`."""
     lowered = text[:_LONGEST_NAME].lower().translate(_SPECIAL)
-    plain = "".join(sign for sign in unicodedata.normalize("NFKD", lowered) if not unicodedata.combining(sign))
+    plain = "".join(
+        sign for sign in unicodedata.normalize("NFKD", lowered) if not unicodedata.combining(sign)
+    )
     return _OTHER_SIGNS.sub(" ", plain).strip()
 
 
@@ -193,7 +212,9 @@ def acronyms_of(name: str) -> frozenset[str]:
 @lru_cache(maxsize=20_000)
 def parsed(name: str) -> tuple[Part, ...]:
     """The parts of a name; empty for a name of fillers and legal forms alone."""
-    without = _PARENTHESES.sub(lambda found: " " if _ACRONYM.match(found[1].strip()) else found[0], name[:_LONGEST_NAME])
+    without = _PARENTHESES.sub(
+        lambda found: " " if _ACRONYM.match(found[1].strip()) else found[0], name[:_LONGEST_NAME]
+    )
     texts = (folded(text).split() for text in _PART_ENDS.split(without))
     pieces = (piece for words in texts for piece in _split_at_articles(_translated(words)))
     return tuple(part for part in map(_part, pieces) if part is not None)
@@ -217,9 +238,15 @@ def _kinship(name: str, known: str) -> tuple[Kinship, frozenset[str]]:
     if folded(name) in acronyms_of(known) or folded(known) in acronyms_of(name):
         return Kinship.SAME, nothing
     joined = _joined(parts)
-    found = [part for part in parts if _is_same(part, wanted)] or [part for part in (joined,) if part and _is_same(part, wanted)]
+    found = [part for part in parts if _is_same(part, wanted)] or [
+        part for part in (joined,) if part and _is_same(part, wanted)
+    ]
     if not found:
-        names_it = joined is not None and wanted.kinds <= joined.kinds and _all_have(wanted.distinctive, joined.distinctive)
+        names_it = (
+            joined is not None
+            and wanted.kinds <= joined.kinds
+            and _all_have(wanted.distinctive, joined.distinctive)
+        )
         return Kinship.BESIDE if names_it and wanted.distinctive else Kinship.OTHER, wanted.distinctive
     rest = [part for part in parts if part not in found]
     if any(part.is_beside for part in (*rest, *found)) and not wanted.is_beside:
@@ -246,9 +273,25 @@ def _translated(words: list[str]) -> list[str]:
 
 
 def _split_at_articles(words: list[str]) -> list[list[str]]:
-    """`Institut fuer Physik der Universitaet Konstanz`: the last kind word after an article begins a part of its own."""
+    """`Institut fuer Physik der Universitaet Konstanz`: the last kind word after an article begins a part of
+    its own.
+    """
     for at in range(len(words) - 1, 0, -1):
-        if words[at - 1] in ("der", "des", "of", "at", "the", "an", "van", "de", "von", "fuer", "for", "im", "in") and _kind_of(words[at]):
+        if words[at - 1] in (
+            "der",
+            "des",
+            "of",
+            "at",
+            "the",
+            "an",
+            "van",
+            "de",
+            "von",
+            "fuer",
+            "for",
+            "im",
+            "in",
+        ) and _kind_of(words[at]):
             begin = at - 1
             while begin > 0 and words[begin - 1] in _FILLERS:
                 begin -= 1
@@ -275,7 +318,9 @@ def _part(words: list[str]) -> Part | None:
             distinctive.add(word)
     if not (kinds or distinctive or is_unit or is_beside):
         return None
-    return Part(kinds=frozenset(kinds), distinctive=frozenset(distinctive), is_unit=is_unit, is_beside=is_beside)
+    return Part(
+        kinds=frozenset(kinds), distinctive=frozenset(distinctive), is_unit=is_unit, is_beside=is_beside
+    )
 
 
 @lru_cache(maxsize=20_000)
@@ -285,7 +330,14 @@ def _kind_of(word: str) -> str:
     if len(word) >= _LONG_KIND:
         # Two letters changed places, or one is missing: registrants are typed by hand.
         most = 2 if len(word) > _LONG_KIND + 1 else 1
-        typed = next((known for known in _KINDS if len(known) >= _LONG_KIND and OSA.distance(word, known, score_cutoff=most) <= most), "")
+        typed = next(
+            (
+                known
+                for known in _KINDS
+                if len(known) >= _LONG_KIND and OSA.distance(word, known, score_cutoff=most) <= most
+            ),
+            "",
+        )
         if typed:
             return _KINDS[typed]
     # Compounds: Universitätsbibliothek is of the university's kind, Universitätsklinikum of the clinic's.
@@ -298,7 +350,8 @@ def _kind_of(word: str) -> str:
 
 def _is_compound_unit(word: str) -> bool:
     return any(
-        word.endswith(unit) and len(word) > len(unit) + 2 for unit in ("bibliothek", "zentrum", "verwaltung", "institut", "archiv", "labor")
+        word.endswith(unit) and len(word) > len(unit) + 2
+        for unit in ("bibliothek", "zentrum", "verwaltung", "institut", "archiv", "labor")
     )
 
 
@@ -332,10 +385,16 @@ def _all_have(words: frozenset[str], others: frozenset[str]) -> bool:
 def _has_partner(word: str, others: frozenset[str]) -> bool:
     if word in others:
         return True
-    if len(word) >= _SWAPPED and any(len(word) == len(other) and _is_swapped(word, other) for other in others):
+    if len(word) >= _SWAPPED and any(
+        len(word) == len(other) and _is_swapped(word, other) for other in others
+    ):
         return True
     most = len(word) // LETTERS_PER_EDIT
-    return any(OSA.distance(word, other, score_cutoff=max(most, 1)) <= most for other in others) if most else False
+    return (
+        any(OSA.distance(word, other, score_cutoff=max(most, 1)) <= most for other in others)
+        if most
+        else False
+    )
 
 
 def _is_swapped(word: str, other: str) -> bool:

@@ -6,7 +6,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Text, and_, delete, false, func, insert, or_, select, type_coerce, update
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+    Text,
+    and_,
+    delete,
+    false,
+    func,
+    insert,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 
 from webdepot.errors import NotFound
 from webdepot.selection.domains.facts import from_json, to_json
@@ -69,29 +82,41 @@ class KnownHost:
 
 def save(connection: Connection, profile: Profile, *, now: datetime) -> Organisation:
     """Keep a profile; what a person said about it earlier stays."""
-    row = connection.execute(select(organisations).where(organisations.c.root == profile.root)).mappings().one_or_none()
+    row = (
+        connection.execute(select(organisations).where(organisations.c.root == profile.root))
+        .mappings()
+        .one_or_none()
+    )
     values = {"name": profile.name[:300], "profile": to_json(profile), "surveyed_at": now}
     if row is None:
-        connection.execute(insert(organisations).values(root=profile.root, corrections={}, created_at=now, **values))
+        connection.execute(
+            insert(organisations).values(root=profile.root, corrections={}, created_at=now, **values)
+        )
     else:
         connection.execute(update(organisations).where(organisations.c.id == row["id"]).values(**values))
     return get(connection, profile.root)
 
 
 def correct(connection: Connection, organisation: Organisation, said: Corrections) -> Organisation:
-    connection.execute(update(organisations).where(organisations.c.id == organisation.id).values(corrections=to_json(said)))
+    connection.execute(
+        update(organisations).where(organisations.c.id == organisation.id).values(corrections=to_json(said))
+    )
     return get(connection, organisation.root)
 
 
 def get(connection: Connection, root: str) -> Organisation:
     found = find(connection, root)
     if found is None:
-        raise NotFound(f"No organisation {root} is known here. Look for its domains first: webdepot organisation discover {root}")
+        raise NotFound(
+            f"No organisation {root} is known here. Look for its domains first: webdepot organisation discover {root}"
+        )
     return found
 
 
 def find(connection: Connection, root: str) -> Organisation | None:
-    row = connection.execute(select(organisations).where(organisations.c.root == root)).mappings().one_or_none()
+    row = (
+        connection.execute(select(organisations).where(organisations.c.root == root)).mappings().one_or_none()
+    )
     return _organisation(row) if row is not None else None
 
 
@@ -103,26 +128,47 @@ def list_all(connection: Connection) -> list[tuple[Organisation, Mapping[str, in
 
 def counts(connection: Connection, organisation: int) -> Mapping[str, int]:
     """How many hosts are `own`, `other`, `ask` or `wait` (they do not resolve)."""
-    grouped = select(organisation_hosts.c.own, func.count()).where(organisation_hosts.c.organisation == organisation)
+    grouped = select(organisation_hosts.c.own, func.count()).where(
+        organisation_hosts.c.organisation == organisation
+    )
     return {row[0]: row[1] for row in connection.execute(grouped.group_by(organisation_hosts.c.own))}
 
 
-def save_hosts(connection: Connection, organisation: int, rows: Iterable[tuple[Judgement, int, Sequence[str]]], *, now: datetime) -> None:
+def save_hosts(
+    connection: Connection,
+    organisation: int,
+    rows: Iterable[tuple[Judgement, int, Sequence[str]]],
+    *,
+    now: datetime,
+) -> None:
     """Write judgements with case and linkers; a person's decision on a host stays."""
     waiting = list(rows)
     for start in range(0, len(waiting), _BATCH):
         batch = waiting[start : start + _BATCH]
         names = [judged.host for judged, _, _ in batch]
         mine = organisation_hosts.c.organisation == organisation
-        known = {row.host: row for row in connection.execute(select(organisation_hosts).where(mine, organisation_hosts.c.host.in_(names)))}
+        known = {
+            row.host: row
+            for row in connection.execute(
+                select(organisation_hosts).where(mine, organisation_hosts.c.host.in_(names))
+            )
+        }
         connection.execute(delete(organisation_hosts).where(mine, organisation_hosts.c.host.in_(names)))
-        connection.execute(insert(organisation_hosts), [_host_values(organisation, item, known, now) for item in batch])
+        connection.execute(
+            insert(organisation_hosts), [_host_values(organisation, item, known, now) for item in batch]
+        )
 
 
-def decide(connection: Connection, organisation: int, host: str, *, accepted: bool, by: str, now: datetime) -> None:
+def decide(
+    connection: Connection, organisation: int, host: str, *, accepted: bool, by: str, now: datetime
+) -> None:
     """A person's word about a host; it is kept even for a host that no survey has met."""
     mine = (organisation_hosts.c.organisation == organisation, organisation_hosts.c.host == host)
-    values = {"decision": "accepted" if accepted else "rejected", "decided_by": by[:200], "own": "own" if accepted else "other"}
+    values = {
+        "decision": "accepted" if accepted else "rejected",
+        "decided_by": by[:200],
+        "own": "own" if accepted else "other",
+    }
     if connection.execute(update(organisation_hosts).where(*mine).values(**values)).rowcount:
         return
     connection.execute(
@@ -141,13 +187,19 @@ def decide(connection: Connection, organisation: int, host: str, *, accepted: bo
     )
 
 
-def hosts(connection: Connection, organisation: int, *, own: str = "", limit: int = 100_000) -> list[KnownHost]:
-    """Members first, then what waits for a person, then the rest; by score. `own` keeps one kind: own, ask, other, wait."""
+def hosts(
+    connection: Connection, organisation: int, *, own: str = "", limit: int = 100_000
+) -> list[KnownHost]:
+    """Members first, then what waits for a person, then the rest; by score. `own` keeps one kind: own, ask,
+    other, wait.
+    """
     chosen = select(organisation_hosts).where(organisation_hosts.c.organisation == organisation)
     if own:
         chosen = chosen.where(organisation_hosts.c.own == own)
     order = {"own": 0, "ask": 1, "wait": 2, "other": 3}
-    rows = connection.execute(chosen.order_by(organisation_hosts.c.score.desc(), organisation_hosts.c.host).limit(limit)).mappings()
+    rows = connection.execute(
+        chosen.order_by(organisation_hosts.c.score.desc(), organisation_hosts.c.host).limit(limit)
+    ).mappings()
     return sorted(map(_known, rows), key=lambda host: order[_own_word(host.own, is_resolved=True)])
 
 
@@ -166,19 +218,32 @@ class Remembered:
     def words(self) -> str:
         state = "belongs" if self.own else "does not belong"
         signs = [f"{sign['words']} ({sign['weight']:+.1f})" for sign in json.loads(self.signs_json)[:_TOLD]]
-        told = f"{self.decision} by {self.decided_by}" if self.decision else "; ".join(signs) or "nothing speaks for it"
+        told = (
+            f"{self.decision} by {self.decided_by}"
+            if self.decision
+            else "; ".join(signs) or "nothing speaks for it"
+        )
         return f"{self.host} {state}, score {self.score:.2f}: {told}"
 
 
 def remembered(connection: Connection, organisation: int, *, since: datetime | None) -> Iterator[Remembered]:
-    """Hosts that a person decided and, if `since` is given, those that were judged one way or the other from then on."""
+    """Hosts that a person decided and, if `since` is given, those that were judged one way or the other from
+    then on.
+    """
     table = organisation_hosts.c
     by_evidence = and_(table.own.in_(("own", "other")), table.judged_at >= since) if since else false()
-    chosen = select(table.host, table.own, table.score, table.decision, table.decided_by, type_coerce(table.signs, Text)).where(
-        table.organisation == organisation, or_(table.decision != "", by_evidence)
-    )
+    chosen = select(
+        table.host, table.own, table.score, table.decision, table.decided_by, type_coerce(table.signs, Text)
+    ).where(table.organisation == organisation, or_(table.decision != "", by_evidence))
     for host, own, score, decision, decided_by, signs in connection.execute(chosen):
-        yield Remembered(host=host, own=own == "own", score=score, decision=decision, decided_by=decided_by, signs_json=signs)
+        yield Remembered(
+            host=host,
+            own=own == "own",
+            score=score,
+            decision=decision,
+            decided_by=decided_by,
+            signs_json=signs,
+        )
 
 
 def decisions(connection: Connection, organisation: int) -> dict[str, bool]:
@@ -193,7 +258,9 @@ def _own_word(own: bool | None, *, is_resolved: bool) -> str:
     return {True: "own", False: "other", None: "ask"}[own] if is_resolved else "wait"
 
 
-def _host_values(organisation: int, item: tuple[Judgement, int, Sequence[str]], known: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def _host_values(
+    organisation: int, item: tuple[Judgement, int, Sequence[str]], known: Mapping[str, Any], now: datetime
+) -> dict[str, Any]:
     judged, case, linkers = item
     before = known.get(judged.host)
     decided = before.decision if before is not None else ""
@@ -226,6 +293,9 @@ def _organisation(row: RowMapping) -> Organisation:
 
 
 def _known(row: RowMapping) -> KnownHost:
-    values = {name: row[name] for name in ("host", "domain", "case", "score", "origin", "decision", "decided_by", "judged_at")}
+    values = {
+        name: row[name]
+        for name in ("host", "domain", "case", "score", "origin", "decision", "decided_by", "judged_at")
+    }
     own = {"own": True, "other": False}.get(row["own"])
     return KnownHost(own=own, signs=tuple(row["signs"]), linked_by=tuple(row["linked_by"]), **values)

@@ -1,4 +1,5 @@
-"""Manners towards servers we only ask something: one question at a time each, a pause between two, and longer when they say so.
+"""Manners towards servers we only ask something: one question at a time each, a pause between two, and longer
+when they say so.
 
 A server on this machine (a closed test network, a local mirror) is not made to wait.
 """
@@ -40,7 +41,13 @@ class Pace:
             try:
                 yield
             finally:
-                pause = 0.0 if is_this_machine(server.rpartition(":")[0] or server) else self._pause_s if pause_s is None else pause_s
+                pause = (
+                    0.0
+                    if is_this_machine(server.rpartition(":")[0] or server)
+                    else self._pause_s
+                    if pause_s is None
+                    else pause_s
+                )
                 self._free_at_s[server] = max(self._free_at_s.get(server, 0.0), time.monotonic() + pause)
 
     def hold(self, server: str, seconds: float) -> None:
@@ -49,6 +56,10 @@ class Pace:
 
     def _forget(self) -> None:
         now_s = time.monotonic()
-        for server in [name for name, lock in self._locks.items() if not lock.locked() and self._free_at_s.get(name, 0.0) < now_s]:
+        for server in [
+            name
+            for name, lock in self._locks.items()
+            if not lock.locked() and self._free_at_s.get(name, 0.0) < now_s
+        ]:
             del self._locks[server]
             self._free_at_s.pop(server, None)

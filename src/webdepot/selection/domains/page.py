@@ -1,7 +1,7 @@
 """What a page says about its owner: title, JSON-LD, imprint, VAT ids, counters, and where it links to.
 
-The page comes as bytes with its head; `read` gives a `facts.Page`. Mark-up is read by turbohtml, as a browser would; limits on
-every list keep a hostile page small. schema.org: https://schema.org/Organization
+The page comes as bytes with its head; `read` gives a `facts.Page`. Mark-up is read by turbohtml, as a browser
+would; limits on every list keep a hostile page small. schema.org: https://schema.org/Organization
 """
 
 import html
@@ -31,20 +31,30 @@ _BLOCK = re.compile(
     r"/?article|/?main|/?nav|/?title)\b[^<>]*>"
 )
 _TAG = re.compile(r"<[^<>]*>")
-_IMPRINT = re.compile(r"(?i)impressum|imprint|legal[ _-]?notice|site[ _-]?notice|mentions[ _-]?l[ée]gales|colofon|anbieterkennzeichnung")
+_IMPRINT = re.compile(
+    r"(?i)impressum|imprint|legal[ _-]?notice|site[ _-]?notice|mentions[ _-]?l[ée]gales|colofon|anbieterkennzeichnung"
+)
 _HEADING = re.compile(r"(?i)\A\W*(?:impressum|imprint|legal notice|mentions légales|colofon)\W*\Z")
 _ABOUT = re.compile(r"(?i)\b(?:about(?: us)?|über uns|ueber[ -]uns|kontakt|contact|legal)\b")
 _TRACKER = re.compile(
     r"\b(UA-\d{4,10}-\d{1,3}|G-[A-Z0-9]{8,12}|GTM-[A-Z0-9]{5,8}|ca-pub-\d{10,20})\b|(?i:(?:matomo|"
     r"piwik)[^\"'<>\s]{0,60}(?:id|siteid)\W{1,4}(\d+))"
 )
-_COPYRIGHT = re.compile(r"(?:©|\(c\)|&copy;|Copyright)\s*(?:\d{4}(?:\s*[-–]\s*\d{2,4})?)?\s*(?:by\s+)?([^\n|•·]{3,120})")
-_ORGANISATION = re.compile(r"(?i)organi[sz]ation\Z|university\Z|corporation\Z|library\Z|museum\Z|hospital\Z|business\Z|ngo\Z|school\Z")
+_COPYRIGHT = re.compile(
+    r"(?:©|\(c\)|&copy;|Copyright)\s*(?:\d{4}(?:\s*[-–]\s*\d{2,4})?)?\s*(?:by\s+)?([^\n|•·]{3,120})"
+)
+_ORGANISATION = re.compile(
+    r"(?i)organi[sz]ation\Z|university\Z|corporation\Z|library\Z|museum\Z|hospital\Z|business\Z|ngo\Z|school\Z"
+)
 
 
 def read(url: str, head: HttpHead, body: BinaryIO, *, as_imprint: bool = False) -> Page:
     """What the page says; an answer that is no HTML has no more than its status and its redirect."""
-    redirect = find_canonical(head.get("location") or "", url) if 300 <= head.status < 400 and head.get("location") else None
+    redirect = (
+        find_canonical(head.get("location") or "", url)
+        if 300 <= head.status < 400 and head.get("location")
+        else None
+    )
     data = content_decoded(transfer_decoded(body, head), head, limit_bytes=LIMIT_BYTES).read(LIMIT_BYTES)
     kind = (head.get("content-type") or "").partition(";")[0].strip().lower()
     text = _decoded(data, head.get("content-type") or "")
@@ -64,8 +74,12 @@ def of_html(url: str, text: str, *, status: int = 200, redirect: str = "", as_im
     lines = lines_of(text)
     links, imprint_url = _links(document, url)
     # A site of one page has its imprint on it, below a heading.
-    heading = next((at for at, line in enumerate(lines) if _HEADING.match(line)), None) if not imprint_url else None
-    said = imprint.read(lines) if as_imprint else imprint.read(lines[heading:]) if heading is not None else None
+    heading = (
+        next((at for at, line in enumerate(lines) if _HEADING.match(line)), None) if not imprint_url else None
+    )
+    said = (
+        imprint.read(lines) if as_imprint else imprint.read(lines[heading:]) if heading is not None else None
+    )
     refresh = document.select_one("meta[http-equiv='refresh' i]")
     if refresh is not None and not redirect:
         redirect = _refresh(refresh.attr("content") or "", url)
@@ -85,7 +99,9 @@ def of_html(url: str, text: str, *, status: int = 200, redirect: str = "", as_im
         copyright=copyright_names[:3],
         mail_domains=said.mail_domains if said else tuple(found.mails),
         vat_ids=said.vat_ids if said else tuple(found.vats),
-        trackers=tuple(dict.fromkeys(one or f"counter-{other}" for one, other in _TRACKER.findall(text) if one))[:5],
+        trackers=tuple(
+            dict.fromkeys(one or f"counter-{other}" for one, other in _TRACKER.findall(text) if one)
+        )[:5],
         addresses=said.addresses if said else (),
         links=links,
         imprint=imprint_url,
@@ -104,7 +120,9 @@ def _links(document: turbohtml.Document, url: str) -> tuple[tuple[str, ...], str
     far: dict[str, str] = {}
     imprints: list[tuple[int, str]] = []
     home = registrable(host_of(url).partition(":")[0])
-    for anchor in document.select("a[href], area[href], link[rel~='canonical' i][href], frame[src], iframe[src]")[:5000]:
+    for anchor in document.select(
+        "a[href], area[href], link[rel~='canonical' i][href], frame[src], iframe[src]"
+    )[:5000]:
         raw = (anchor.attr("href") or anchor.attr("src") or "").strip()
         target = find_canonical(raw, url) if raw else None
         if target is None or not target.startswith("http"):
@@ -151,7 +169,15 @@ class _Structured:
             self._node(inner, depth + 1)
         if any(_ORGANISATION.search(kind) for kind in _listed(node.get("@type")) if isinstance(kind, str)):
             self._organisation(node)
-        for key in ("publisher", "author", "provider", "sourceOrganization", "copyrightHolder", "maintainer", "isPartOf"):
+        for key in (
+            "publisher",
+            "author",
+            "provider",
+            "sourceOrganization",
+            "copyrightHolder",
+            "maintainer",
+            "isPartOf",
+        ):
             for inner in _listed(node.get(key)):
                 self._node(inner, depth + 1)
 
@@ -160,7 +186,11 @@ class _Structured:
         self.aliases.extend((*_names(node.get("alternateName")), *_names(node.get("legalName"))))
         self.vats.extend(vat for text in _names(node.get("vatID")) for vat in imprint.vat_ids_in(text))
         self.mails.extend(domain for text in _names(node.get("email")) for domain in mail_domains_in(text))
-        for key, into in (("parentOrganization", self.parents), ("subOrganization", self.units), ("department", self.units)):
+        for key, into in (
+            ("parentOrganization", self.parents),
+            ("subOrganization", self.units),
+            ("department", self.units),
+        ):
             for inner in _listed(node.get(key)):
                 into.extend(_names(inner.get("name")) if isinstance(inner, dict) else _names(inner))
 
@@ -170,7 +200,11 @@ def _listed(raw: Any) -> list[Any]:
 
 
 def _names(raw: Any) -> list[str]:
-    return [" ".join(text.split())[:200] for text in _listed(raw) if isinstance(text, str) and text.strip() and "://" not in text]
+    return [
+        " ".join(text.split())[:200]
+        for text in _listed(raw)
+        if isinstance(text, str) and text.strip() and "://" not in text
+    ]
 
 
 def _copyright(line: str) -> str:

@@ -1,4 +1,5 @@
-"""Which addresses of one's own range run a web server? A plain TCP connect to two ports, slowly, and only where the operator said "mine".
+"""Which addresses of one's own range run a web server? A plain TCP connect to two ports, slowly, and only
+where the operator said "mine".
 
 Nothing is sent but the handshake. IPv6 ranges cannot be walked, and no range wider than a /16 is.
 """
@@ -22,18 +23,28 @@ class Answering:
 
 
 def checked(asked: Sequence[str], declared: Sequence[str], *, is_on: bool) -> list[IPv4Network | IPv6Network]:
-    """The ranges that may be probed. NotPermitted for any address that the configuration does not call one's own."""
+    """The ranges that may be probed. NotPermitted for any address that the configuration does not call one's
+    own.
+    """
     if not is_on:
-        raise NotPermitted("Scanning is off. Set discovery.scan = true and list your own ranges in discovery.own_ranges.")
+        raise NotPermitted(
+            "Scanning is off. Set discovery.scan = true and list your own ranges in discovery.own_ranges."
+        )
     own = [_network(text) for text in declared]
     if not own:
-        raise NotPermitted("No range is declared as your own. List them in discovery.own_ranges; nothing else is ever scanned.")
+        raise NotPermitted(
+            "No range is declared as your own. List them in discovery.own_ranges; nothing else is ever scanned."
+        )
     chosen = [_network(text) for text in asked] or own
     for network in chosen:
         if not any(_is_inside(network, mine) for mine in own):
-            raise NotPermitted(f"{network} is not in discovery.own_ranges ({', '.join(map(str, own))}). Only declared ranges are scanned.")
+            raise NotPermitted(
+                f"{network} is not in discovery.own_ranges ({', '.join(map(str, own))}). Only declared ranges are scanned."
+            )
         if network.version == 6 or network.num_addresses > MOST_ADDRESSES:
-            raise InputError(f"{network} cannot be walked: at most {MOST_ADDRESSES:,} IPv4 addresses are. Name a narrower range.")
+            raise InputError(
+                f"{network} cannot be walked: at most {MOST_ADDRESSES:,} IPv4 addresses are. Name a narrower range."
+            )
     return chosen
 
 

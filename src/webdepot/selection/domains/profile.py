@@ -1,6 +1,7 @@
 """What is known about an organisation itself: the measure for every candidate.
 
-Each item says where it comes from and when. A person may correct and add; corrections stand above what look-ups say, now and later.
+Each item says where it comes from and when. A person may correct and add; corrections stand above what
+look-ups say, now and later.
 """
 
 from collections.abc import Iterable, Mapping
@@ -111,7 +112,11 @@ class Measure:
                 address = ip_address(text)
             except ValueError:
                 return ""
-            held = (network for network in self.networks if address.version == network.version and address in network)
+            held = (
+                network
+                for network in self.networks
+                if address.version == network.version and address in network
+            )
             known = self._ranges[text] = str(next(held, ""))
         return known
 
@@ -122,7 +127,10 @@ def corrected(profile: Profile, said: Corrections, *, at: datetime) -> Profile:
     def merged(found: tuple[Told, ...], added: Iterable[str]) -> tuple[Told, ...]:
         mine = tuple(Told(value=value, source=PERSON, at=at) for value in added)
         known = {item.value for item in mine}
-        return (*mine, *(item for item in found if item.value not in known and item.value not in said.removed))
+        return (
+            *mine,
+            *(item for item in found if item.value not in known and item.value not in said.removed),
+        )
 
     return replace(
         profile,
@@ -138,7 +146,9 @@ def checked_range(text: str) -> str:
     try:
         return str(ip_network(text.strip(), strict=False))
     except ValueError as error:
-        raise InputError(f"{text!r} is no net range: {error}. Write it like 192.0.2.0/24 or 2001:db8::/32.") from error
+        raise InputError(
+            f"{text!r} is no net range: {error}. Write it like 192.0.2.0/24 or 2001:db8::/32."
+        ) from error
 
 
 def checked_host(text: str) -> str:
@@ -160,4 +170,13 @@ def _covering(name: str, domains: frozenset[str]) -> str:
     return ""
 
 
-__all__ = ["Corrections", "Measure", "Profile", "Told", "checked_host", "checked_range", "corrected", "is_below"]
+__all__ = [
+    "Corrections",
+    "Measure",
+    "Profile",
+    "Told",
+    "checked_host",
+    "checked_range",
+    "corrected",
+    "is_below",
+]

@@ -2,8 +2,10 @@
 
 1. DNS of the root and its `www`; its zone; the registry's word about it.
 2. Certificate, front page and imprint of the root: names, VAT ids, mail domains, units.
-3. The name that most sources agree on comes first; a registrant that nobody else knows (an agency) is no name of the organisation.
-4. The networks around the addresses of the root and of its own name servers and mail hosts: those held by one of the names are its ranges.
+3. The name that most sources agree on comes first; a registrant that nobody else knows (an agency) is no name
+   of the organisation.
+4. The networks around the addresses of the root and of its own name servers and mail hosts: those held by one
+   of the names are its ranges.
 """
 
 import asyncio
@@ -21,11 +23,15 @@ MOST_NETWORK_QUESTIONS = 12
 _GOOD = (Kinship.SAME, Kinship.UNIT)
 
 
-async def profile_of(host: str, sources: Sources, *, now: datetime, ports: tuple[int, int] = (80, 443)) -> tuple[Profile, Facts]:
+async def profile_of(
+    host: str, sources: Sources, *, now: datetime, ports: tuple[int, int] = (80, 443)
+) -> tuple[Profile, Facts]:
     """The profile, and what was learned about the root itself. An unreachable root gives a profile of notes."""
     root = registrable(host)
     facts = Facts(host=host, domain=root)
-    records, zone, registration = await asyncio.gather(sources.host(host), sources.zone(root), sources.registration(root))
+    records, zone, registration = await asyncio.gather(
+        sources.host(host), sources.zone(root), sources.registration(root)
+    )
     facts = replace(facts, records=records, zone=zone, registration=registration)
     if records.status is not Status.FOUND and host == root:
         www = await sources.host(f"www.{root}")
@@ -51,19 +57,28 @@ async def profile_of(host: str, sources: Sources, *, now: datetime, ports: tuple
     return await with_ranges(profile, await _addresses(facts, root, sources), sources, now=now), facts
 
 
-async def with_ranges(profile: Profile, addresses: Iterable[str], sources: Sources, *, now: datetime) -> Profile:
+async def with_ranges(
+    profile: Profile, addresses: Iterable[str], sources: Sources, *, now: datetime
+) -> Profile:
     """Ask whose networks these addresses are; those of the organisation become its ranges."""
     asked = 0
     for address in dict.fromkeys(addresses):
         measure = Measure(profile)
-        if measure.range_of([address]) or _in(address, profile.other_ranges) or asked >= MOST_NETWORK_QUESTIONS:
+        if (
+            measure.range_of([address])
+            or _in(address, profile.other_ranges)
+            or asked >= MOST_NETWORK_QUESTIONS
+        ):
             continue
         asked += 1
         network = await sources.network(address)
         if network.status is not Status.FOUND:
             continue
         is_held, words = _is_held(network, measure)
-        found = tuple(Told(value=str(part), source=f"{network.source} ({words})", at=network.at or now) for part in network.ranges()[:20])
+        found = tuple(
+            Told(value=str(part), source=f"{network.source} ({words})", at=network.at or now)
+            for part in network.ranges()[:20]
+        )
         if is_held:
             profile = replace(profile, ranges=(*profile.ranges, *found))
         else:
@@ -89,11 +104,16 @@ def _in(address: str, ranges: Sequence[Told]) -> bool:
 
 
 async def _addresses(facts: Facts, root: str, sources: Sources) -> list[str]:
-    """Of the root itself, its `www`, and the name servers and mail hosts below it: one of them stands on the campus."""
+    """Of the root itself, its `www`, and the name servers and mail hosts below it: one of them stands on the
+    campus.
+    """
     hosts = [f"www.{root}", *(name for name in facts.name_servers if is_below(name, root))]
     hosts += [name for name in (facts.zone.mail_hosts if facts.zone else ()) if is_below(name, root)]
     found = await asyncio.gather(*(sources.host(host) for host in hosts[:8]))
-    return [*(facts.records.addresses if facts.records else ()), *(address for records in found for address in records.addresses)]
+    return [
+        *(facts.records.addresses if facts.records else ()),
+        *(address for records in found for address in records.addresses),
+    ]
 
 
 def _names(facts: Facts, now: datetime) -> tuple[Told, ...]:
@@ -112,12 +132,25 @@ def _names(facts: Facts, now: datetime) -> tuple[Told, ...]:
     if facts.front is not None:
         said += _told(facts.front.copyright[:1], f"front page of {facts.host}", now)
         if not said:
-            parts = [part.strip() for part in facts.front.title.replace("|", "-").replace("–", "-").split(" - ")]
-            said += _told([part for part in parts if looks_like_organisation(part)][:1], f"title of {facts.host}", now)
+            parts = [
+                part.strip() for part in facts.front.title.replace("|", "-").replace("–", "-").split(" - ")
+            ]
+            said += _told(
+                [part for part in parts if looks_like_organisation(part)][:1], f"title of {facts.host}", now
+            )
     if not said:
         return ()
-    first = max(said, key=lambda item: (len({other.source for other in said if _is_kin(other.value, item.value)}), -said.index(item)))
-    agreed = [first, *(item for item in said if item.value != first.value and _is_kin(item.value, first.value))]
+    first = max(
+        said,
+        key=lambda item: (
+            len({other.source for other in said if _is_kin(other.value, item.value)}),
+            -said.index(item),
+        ),
+    )
+    agreed = [
+        first,
+        *(item for item in said if item.value != first.value and _is_kin(item.value, first.value)),
+    ]
     if facts.front is not None:
         agreed += _told(facts.front.aliases, f"JSON-LD of {facts.host}", now)
         agreed += _told(facts.front.units, f"unit in the JSON-LD of {facts.host}", now)
@@ -152,12 +185,18 @@ def _told(values: Iterable[str], source: str, at: datetime) -> tuple[Told, ...]:
 def _notes(facts: Facts) -> list[str]:
     notes = []
     if facts.records is None or facts.records.status is not Status.FOUND:
-        notes.append(f"{facts.host} does not resolve: {facts.records.detail if facts.records else 'not asked'}")
+        notes.append(
+            f"{facts.host} does not resolve: {facts.records.detail if facts.records else 'not asked'}"
+        )
     elif facts.front is None:
         notes.append(f"{facts.host} did not answer over HTTP or HTTPS")
     registration = facts.registration
     if registration is None or registration.status is not Status.FOUND:
-        notes.append(f"the registry gave nothing for {facts.domain}: {registration.detail if registration else 'not asked'}".rstrip(": "))
+        notes.append(
+            f"the registry gave nothing for {facts.domain}: {registration.detail if registration else 'not asked'}".rstrip(
+                ": "
+            )
+        )
     elif registration.registrant.is_redacted:
         notes.append(f"the registrant of {facts.domain} is redacted")
     return notes

@@ -1,10 +1,11 @@
-"""Registration data by RDAP: which server knows (RFC 9224 bootstrap), asking it (RFC 9082), and its answer (RFC 9083).
+"""Registration data by RDAP: which server knows (RFC 9224 bootstrap), asking it (RFC 9082), and its answer
+(RFC 9083).
 
     bootstrap base/dns.json    {"services": [[["de"], ["https://rdap.denic.de/"]], ...]}
     bootstrap base/ipv4.json   {"services": [[["192.0.2.0/24"], ["https://rdap.example/"]], ...]}
 
-The bootstrap base is a web address or a folder. One question per domain; a thin registry's `related` link to the registrar is followed only
-where the registry itself names no holder.
+The bootstrap base is a web address or a folder. One question per domain; a thin registry's `related` link to
+the registrar is followed only where the registry itself names no holder.
 """
 
 import json
@@ -44,7 +45,9 @@ class Rdap:
         if found.registrant.is_redacted and not _has_registrant(answer) and related:
             _, more, _ = await self._ask(related)
             if more is not None:
-                return registrant.registration_of_rdap({"nameservers": answer.get("nameservers"), **more}, source=related, at=at)
+                return registrant.registration_of_rdap(
+                    {"nameservers": answer.get("nameservers"), **more}, source=related, at=at
+                )
         return found
 
     async def network(self, address: str, *, at: datetime) -> Network | None:
@@ -115,9 +118,14 @@ def _server_of_address(services: list[Any], address: str) -> str:
 
 def _rows(services: list[Any]) -> list[tuple[list[str], list[str]]]:
     return [
-        ([item for item in service[-2] if isinstance(item, str)], [item for item in service[-1] if isinstance(item, str)])
+        (
+            [item for item in service[-2] if isinstance(item, str)],
+            [item for item in service[-1] if isinstance(item, str)],
+        )
         for service in services
-        if isinstance(service, list) and len(service) >= 2 and all(isinstance(part, list) for part in service[-2:])
+        if isinstance(service, list)
+        and len(service) >= 2
+        and all(isinstance(part, list) for part in service[-2:])
     ]
 
 

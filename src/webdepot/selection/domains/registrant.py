@@ -1,7 +1,9 @@
-"""The holder of a domain or a network, read from registry answers: RDAP (RFC 9083 with vCards, RFC 7095) and whois fields.
+"""The holder of a domain or a network, read from registry answers: RDAP (RFC 9083 with vCards, RFC 7095) and
+whois fields.
 
-Personal data is dropped here, before a value is made: of a natural person only the fact remains, of an organisation its name, its
-address and the domains of its mailboxes (never the mailboxes). Words of redaction and of privacy services make it redacted.
+Personal data is dropped here, before a value is made: of a natural person only the fact remains, of an
+organisation its name, its address and the domains of its mailboxes (never the mailboxes). Words of redaction
+and of privacy services make it redacted.
 """
 
 import re
@@ -67,18 +69,26 @@ def mail_domains_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(domain for domain in found if registrable(domain) not in FREE_MAIL))
 
 
-def of_fields(*, name: str = "", organisation: str = "", kind: str = "", address: str = "", mails: Iterable[str] = ()) -> Registrant:
+def of_fields(
+    *, name: str = "", organisation: str = "", kind: str = "", address: str = "", mails: Iterable[str] = ()
+) -> Registrant:
     """The holder from named fields. `kind` is the registry's own word for what the holder is, if it has one."""
     name, organisation, address = (_tidy(text) for text in (name, organisation, address))
     is_redacted = any(_REDACTED.search(text) for text in (name, organisation, *mails))
     organisation = "" if _REDACTED.search(organisation) or _NO_NAME.match(organisation) else organisation
     name = "" if _REDACTED.search(name) or _NO_NAME.match(name) else name
     said = kind.lower()
-    is_organisation = bool(organisation) or said.startswith(("org", "legal", "business", "company", "uk limited", "government"))
+    is_organisation = bool(organisation) or said.startswith(
+        ("org", "legal", "business", "company", "uk limited", "government")
+    )
     if not is_organisation and not said.startswith(("ind", "pers", "natural")):
         is_organisation = looks_like_organisation(name)
     holder = organisation or (name if is_organisation else "")
-    domains = tuple(dict.fromkeys(domain for mail in mails if not _REDACTED.search(mail) for domain in mail_domains_in(mail)))
+    domains = tuple(
+        dict.fromkeys(
+            domain for mail in mails if not _REDACTED.search(mail) for domain in mail_domains_in(mail)
+        )
+    )
     return Registrant(
         name=holder,
         address=address if holder and not _REDACTED.search(address) else "",
@@ -92,9 +102,17 @@ def registration_of_rdap(answer: Mapping[str, Any], *, source: str, at: datetime
     """A domain object. Nothing in it is trusted to have its proper type."""
     holders = [_holder(entity) for entity in _entities(answer) if "registrant" in _roles(entity)]
     servers = [bare_host(_text(item.get("ldhName"))) for item in _objects(answer.get("nameservers"))]
-    best = max(holders, key=lambda holder: (bool(holder.name), bool(holder.mail_domains)), default=Registrant(is_redacted=True))
+    best = max(
+        holders,
+        key=lambda holder: (bool(holder.name), bool(holder.mail_domains)),
+        default=Registrant(is_redacted=True),
+    )
     return Registration(
-        status=Status.FOUND, registrant=best, name_servers=tuple(dict.fromkeys(filter(None, servers[:50]))), source=source, at=at
+        status=Status.FOUND,
+        registrant=best,
+        name_servers=tuple(dict.fromkeys(filter(None, servers[:50]))),
+        source=source,
+        at=at,
     )
 
 
@@ -107,13 +125,22 @@ def network_of_rdap(answer: Mapping[str, Any], *, source: str, at: datetime) -> 
     holders = [_holder(entity) for entity in _entities(answer) if "registrant" in _roles(entity)]
     best = max(holders, key=lambda holder: bool(holder.name), default=Registrant())
     return Network(
-        status=Status.FOUND, first=bounds[0], last=bounds[1], name=_text(answer.get("name"))[:100], holder=best, source=source, at=at
+        status=Status.FOUND,
+        first=bounds[0],
+        last=bounds[1],
+        name=_text(answer.get("name"))[:100],
+        holder=best,
+        source=source,
+        at=at,
     )
 
 
 def _bounds(answer: Mapping[str, Any]) -> tuple[str, str] | None:
     try:
-        first, last = ip_address(_text(answer.get("startAddress"))), ip_address(_text(answer.get("endAddress")))
+        first, last = (
+            ip_address(_text(answer.get("startAddress"))),
+            ip_address(_text(answer.get("endAddress"))),
+        )
     except ValueError:
         for item in _objects(answer.get("cidr0_cidrs")):
             prefix = _text(item.get("v4prefix")) or _text(item.get("v6prefix"))
@@ -149,7 +176,11 @@ def _holder(entity: Mapping[str, Any]) -> Registrant:
     organisation = "; ".join(properties.get("org", [])[:1])
     kind = "; ".join(properties.get("kind", [])[:1])
     return of_fields(
-        name=name, organisation=organisation, kind=kind, address=" ".join(properties.get("adr", [])), mails=properties.get("email", [])
+        name=name,
+        organisation=organisation,
+        kind=kind,
+        address=" ".join(properties.get("adr", [])),
+        mails=properties.get("email", []),
     )
 
 
@@ -177,7 +208,11 @@ def _of_jscontact(card: Mapping[str, Any]) -> Registrant:
     addresses = [_text(item.get("full")) for item in _values(card.get("addresses"))]
     name = _text(full.get("full")) if isinstance(full, dict) else ""
     return of_fields(
-        name=name, organisation="".join(organisations[:1]), kind=_text(card.get("kind")), address=" ".join(addresses[:1]), mails=mails
+        name=name,
+        organisation="".join(organisations[:1]),
+        kind=_text(card.get("kind")),
+        address=" ".join(addresses[:1]),
+        mails=mails,
     )
 
 
@@ -202,4 +237,6 @@ def _text(raw: object) -> str:
 
 
 def _tidy(text: str) -> str:
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text[: _LONGEST * 2]).split())[:_LONGEST]
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text[: _LONGEST * 2]).split())[
+        :_LONGEST
+    ]

@@ -1,7 +1,9 @@
-"""Questions to the domain name system, through dnspython: where a name leads, and who runs its zone. Never raises; failures are values.
+"""Questions to the domain name system, through dnspython: where a name leads, and who runs its zone. Never
+raises; failures are values.
 
-`resolver` of the configuration names the servers (`192.0.2.53`, `127.0.0.1:5353`, several by commas); empty means those of the system.
-Loops, SERVFAIL, time-outs and over-long answers all become `Status.FAILED`: nothing known, which is not a no.
+`resolver` of the configuration names the servers (`192.0.2.53`, `127.0.0.1:5353`, several by commas); empty
+means those of the system. Loops, SERVFAIL, time-outs and over-long answers all become `Status.FAILED`:
+nothing known, which is not a no.
 """
 
 import asyncio
@@ -32,7 +34,9 @@ def build(servers: str, timeout_s: float) -> dns.asyncresolver.Resolver:
         if servers:
             made.nameservers = [_nameserver(text.strip()) for text in servers.split(",") if text.strip()]
     except (dns.exception.DNSException, ValueError) as error:
-        raise ConfigError(f"discovery.resolver = {servers!r} is wrong: {error}. Write it like 192.0.2.53 or 127.0.0.1:5353.") from error
+        raise ConfigError(
+            f"discovery.resolver = {servers!r} is wrong: {error}. Write it like 192.0.2.53 or 127.0.0.1:5353."
+        ) from error
     made.timeout, made.lifetime = timeout_s / 2, timeout_s
     return made
 
@@ -51,24 +55,38 @@ class Resolver:
         name = host
         for _ in range(MOST_ALIASES):
             four = await self._ask(name, "A")
-            # A name that does not exist has no record of any kind (RFC 8020): a wide harvest meets thousands of them.
+            # A name that does not exist has no record of any kind (RFC 8020): a wide harvest meets thousands
+            # of them.
             six = four if four is Status.NONE else await self._ask(name, "AAAA")
             answers = [answer for answer in (four, six) if not isinstance(answer, Status)]
             if not answers:
                 status = Status.FAILED if Status.FAILED in (four, six) else Status.NONE
                 words = "no such name" if status is Status.NONE else "no answer from DNS"
                 return HostRecords(status=status, chain=tuple(chain), detail=words), FAILED_S
-            aliases = [bare_host(str(record.target)) for rrset in answers[0].chaining_result.cnames for record in rrset]
+            aliases = [
+                bare_host(str(record.target))
+                for rrset in answers[0].chaining_result.cnames
+                for record in rrset
+            ]
             chain.extend(aliases)
-            addresses = tuple(dict.fromkeys(str(record) for answer in answers for record in answer))[:MOST_RECORDS]
-            kept_s = min(max(min(float(answer.chaining_result.minimum_ttl) for answer in answers), SHORTEST_S), LONGEST_S)
+            addresses = tuple(dict.fromkeys(str(record) for answer in answers for record in answer))[
+                :MOST_RECORDS
+            ]
+            kept_s = min(
+                max(min(float(answer.chaining_result.minimum_ttl) for answer in answers), SHORTEST_S),
+                LONGEST_S,
+            )
             if addresses:
                 return HostRecords(status=Status.FOUND, addresses=addresses, chain=tuple(chain)), kept_s
             # A server that does not recurse leaves the rest of the chain to us.
             if not aliases or aliases[-1] in chain[: -len(aliases)] or aliases[-1] == host:
-                return HostRecords(status=Status.NONE, chain=tuple(chain), detail="the name has no address"), kept_s
+                return HostRecords(
+                    status=Status.NONE, chain=tuple(chain), detail="the name has no address"
+                ), kept_s
             name = aliases[-1]
-        return HostRecords(status=Status.FAILED, chain=tuple(chain), detail="a chain of aliases without end"), FAILED_S
+        return HostRecords(
+            status=Status.FAILED, chain=tuple(chain), detail="a chain of aliases without end"
+        ), FAILED_S
 
     async def zone(self, domain: str) -> tuple[ZoneRecords, float]:
         servers, soa, mail, texts, reports = await asyncio.gather(
@@ -87,8 +105,14 @@ class Resolver:
             name_servers=_names(servers, "target"),
             soa_contact=_mailbox_domain(soa),
             mail_hosts=tuple(name for name in _names(mail, "exchange") if name),
-            spf=tuple(dict.fromkeys(bare_host(found) for text in spf for found in _SPF.findall(text[:4000])))[:MOST_RECORDS],
-            dmarc=tuple(dict.fromkeys(bare_host(found) for text in _texts(reports) for found in _DMARC.findall(text[:4000])))[:5],
+            spf=tuple(dict.fromkeys(bare_host(found) for text in spf for found in _SPF.findall(text[:4000])))[
+                :MOST_RECORDS
+            ],
+            dmarc=tuple(
+                dict.fromkeys(
+                    bare_host(found) for text in _texts(reports) for found in _DMARC.findall(text[:4000])
+                )
+            )[:5],
         ), LONGEST_S
 
     async def pointer(self, address: str) -> str:
@@ -103,7 +127,9 @@ class Resolver:
         async with self._places:
             self.questions += 1
             try:
-                return await self._resolver.resolve(dns.name.from_text(name), kind, raise_on_no_answer=False, search=False)
+                return await self._resolver.resolve(
+                    dns.name.from_text(name), kind, raise_on_no_answer=False, search=False
+                )
             except dns.resolver.NXDOMAIN:
                 return Status.NONE
             except (dns.exception.DNSException, OSError, ValueError, UnicodeError):
@@ -114,13 +140,19 @@ def _nameserver(text: str) -> "dns.nameserver.Nameserver":
     address, colon, port = text.rpartition(":")
     is_with_port = bool(colon) and port.isdigit() and (":" not in address or address.endswith("]"))
     server = str(ip_address((address if is_with_port else text).strip("[]")))
-    return dns.nameserver.Do53Nameserver(server, int(port)) if is_with_port else dns.nameserver.Do53Nameserver(server)
+    return (
+        dns.nameserver.Do53Nameserver(server, int(port))
+        if is_with_port
+        else dns.nameserver.Do53Nameserver(server)
+    )
 
 
 def _names(answer: "dns.resolver.Answer | Status", attribute: str) -> tuple[str, ...]:
     if isinstance(answer, Status):
         return ()
-    return tuple(sorted({bare_host(str(getattr(record, attribute))) for record in list(answer)[:MOST_RECORDS]}))
+    return tuple(
+        sorted({bare_host(str(getattr(record, attribute))) for record in list(answer)[:MOST_RECORDS]})
+    )
 
 
 def _texts(answer: "dns.resolver.Answer | Status") -> Sequence[str]:

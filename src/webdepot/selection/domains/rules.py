@@ -1,11 +1,13 @@
-"""The decide rules of the report, exactly as described there, each alone; and `BelongsTo`, the verdict of all evidence.
+"""The decide rules of the report, exactly as described there, each alone; and `BelongsTo`, the verdict of all
+evidence.
 
     InNetRange              an address of the host lies in a range of the organisation                         binary
     SameNameServers         one of its authoritative name servers is one of the organisation's                 binary
     SameRegistrant(T)       the registrant's e-mail domain is the organisation's, or name and address are similar by T or more
     BelongsTo               the evidence model
 
-A rule answers about a host: accept, or pass with the reason why not. "Not known" is a pass that says so, never a reject.
+A rule answers about a host: accept, or pass with the reason why not. "Not known" is a pass that says so,
+never a reject.
 """
 
 import re
@@ -42,7 +44,9 @@ class RuleName:
     threshold: float = DEFAULT_THRESHOLD
 
     def __str__(self) -> str:
-        return f"{self.kind.value}({self.threshold:g})" if self.kind is Kind.SAME_REGISTRANT else self.kind.value
+        return (
+            f"{self.kind.value}({self.threshold:g})" if self.kind is Kind.SAME_REGISTRANT else self.kind.value
+        )
 
 
 def parse(text: str) -> RuleName:
@@ -80,7 +84,9 @@ async def in_net_range(host: str, judge: Judge) -> Verdict:
     records = await judge.sources.host(host)
     held = judge.measure.range_of(records.addresses)
     if held:
-        return _accepted(Kind.IN_NET_RANGE.value, f"{host} is at {', '.join(records.addresses[:2])}, in {held}")
+        return _accepted(
+            Kind.IN_NET_RANGE.value, f"{host} is at {', '.join(records.addresses[:2])}, in {held}"
+        )
     return _passed(
         Kind.IN_NET_RANGE.value,
         f"{host} has no address in the organisation's ranges ({records.detail or ', '.join(records.addresses[:2])})",
@@ -91,7 +97,10 @@ async def same_name_servers(host: str, judge: Judge) -> Verdict:
     zone = await judge.sources.zone(registrable(host))
     shared = sorted(set(zone.name_servers) & judge.measure.name_servers)
     if shared:
-        return _accepted(Kind.SAME_NAME_SERVERS.value, f"{shared[0]} is authoritative for {registrable(host)} and for the organisation")
+        return _accepted(
+            Kind.SAME_NAME_SERVERS.value,
+            f"{shared[0]} is authoritative for {registrable(host)} and for the organisation",
+        )
     return _passed(Kind.SAME_NAME_SERVERS.value, f"{registrable(host)} has other name servers")
 
 
@@ -109,7 +118,9 @@ async def belongs_to(host: str, judge: Judge) -> Verdict:
 
 
 def registrant_similarity(registrant: Registrant, measure: Measure) -> tuple[float, str]:
-    """Between 0 and 1, as the report has it: the e-mail domain decides alone; else Levenshtein of name and address."""
+    """Between 0 and 1, as the report has it: the e-mail domain decides alone; else Levenshtein of name and
+    address.
+    """
     mail = next((domain for domain in registrant.mail_domains if measure.is_own_mail(domain)), "")
     if mail:
         return 1.0, f"the registrant's e-mail domain is {mail}"
@@ -120,8 +131,13 @@ def registrant_similarity(registrant: Registrant, measure: Measure) -> tuple[flo
     if not registrant.address or not known:
         return by_name, f"the registrant {registrant.name} is {by_name:.2f} like {measure.profile.name}"
     by_address = max(similarity(registrant.address, address) for address in known)
-    whole = max(by_name * _NAME_SHARE + by_address * (1 - _NAME_SHARE), by_name if by_address < by_name else 0.0)
-    return whole, f"the registrant {registrant.name} is {by_name:.2f} like {measure.profile.name}, its address {by_address:.2f}"
+    whole = max(
+        by_name * _NAME_SHARE + by_address * (1 - _NAME_SHARE), by_name if by_address < by_name else 0.0
+    )
+    return (
+        whole,
+        f"the registrant {registrant.name} is {by_name:.2f} like {measure.profile.name}, its address {by_address:.2f}",
+    )
 
 
 def _accepted(rule: str, reason: str) -> Verdict:

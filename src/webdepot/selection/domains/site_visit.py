@@ -1,4 +1,5 @@
-"""Asking a site for what it says about itself, in at most four requests: front page (behind its redirects), imprint, and what is left.
+"""Asking a site for what it says about itself, in at most four requests: front page (behind its redirects),
+imprint, and what is left.
 
 Manners: nothing is asked twice, and a host that does not answer is left alone.
 """
@@ -13,7 +14,9 @@ MOST_REQUESTS = 4
 _GERMAN = ("de", "at", "ch", "li")
 
 
-async def visit_site(facts: Facts, sources: Sources, *, wants_imprint: bool, ports: tuple[int, int] = (80, 443)) -> Facts:
+async def visit_site(
+    facts: Facts, sources: Sources, *, wants_imprint: bool, ports: tuple[int, int] = (80, 443)
+) -> Facts:
     """The facts with front page and, if wanted and to be had, imprint."""
     facts = await _front(facts, sources, ports)
     front = facts.front
@@ -31,7 +34,13 @@ async def visit_site(facts: Facts, sources: Sources, *, wants_imprint: bool, por
 async def guess_imprint(facts: Facts, sources: Sources) -> Facts:
     """Where no page links to an imprint, it may still stand at its usual place."""
     front = facts.front
-    if front is None or front.status != 200 or facts.imprint is not None or front.imprint or facts.requests >= MOST_REQUESTS:
+    if (
+        front is None
+        or front.status != 200
+        or facts.imprint is not None
+        or front.imprint
+        or facts.requests >= MOST_REQUESTS
+    ):
         return facts
     name = "impressum" if facts.host.rpartition(".")[2] in _GERMAN else "imprint"
     return await _imprint(facts, sources, f"{front.url.partition('://')[0]}://{host_of(front.url)}/{name}")
@@ -42,7 +51,9 @@ async def ask_security(facts: Facts, sources: Sources) -> Facts:
     front = facts.front
     if front is None or facts.requests >= MOST_REQUESTS:
         return facts
-    page = await sources.page(f"{front.url.partition('://')[0]}://{host_of(front.url)}/.well-known/security.txt")
+    page = await sources.page(
+        f"{front.url.partition('://')[0]}://{host_of(front.url)}/.well-known/security.txt"
+    )
     good = page if page is not None and page.status == 200 and page.mail_domains else None
     return replace(facts, security=good, requests=facts.requests + 1)
 
@@ -59,7 +70,12 @@ async def _front(facts: Facts, sources: Sources, ports: tuple[int, int]) -> Fact
         requests += 1
         if page is not None:
             break
-    while page is not None and page.redirect and requests < MOST_REQUESTS - 1 and registrable(_host(page.redirect)) == facts.domain:
+    while (
+        page is not None
+        and page.redirect
+        and requests < MOST_REQUESTS - 1
+        and registrable(_host(page.redirect)) == facts.domain
+    ):
         if page.redirect == page.url:
             break
         following = await sources.page(page.redirect)
@@ -75,7 +91,12 @@ async def _imprint(facts: Facts, sources: Sources, url: str) -> Facts:
         return facts
     page = await sources.page(url, as_imprint=True)
     requests = facts.requests + 1
-    if page is not None and page.redirect and requests < MOST_REQUESTS and registrable(_host(page.redirect)) == facts.domain:
+    if (
+        page is not None
+        and page.redirect
+        and requests < MOST_REQUESTS
+        and registrable(_host(page.redirect)) == facts.domain
+    ):
         page = await sources.page(page.redirect, as_imprint=True)
         requests += 1
     good = page if page is not None and page.status == 200 else None

@@ -1,7 +1,8 @@
-"""Where facts come from: the names every source has, and the live one on DNS, TLS, HTTP, RDAP, whois and certificate transparency.
+"""Where facts come from: the names every source has, and the live one on DNS, TLS, HTTP, RDAP, whois and
+certificate transparency.
 
-The survey and the decide rules see `Sources` alone, so that a generated world can stand in for the internet (bench/discovery.py).
-`LiveSources` keeps every answer for its time to live and counts what it really asked.
+The survey and the decide rules see `Sources` alone, so that a generated world can stand in for the internet
+(bench/discovery.py). `LiveSources` keeps every answer for its time to live and counts what it really asked.
 """
 
 import asyncio
@@ -108,7 +109,9 @@ class LiveSources:
     async def registration(self, domain: str) -> Registration:
         async def ask() -> tuple[Registration, float]:
             at = self._clock()
-            found = await self._rdap.registration(domain, at=at) or await self._whois.registration(domain, at=at)
+            found = await self._rdap.registration(domain, at=at) or await self._whois.registration(
+                domain, at=at
+            )
             return found, FAILED_S if found.status is Status.FAILED else REGISTRATION_S
 
         return await self._once("domain", domain, Registration, ask)
@@ -139,7 +142,9 @@ class LiveSources:
             return None
         self.asked["tls"] += 1
         trusting, blind = self._contexts
-        found = await certificates.ask(address, host, port=self._https_port, timeout_s=self._timeout_s, trusting=trusting, blind=blind)
+        found = await certificates.ask(
+            address, host, port=self._https_port, timeout_s=self._timeout_s, trusting=trusting, blind=blind
+        )
         self._kept.keep("certificate", host, to_json(found) if found else {}, DAY_S if found else FAILED_S)
         return found
 
@@ -151,7 +156,8 @@ class LiveSources:
         kept = self._kept.find(kind, canonical)
         if kept is not None:
             return from_json(Page, kept) if kept else None
-        # Pages of one name wait for each other; one address may serve thousands of names and is not asked more at once than its names.
+        # Pages of one name wait for each other; one address may serve thousands of names and is not asked
+        # more at once than its names.
         host = host_of(canonical).partition(":")[0]
         records = self._kept.find("host", host) or {}
         is_near = bool(records.get("addresses")) and all(map(is_this_machine, records["addresses"]))
@@ -159,7 +165,11 @@ class LiveSources:
             self.asked["page"] += 1
             visit = await self._fetcher.fetch(Candidate(url=canonical))
         with visit.body:
-            found = None if visit.failure is not None else pages.read(canonical, parse_head(visit.head), visit.body, as_imprint=as_imprint)
+            found = (
+                None
+                if visit.failure is not None
+                else pages.read(canonical, parse_head(visit.head), visit.body, as_imprint=as_imprint)
+            )
         self._kept.keep(kind, canonical, to_json(found) if found else {}, DAY_S if found else FAILED_S)
         return found
 
@@ -167,7 +177,9 @@ class LiveSources:
         return await self._logged(f"% {domain}", lambda: self._transparency.below(domain))
 
     async def logged_for(self, organisation: str) -> tuple[str, ...]:
-        return await self._logged(f"O {organisation}", lambda: self._transparency.of_organisation(organisation))
+        return await self._logged(
+            f"O {organisation}", lambda: self._transparency.of_organisation(organisation)
+        )
 
     async def _logged(self, key: str, ask: Callable[[], Awaitable[tuple[str, ...]]]) -> tuple[str, ...]:
         if not self._transparency.is_on:
@@ -180,7 +192,9 @@ class LiveSources:
         self._count()
         return found
 
-    async def _once(self, kind: str, key: str, made: type[_Value], ask: Callable[[], Awaitable[tuple[_Value, float]]]) -> _Value:
+    async def _once(
+        self, kind: str, key: str, made: type[_Value], ask: Callable[[], Awaitable[tuple[_Value, float]]]
+    ) -> _Value:
         """The kept answer, the one that is being asked for just now, or a new question."""
         kept = self._kept.find(kind, key)
         if kept is not None:

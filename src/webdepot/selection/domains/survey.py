@@ -1,10 +1,13 @@
-"""Phase two before a harvest: walk from the root over links, certificates and transparency logs, judge every host, and tell its case.
+"""Phase two before a harvest: walk from the root over links, certificates and transparency logs, judge every
+host, and tell its case.
 
-1. Candidates: links on members' pages, links on pages one step outside (for case 3), names in short certificates, certificate transparency
-   by domain and by organisation, and what a person or a server configuration names.
+1. Candidates: links on members' pages, links on pages one step outside (for case 3), names in short
+   certificates, certificate transparency by domain and by organisation, and what a person or a server
+   configuration names.
 2. Each is examined once (`judging.Judge.examine`), several at a time.
 3. When nothing waits, sure members extend the profile and all are judged again; at most three rounds.
-4. The link graph then tells the cases: inside or outside the held ranges, and whether a path leads there over internal servers.
+4. The link graph then tells the cases: inside or outside the held ranges, and whether a path leads there over
+   internal servers.
 """
 
 import asyncio
@@ -63,7 +66,9 @@ class Survey:
     _done: set[str] = field(default_factory=set)
     _logged: set[str] = field(default_factory=set)
 
-    async def run(self, root: str, *, root_facts: Facts | None = None, extra: Mapping[str, Origin] | None = None) -> list[Seen]:
+    async def run(
+        self, root: str, *, root_facts: Facts | None = None, extra: Mapping[str, Origin] | None = None
+    ) -> list[Seen]:
         """Everything found from the root, members first."""
         judge = self.judge
         self._start_with(root, root_facts)
@@ -87,7 +92,7 @@ class Survey:
         judge.weigh_anew(judge.judgements())
         return self._result(root)
 
-    # --- the walk --------------------------------------------------------------------------------------------------------
+    # --- the walk ---
 
     def _start_with(self, root: str, facts: Facts | None) -> None:
         self._add(root, Origin.ROOT, Reach.MEMBER)
@@ -108,7 +113,9 @@ class Survey:
     async def _examine(self, host: str) -> None:
         judge, reach = self.judge, self.reaches[host]
         self._done.add(host)
-        judged = await judge.examine(host, judge.origins[host], wants_page=reach < Reach.FAR, only_dns=reach is Reach.FAR)
+        judged = await judge.examine(
+            host, judge.origins[host], wants_page=reach < Reach.FAR, only_dns=reach is Reach.FAR
+        )
         facts = judge.facts[host]
         if judged.own:
             facts = await self._inner_pages(facts)
@@ -120,7 +127,11 @@ class Survey:
         front = facts.front
         if front is None or front.status != 200:
             return facts
-        near = [link for link in front.links if bare_host(host_of(link)) == facts.host and link not in (front.url, front.imprint)]
+        near = [
+            link
+            for link in front.links
+            if bare_host(host_of(link)) == facts.host and link not in (front.url, front.imprint)
+        ]
         near.sort(key=lambda link: not _INNER.search(link.partition("://")[2].partition("/")[2]))
         for link in near[: MOST_REQUESTS - facts.requests]:
             page = await self.judge.sources.page(link)
@@ -136,7 +147,11 @@ class Survey:
             if page is not None:
                 self._note_links(host, [*page.links, *([page.redirect] if page.redirect else [])], reach)
         certificate = facts.certificate
-        if judged.own and certificate is not None and len({registrable(name) for name in certificate.names}) <= MOST_SAN_DOMAINS:
+        if (
+            judged.own
+            and certificate is not None
+            and len({registrable(name) for name in certificate.names}) <= MOST_SAN_DOMAINS
+        ):
             for name in certificate.names:
                 self._add(name, Origin.CERTIFICATE, Reach.MEMBER)
 
@@ -166,7 +181,7 @@ class Survey:
             if known is None or (known is Reach.FAR and host in self._done):
                 self._waiting.append(host)
 
-    # --- learning --------------------------------------------------------------------------------------------------------
+    # --- learning ---
 
     async def _ask_logs(self) -> None:
         for domain in sorted(self.judge.measure.domains - self._logged)[:200]:
@@ -181,24 +196,38 @@ class Survey:
             records = self.judge.facts[judged.host].records
             if judged.own and judged.score >= TEACHES_AT and not judged.is_inside and records is not None:
                 addresses.update(dict.fromkeys(records.addresses[:1]))
-        self.judge.learn(await with_ranges(self.judge.profile, addresses, self.judge.sources, now=self.judge.now))
+        self.judge.learn(
+            await with_ranges(self.judge.profile, addresses, self.judge.sources, now=self.judge.now)
+        )
 
     def _follow_new(self, judgements: Mapping[str, Judgement]) -> None:
-        """Hosts that turned out to be members lead on as members; those below new members are looked at again."""
+        """Hosts that turned out to be members lead on as members; those below new members are looked at
+        again.
+        """
         for host, judged in judgements.items():
             if judged.own:
                 self._take_links(host, self.judge.facts[host], judged)
 
-    # --- the result ------------------------------------------------------------------------------------------------------
+    # --- the result ---
 
     def _result(self, root: str) -> list[Seen]:
         judgements = self.judge.judgements()
-        inside, anyhow = self._reached(root, judgements, internal_only=True), self._reached(root, judgements, internal_only=False)
+        inside, anyhow = (
+            self._reached(root, judgements, internal_only=True),
+            self._reached(root, judgements, internal_only=False),
+        )
         seen = [
-            Seen(judgement=judged, case=_case(judged, host in inside, host in anyhow), linked_by=tuple(self.linkers.get(host, ())))
+            Seen(
+                judgement=judged,
+                case=_case(judged, host in inside, host in anyhow),
+                linked_by=tuple(self.linkers.get(host, ())),
+            )
             for host, judged in judgements.items()
         ]
-        return sorted(seen, key=lambda item: (item.judgement.own is not True, -item.judgement.score, item.judgement.host))
+        return sorted(
+            seen,
+            key=lambda item: (item.judgement.own is not True, -item.judgement.score, item.judgement.host),
+        )
 
     def _reached(self, root: str, judgements: Mapping[str, Judgement], *, internal_only: bool) -> set[str]:
         """Hosts to which a path of links leads from the root, over internal servers only or over any."""
@@ -208,7 +237,11 @@ class Survey:
         while waiting:
             host = waiting.pop()
             judged = judgements.get(host)
-            if internal_only and host not in (root, domain, f"www.{domain}") and not (judged is not None and judged.is_inside):
+            if (
+                internal_only
+                and host not in (root, domain, f"www.{domain}")
+                and not (judged is not None and judged.is_inside)
+            ):
                 continue
             new = self.links.get(host, set()) - reached
             reached |= new

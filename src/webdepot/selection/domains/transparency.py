@@ -1,7 +1,9 @@
-"""Certificate transparency search: names of certificates below a domain or of an organisation. It *finds* cases 4 and 5; it proves nothing.
+"""Certificate transparency search: names of certificates below a domain or of an organisation. It *finds*
+cases 4 and 5; it proves nothing.
 
-The service is asked as crt.sh is (`?q=%.example.org&output=json`, `?O=Name&output=json`): a list of objects with `name_value` and
-`common_name`; lists in `dns_names` are read too. `{query}` in the configured address is replaced instead, where it stands.
+The service is asked as crt.sh is (`?q=%.example.org&output=json`, `?O=Name&output=json`): a list of objects
+with `name_value` and `common_name`; lists in `dns_names` are read too. `{query}` in the configured address is
+replaced instead, where it stands.
 """
 
 import json
@@ -63,5 +65,10 @@ def _names(row: Any) -> list[str]:
     if not isinstance(row, dict):
         return []
     values = [row.get(key) for key in _KEYS]
-    texts = [text for value in values for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
+    texts = [
+        text
+        for value in values
+        for text in (value if isinstance(value, list) else [value])
+        if isinstance(text, str)
+    ]
     return [name for text in texts for name in text.split()]

@@ -1,8 +1,8 @@
 """Which sites a web server hosts, read from its configuration: the only complete answer to case 4.
 
-nginx files are read by crossplane, Apache's by `apache`. Comments do not count, includes are followed, and every file that cannot be read
-gives a finding with its line. Names with stars or regular expressions cannot be listed; they are told as notes, so that a person can add
-what they mean.
+nginx files are read by crossplane, Apache's by `apache`. Comments do not count, includes are followed, and
+every file that cannot be read gives a finding with its line. Names with stars or regular expressions cannot
+be listed; they are told as notes, so that a person can add what they mean.
 """
 
 import re
@@ -18,10 +18,14 @@ from webdepot.model import Finding, Severity
 from webdepot.selection.domains import apache
 
 MOST_FILES = 5000
-_APACHE = re.compile(r"(?im)^\s*(?:<VirtualHost\b|ServerName\s|ServerAlias\s|IncludeOptional\s|<IfModule\b|ServerRoot\s|Include\s)")
+_APACHE = re.compile(
+    r"(?im)^\s*(?:<VirtualHost\b|ServerName\s|ServerAlias\s|IncludeOptional\s|<IfModule\b|ServerRoot\s|Include\s)"
+)
 _NGINX = re.compile(r"(?m)^\s*(?:http|server|events|stream)\s*\{|\bserver_name\s|^\s*include\s+[^;\n]+;")
 _NAME = re.compile(r"(?i)\A(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9-]{2,63}\Z")
-_LITERAL = re.compile(r"\A\^?(\(\?:www\\\.\)\?|\(www\\\.\)\?|www\\\.)?((?:[A-Za-z0-9-]+\\?\.)+[A-Za-z0-9-]+)\$?\Z")
+_LITERAL = re.compile(
+    r"\A\^?(\(\?:www\\\.\)\?|\(www\\\.\)\?|www\\\.)?((?:[A-Za-z0-9-]+\\?\.)+[A-Za-z0-9-]+)\$?\Z"
+)
 
 
 class NameKind(StrEnum):
@@ -79,7 +83,11 @@ def read(paths: Iterable[Path]) -> Configuration:
 def _files(paths: Iterable[Path], findings: list[Finding]) -> Iterator[Path]:
     for path in paths:
         if path.is_dir():
-            inside = sorted(item for item in path.rglob("*") if item.is_file() and not item.name.startswith(".") and _may_be(item))
+            inside = sorted(
+                item
+                for item in path.rglob("*")
+                if item.is_file() and not item.name.startswith(".") and _may_be(item)
+            )
             yield from inside[:MOST_FILES]
         elif path.exists():
             yield path
@@ -101,7 +109,9 @@ def _of_nginx(path: Path, findings: list[Finding]) -> list[Hosted]:
     # A file from sites-enabled stands alone without its `http` block, so the context is not checked.
     payload = crossplane.parse(str(path), catch_errors=True, check_ctx=False, check_args=False)
     findings.extend(
-        _finding("vhost-error", error.get("file") or str(path), str(error.get("error")), error.get("line") or 0)
+        _finding(
+            "vhost-error", error.get("file") or str(path), str(error.get("error")), error.get("line") or 0
+        )
         for error in payload.get("errors", [])
     )
     return [
@@ -122,12 +132,16 @@ def _server_names(blocks: list[dict[str, Any]], depth: int = 0) -> Iterator[tupl
 
 
 def _hosted(raw: str, file: str, line: int) -> Hosted | None:
-    """One name as written: `_`, empty and bare words are no hosts; `.example.org` means the name and all below it."""
+    """One name as written: `_`, empty and bare words are no hosts; `.example.org` means the name and all
+    below it.
+    """
     name = raw.strip("\"'").lower().rstrip(".")
     if raw.startswith("~"):
         literal = _LITERAL.match(raw.lstrip("~*").strip())
         if literal:
-            return Hosted(name=literal[2].replace("\\", "").lower(), kind=NameKind.EXACT, file=file, line=line)
+            return Hosted(
+                name=literal[2].replace("\\", "").lower(), kind=NameKind.EXACT, file=file, line=line
+            )
         return Hosted(name=raw, kind=NameKind.REGEX, file=file, line=line)
     if "*" in name or "?" in name or "$" in name:
         return Hosted(name=name, kind=NameKind.WILDCARD, file=file, line=line)
@@ -135,5 +149,9 @@ def _hosted(raw: str, file: str, line: int) -> Hosted | None:
     return Hosted(name=name, kind=NameKind.EXACT, file=file, line=line) if _NAME.match(name) else None
 
 
-def _finding(code: str, subject: str, words: str, line: int, severity: Severity = Severity.WARNING) -> Finding:
-    return Finding(code=code, severity=severity, subject=subject, message=words, place=f"line {line}" if line else "")
+def _finding(
+    code: str, subject: str, words: str, line: int, severity: Severity = Severity.WARNING
+) -> Finding:
+    return Finding(
+        code=code, severity=severity, subject=subject, message=words, place=f"line {line}" if line else ""
+    )

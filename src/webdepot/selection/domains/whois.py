@@ -1,8 +1,8 @@
 """The old way to ask registries (RFC 3912), for top-level domains without RDAP and for RIPE-style networks.
 
-One line goes out, text comes back, and `whois_layouts` reads it. The first server is the configured one (IANA's by default), which
-names the right one by a `refer:` line; that is remembered per top-level domain. Answers are cut at a limit; a server that says we ask
-too much is left alone for a while.
+One line goes out, text comes back, and `whois_layouts` reads it. The first server is the configured one
+(IANA's by default), which names the right one by a `refer:` line; that is remembered per top-level domain.
+Answers are cut at a limit; a server that says we ask too much is left alone for a while.
 """
 
 import asyncio
@@ -41,7 +41,9 @@ class Whois:
     async def network(self, address: str, *, at: datetime) -> Network:
         if self._first in ("", OFF):
             return Network(at=at)
-        server, text = await self._found("ip6" if ":" in address else f"ip {address.partition('.')[0]}", address)
+        server, text = await self._found(
+            "ip6" if ":" in address else f"ip {address.partition('.')[0]}", address
+        )
         found = layouts.network_of(text, address, source=f"whois {server}", at=at)
         return found if found.status is Status.FOUND else Network(source=f"whois {server}", at=at)
 

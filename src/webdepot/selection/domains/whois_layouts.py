@@ -1,4 +1,5 @@
-"""Reading whois answers: there is no standard form, so each registry's layout has a reader of its own, and a generic one the rest.
+"""Reading whois answers: there is no standard form, so each registry's layout has a reader of its own, and a
+generic one the rest.
 
     [Holder] blocks          .de (old: with Tech-C blocks; new: holder of legal entities)          of_sections
     heading, indented lines  .nl, .eu, .ch, .uk                                                    of_blocks
@@ -45,14 +46,17 @@ def decoded(answer: bytes) -> str:
 def is_limited(text: str) -> bool:
     """A short answer that says: you ask too much."""
     return (
-        len(text) < 2000 and bool(_LIMITED.search(text)) and not re.search(r"(?im)^\s*(?:domain|registrant|nserver|inetnum)\b.*:.+", text)
+        len(text) < 2000
+        and bool(_LIMITED.search(text))
+        and not re.search(r"(?im)^\s*(?:domain|registrant|nserver|inetnum)\b.*:.+", text)
     )
 
 
 def referral_of(text: str) -> str:
     """The server that knows more, as IANA, ARIN and thin registries name it."""
     found = re.search(
-        r"(?im)^\s*(?:refer|whois|registrar whois server|referralserver)\s*:\s*(?:r?whois://)?([A-Za-z0-9.:\[\]-]+)\s*$", text
+        r"(?im)^\s*(?:refer|whois|registrar whois server|referralserver)\s*:\s*(?:r?whois://)?([A-Za-z0-9.:\[\]-]+)\s*$",
+        text,
     )
     return found[1] if found else ""
 
@@ -78,24 +82,41 @@ def registration_of(text: str, domain: str, *, source: str, at: datetime) -> Reg
 
 
 def network_of(text: str, address: str, *, source: str, at: datetime) -> Network:
-    """The narrowest network of an answer (RIPE inetnum and inet6num, ARIN NetRange) that holds the address, with its holder."""
+    """The narrowest network of an answer (RIPE inetnum and inet6num, ARIN NetRange) that holds the address,
+    with its holder.
+    """
     objects = _objects(text)
     found: list[tuple[int, str, str, Fields]] = []
     for fields in objects:
         for key, value in fields:
             bounds = _range(value) if key in ("inetnum", "inet6num", "netrange", "cidr") else None
             if bounds is not None and _holds(bounds, address):
-                found.append((int(ip_address(bounds[1])) - int(ip_address(bounds[0])), bounds[0], bounds[1], fields))
+                found.append(
+                    (int(ip_address(bounds[1])) - int(ip_address(bounds[0])), bounds[0], bounds[1], fields)
+                )
     if not found:
         return Network(source=source, at=at)
     _, first, last, fields = min(found, key=lambda item: item[0])
     name = _first(fields, "netname", "netname")
-    return Network(status=Status.FOUND, first=first, last=last, name=name, holder=_network_holder(objects, fields), source=source, at=at)
+    return Network(
+        status=Status.FOUND,
+        first=first,
+        last=last,
+        name=name,
+        holder=_network_holder(objects, fields),
+        source=source,
+        at=at,
+    )
 
 
 def route_of(text: str, address: str) -> tuple[str, str] | None:
     """The route object's bounds: what is announced, which may be wider than what the organisation holds."""
-    found = [bounds for fields in _objects(text) for key, value in fields if key in ("route", "route6") and (bounds := _range(value))]
+    found = [
+        bounds
+        for fields in _objects(text)
+        for key, value in fields
+        if key in ("route", "route6") and (bounds := _range(value))
+    ]
     return min((bounds for bounds in found if _holds(bounds, address)), key=_width, default=None)
 
 
@@ -105,7 +126,10 @@ def name_servers_in(text: str) -> tuple[str, ...]:
         found = _LINE.match(line)
         key = found[1].lower() if found else ""
         is_key = bool(
-            re.fullmatch(r"n(?:ame ?)?servers?(?: information)?|nserver|domain (?:name)?servers?(?: in listed order)?|name servers?", key)
+            re.fullmatch(
+                r"n(?:ame ?)?servers?(?: information)?|nserver|domain (?:name)?servers?(?: in listed order)?|name servers?",
+                key,
+            )
         )
         if found and is_key:
             block = not found[2]
@@ -118,11 +142,13 @@ def name_servers_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))[:30]
 
 
-# --- the readers -------------------------------------------------------------------------------------------------------
+# --- the readers ---
 
 
 def of_sections(text: str) -> Registrant:
-    """`[Holder]` and the lines below it, up to the next bracket; only that section counts, never Tech-C or Abuse."""
+    """`[Holder]` and the lines below it, up to the next bracket; only that section counts, never Tech-C or
+    Abuse.
+    """
     for heading in ("holder", "registrant", "domain holder"):
         found = re.search(rf"(?ims)^\[{heading}\]\s*\n(.*?)(?=^\[|\Z)", text)
         if found:
@@ -135,13 +161,17 @@ def of_blocks(text: str) -> Registrant:
     lines = text.splitlines()[:_MOST_LINES]
     for at, line in enumerate(lines):
         if not re.fullmatch(
-            r"\s*(?:registrant|holder of domain name|domain holder|registered for|domain owner)\s*:\s*", line, re.IGNORECASE
+            r"\s*(?:registrant|holder of domain name|domain holder|registered for|domain owner)\s*:\s*",
+            line,
+            re.IGNORECASE,
         ):
             continue
         indent = len(line) - len(line.lstrip())
         block: list[str] = []
         for below in lines[at + 1 :]:
-            if not below.strip() or (len(below) - len(below.lstrip()) <= indent and below.rstrip().endswith(":")):
+            if not below.strip() or (
+                len(below) - len(below.lstrip()) <= indent and below.rstrip().endswith(":")
+            ):
                 break
             block.append(below.strip())
         return _of_block(block, _after_heading(lines, "registrant type"))
@@ -149,11 +179,23 @@ def of_blocks(text: str) -> Registrant:
 
 
 def of_objects(text: str) -> Registrant:
-    """Objects divided by empty lines; the domain names its holder by handle, the handle's object says who that is."""
+    """Objects divided by empty lines; the domain names its holder by handle, the handle's object says who
+    that is.
+    """
     objects = _objects(text)
-    handle = next((value for fields in objects for key, value in fields if key in ("registrant", "holder-c", "org", "holder")), "")
+    handle = next(
+        (
+            value
+            for fields in objects
+            for key, value in fields
+            if key in ("registrant", "holder-c", "org", "holder")
+        ),
+        "",
+    )
     for fields in objects:
-        if handle and handle.lower() in (_first(fields, "nic-hdl", "personname-hdl", "organisation", "handle").lower(),):
+        if handle and handle.lower() in (
+            _first(fields, "nic-hdl", "personname-hdl", "organisation", "handle").lower(),
+        ):
             return _of_fields(fields)
     return Registrant()
 
@@ -161,7 +203,9 @@ def of_objects(text: str) -> Registrant:
 def of_lines(text: str) -> Registrant:
     """`Registrant Organization: ...`: the form ICANN asks of gTLDs, and what many others took over."""
     fields = [
-        (key.removeprefix("registrant").strip(" -"), value) for key, value in _fields(text.splitlines()) if key.startswith("registrant")
+        (key.removeprefix("registrant").strip(" -"), value)
+        for key, value in _fields(text.splitlines())
+        if key.startswith("registrant")
     ]
     return _of_fields([(key or "name", value) for key, value in fields])
 
@@ -172,9 +216,13 @@ def of_anything(text: str) -> Registrant:
     for key, value in _fields(text.splitlines()):
         if re.search(r"registrar|tech|admin|abuse|billing|zone", key):
             continue
-        if re.search(r"holder|owner|registrant|titulaire|inhaber|organi[sz]ation|org-name|orgname|descr", key):
+        if re.search(
+            r"holder|owner|registrant|titulaire|inhaber|organi[sz]ation|org-name|orgname|descr", key
+        ):
             fields.append((re.sub(r".*(e-?mail|address|street|city).*", r"\1", key), value))
-    return _of_fields([(key if key in _ADDRESS or "mail" in key else "organisation", value) for key, value in fields])
+    return _of_fields(
+        [(key if key in _ADDRESS or "mail" in key else "organisation", value) for key, value in fields]
+    )
 
 
 _READERS: Mapping[str, Callable[[str], Registrant]] = {
@@ -190,7 +238,16 @@ _READERS: Mapping[str, Callable[[str], Registrant]] = {
     "pm": of_objects,
 }
 _NAMES = ("name", "person", "personname", "contact", "holder name", "first name")
-_ORGANISATIONS = ("organisation", "organization", "org-name", "orgname", "company", "organisation name", "org", "custname")
+_ORGANISATIONS = (
+    "organisation",
+    "organization",
+    "org-name",
+    "orgname",
+    "company",
+    "organisation name",
+    "org",
+    "custname",
+)
 _ADDRESS = frozenset(
     [
         "address",
@@ -245,11 +302,18 @@ def _network_holder(objects: Sequence[Fields], fields: Fields) -> Registrant:
     organisation = _first(fields, "orgname", "custname", "org-name")
     for other in objects:
         organisation = organisation or _first(other, "orgname", "custname")
-    return of_fields(organisation=organisation or _first(fields, "descr"), mails=[value for key, value in fields if key == "e-mail"])
+    return of_fields(
+        organisation=organisation or _first(fields, "descr"),
+        mails=[value for key, value in fields if key == "e-mail"],
+    )
 
 
 def _objects(text: str) -> list[Fields]:
-    return [fields for piece in re.split(r"\n\s*\n", text[:LONGEST_ANSWER_BYTES]) if (fields := _fields(piece.splitlines()))]
+    return [
+        fields
+        for piece in re.split(r"\n\s*\n", text[:LONGEST_ANSWER_BYTES])
+        if (fields := _fields(piece.splitlines()))
+    ]
 
 
 def _fields(lines: Sequence[str]) -> Fields:
