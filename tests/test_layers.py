@@ -32,7 +32,6 @@ FOUNDATION = {
     "url",
     "words",
     "times",
-    "values",
     "digest",
     "errors",
     "config",
@@ -60,7 +59,7 @@ def modules() -> list[Path]:
 
 
 def part_of(name: str) -> str:
-    """`webdepot.harvest.links` belongs to `harvest`; the package itself to nothing."""
+    """`webdepot.harvest.links.extract` belongs to `harvest`; the package itself to nothing."""
     parts = name.split(".")
     return parts[1] if len(parts) > 1 else ""
 
