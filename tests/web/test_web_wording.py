@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,8 +63,41 @@ def test_every_finding_has_its_words(code):
 
 def test_gaps_are_filled_in_dutch_and_german():
     one = quality_texts.finding("part-error", subject="x", pages="one page", detail="404")
-    assert wording.of_finding(load("nl"), one) == "Getoond door één pagina, maar de server antwoordde 404."
-    assert wording.of_finding(load("de"), one) == "Gezeigt von einer Seite, aber der Server antwortete 404."
+    assert (
+        wording.of_finding(load("nl"), one) == "Onderdeel van één pagina, maar de server antwoordde met 404."
+    )
+    assert wording.of_finding(load("de"), one) == "Teil von einer Seite, aber der Server antwortete mit 404."
+
+
+def test_findings_of_an_earlier_wording_are_said_by_their_facts():
+    facts = {"pages": "1234 pages", "detail": "404"}
+    old = replace(
+        quality_texts.finding("part-error", subject="x", **facts),
+        message="Shown by 1234 pages, but the server answered 404.",
+    )
+    assert wording.of_finding(load("en"), old) == "Part of 1,234 pages, but the server returned 404."
+    assert (
+        wording.of_finding(load("nl"), old)
+        == "Onderdeel van 1.234 pagina’s, maar de server antwoordde met 404."
+    )
+    left = replace(quality_texts.finding("queue-left", subject="x", count=1234), message="1,234 waited.")
+    assert "1.234 Adressen" in wording.of_finding(load("de"), left)
+    unknown = replace(old, facts={})
+    assert wording.of_finding(load("nl"), unknown) == unknown.message, "nothing to fill its gaps with"
+
+
+def test_reasons_of_an_earlier_wording_are_said_in_the_readers_language():
+    old = (
+        "2 answers are not what their records state. It differs much from the last harvests. "
+        "90 answers are not whole, more than 1% of 100 documents."
+    )
+    new = wording.of_reason(load("en"), old)
+    assert new == (
+        "2 responses do not match the checksums in their records. "
+        "The harvest differs considerably from the last ones. "
+        "90 responses are incomplete, more than 1% of 100 documents."
+    )
+    assert wording.of_reason(load("de"), old) == wording.of_reason(load("de"), new)
 
 
 @pytest.mark.parametrize(
