@@ -247,7 +247,7 @@ def record_ground(
         dossier = targets.dossier_of(connection, target)
         if dossier.state is TargetState.REFUSED and ground is not Ground.CONSENT:
             raise Conflict(
-                f"Target {dossier.id} ({dossier.name}): the owner refused; only the owner's consent opens it again."
+                f"Target {dossier.id} ({dossier.name}): the owner refused; it can be harvested only after the owner consents."
             )
         conditions = Conditions(until=until)
         return _consented(
