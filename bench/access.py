@@ -53,7 +53,9 @@ from webdepot.digest import sha1
 from webdepot.index import entry
 from webdepot.index.captures import SqliteCaptureIndex
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.services import founding, importing, ruling
+from webdepot.services.access import rules
+from webdepot.services.admin import setup
+from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
 
 PYWB = Path(__file__).parent.parent / ".pywb" / "bin"
@@ -240,9 +242,9 @@ def pywb_served(programs: Path, folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def make_home(home: Path, warc: Path, hot: int) -> str:
-    founding.found(home)
+    setup.found(home)
     with Archive.open(home) as archive:
-        taken = importing.take(archive, [warc], collection="bench", watch=unwatched)
+        taken = warc_files.take(archive, [warc], collection="bench", watch=unwatched)
         assert taken.harvest is not None
         path = next((home / "harvests" / taken.harvest.id).rglob("*.warc.gz"))
         archive.captures.add(
@@ -380,7 +382,7 @@ def rules_cost(home: Path, base: str, pid: int, raw: list[str], seconds: int) ->
             ("lent to this reader", "rules", "example.org"),
         ):
             if lends:
-                ruling.add(archive, lends, answer=RuleAnswer.LEND)
+                rules.add(archive, lends, answer=RuleAnswer.LEND)
             if side == "commits":
                 stack.enter_context(_committing(home))
             before = process_s(pid)

@@ -179,17 +179,18 @@ def _child(name: str, out: Path, pages: int) -> None:
 
 def _harvested(way: str, out: Path, pages: int) -> dict[str, float]:
     from webdepot.archive import Archive
-    from webdepot.services import founding, harvesting
-    from webdepot.services.harvest_options import HarvestOptions
+    from webdepot.services.admin import setup
+    from webdepot.services.harvest import harvests
+    from webdepot.services.harvest.options import HarvestOptions
 
     sandbox = "browser_sandbox = false\n" if os.geteuid() == 0 else ""
     settings = f'[harvest]\nallow_private = true\ndelay_s = 0\nguess = false\nfetch = "{way}"\nbrowser_tabs = {TABS}\n{sandbox}'
-    founding.found(out / "home", settings=settings + "sitemaps = false\n")
+    setup.found(out / "home", settings=settings + "sitemaps = false\n")
     with Archive.open(out / "home") as archive:
         options = replace(HarvestOptions.from_config(archive.config), screenshots="none")
-        harvest = harvesting.start_or_resume(archive, [_address(host) for host in range(TABS)], options)
+        harvest = harvests.start_or_resume(archive, [_address(host) for host in range(TABS)], options)
         began_s = time.monotonic()
-        done = harvesting.run(archive, harvest)
+        done = harvests.run(archive, harvest)
         took_s = time.monotonic() - began_s
     opened = done.counts.get("opened", 0)
     # Plainly only pages, style and script come: data and pictures are known to scripts alone.
@@ -198,8 +199,10 @@ def _harvested(way: str, out: Path, pages: int) -> dict[str, float]:
 
 
 async def _opened(pages: int) -> dict[str, float]:
-    from webdepot.harvest import browser_minder, browser_start, browser_tab
-    from webdepot.harvest.devtools import Wire
+    from webdepot.harvest.browser import launch
+    from webdepot.harvest.browser import minder as browser_minder
+    from webdepot.harvest.browser import tab as browser_tab
+    from webdepot.harvest.browser.devtools import Wire
 
     class Unstopped:
         """A wire on which no request is stopped."""
@@ -214,14 +217,14 @@ async def _opened(pages: int) -> dict[str, float]:
             return {} if method == "Fetch.enable" else await self._wire.call(method, *given, **more)
 
     blocks = ("--host-resolver-rules", "--proxy", "--headless")
-    browser_start._OPTIONS = (
+    launch._OPTIONS = (
         "--headless",
-        *(option for option in browser_start._OPTIONS if not option.startswith(blocks)),
+        *(option for option in launch._OPTIONS if not option.startswith(blocks)),
     )
     minder = Path(tempfile.mkdtemp(prefix="webdepot-bench-")) / "minder.py"
     minder.write_text(Path(browser_minder.__file__).read_text().replace("    _leave_network(library)\n", ""))
     browser_minder.__file__ = str(minder)
-    process = browser_start.start(Path(shutil.which("chromium") or ""), sandbox=os.geteuid() != 0)
+    process = launch.start(Path(shutil.which("chromium") or ""), sandbox=os.geteuid() != 0)
     wire = await Wire.open(process.commands, process.answers)
     began_s, seen = time.monotonic(), 0
 

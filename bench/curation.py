@@ -24,7 +24,7 @@ from sqlalchemy import Connection
 
 from webdepot.archive import Archive
 from webdepot.exchange import catalogue_words
-from webdepot.services import founding
+from webdepot.services.admin import setup
 
 LIMIT_MS = 200.0
 NOW = datetime.now(UTC)
@@ -121,7 +121,7 @@ def _is_list(label: str) -> bool:
 
 
 def fill(home: Path, targets: int) -> None:
-    founding.found(home)
+    setup.found(home)
     with Archive.open(home) as archive:
         add_person(archive, NOW)
         with archive.database.transaction() as connection:

@@ -35,10 +35,11 @@ from bench.portal import add_person, time_pages
 
 from webdepot.archive import Archive
 from webdepot.depot import copies, fixity, holdings, ocfl
-from webdepot.depot.folder import FolderStore
 from webdepot.depot.ocfl import Source
+from webdepot.depot.store.folder import FolderStore
 from webdepot.model import PackageId
-from webdepot.services import depositing, founding
+from webdepot.services.admin import setup
+from webdepot.services.depot import status
 
 SEED = 20070115
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -211,14 +212,14 @@ def _peak_kb() -> int:
 
 
 def bench_rows(home: Path, count: int) -> dict[str, float]:
-    founding.found(home)
+    setup.found(home)
     with Archive.open(home) as archive:
         fill(archive, count)
         add_person(archive, WHEN)
-        status_s = timed(lambda: depositing.status(archive))
-        list_s = timed(lambda: depositing.list_packages(archive, limit=50))
+        status_s = timed(lambda: status.status(archive))
+        list_s = timed(lambda: status.list_packages(archive, limit=50))
         deep = f"urn:uuid:{count // 2:012d}"
-        deep_s = timed(lambda: depositing.list_packages(archive, limit=50, before=deep))
+        deep_s = timed(lambda: status.list_packages(archive, limit=50, before=deep))
 
         def batch() -> None:
             with archive.database.reading() as connection:

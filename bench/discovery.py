@@ -24,11 +24,11 @@ from bench import discovery_harvest
 from bench.discovery_world import NOW, World
 from PIL import Image, ImageDraw
 
-from webdepot.selection.domains.judging import Judge
 from webdepot.selection.domains.profile import Measure
-from webdepot.selection.domains.profiling import profile_of
+from webdepot.selection.domains.profiler import profile_of
 from webdepot.selection.domains.rules import registrant_similarity
 from webdepot.selection.domains.survey import Survey
+from webdepot.selection.domains.verdict import Judge
 
 SEEDS = (11, 12, 13, 14, 15)
 THRESHOLDS = tuple(step / 20 for step in range(21))

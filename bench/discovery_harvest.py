@@ -23,10 +23,11 @@ from pathlib import Path
 from webdepot.archive import Archive
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.evidence import Origin
-from webdepot.selection.domains.judging import Judgement
 from webdepot.selection.domains.profile import Profile, Told
-from webdepot.services import founding, harvesting
-from webdepot.services.harvest_options import HarvestOptions
+from webdepot.selection.domains.verdict import Judgement
+from webdepot.services.admin import setup
+from webdepot.services.harvest import harvests
+from webdepot.services.harvest.options import HarvestOptions
 
 ROOT = "uni-bench.example"
 MEMBERS = 40
@@ -92,7 +93,7 @@ def harvest(home: Path, ports: tuple[int, int], pages: int, *, pause_s: float = 
     members = "\n".join(
         f'"{member(number)}" = "127.0.1.{number + 1}:{ports[0]}"' for number in range(MEMBERS)
     )
-    founding.found(
+    setup.found(
         home,
         settings=f"""
 [harvest]
@@ -114,9 +115,9 @@ rdap_bootstrap = "{home}"
             remember(archive, pages if by == "known" else 0)
             options = replace(options, scope="host", organisation=ROOT, host_rules=("BelongsTo",))
         seeds = [f"http://{member(number)}/0.html" for number in range(MEMBERS)]
-        begun = harvesting.start_or_resume(archive, seeds, options)
+        begun = harvests.start_or_resume(archive, seeds, options)
         started_s, worked_s = time.monotonic(), time.process_time()
-        done = harvesting.run(archive, begun)
+        done = harvests.run(archive, begun)
         took = Took(wall_s=time.monotonic() - started_s, processor_s=time.process_time() - worked_s)
     if done.counts["fetched"] < pages * MEMBERS:
         raise RuntimeError(f"{home.name}: {done.counts} instead of {pages * MEMBERS} pages")

@@ -29,7 +29,7 @@ from webdepot.selection.domains.facts import (
     ZoneRecords,
     registrable,
 )
-from webdepot.selection.domains.registrant import network_of_rdap, registration_of_rdap
+from webdepot.selection.domains.lookup.registrant import network_of_rdap, registration_of_rdap
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 

@@ -31,7 +31,8 @@ from webdepot.exchange.oai import provider
 from webdepot.exchange.tables import catalogue as catalogue_table
 from webdepot.exchange.tables import catalogue_sets, transfers
 from webdepot.exchange.transfer import Form, Transfer, TransferFile
-from webdepot.services import founding, providing
+from webdepot.services.admin import setup
+from webdepot.services.exchange import oai_provider
 
 PAGE = 100
 SERVER = """
@@ -46,12 +47,14 @@ TAKE = """
 import json, resource, sys
 from pathlib import Path
 from webdepot.archive import Archive
-from webdepot.services import exchanging, loading, partnering, taking_over, transferring
-from webdepot.exchange import incoming, partners, regbib, markup
+from webdepot.exchange import partners
+from webdepot.exchange.metadata import markup, regbib
+from webdepot.services.exchange import oai_harvest, partner_admin, takeover, transfer
+from webdepot.services.intake import objects
 with Archive.open(Path(sys.argv[1]), agent="bench") as archive:
-    partnering.add(archive, "a", sys.argv[2] + "/oai")
+    partner_admin.add(archive, "a", sys.argv[2] + "/oai")
     import time
-    while not exchanging.harvest(archive, "a").new:  # a large object can be seen when its datestamp has come
+    while not oai_harvest.harvest(archive, "a").new:  # a large object can be seen when its datestamp has come
         time.sleep(2)
     with archive.database.reading() as connection:
         partner = partners.get(connection, "a")
@@ -60,11 +63,11 @@ with Archive.open(Path(sys.argv[1]), agent="bench") as archive:
     idle = int(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1])
     import tempfile, time
     started = time.monotonic()
-    packed = transferring.fetch(archive, partner, delivered, lambda progress: None, time.sleep)
+    packed = transfer.fetch(archive, partner, delivered, lambda progress: None, time.sleep)
     fetched = time.monotonic()
     with tempfile.TemporaryDirectory(dir=archive.home) as folder:
-        files = transferring.unpacked(packed, delivered, Path(folder) / "files")
-        loading.load(archive, taking_over._sender(partner, record), delivered, files, Path(folder))
+        files = transfer.unpacked(packed, delivered, Path(folder) / "files")
+        objects.load(archive, takeover._sender(partner, record), delivered, files, Path(folder))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps({"idle_kb": idle, "peak_kb": peak, "fetch_s": fetched - started, "load_s": time.monotonic() - fetched}))
 """
@@ -98,10 +101,10 @@ def main() -> None:
 
 def lists(folder: Path, records: int) -> dict[str, object]:
     home = folder / "lists"
-    founding.found(home)
+    setup.found(home)
     with Archive.open(home) as archive:
         fill(archive, records)
-        repository = providing.repository_of(archive, "http://depot.example.org")
+        repository = oai_provider.repository_of(archive, "http://depot.example.org")
         now = archive.clock()
 
         def page(token: str) -> tuple[float, str]:
@@ -221,23 +224,25 @@ def _transfer(number: int) -> Transfer:
 
 def transferring(folder: Path, size_bytes: int) -> dict[str, object]:
     """One plain WARC with incompressible bytes goes from A to B."""
-    from webdepot.services import importing, selecting, titling  # noqa: F401 - the whole way of a deposit
+    from webdepot.services.depot import titles  # noqa: F401 - the whole way of a deposit
+    from webdepot.services.intake import warc_files
     from webdepot.services.progress import unwatched
 
     a, b = folder / "a", folder / "b"
     for home in (a, b):
-        founding.found(home)
+        setup.found(home)
     warc = folder / "large.warc"
     _write_warc(warc, size_bytes)
     with Archive.open(a, agent="bench") as archive:
-        taken = importing.take(archive, [warc], collection="c", watch=unwatched)
+        taken = warc_files.take(archive, [warc], collection="c", watch=unwatched)
         warc.unlink()
         assert taken.harvest is not None
-        from webdepot.services import ingesting, keeping
+        from webdepot.services.depot import deposit
+        from webdepot.services.quality import harvest_check
 
-        ingesting.findings_file(archive, taken.harvest).touch()
-        _empty_rows(ingesting.findings_file(archive, taken.harvest))
-        keeping.keep(archive, taken.harvest)
+        harvest_check.findings_file(archive, taken.harvest).touch()
+        _empty_rows(harvest_check.findings_file(archive, taken.harvest))
+        deposit.keep(archive, taken.harvest)
     server = subprocess.Popen([sys.executable, "-c", SERVER, str(a)], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     try:

@@ -10,19 +10,20 @@ import time
 from pathlib import Path
 
 from webdepot.archive import Archive
-from webdepot.services import founding, harvesting
-from webdepot.services.harvest_options import HarvestOptions
+from webdepot.services.admin import setup
+from webdepot.services.harvest import harvests
+from webdepot.services.harvest.options import HarvestOptions
 
 
 def main(home: Path, settings: Path) -> None:
     given = json.loads(settings.read_text())
     extra = f"processes = {given['processes']}\n" if given.get("processes", 1) > 1 else ""
-    founding.found(home, settings=f"[harvest]\nallow_private = true\ndelay_s = 0\nworkers = 64\n{extra}")
+    setup.found(home, settings=f"[harvest]\nallow_private = true\ndelay_s = 0\nworkers = 64\n{extra}")
     with Archive.open(home) as archive:
         options = HarvestOptions.from_config(archive.config)
-        harvest = harvesting.start_or_resume(archive, given["seeds"], options)
+        harvest = harvests.start_or_resume(archive, given["seeds"], options)
         told_at_s: list[float] = []
-        done = harvesting.run(archive, harvest, watch=lambda progress: told_at_s.append(time.monotonic()))
+        done = harvests.run(archive, harvest, watch=lambda progress: told_at_s.append(time.monotonic()))
         took_s = time.monotonic() - told_at_s[0]
     (home / "bench.json").write_text(json.dumps({"seconds": took_s, **done.counts}))
 

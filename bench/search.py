@@ -48,11 +48,11 @@ from resiliparse.parse.html import HTMLTree
 
 sys.path.insert(0, str(Path(__file__).parent))
 from search_corpus import SEED, Corpus, State, html, pages
-from webdepot.index import text as page_texts
 from webdepot.index.captures import SqliteCaptureIndex
-from webdepot.index.fulltext import TantivyTextIndex
-from webdepot.index.fulltext_schema import analysers
-from webdepot.index.fulltext_sqlite import SqliteTextIndex
+from webdepot.index.content import text as content_text
+from webdepot.index.text.sqlite_index import SqliteTextIndex
+from webdepot.index.text.tantivy_index import TantivyTextIndex
+from webdepot.index.text.tantivy_schema import analysers
 from webdepot.model import Capture, Location, RecordKind
 from webdepot.ports import Closed, Facet, Sort, TextIndex, TextQuery
 from webdepot.times import Period, from_timestamp
@@ -106,7 +106,7 @@ def write_warc(path: Path, states: Sequence[State]) -> tuple[int, int]:
 
 
 def chain(path: Path, folder: Path) -> int:
-    found = page_texts.pages_of_container(
+    found = content_text.pages_of_container(
         path, path.name, "c", LANGUAGES, 8 << 20, on_finding=lambda finding: None
     )
     return TantivyTextIndex(folder).add(path.name, found)

@@ -17,7 +17,7 @@ from hypothesis import settings
 from webdepot import accounts
 from webdepot.archive import Archive
 from webdepot.engine.local import ProcessEngine
-from webdepot.services import founding
+from webdepot.services.admin import setup
 
 pytest_plugins = ["s3_servers", "letters", "postgres"]
 
@@ -98,7 +98,7 @@ def _cheap_passwords() -> Iterator[None]:
 def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Made once: every migration runs for it. Tests get copies."""
     folder = tmp_path_factory.mktemp("empty") / "home"
-    founding.found(folder)
+    setup.found(folder)
     return folder
 
 

@@ -11,7 +11,8 @@ from webdepot.archive import Archive
 from webdepot.model import TargetId
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
-from webdepot.services import permitting, selecting
+from webdepot.services.permission import consent
+from webdepot.services.selection import targets
 
 
 @contextmanager
@@ -41,12 +42,12 @@ def small_site(page_of: Callable[[str], str]) -> Iterator[str]:
 
 def cleared(archive: Archive, address: str) -> TargetId:
     """A target that may be harvested."""
-    dossier = selecting.enter(archive, selecting.draft([address]))[0]
-    selecting.answer(
+    dossier = targets.enter(archive, targets.draft([address]))[0]
+    targets.answer(
         archive,
         dossier.id,
         [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],
     )
-    selecting.decide(archive, dossier.id, "select")
-    permitting.record_ground(archive, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
+    targets.decide(archive, dossier.id, "select")
+    consent.record_ground(archive, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
     return dossier.id

@@ -32,9 +32,10 @@ FOUNDATION = {
     "url",
     "words",
     "times",
-    "values",
     "digest",
+    "durable",
     "errors",
+    "event_loop",
     "config",
     "settings",
     "database",
@@ -60,7 +61,7 @@ def modules() -> list[Path]:
 
 
 def part_of(name: str) -> str:
-    """`webdepot.harvest.links` belongs to `harvest`; the package itself to nothing."""
+    """`webdepot.harvest.links.extract` belongs to `harvest`; the package itself to nothing."""
     parts = name.split(".")
     return parts[1] if len(parts) > 1 else ""
 

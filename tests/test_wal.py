@@ -9,7 +9,7 @@ import pytest
 from webdepot import wal
 from webdepot.database import Database
 from webdepot.index.captures import SqliteCaptureIndex
-from webdepot.selection.domains.kept_answers import KeptAnswers
+from webdepot.selection.domains.lookup.answer_cache import KeptAnswers
 
 
 def open_index(path):

@@ -1,7 +1,7 @@
 """Every implementation of `TextIndex`, and pages for them."""
 
-from webdepot.index.fulltext import TantivyTextIndex
-from webdepot.index.fulltext_sqlite import SqliteTextIndex
+from webdepot.index.text.sqlite_index import SqliteTextIndex
+from webdepot.index.text.tantivy_index import TantivyTextIndex
 from webdepot.ports import PageText, TextQuery
 from webdepot.url import key as key_of
 

@@ -25,8 +25,9 @@ from typing import BinaryIO, cast
 from webdepot import config as configuration
 from webdepot.container import shelf
 from webdepot.database import Database
-from webdepot.depot import cache, places
-from webdepot.depot.wrapped import Seekable
+from webdepot.depot import places
+from webdepot.depot.store import cache
+from webdepot.depot.store.wrapped import Seekable
 from webdepot.errors import NotFound, NotPermitted, RemoteError
 from webdepot.model import Container, ContainerState
 from webdepot.ports import CaptureIndex, Engine, FormatIdentifier, ObjectStore, TextIndex
@@ -83,6 +84,14 @@ class Archive:
         )
 
     @property
+    def user_agent(self) -> str:
+        """The User-Agent header of every request: the program, the institution, and where to complain."""
+        given = self.config
+        contact = given.archive.contact or given.web.portal_url
+        own = f"Webdepot/{VERSION} ({f'+{contact}; ' if contact else ''}{given.archive.name})"
+        return given.harvest.user_agent or own
+
+    @property
     def harvests_folder(self) -> Path:
         return self.home / "harvests"
 
@@ -110,10 +119,10 @@ class Archive:
     def texts(self) -> TextIndex:
         # Each engine by itself: one works where the other cannot be installed.
         if self.config.index.engine == "sqlite":
-            from webdepot.index.fulltext_sqlite import SqliteTextIndex
+            from webdepot.index.text.sqlite_index import SqliteTextIndex
 
             return SqliteTextIndex(self.texts_folder)
-        from webdepot.index.fulltext import TantivyTextIndex
+        from webdepot.index.text.tantivy_index import TantivyTextIndex
 
         return TantivyTextIndex(self.texts_folder, memory_bytes=self.config.index.memory_bytes)
 
@@ -196,7 +205,7 @@ class Archive:
         raise NotFound(f"Container {name} is not where the database says. Run: webdepot doctor")
 
     def _path_elsewhere(self, found: Container) -> Path:
-        from webdepot.depot.elsewhere import Elsewhere
+        from webdepot.depot.store.elsewhere import Elsewhere
 
         source = Elsewhere(found.place)
         if source.path is None:
@@ -245,7 +254,7 @@ class Archive:
         if container.state is ContainerState.KEPT:
             return self.store.size(container.place)
         if container.state is ContainerState.ELSEWHERE:
-            from webdepot.depot.elsewhere import Elsewhere
+            from webdepot.depot.store.elsewhere import Elsewhere
 
             source = Elsewhere(container.place)
             size = source.size()
@@ -268,7 +277,7 @@ class Archive:
             return
         found = self._find_container(name)
         if found is not None and found.state is ContainerState.ELSEWHERE:
-            from webdepot.depot.elsewhere import Elsewhere
+            from webdepot.depot.store.elsewhere import Elsewhere
 
             if Elsewhere(found.place).path is not None:
                 self._path_elsewhere(found)

@@ -1,4 +1,4 @@
-"""Nouns that cross the border of a room; a noun used in one room stays in that room."""
+"""Values that several components share; a value used in one component is defined there."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Any, BinaryIO, NewType
 
 from webdepot.url import Url
-from webdepot.values import valueclass
 
 TargetId = NewType("TargetId", int)
 HarvestId = NewType("HarvestId", str)
@@ -20,26 +19,19 @@ EVERYTHING = "all"
 class Answer(StrEnum):
     ACCEPT = "accept"
     REJECT = "reject"
-    PASS = "pass"  # noqa: S105 - no password
+    PASS = "pass"  # noqa: S105 - not a password
 
 
-_ACCEPT = (
-    Answer.ACCEPT
-)  # found by its class it takes five times as long, and a page asks for dozens of verdicts
-
-
-@valueclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A decision that names its rule and its reason: selection, scope, robots, permission, access, discovery
-    alike.
-    """
+    """A decision with its rule and reason: on selection, scope, robots, permission, access or discovery."""
 
     answer: Answer
     rule: str
     reason: str
 
     def __bool__(self) -> bool:
-        return self.answer is _ACCEPT
+        return self.answer is Answer.ACCEPT
 
 
 class Severity(StrEnum):
@@ -50,22 +42,22 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """An observation about quality, format or a damaged input: what, how bad, about which thing, seen where."""
+    """An observation about quality, format or damaged input: what, how severe, about what, and where."""
 
     code: str
     severity: Severity
     subject: str
     message: str
     place: str = ""
-    """Byte offset, line or page on which it was seen, in words."""
+    """Byte offset, line or page where it was seen, as text."""
     action: str = ""
     """The one thing to do about it, if there is one."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What stands in the gaps of the message."""
+    """Values for the placeholders of the message."""
 
 
 class Purpose(StrEnum):
-    """Why a site is kept (mission K1)."""
+    """Why a site is kept: as heritage, or as evidence of public acts."""
 
     HERITAGE = "heritage"
     EVIDENCE = "evidence"
@@ -73,7 +65,7 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A site we decided about."""
+    """A site that was nominated, with what was decided about it."""
 
     id: TargetId
     name: str
@@ -91,13 +83,13 @@ class HarvestKind(StrEnum):
 
 
 class HarvestState(StrEnum):
-    """The rows between them stand in `harvest.runs.HARVEST`. Of a failed one nothing came at all."""
+    """States of a harvest; `harvest.runs.HARVEST` has the transitions. FAILED: nothing was fetched."""
 
     RUNNING = "running"
     STOPPED = "stopped"
     FAILED = "failed"
     FINISHED = "finished"
-    """It waits for a reviewer, or for the rules that may accept it."""
+    """Waiting for a reviewer, or for the rules that accept it automatically."""
     REJECTED = "rejected"
     KEPT = "kept"
 
@@ -116,12 +108,12 @@ class Harvest:
     started_at: datetime
     ended_at: datetime | None = None
     reason: str = ""
-    """Why it ended, in words."""
+    """Why it ended, as text."""
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class Hop(StrEnum):
-    """How a URI was found, in the letters of Heritrix's hop path, which existing log tools read."""
+    """How a URI was found, as the letters of Heritrix's hop path, which existing log tools read."""
 
     LINK = "L"
     EMBED = "E"
@@ -131,14 +123,14 @@ class Hop(StrEnum):
     PREREQUISITE = "P"
 
 
-@valueclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A URI that may be fetched, and how we came to it."""
+    """A URI to fetch, and how it was found."""
 
     url: Url
     via: Url | None = None
     path: str = ""
-    """Hop letters from the seed; empty for a seed."""
+    """Hop letters since the seed; empty for a seed."""
     tries: int = 0
     """Failed tries so far."""
     outside: int = 0
@@ -146,7 +138,7 @@ class Candidate:
 
 
 class Failure(StrEnum):
-    """Why a visit has no answer. The number is the fetch status of Heritrix's crawl log."""
+    """Why a visit has no response. `status` is the fetch status in Heritrix's crawl log."""
 
     DNS = "dns"
     CONNECT = "connect"
@@ -170,11 +162,9 @@ _FAILURE_STATUS = {
 }  # fmt: skip
 
 
-@valueclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """One request and its answer, as exact bytes. A visit without an answer carries its failure and `status`
-    0.
-    """
+    """One request and its response, as exact bytes. Without a response: the failure, and `status` 0."""
 
     candidate: Candidate
     at: datetime
@@ -184,19 +174,17 @@ class Visit:
     head: bytes = b""
     """Status line and headers as received, with the empty line; HTTP/2 and 3 written in HTTP/1.1 form."""
     body: BinaryIO
-    """Seekable spool of the body as it came over the wire, transfer coding included; closed by whoever called
-    fetch.
-    """
+    """Seekable spool of the body as received, transfer coding included; closed by the caller of fetch."""
     body_bytes: int = 0
     status: int = 0
     server_address: str = ""
     protocol: str = "http/1.1"
     truncated: str = ""
-    """WARC-Truncated reason (`length`, `time`, `disconnect`) when the body is not whole."""
+    """WARC-Truncated reason (`length`, `time`, `disconnect`) when the body is incomplete."""
     failure: Failure | None = None
     failure_detail: str = ""
     permanent: bool = False
-    """Trying again cannot help: the name does not exist, the address is forbidden."""
+    """Retrying cannot help: the name does not exist, or the address is forbidden."""
 
 
 class RecordKind(StrEnum):
@@ -215,7 +203,7 @@ class RecordKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """Where a record stands: container file name, first byte and length on disk (compressed, where it is)."""
+    """Where a record is: container file name, first byte and length in the file (compressed or not)."""
 
     container: str
     offset: int
@@ -231,10 +219,9 @@ class Capture:
     url: str
     kind: RecordKind
     status: int
-    """0 where the record has no HTTP answer."""
+    """0 where the record has no HTTP response."""
     mime: str
-    """As the server said, lower case, without parameters; `unk` where it said nothing (the field's own word).
-    """
+    """Content-Type of the response, lower case, without parameters; `unk` (as in CDX) where it is missing."""
     digest: str
     """Labelled payload digest; empty where unknown."""
     location: Location
@@ -243,9 +230,7 @@ class Capture:
     refers_to_url: str = ""
     refers_to_timestamp: str = ""
     replaced: bool = False
-    """A patch of its harvest brought the answer that stands in its place: no version to a reader, but
-    revisits may refer to it.
-    """
+    """A patch replaced it: hidden from version lists, but revisits may refer to it."""
 
 
 class ContainerState(StrEnum):
@@ -256,8 +241,8 @@ class ContainerState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """A WARC or ARC file. `place` is a path below the home while sealed, a key of the depot's store once
-    kept, an address elsewhere.
+    """A WARC or ARC file. `place`: SEALED, a path below the home; KEPT, a key in the depot's store;
+    ELSEWHERE, an address.
     """
 
     name: str
@@ -288,7 +273,7 @@ class Basis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """What a file is by its bytes: PRONOM identifier, name, version, media type, and on what that rests."""
+    """The format of a file by its bytes: PRONOM identifier, name, version, media type, and the basis."""
 
     puid: str
     name: str

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from webdepot.cli.commands import COMMANDS
+from webdepot.cli.command_table import COMMANDS
 
 PROGRAM = Path(sys.executable).with_name("webdepot")
 LOADED = "\nprint(json.dumps(sorted(sys.modules)), file=sys.stderr)"
 DATABASE = {"sqlalchemy"}
 SERVICES = {
-    "webdepot.services.archiving",
-    "webdepot.services.harvesting",
-    "webdepot.services.indexing",
-    "webdepot.services.searching",
+    "webdepot.services.pipeline",
+    "webdepot.services.harvest.harvests",
+    "webdepot.services.index.indexer",
+    "webdepot.services.access.search",
 }
 CRAWLER = {"pycurl", "turbohtml", "pikepdf", "webdepot.harvest.crawl"}
 LOOKING_UP = {"dns", "cryptography", "webdepot.selection.domains.survey"}
@@ -51,7 +51,7 @@ def loaded_by_program(*arguments: str) -> set[str]:
         ("config show", DATABASE | SERVICES | CRAWLER | LOOKING_UP | WEB),
         ("status --json", SERVICES | CRAWLER | LOOKING_UP | WEB),
         ("account list", SERVICES | CRAWLER | LOOKING_UP | WEB),
-        ("harvest list", LOOKING_UP | WEB | {"pikepdf", "tantivy", "webdepot.services.indexing"}),
+        ("harvest list", LOOKING_UP | WEB | {"pikepdf", "tantivy", "webdepot.services.index.indexer"}),
         ("archive --help", LOOKING_UP | WEB | {"pikepdf"}),
     ],
 )
@@ -78,7 +78,7 @@ def test_a_worker_loads_what_it_needs(module, absent):
     "command", [command for command in COMMANDS if command.function], ids=lambda command: command.name
 )
 def test_the_table_says_of_a_command_what_the_command_says_of_itself(command):
-    function = getattr(importlib.import_module(f"webdepot.cli.{command.module}"), command.function)
+    function = getattr(importlib.import_module(f"webdepot.cli.commands.{command.module}"), command.function)
     assert " ".join(function.__doc__.split()) == command.help
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from webdepot.depot import s3
-from webdepot.depot.folder import FolderStore
-from webdepot.depot.s3 import BucketAddress, S3Store
+from webdepot.depot.store import s3
+from webdepot.depot.store.folder import FolderStore
+from webdepot.depot.store.s3 import BucketAddress, S3Store
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.ports import ObjectStore
 

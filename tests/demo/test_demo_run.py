@@ -15,7 +15,9 @@ from webdepot.demo.resource import HOST
 from webdepot.demo.run import DemoClock, run
 from webdepot.errors import Conflict
 from webdepot.model import HarvestState
-from webdepot.services import founding, harvesting, searching
+from webdepot.services.access import search
+from webdepot.services.admin import setup
+from webdepot.services.harvest import harvests as harvests_service
 from webdepot.times import from_timestamp, to_timestamp
 from webdepot.url import find_canonical, key
 
@@ -39,7 +41,7 @@ def _key(path: str) -> str:
 
 def test_each_edition_is_kept_under_its_own_date(home: Path) -> None:
     with Archive.open(home) as archive:
-        harvests = harvesting.latest(archive, 10)
+        harvests = harvests_service.latest(archive, 10)
         versions = list(archive.captures.versions(_key("/")))
     assert [harvest.state for harvest in harvests] == [HarvestState.KEPT, HarvestState.KEPT]
     days = [from_timestamp(capture.timestamp).date() for capture in versions if capture.status == 200]
@@ -73,9 +75,9 @@ def _has(archive: Archive, url: str, year: str) -> bool:
 def test_words_of_one_edition_are_found_in_that_edition(home: Path) -> None:
     with Archive.open(home) as archive:
         reader = Reader()
-        old = searching.search(archive, "Guldens", reader=reader).hits
-        new = searching.search(archive, "zonnepanelen", reader=reader).hits
-        german = searching.search(archive, "Schmuggler", reader=reader).hits
+        old = search.search(archive, "Guldens", reader=reader).hits
+        new = search.search(archive, "zonnepanelen", reader=reader).hits
+        german = search.search(archive, "Schmuggler", reader=reader).hits
     assert {hit.timestamp[:4] for hit in old} == {"2003"}
     assert {hit.timestamp[:4] for hit in new} == {"2024"}
     assert any("/de/" in hit.url for hit in german)
@@ -93,7 +95,7 @@ def test_a_second_run_changes_nothing(home: Path) -> None:
 
 
 def test_an_archive_of_your_own_is_not_touched(tmp_path: Path) -> None:
-    founding.found(tmp_path / "own")
+    setup.found(tmp_path / "own")
     with pytest.raises(Conflict, match="no"):
         run(tmp_path / "own", lambda line: None, editions=TWO)
 
@@ -111,7 +113,7 @@ def test_a_killed_run_is_taken_up(tmp_path: Path) -> None:
     process.wait()
     run(home, lambda line: None, editions=site.EDITIONS[:1])
     with Archive.open(home) as archive:
-        assert [harvest.state for harvest in harvesting.latest(archive, 10)] == [HarvestState.KEPT]
+        assert [harvest.state for harvest in harvests_service.latest(archive, 10)] == [HarvestState.KEPT]
         resources = site.serve(site.EDITIONS[0]).resources.values()
         for resource in resources:
             if not resource.path.startswith("/intern/"):

@@ -9,7 +9,7 @@ from depot_samples import Clock, content_of
 from webdepot.archive import Archive
 from webdepot.depot import package
 from webdepot.model import Package
-from webdepot.services import auditing, keeping
+from webdepot.services.depot import audit, deposit
 
 
 @pytest.fixture
@@ -29,9 +29,9 @@ def keep_site(archive: Archive, tmp_path: Path) -> Callable[..., Package]:
 
     def keep(number: int, **more) -> Package:
         facts = package.build(archive.store, content_of(tmp_path, number, **more))
-        adopted = keeping.adopt(archive)
+        adopted = deposit.adopt(archive)
         assert [each.id for each in adopted] == [facts.package.id]
-        auditing.copy_out(archive, facts.package.id)
+        audit.copy_out(archive, facts.package.id)
         return facts.package
 
     return keep

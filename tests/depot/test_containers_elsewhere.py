@@ -16,7 +16,9 @@ from webdepot.archive import Archive
 from webdepot.container import shelf
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import ContainerState
-from webdepot.services import archiving, examining, founding, replaying
+from webdepot.services import pipeline
+from webdepot.services.access import replay
+from webdepot.services.admin import doctor, setup
 
 PAGES = {
     f"https://x.example/{number}": b"<!doctype html><title>X</title><p>windmill " + b"x" * 5000 * number
@@ -26,7 +28,7 @@ PAGES = {
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Archive]:
-    founding.found(tmp_path / "home")
+    setup.found(tmp_path / "home")
     with Archive.open(tmp_path / "home", agent="anna") as archive:
         yield archive
 
@@ -88,12 +90,12 @@ def files(warc: Path) -> Iterator[tuple[type[Files], str]]:
 
 
 def refer(archive: Archive, address: str | Path):
-    return archiving.import_files(archive, [address], collection="old", in_place=True)
+    return pipeline.import_files(archive, [address], collection="old", in_place=True)
 
 
 def check_pages(archive: Archive) -> None:
     for url, body in PAGES.items():
-        replayed = replaying.open_capture(archive, url, "20240517123001", collection="old", reader=ANYONE)
+        replayed = replay.open_capture(archive, url, "20240517123001", collection="old", reader=ANYONE)
         assert replayed.payload.read() == body
         replayed.close()
 
@@ -129,7 +131,7 @@ def test_a_file_that_moved_is_given_again(opened: Archive, warc: Path, tmp_path:
         check_pages(opened)
     with pytest.raises(NotFound, match=r"read in place from .* is not there any more"):
         opened.container_path("old.warc.gz")
-    told = next(check for check in examining.examine(opened.home) if check.name == "containers")
+    told = next(check for check in doctor.examine(opened.home) if check.name == "containers")
     assert (told.state, "--in-place" in told.remedy) == ("error", True)
     assert refer(opened, elsewhere).known
     check_pages(opened)

@@ -11,7 +11,7 @@ from depot_samples import files_of
 from letters import letter_box  # noqa: F401 - a fixture
 from webdepot.depot.fixity import AuditOutcome
 from webdepot.provenance import Outcome, iter_of
-from webdepot.services import auditing
+from webdepot.services.depot import audit
 
 
 def lose(archive, package):
@@ -39,10 +39,10 @@ def configure(archive, **mail):
 def test_what_is_lost_is_told_by_letter(archive, keep_site, letter_box):  # noqa: F811
     configure(archive, host="127.0.0.1", port=letter_box.port)
     package = keep_site(1)
-    auditing.audit(archive, older_than_days=0)
+    audit.audit(archive, older_than_days=0)
     assert letter_box.letters == []
     lose(archive, package)
-    assert auditing.audit(archive, packages=[package.id]).counts == {AuditOutcome.LOST: 1}
+    assert audit.audit(archive, packages=[package.id]).counts == {AuditOutcome.LOST: 1}
     assert [letter.recipients for letter in letter_box.letters] == [
         ["anna@example.org"],
         ["bert@example.org"],
@@ -60,7 +60,7 @@ def test_a_mail_server_that_is_away_stops_nothing(archive, keep_site):
     configure(archive, host="127.0.0.1", port=1)
     package = keep_site(1)
     lose(archive, package)
-    assert auditing.audit(archive, packages=[package.id]).counts == {AuditOutcome.LOST: 1}
+    assert audit.audit(archive, packages=[package.id]).counts == {AuditOutcome.LOST: 1}
     assert [outcome for outcome, _ in acts(archive)] == [Outcome.FAILURE, Outcome.FAILURE]
     assert "cannot be reached" in acts(archive)[0][1]
 
@@ -73,7 +73,7 @@ from webdepot.archive import Archive
 from webdepot.depot import copies, fixity, holdings, ocfl, package
 from webdepot.depot.copies import CopyState
 from webdepot.errors import NoSpace
-from webdepot.services import auditing, keeping
+from webdepot.services.depot import audit, deposit
 
 home, folder, disk = map(Path, sys.argv[1:])
 
@@ -82,20 +82,20 @@ def fill_up(path, left):
     (path / "ballast").write_bytes(bytes(max(0, room.f_bavail * room.f_frsize - left)))
 
 with Archive.open(home, agent="test") as archive:
-    auditing.add_place(archive, "second", str(disk / "second"))
+    audit.add_place(archive, "second", str(disk / "second"))
     kept = [package.build(archive.store, content_of(folder, number)).package for number in range(3)]
-    keeping.adopt(archive)
+    deposit.adopt(archive)
     # The disk of a copy is full: the others go on, the copy waits, nothing half of it can be seen.
     fill_up(disk, 20_000)
-    report = auditing.fill(archive)
+    report = audit.fill(archive)
     assert "is full" in report.away["second"], report
     assert report.waiting >= 1, report
     for identifier in ocfl.iter_objects(archive.stores()["second"]):
         assert not list(fixity.verify_package(archive.stores()["second"], identifier))
-    audited = auditing.audit(archive, older_than_days=0)
+    audited = audit.audit(archive, older_than_days=0)
     assert any("is full" in words for words in audited.alarms), audited.alarms
     (disk / "ballast").unlink()
-    report = auditing.fill(archive)
+    report = audit.fill(archive)
     assert (report.waiting, report.away) == (0, {}), report
     with archive.database.reading() as connection:
         for each in kept:
@@ -114,10 +114,10 @@ with Archive.open(home, agent="test") as archive:
         assert "nothing was lost" in str(error), error
     else:
         raise AssertionError("it fitted")
-    assert keeping.adopt(archive) == []
+    assert deposit.adopt(archive) == []
     (disk / "ballast").unlink()
     facts = package.build(archive.store, content)
-    assert [each.id for each in keeping.adopt(archive)] == [facts.package.id]
+    assert [each.id for each in deposit.adopt(archive)] == [facts.package.id]
     assert not list(fixity.verify_package(archive.store, facts.package.id))
 print("done")
 """

@@ -13,12 +13,12 @@ from sqlalchemy import func, select
 from webdepot.depot import copies, fixity, places
 from webdepot.depot.copies import CopyState
 from webdepot.depot.fixity import AuditOutcome
-from webdepot.depot.folder import FolderStore
 from webdepot.depot.places import PlaceState
+from webdepot.depot.store.folder import FolderStore
 from webdepot.depot.tables import copies as table
 from webdepot.errors import Conflict, InputError
 from webdepot.provenance import iter_of
-from webdepot.services import auditing
+from webdepot.services.depot import audit
 
 
 def flip(path: Path) -> None:
@@ -57,8 +57,8 @@ def check_tallies(archive) -> None:
 def second(archive, keep_site, tmp_path):
     """A package in two places."""
     kept = keep_site(1)
-    auditing.add_place(archive, "second", str(tmp_path / "second"))
-    report = auditing.fill(archive)
+    audit.add_place(archive, "second", str(tmp_path / "second"))
+    report = audit.fill(archive)
     assert (report.copied, report.waiting) == (1, 0)
     return kept
 
@@ -89,16 +89,16 @@ def test_what_is_whole_stays_as_it_is(archive, second, clock, tmp_path):
         for path in tmp_path.rglob("*")
         if path.is_file() and "second" in str(path)
     }
-    assert auditing.audit(archive).counts == {}, "nothing is due yet"
+    assert audit.audit(archive).counts == {}, "nothing is due yet"
     clock.days_later(91)
-    report = auditing.audit(archive)
+    report = audit.audit(archive)
     assert report.counts == {AuditOutcome.WHOLE: 4}, (
         "the package and the register of decisions, in two places"
     )
     assert report.size_bytes >= 2 * second.size_bytes
     assert report.alarms == []
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert auditing.audit(archive).counts == {}, "each was looked at once"
+    assert audit.audit(archive).counts == {}, "each was looked at once"
 
 
 @pytest.mark.parametrize("damage", [flip, cut, empty, Path.unlink])
@@ -110,7 +110,7 @@ def test_any_damage_to_any_file_of_one_place_is_mended_from_the_other(
     good = bytes_of(roots["main"])
     for path in files_of(roots[place], second.id):
         damage(path)
-        report = auditing.audit(archive, older_than_days=0, packages=[second.id])
+        report = audit.audit(archive, older_than_days=0, packages=[second.id])
         assert report.counts == {AuditOutcome.WHOLE: 1, AuditOutcome.REPAIRED: 1}, path.name
         assert bytes_of(roots[place]) == good, path.name
     with archive.database.reading() as connection:
@@ -123,7 +123,7 @@ def test_everything_of_a_package_damaged_at_once_in_one_place(archive, second, t
     good = bytes_of(archive.home / "depot")
     for path in files_of(tmp_path / "second", second.id):
         flip(path)
-    assert auditing.audit(archive, packages=[second.id]).counts[AuditOutcome.REPAIRED] == 1
+    assert audit.audit(archive, packages=[second.id]).counts[AuditOutcome.REPAIRED] == 1
     assert bytes_of(tmp_path / "second") == good
 
 
@@ -134,7 +134,7 @@ def test_files_swapped_with_each_other(archive, second, tmp_path):
     one, other = first.read_bytes(), last.read_bytes()
     first.write_bytes(other)
     last.write_bytes(one)
-    assert auditing.audit(archive, packages=[second.id]).counts[AuditOutcome.REPAIRED] == 1
+    assert audit.audit(archive, packages=[second.id]).counts[AuditOutcome.REPAIRED] == 1
     assert bytes_of(tmp_path / "second") == good
 
 
@@ -144,7 +144,7 @@ def test_different_files_damaged_in_both_places_mend_each_other(archive, second,
     other = [path for path in files_of(tmp_path / "second", second.id) if "/content/" in str(path)]
     flip(main[0])
     flip(other[1])
-    report = auditing.audit(archive, packages=[second.id])
+    report = audit.audit(archive, packages=[second.id])
     assert report.counts == {AuditOutcome.REPAIRED: 2}
     assert bytes_of(tmp_path / "second") == good == bytes_of(archive.home / "depot")
 
@@ -154,7 +154,7 @@ def test_what_no_place_has_any_more_is_lost_and_said_aloud(archive, second, tmp_
     object.__setattr__(archive.config.depot, "alarm_command", f"cat > {told}")
     for root in (archive.home / "depot", tmp_path / "second"):
         flip(next(path for path in files_of(root, second.id) if path.name.endswith(".warc.gz")))
-    report = auditing.audit(archive, packages=[second.id])
+    report = audit.audit(archive, packages=[second.id])
     assert report.counts == {AuditOutcome.LOST: 2}
     assert len(report.alarms) == 2
     assert "site-1.warc.gz" in report.alarms[0]
@@ -168,13 +168,13 @@ def test_without_repair_nothing_is_written(archive, second, tmp_path):
     path = files_of(tmp_path / "second", second.id)[3]
     flip(path)
     damaged = path.read_bytes()
-    report = auditing.audit(archive, packages=[second.id], repair=False)
+    report = audit.audit(archive, packages=[second.id], repair=False)
     assert report.counts == {AuditOutcome.WHOLE: 1, AuditOutcome.DAMAGED: 1}
     assert path.read_bytes() == damaged
     with archive.database.reading() as connection:
         assert copies.find(connection, "second", second.id).state is CopyState.DAMAGED
     check_tallies(archive)
-    assert auditing.audit(archive, packages=[second.id]).counts == {
+    assert audit.audit(archive, packages=[second.id]).counts == {
         AuditOutcome.WHOLE: 1,
         AuditOutcome.REPAIRED: 1,
     }
@@ -188,7 +188,7 @@ def test_a_place_that_is_away_is_no_loss_and_catches_up_when_it_is_back(
     (tmp_path / "second").mkdir()
     missed = keep_site(2)
     clock.days_later(91)
-    report = auditing.audit(archive)
+    report = audit.audit(archive)
     assert report.counts == {AuditOutcome.WHOLE: 2, AuditOutcome.AWAY: 1}
     assert any("second is away" in words for words in report.alarms)
     assert list((tmp_path / "second").iterdir()) == []
@@ -199,7 +199,7 @@ def test_a_place_that_is_away_is_no_loss_and_catches_up_when_it_is_back(
     (tmp_path / "second").rmdir()
     (tmp_path / "unmounted").rename(tmp_path / "second")
     clock.days_later(1)
-    report = auditing.audit(archive)
+    report = audit.audit(archive)
     assert (report.filled.copied, report.counts, report.alarms) == (1, {AuditOutcome.WHOLE: 1}, [])
     assert bytes_of(tmp_path / "second") == bytes_of(archive.home / "depot")
     with archive.database.reading() as connection:
@@ -212,7 +212,7 @@ def test_the_oldest_are_read_first_and_limits_hold(archive, keep_site, clock):
         kept.append(keep_site(number))
         clock.days_later(1)
     clock.days_later(100)
-    first = auditing.audit(archive, limit_bytes=1)
+    first = audit.audit(archive, limit_bytes=1)
     assert 1 <= sum(first.counts.values()) <= archive.config.depot.audit_threads + 1
     assert first.left == 5 - sum(first.counts.values())
     with archive.database.reading() as connection:
@@ -222,47 +222,47 @@ def test_the_oldest_are_read_first_and_limits_hold(archive, keep_site, clock):
             if copies.find(connection, "main", package.id).checked_at == clock()
         ]
     assert read == [package.id for package in kept[: len(read)]]
-    assert auditing.audit(archive).left == 0
+    assert audit.audit(archive).left == 0
 
 
 def test_only_one_audit_at_a_time(archive, second):
-    with auditing._alone(archive), pytest.raises(Conflict):
-        auditing.audit(archive)
+    with audit._alone(archive), pytest.raises(Conflict):
+        audit.audit(archive)
 
 
 def test_a_removed_place_keeps_its_files(archive, second, tmp_path):
-    auditing.remove_place(archive, "second")
+    audit.remove_place(archive, "second")
     assert bytes_of(tmp_path / "second") == bytes_of(archive.home / "depot")
     with archive.database.reading() as connection:
         assert places.every(connection) == []
         assert [copy.place for copy in copies.of_package(connection, second.id)] == ["main"]
-    auditing.add_place(archive, "second", str(tmp_path / "second"))
-    assert auditing.fill(archive).size_bytes == 0, "all was there: nothing is copied again"
+    audit.add_place(archive, "second", str(tmp_path / "second"))
+    assert audit.fill(archive).size_bytes == 0, "all was there: nothing is copied again"
 
 
 @pytest.mark.parametrize("name", ["main", "Second", "", "a b", "../x", "x" * 41])
 def test_names_that_are_none(archive, tmp_path, name):
     with pytest.raises(InputError):
-        auditing.add_place(archive, name, str(tmp_path / "x"))
+        audit.add_place(archive, name, str(tmp_path / "x"))
 
 
 @pytest.mark.parametrize("address", ["s3://key:secret@bucket/x", "s3://bucket?secret_key=x", "s3:///x"])
 def test_addresses_hold_no_secrets(archive, address):
     with pytest.raises(InputError):
-        auditing.add_place(archive, "vault", address)
+        audit.add_place(archive, "vault", address)
 
 
 def test_a_place_laid_out_otherwise_is_refused(archive, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "ocfl_layout.json").write_text('{"extension": "0002-flat-direct-storage-layout"}')
     with pytest.raises(Conflict):
-        auditing.add_place(archive, "other", str(tmp_path / "other"))
+        audit.add_place(archive, "other", str(tmp_path / "other"))
 
 
 def test_an_interrupted_fill_goes_on(archive, keep_site, tmp_path):
     for number in range(1, 4):
         keep_site(number)
-    auditing.add_place(archive, "second", str(tmp_path / "second"))
+    audit.add_place(archive, "second", str(tmp_path / "second"))
     # What a killed copy leaves: a part of the content, no inventory.
     shutil.copytree(archive.home / "depot", tmp_path / "second", dirs_exist_ok=True)
     left = [
@@ -273,7 +273,7 @@ def test_an_interrupted_fill_goes_on(archive, keep_site, tmp_path):
     for path in left:
         path.unlink()
     flip(next((tmp_path / "second").rglob("*.warc.gz")))
-    report = auditing.fill(archive)
+    report = audit.fill(archive)
     assert report.copied == 3
     assert bytes_of(tmp_path / "second") == bytes_of(archive.home / "depot")
 

@@ -10,20 +10,15 @@ from warcio.archiveiterator import ArchiveIterator
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.depot import copies, fixity, holdings, layout, migration, package, tombstone
-from webdepot.depot.folder import FolderStore
 from webdepot.depot.holds import HoldKind, HoldScope
+from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted
 from webdepot.provenance import iter_of
-from webdepot.services import (
-    archiving,
-    auditing,
-    migrating,
-    rebuilding,
-    receiving,
-    replaying,
-    searching,
-    withdrawing,
-)
+from webdepot.services import pipeline
+from webdepot.services.access import replay, search
+from webdepot.services.admin import rebuild
+from webdepot.services.depot import audit, format_migration, withdrawal
+from webdepot.services.intake import submissions
 from webdepot.web.app import build_portal, build_replay
 
 XBM = b"#define x_width 8\n#define x_height 8\nstatic char x_bits[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};\n"
@@ -33,9 +28,9 @@ PAGES = {"https://x.example/": b"<!doctype html><title>X</title><p>The windmill 
 @pytest.fixture
 def kept(archive, tmp_path):
     """A real package with words to find, in two places."""
-    auditing.add_place(archive, "second", str(tmp_path / "second"))
+    audit.add_place(archive, "second", str(tmp_path / "second"))
     write_warc(tmp_path / "x.warc.gz", PAGES)
-    report = archiving.import_files(archive, [tmp_path / "x.warc.gz"], collection="news")
+    report = pipeline.import_files(archive, [tmp_path / "x.warc.gz"], collection="news")
     assert report.taken is not None
     assert report.taken.package is not None
     return report.taken.package
@@ -43,8 +38,8 @@ def kept(archive, tmp_path):
 
 def test_a_withdrawn_package_is_gone_everywhere_but_for_its_tombstone(archive, kept, tmp_path):
     digests = set(package.read(archive.store, kept.id).inventory.files().values())
-    assert searching.search(archive, "windmill", reader=ANYONE).pages == 1
-    done = withdrawing.withdraw(archive, kept.urn, reason="Court order 12/34", approved_by="Piet")
+    assert search.search(archive, "windmill", reader=ANYONE).pages == 1
+    done = withdrawal.withdraw(archive, kept.urn, reason="Court order 12/34", approved_by="Piet")
     assert done.waiting == ()
     assert set(done.stone.files.values()) == digests
     for root in (archive.home / "depot", tmp_path / "second"):
@@ -52,10 +47,10 @@ def test_a_withdrawn_package_is_gone_everywhere_but_for_its_tombstone(archive, k
         assert b"windmill" not in b"".join(path.read_bytes() for path in root.rglob("*.warc.gz"))
         stone = tombstone.read(FolderStore(root), kept.id)
         assert (stone.reason, stone.approved_by, stone.agent) == ("Court order 12/34", "Piet", "test")
-    assert searching.search(archive, "windmill", reader=ANYONE).pages == 0
+    assert search.search(archive, "windmill", reader=ANYONE).pages == 0
     assert archive.captures.total() == 0
     with pytest.raises(NotFound):
-        replaying.open_capture(archive, "https://x.example/", "2024", collection="all", reader=ANYONE)
+        replay.open_capture(archive, "https://x.example/", "2024", collection="all", reader=ANYONE)
     with archive.database.reading() as connection:
         assert holdings.totals(connection) == (0, 0)
         assert copies.of_package(connection, kept.id) == []
@@ -63,18 +58,18 @@ def test_a_withdrawn_package_is_gone_everywhere_but_for_its_tombstone(archive, k
             "withdrawn",
             "removed",
         ]
-    again = withdrawing.withdraw(archive, kept.id, reason="x", approved_by="y")
+    again = withdrawal.withdraw(archive, kept.id, reason="x", approved_by="y")
     assert again.stone == done.stone
 
 
 def test_a_rebuild_and_a_partner_do_not_bring_it_back(archive, kept, tmp_path):
-    from webdepot.services import delivering
+    from webdepot.services.depot import export
 
-    delivering.export(archive, kept.id, delivering.Form.BAGIT, tmp_path / "bag")
-    withdrawing.withdraw(archive, kept.id, reason="Court order", approved_by="Piet")
-    refused = receiving.receive(archive, tmp_path / "bag", collection="x")
+    export.export(archive, kept.id, export.Form.BAGIT, tmp_path / "bag")
+    withdrawal.withdraw(archive, kept.id, reason="Court order", approved_by="Piet")
+    refused = submissions.receive(archive, tmp_path / "bag", collection="x")
     assert "was withdrawn" in refused.receipt.reasons[0]
-    done = rebuilding.rebuild(tmp_path / "new", str(tmp_path / "second"))
+    done = rebuild.rebuild(tmp_path / "new", str(tmp_path / "second"))
     assert (done.packages, done.tombstones) == (0, 1)
     with Archive.open(tmp_path / "new") as new, new.database.reading() as connection:
         assert tombstone.find(connection, kept.id) is not None
@@ -83,40 +78,40 @@ def test_a_rebuild_and_a_partner_do_not_bring_it_back(archive, kept, tmp_path):
 def test_two_people_are_needed(archive, kept):
     for approved_by in ("", "test", "TEST"):
         with pytest.raises(NotPermitted):
-            withdrawing.withdraw(archive, kept.id, reason="x", approved_by=approved_by)
+            withdrawal.withdraw(archive, kept.id, reason="x", approved_by=approved_by)
     with pytest.raises(InputError):
-        withdrawing.withdraw(archive, kept.id, reason=" ", approved_by="Piet")
+        withdrawal.withdraw(archive, kept.id, reason=" ", approved_by="Piet")
     assert not list(fixity.verify_package(archive.store, kept.id))
 
 
 def test_a_place_that_is_away_is_cleared_by_the_next_audit(archive, kept, tmp_path):
     (tmp_path / "second").rename(tmp_path / "unmounted")
-    assert withdrawing.withdraw(archive, kept.id, reason="x", approved_by="Piet").waiting == ("second",)
+    assert withdrawal.withdraw(archive, kept.id, reason="x", approved_by="Piet").waiting == ("second",)
     (tmp_path / "unmounted").rename(tmp_path / "second")
-    assert withdrawing.finish_waiting(archive) == 0
+    assert withdrawal.finish_waiting(archive) == 0
     assert not list((tmp_path / "second" / layout.folder_of(kept.id)).rglob("*"))
-    auditing.fill(archive)
+    audit.fill(archive)
     assert tombstone.read(FolderStore(tmp_path / "second"), kept.id).reason == "x"
 
 
 @pytest.mark.parametrize("scope", list(HoldScope))
 def test_a_hold_forbids_it_until_it_is_released(archive, kept, scope):
     subject = kept.id if scope is HoldScope.PACKAGE else "news"
-    hold = withdrawing.place_hold(archive, HoldKind.LEGAL, scope, subject, reason="Case 12")
+    hold = withdrawal.place_hold(archive, HoldKind.LEGAL, scope, subject, reason="Case 12")
     with pytest.raises(NotPermitted, match="Case 12"):
-        withdrawing.withdraw(archive, kept.id, reason="x", approved_by="Piet")
-    withdrawing.release_hold(archive, hold.id)
+        withdrawal.withdraw(archive, kept.id, reason="x", approved_by="Piet")
+    withdrawal.release_hold(archive, hold.id)
     with pytest.raises(NotFound):
-        withdrawing.release_hold(archive, hold.id)
-    assert withdrawing.withdraw(archive, kept.id, reason="x", approved_by="Piet").waiting == ()
+        withdrawal.release_hold(archive, hold.id)
+    assert withdrawal.withdraw(archive, kept.id, reason="x", approved_by="Piet").waiting == ()
 
 
 def test_retention_and_dated_holds_end_by_themselves(archive, keep_site, clock):
     kept = keep_site(1, when=clock())
-    withdrawing.place_hold(archive, HoldKind.RETENTION, HoldScope.COLLECTION, "news", reason="Law", years=10)
+    withdrawal.place_hold(archive, HoldKind.RETENTION, HoldScope.COLLECTION, "news", reason="Law", years=10)
     clock.days_later(9 * 365)
     with pytest.raises(NotPermitted, match="Law"):
-        withdrawing.withdraw(archive, kept.id, reason="x", approved_by="Piet")
+        withdrawal.withdraw(archive, kept.id, reason="x", approved_by="Piet")
     clock.days_later(2 * 365)
     with archive.database.reading() as connection:
         from webdepot.depot import holds
@@ -128,21 +123,21 @@ def test_retention_and_dated_holds_end_by_themselves(archive, keep_site, clock):
             == []
         )
     with pytest.raises(InputError):
-        withdrawing.place_hold(archive, HoldKind.RETENTION, HoldScope.COLLECTION, "news", reason="Law")
+        withdrawal.place_hold(archive, HoldKind.RETENTION, HoldScope.COLLECTION, "news", reason="Law")
 
 
 def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
-    auditing.add_place(archive, "second", str(tmp_path / "second"))
+    audit.add_place(archive, "second", str(tmp_path / "second"))
     write_warc(
         tmp_path / "x.warc.gz",
         {"https://x.example/a.xbm": XBM, "https://x.example/b.xbm": b"#define broken"},
         mime="image/x-xbitmap",
     )
-    report = archiving.import_files(archive, [tmp_path / "x.warc.gz"], collection="news")
+    report = pipeline.import_files(archive, [tmp_path / "x.warc.gz"], collection="news")
     assert report.taken is not None
     kept = report.taken.package
     assert kept is not None
-    done = migrating.migrate(archive, kept.id, "xbitmap-to-png")
+    done = format_migration.migrate(archive, kept.id, "xbitmap-to-png")
     assert (done.converted, done.package.version) == (1, 2)
     assert list(done.failed) == ["https://x.example/b.xbm"]
     for store in (archive.store, FolderStore(tmp_path / "second")):
@@ -167,12 +162,10 @@ def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
         assert (picture.format, picture.size) == ("PNG", (8, 8))
         black = {(x, y) for x in range(8) for y in range(8) if picture.getpixel((x, y)) == 0}
         assert black == {(number, number) for number in range(8)}, "a diagonal"
-    capture = replaying.find_closest(
-        archive, "https://x.example/a.xbm", "2024", collection="all", reader=ANYONE
-    )
+    capture = replay.find_closest(archive, "https://x.example/a.xbm", "2024", collection="all", reader=ANYONE)
     assert capture.mime == "image/x-xbitmap", "a conversion is no other version of the address"
     assert archive.captures.count(capture.key) == 1
-    opened = replaying.open_conversion(
+    opened = replay.open_conversion(
         archive, "https://x.example/a.xbm", capture.timestamp, collection="all", reader=ANYONE
     )
     assert opened.payload.read().startswith(b"\x89PNG")
@@ -190,11 +183,11 @@ def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
     assert f"http://r.test/-/migrated/all/{capture.timestamp}/{capture.url}" in banner
     with archive.database.reading() as connection:
         assert [event.action for event in iter_of(connection, "package", kept.id)].count("migrated") == 1
-    again = migrating.migrate(archive, kept.id, "xbitmap-to-png")
+    again = format_migration.migrate(archive, kept.id, "xbitmap-to-png")
     assert (again.converted, again.known, again.package.version) == (0, 1, 2)
-    rebuilding.rebuild(tmp_path / "new", str(tmp_path / "second"))
+    rebuild.rebuild(tmp_path / "new", str(tmp_path / "second"))
     with Archive.open(tmp_path / "new") as new:
-        opened = replaying.open_conversion(
+        opened = replay.open_conversion(
             new, "https://x.example/a.xbm", capture.timestamp, collection="all", reader=ANYONE
         )
         assert opened.payload.read().startswith(b"\x89PNG")

@@ -18,12 +18,15 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from webdepot.archive import Archive
-from webdepot.depot import bag, package, submission, zipped
-from webdepot.depot.submission import SubmissionKind, SubmissionState
+from webdepot.depot import package
+from webdepot.depot.bundle import bag, submission, zipped
+from webdepot.depot.bundle.submission import SubmissionKind, SubmissionState
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound
 from webdepot.provenance import iter_of
-from webdepot.services import auditing, delivering, founding, receiving
-from webdepot.services.delivering import Form
+from webdepot.services.admin import setup
+from webdepot.services.depot import audit, export
+from webdepot.services.depot.export import Form
+from webdepot.services.intake import submissions
 
 PAGES = {"https://x.example/": b"<!doctype html><title>X</title><p>The windmill."}
 
@@ -45,7 +48,7 @@ def logical(archive: Archive, identifier: str) -> dict[str, bytes]:
 
 def test_a_bag_is_valid_by_the_judge_and_holds_everything(archive, keep_site, tmp_path):
     kept = keep_site(1)
-    done = delivering.export(archive, kept.urn, Form.BAGIT, tmp_path / "out" / "bag")
+    done = export.export(archive, kept.urn, Form.BAGIT, tmp_path / "out" / "bag")
     made = bagit.Bag(str(tmp_path / "out" / "bag"))
     made.validate()
     assert made.info["External-Identifier"] == kept.urn
@@ -53,22 +56,22 @@ def test_a_bag_is_valid_by_the_judge_and_holds_everything(archive, keep_site, tm
     assert done.size_bytes == sum(map(len, logical(archive, kept.id).values()))
     assert list(bag.check(tmp_path / "out" / "bag")) == []
     with pytest.raises(Conflict):
-        delivering.export(archive, kept.id, Form.BAGIT, tmp_path / "out" / "bag")
+        export.export(archive, kept.id, Form.BAGIT, tmp_path / "out" / "bag")
 
 
 def test_a_zip_and_an_ocfl_root(archive, keep_site, tmp_path):
     kept = keep_site(1)
-    delivering.export(archive, kept.id, Form.ZIP, tmp_path / "a.zip")
+    export.export(archive, kept.id, Form.ZIP, tmp_path / "a.zip")
     with zipfile.ZipFile(tmp_path / "a.zip") as made:
         assert made.testzip() is None
         assert {name: made.read(name) for name in made.namelist()} == logical(archive, kept.id)
-    delivering.export(archive, kept.id, Form.OCFL, tmp_path / "root")
+    export.export(archive, kept.id, Form.OCFL, tmp_path / "root")
     assert judge.StorageRoot(root=str(tmp_path / "root")).validate(validate_objects=True)
 
 
 def test_a_wacz_has_containers_index_and_pages_by_their_digests(archive, keep_site, tmp_path):
     kept = keep_site(1)
-    delivering.export(archive, kept.id, Form.WACZ, tmp_path / "a.wacz")
+    export.export(archive, kept.id, Form.WACZ, tmp_path / "a.wacz")
     with zipfile.ZipFile(tmp_path / "a.wacz") as made:
         described = json.loads(made.read("datapackage.json"))
         names = {each["path"] for each in described["resources"]}
@@ -84,7 +87,7 @@ def test_a_wacz_has_containers_index_and_pages_by_their_digests(archive, keep_si
             ]
             assert record == facts["url"]
         assert len(made.read("pages/pages.jsonl").decode().splitlines()) == 1 + len(lines)
-    assert delivering.export(archive, kept.id, Form.WACZ, tmp_path / "b.wacz").size_bytes > 0
+    assert export.export(archive, kept.id, Form.WACZ, tmp_path / "b.wacz").size_bytes > 0
     assert (tmp_path / "a.wacz").read_bytes() == (tmp_path / "b.wacz").read_bytes()
 
 
@@ -94,21 +97,21 @@ def test_an_export_from_a_damaged_main_place_comes_from_another_or_not_at_all(ar
     good = container.read_bytes()
     container.write_bytes(b"x" + good[1:])
     with pytest.raises(CorruptData):
-        delivering.export(archive, kept.id, Form.BAGIT, tmp_path / "bag")
+        export.export(archive, kept.id, Form.BAGIT, tmp_path / "bag")
     assert not (tmp_path / "bag").exists()
     container.write_bytes(good)
-    auditing.add_place(archive, "second", str(tmp_path / "second"))
-    auditing.fill(archive)
+    audit.add_place(archive, "second", str(tmp_path / "second"))
+    audit.fill(archive)
     container.write_bytes(b"x" + good[1:])
-    assert delivering.export(archive, kept.id, Form.BAGIT, tmp_path / "bag").place == "second"
+    assert export.export(archive, kept.id, Form.BAGIT, tmp_path / "bag").place == "second"
     bagit.Bag(str(tmp_path / "bag")).validate()
 
 
 def test_what_is_not_there(archive, tmp_path):
     with pytest.raises(NotFound):
-        delivering.export(archive, "urn:none", Form.ZIP, tmp_path / "x.zip")
+        export.export(archive, "urn:none", Form.ZIP, tmp_path / "x.zip")
     with pytest.raises(InputError):
-        receiving.receive(archive, tmp_path / "none", collection="x")
+        submissions.receive(archive, tmp_path / "none", collection="x")
 
 
 # --- submissions ---
@@ -132,7 +135,7 @@ def zip_of(folder: Path, target: Path) -> Path:
 
 def test_a_bag_is_taken_once_however_it_is_packed_later(archive, bagged, tmp_path):
     before = files(bagged)
-    first = receiving.receive(archive, bagged, collection="partner")
+    first = submissions.receive(archive, bagged, collection="partner")
     assert (first.receipt.state, first.receipt.kind, first.is_known) == (
         SubmissionState.TAKEN,
         SubmissionKind.BAG,
@@ -143,9 +146,9 @@ def test_a_bag_is_taken_once_however_it_is_packed_later(archive, bagged, tmp_pat
     assert kept["warc/x.warc.gz"] == before["data/x.warc.gz"]
     assert kept["metadata/submission/bag-info.txt"] == before["bag-info.txt"]
     assert files(bagged) == before, "the sender's files are not touched"
-    again = receiving.receive(archive, bagged, collection="partner")
+    again = submissions.receive(archive, bagged, collection="partner")
     assert (again.is_known, again.package) == (True, first.package)
-    packed = receiving.receive(archive, zip_of(bagged, tmp_path / "b.zip"), collection="partner")
+    packed = submissions.receive(archive, zip_of(bagged, tmp_path / "b.zip"), collection="partner")
     assert (packed.is_known, packed.package) == (True, first.package)
     with archive.database.reading() as connection:
         assert [event.action for event in iter_of(connection, "submission", first.receipt.id)] == ["received"]
@@ -161,11 +164,11 @@ def test_packages_travel_from_archive_to_archive_unchanged(archive, keep_site, t
         (Form.OCFL, SubmissionKind.OCFL),
     ):
         target = tmp_path / form.value
-        delivering.export(archive, kept.id, form, target)
+        export.export(archive, kept.id, form, target)
         home = tmp_path / f"receiver-{form.value}"
-        founding.found(home)
+        setup.found(home)
         with Archive.open(home, agent="receiver") as other:
-            done = receiving.receive(other, target, collection="partner")
+            done = submissions.receive(other, target, collection="partner")
             assert done.receipt.kind is kind
             assert done.package is not None
             assert (done.package.id, done.package.urn, done.package.harvest) == (
@@ -175,14 +178,14 @@ def test_packages_travel_from_archive_to_archive_unchanged(archive, keep_site, t
             )
             assert logical(other, kept.id) == logical(archive, kept.id)
             assert other.captures.total() == 3
-            assert receiving.receive(other, target, collection="partner").is_known
+            assert submissions.receive(other, target, collection="partner").is_known
 
 
 def test_a_wacz_comes_back(archive, keep_site, tmp_path):
-    delivering.export(archive, keep_site(1).id, Form.WACZ, tmp_path / "a.wacz")
-    founding.found(tmp_path / "other")
+    export.export(archive, keep_site(1).id, Form.WACZ, tmp_path / "a.wacz")
+    setup.found(tmp_path / "other")
     with Archive.open(tmp_path / "other", agent="receiver") as other:
-        done = receiving.receive(other, tmp_path / "a.wacz", collection="partner")
+        done = submissions.receive(other, tmp_path / "a.wacz", collection="partner")
         assert (done.receipt.state, done.receipt.kind) == (SubmissionState.TAKEN, SubmissionKind.WACZ)
         assert other.captures.total() == 3
 
@@ -214,7 +217,7 @@ def test_a_wrong_bag_is_refused_with_the_reason_and_lies_untouched_in_the_quaran
         for path in bagged.rglob("*")
         if not path.is_dir()
     }
-    done = receiving.receive(archive, bagged, collection="partner")
+    done = submissions.receive(archive, bagged, collection="partner")
     assert done.receipt.state is SubmissionState.REFUSED
     assert any(reason in words for words in done.receipt.reasons), done.receipt.reasons
     place = archive.home / done.receipt.place
@@ -233,9 +236,9 @@ def test_a_wrong_bag_is_refused_with_the_reason_and_lies_untouched_in_the_quaran
 def test_a_bag_that_was_refused_and_mended_is_taken(archive, bagged):
     extra = bagged / "data" / "extra"
     extra.write_text("x")
-    assert receiving.receive(archive, bagged, collection="partner").receipt.state is SubmissionState.REFUSED
+    assert submissions.receive(archive, bagged, collection="partner").receipt.state is SubmissionState.REFUSED
     extra.unlink()
-    assert receiving.receive(archive, bagged, collection="partner").receipt.state is SubmissionState.TAKEN
+    assert submissions.receive(archive, bagged, collection="partner").receipt.state is SubmissionState.TAKEN
 
 
 @pytest.mark.parametrize(
@@ -244,7 +247,7 @@ def test_a_bag_that_was_refused_and_mended_is_taken(archive, bagged):
 def test_a_zip_cannot_write_outside(archive, tmp_path, name):
     with zipfile.ZipFile(tmp_path / "evil.zip", "w") as made:
         made.writestr(name, b"x")
-    done = receiving.receive(archive, tmp_path / "evil.zip", collection="x")
+    done = submissions.receive(archive, tmp_path / "evil.zip", collection="x")
     assert done.receipt.state is SubmissionState.REFUSED
     assert not list(tmp_path.rglob("escape.warc.gz"))
     assert not Path("/etc/escape.warc.gz").exists()
@@ -253,20 +256,20 @@ def test_a_zip_cannot_write_outside(archive, tmp_path, name):
 def test_bombs_links_and_broken_zips_are_refused(archive, tmp_path):
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("zeros.warc.gz", bytes(80 << 20))
-    assert "unpack" in receiving.receive(archive, tmp_path / "bomb.zip", collection="x").receipt.reasons[0]
+    assert "unpack" in submissions.receive(archive, tmp_path / "bomb.zip", collection="x").receipt.reasons[0]
     link = zipfile.ZipInfo("link.warc.gz")
     link.external_attr = 0o120777 << 16
     with zipfile.ZipFile(tmp_path / "link.zip", "w") as made:
         made.writestr(link, "/etc/passwd")
     assert (
         "symbolic link"
-        in receiving.receive(archive, tmp_path / "link.zip", collection="x").receipt.reasons[0]
+        in submissions.receive(archive, tmp_path / "link.zip", collection="x").receipt.reasons[0]
     )
     zip_of(Path(__file__).parent, tmp_path / "good.zip")
     data = (tmp_path / "good.zip").read_bytes()
     (tmp_path / "cut.zip").write_bytes(data[: len(data) // 2] + data[-300:])
     assert (
-        receiving.receive(archive, tmp_path / "cut.zip", collection="x").receipt.state
+        submissions.receive(archive, tmp_path / "cut.zip", collection="x").receipt.state
         is SubmissionState.REFUSED
     )
 
@@ -280,15 +283,15 @@ def test_the_virus_scanner_has_a_word(archive, bagged, tmp_path):
     object.__setattr__(archive.config.depot, "virus_scanner", str(scanner))
     for answer, words in (("1", "found something: Eicar found"), ("2", "failed with exit 2")):
         (tmp_path / "answer").write_text(answer)
-        assert words in receiving.receive(archive, bagged, collection="x").receipt.reasons[0]
+        assert words in submissions.receive(archive, bagged, collection="x").receipt.reasons[0]
     (tmp_path / "answer").write_text("0")
-    assert receiving.receive(archive, bagged, collection="x").receipt.state is SubmissionState.TAKEN
+    assert submissions.receive(archive, bagged, collection="x").receipt.state is SubmissionState.TAKEN
     object.__setattr__(archive.config.depot, "virus_scanner", "/nowhere/scanner")
     shutil.copy(next(bagged.rglob("x.warc.gz")), tmp_path / "one.warc.gz")
     write_warc(tmp_path / "two.warc.gz", {"https://two.example/": b"two"})
     assert (
         "could not be run"
-        in receiving.receive(archive, tmp_path / "two.warc.gz", collection="x").receipt.reasons[0]
+        in submissions.receive(archive, tmp_path / "two.warc.gz", collection="x").receipt.reasons[0]
     )
 
 
@@ -297,11 +300,11 @@ def test_one_unreadable_container_refuses_all(archive, tmp_path):
     folder.mkdir()
     write_warc(folder / "good.warc.gz", PAGES)
     (folder / "bad.warc.gz").write_bytes(b"no container at all")
-    done = receiving.receive(archive, folder, collection="x")
+    done = submissions.receive(archive, folder, collection="x")
     assert done.receipt.reasons == ("bad.warc.gz holds no whole record",)
     assert archive.captures.total() == 0
     (folder / "bad.warc.gz").unlink()
-    assert receiving.receive(archive, folder, collection="x").receipt.kind is SubmissionKind.FOLDER
+    assert submissions.receive(archive, folder, collection="x").receipt.kind is SubmissionKind.FOLDER
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

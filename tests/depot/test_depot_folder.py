@@ -10,8 +10,8 @@ import textwrap
 
 import pytest
 
-from webdepot.depot import folder
-from webdepot.depot.folder import FolderStore
+from webdepot.depot.store import folder
+from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import Conflict, InputError, NoSpace
 
 
@@ -39,7 +39,7 @@ def test_a_disk_that_takes_no_more(tmp_path):
     script = f"""
         import io, resource
         from pathlib import Path
-        from webdepot.depot.folder import FolderStore
+        from webdepot.depot.store.folder import FolderStore
         from webdepot.errors import NoSpace
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, {resource.RLIM_INFINITY}))
         store = FolderStore(Path({str(tmp_path)!r}))

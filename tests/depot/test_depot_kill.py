@@ -14,9 +14,9 @@ from depot_samples import content_of, files_of
 from webdepot.archive import Archive
 from webdepot.depot import copies, fixity, holdings, ocfl, package
 from webdepot.depot.copies import CopyState
-from webdepot.depot.folder import FolderStore
+from webdepot.depot.store.folder import FolderStore
 from webdepot.provenance import iter_of
-from webdepot.services import auditing, keeping
+from webdepot.services.depot import audit, deposit
 
 KILLS = 30
 
@@ -28,20 +28,20 @@ def work(home: Path, folder: Path, acknowledged: Path) -> None:
         while True:
             number = chance.randrange(1_000_000_000)
             content = content_of(folder, number)
-            keeping.adopt(archive)
+            deposit.adopt(archive)
             facts = package.build(archive.store, content)
-            keeping.adopt(archive)
+            deposit.adopt(archive)
             with acknowledged.open("a") as log:  # from here on it must never be lost
                 log.write(f"{facts.package.id} {content.containers[0].sha256}\n")
                 log.flush()
                 os.fsync(log.fileno())
-            auditing.fill(archive)
+            audit.fill(archive)
             victim = chance.choice(acknowledged.read_text().split("\n")[:-1]).partition(" ")[0]
             spoiled = files_of(folder / "second", victim)
             if spoiled:
                 path = chance.choice(spoiled)
                 path.write_bytes(b"spoiled" + path.read_bytes()[7:])
-            auditing.audit(archive, packages=[victim])
+            audit.audit(archive, packages=[victim])
 
 
 @pytest.mark.slow
@@ -49,7 +49,7 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(home, tmp_path):
     acknowledged = tmp_path / "acknowledged"
     acknowledged.touch()
     with Archive.open(home) as archive:
-        auditing.add_place(archive, "second", str(tmp_path / "second"))
+        audit.add_place(archive, "second", str(tmp_path / "second"))
     chance = random.Random(7)
     turn_s = 0.0
     for number in range(KILLS):
@@ -71,8 +71,8 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(home, tmp_path):
     promised = dict(line.split() for line in acknowledged.read_text().splitlines())
     assert len(promised) >= 5
     with Archive.open(home, agent="afterwards") as archive:
-        keeping.adopt(archive)
-        report = auditing.audit(archive, older_than_days=0)
+        deposit.adopt(archive)
+        report = audit.audit(archive, older_than_days=0)
         assert report.alarms == []
         with archive.database.reading() as connection:
             known = set(holdings.iter_ids(connection))

@@ -15,8 +15,8 @@ from lxml import etree
 
 from webdepot import digest
 from webdepot.depot import fixity, mets, package, premis
-from webdepot.depot.folder import FolderStore
 from webdepot.depot.package import ContainerSource
+from webdepot.depot.store.folder import FolderStore
 from webdepot.provenance import Event, Outcome
 
 NS = {"mets": mets.METS, "premis": premis.PREMIS, "xlink": mets.XLINK}

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from webdepot.depot import copying, fixity, layout, ocfl
 from webdepot.depot.fixity import AuditOutcome
-from webdepot.depot.folder import FolderStore
+from webdepot.depot.store.folder import FolderStore
 from webdepot.model import PackageId
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -19,8 +19,8 @@ import webdepot.harvest.tables
 import webdepot.selection.tables  # noqa: F401 - packages refer to harvests, harvests to targets
 from webdepot.database import metadata
 from webdepot.depot import chain, fixity, holdings, ocfl, package, rows
-from webdepot.depot.folder import FolderStore
 from webdepot.depot.package import ContainerSource, PackageContent
+from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import CorruptData, NotFound
 from webdepot.model import (
     Answer,

@@ -11,7 +11,7 @@ from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.depot.copies import CopyState
 from webdepot.errors import CorruptData
-from webdepot.services import auditing, depositing
+from webdepot.services.depot import audit, status
 from webdepot.web.app import build_portal
 
 PATHS = ("/depot", "/depot/packages", "/depot/report.json")
@@ -49,8 +49,8 @@ def test_an_empty_depot_has_pages(portal, language):
 def test_packages_copies_events_and_the_alarm(portal, archive, keep_site, tmp_path, language, whole, damaged):
     sign_in(portal)
     kept = [keep_site(number) for number in range(1, 4)]
-    auditing.add_place(archive, "second", str(tmp_path / "second"))
-    auditing.fill(archive)
+    audit.add_place(archive, "second", str(tmp_path / "second"))
+    audit.fill(archive)
     page = portal.get("/depot", params={"lang": language}).text
     assert 'role="alert"' not in page
     assert f"4 {whole}" in page or f"3 {whole}" in page
@@ -61,7 +61,7 @@ def test_packages_copies_events_and_the_alarm(portal, archive, keep_site, tmp_pa
     assert kept[0].urn in shown
     container = next((tmp_path / "second").rglob("site-1.warc.gz"))
     container.write_bytes(b"spoiled")
-    auditing.audit(archive, packages=[kept[0].id], repair=False)
+    audit.audit(archive, packages=[kept[0].id], repair=False)
     alarmed = portal.get("/depot", params={"lang": language}).text
     assert 'role="alert"' in alarmed
     assert damaged in alarmed
@@ -69,7 +69,7 @@ def test_packages_copies_events_and_the_alarm(portal, archive, keep_site, tmp_pa
 
 
 def test_pages_of_packages_go_on_where_the_last_ended(portal, keep_site, monkeypatch):
-    monkeypatch.setattr("webdepot.web.depot.PER_PAGE", 2)
+    monkeypatch.setattr("webdepot.web.staff.depot.PER_PAGE", 2)
     sign_in(portal)
     kept = [keep_site(number) for number in range(1, 6)]
     seen, path = [], "/depot/packages"
@@ -84,17 +84,17 @@ def test_the_report_is_signed_and_a_changed_one_is_found_out(portal, archive, ke
     sign_in(portal)
     kept = keep_site(1)
     data = portal.get("/depot/report.json").content
-    key = depositing.public_key(archive)
-    assert depositing.check_report(data, key=key) == key
+    key = status.public_key(archive)
+    assert status.check_report(data, key=key) == key
     document = json.loads(data)
     assert [(copy["package"], copy["state"]) for copy in document["report"]["copies"]] == [
         (kept.id, CopyState.WHOLE.value)
     ]
     document["report"]["copies"][0]["state"] = "lost"
     with pytest.raises(CorruptData):
-        depositing.check_report(json.dumps(document).encode())
+        status.check_report(json.dumps(document).encode())
     with pytest.raises(CorruptData):
-        depositing.check_report(data, key="AAAA")
+        status.check_report(data, key="AAAA")
     assert (archive.home / "keys" / "report.pem").stat().st_mode & 0o077 == 0
 
 
@@ -105,13 +105,13 @@ def test_a_package_that_is_not_there(portal):
 
 def test_levels_are_not_claimed_beyond_what_is_true(archive, keep_site, tmp_path, clock):
     keep_site(1)
-    levels = {level.area: level.level for level in depositing.status(archive).levels}
+    levels = {level.area: level.level for level in status.status(archive).levels}
     assert levels["storage"] == levels["integrity"] == levels["metadata"] == 0
-    auditing.add_place(archive, "second", str(tmp_path / "second"))
-    auditing.fill(archive)
+    audit.add_place(archive, "second", str(tmp_path / "second"))
+    audit.fill(archive)
     object.__setattr__(archive.config.depot, "virus_scanner", "true")
-    levels = {level.area: level.level for level in depositing.status(archive).levels}
+    levels = {level.area: level.level for level in status.status(archive).levels}
     assert (levels["storage"], levels["integrity"], levels["metadata"]) == (1, 4, 4)
     clock.days_later(100)
-    levels = {level.area: level.level for level in depositing.status(archive).levels}
+    levels = {level.area: level.level for level in status.status(archive).levels}
     assert levels["integrity"] == 2, "every copy is overdue"

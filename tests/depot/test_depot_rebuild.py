@@ -15,7 +15,10 @@ from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.depot import ocfl, register
 from webdepot.errors import Conflict, InputError
-from webdepot.services import archiving, auditing, founding, rebuilding, replaying, searching
+from webdepot.services import pipeline
+from webdepot.services.access import replay, search
+from webdepot.services.admin import rebuild, setup
+from webdepot.services.depot import audit
 
 PAGES = {
     "https://museum.example/": b"<!doctype html><title>Museum</title><p>The windmill exhibition opens in spring.",
@@ -53,10 +56,10 @@ def answers(archive: Archive) -> list[object]:
     """What readers see."""
     seen: list[object] = []
     for text in ("windmill", '"steam tram"', "nothing"):
-        page = searching.search(archive, text, reader=ANYONE)
+        page = search.search(archive, text, reader=ANYONE)
         seen.append([(hit.url, hit.title, hit.snippet, hit.timestamp, hit.versions) for hit in page.hits])
     for url in PAGES:
-        opened = replaying.open_capture(archive, url, "20240517123001", collection="all", reader=ANYONE)
+        opened = replay.open_capture(archive, url, "20240517123001", collection="all", reader=ANYONE)
         seen.append((opened.status, opened.payload.read()))
         opened.close()
     return seen
@@ -69,26 +72,26 @@ def filled(home: Path, tmp_path: Path) -> Path:
     )
     with Archive.open(home, agent="anna") as archive:
         write_warc(tmp_path / "museum.warc.gz", PAGES)
-        report = archiving.import_files(archive, [tmp_path / "museum.warc.gz"], collection="museum")
+        report = pipeline.import_files(archive, [tmp_path / "museum.warc.gz"], collection="museum")
         assert report.taken is not None
         assert report.taken.package is not None
         accounts.add(archive.database, "piet", "a long password", [Role.CURATOR], archive.clock())
-        auditing.add_place(archive, "second", str(tmp_path / "second"))
-        assert auditing.audit(archive, older_than_days=0).alarms == []
-        assert auditing.write_register(archive), "the audit itself made events"
+        audit.add_place(archive, "second", str(tmp_path / "second"))
+        assert audit.audit(archive, older_than_days=0).alarms == []
+        assert audit.write_register(archive), "the audit itself made events"
     return home
 
 
 @pytest.mark.parametrize("place", ["main", "second"])
 def test_rebuilt_on_an_empty_machine_all_is_as_it_was(filled, tmp_path, place):
     with Archive.open(filled) as archive:
-        auditing.fill(archive)
+        audit.fill(archive)
         before, seen = catalogue(archive), answers(archive)
     depot = tmp_path / "rescued"
     (filled / "depot" if place == "main" else tmp_path / "second").rename(depot)
     shutil.rmtree(filled)
     new = tmp_path / "new-home"
-    done = rebuilding.rebuild(new, str(depot))
+    done = rebuild.rebuild(new, str(depot))
     assert (done.packages, done.captures, done.failed) == (1, 3, ())
     with Archive.open(new) as archive:
         assert archive.config.archive.name == "Town archive"
@@ -106,30 +109,28 @@ def test_rebuilt_on_an_empty_machine_all_is_as_it_was(filled, tmp_path, place):
         assert set(before["events"]) <= set(after["events"]) | {
             row for row in before["events"] if row[1] in ("copied", "audited", "filled")
         }
-    again = rebuilding.rebuild(new)
+    again = rebuild.rebuild(new)
     assert (again.packages, again.failed) == (0, ())
 
 
 def test_a_home_where_nothing_happened_since_it_was_made_is_as_good_as_none(filled, tmp_path):
     new = tmp_path / "new-home"
-    founding.found(new)
+    setup.found(new)
     file = new / "webdepot.toml"
     file.write_text(
         file.read_text().replace("[web]\n", '[web]\nportal_url = "https://here.example/"  # ours\n')
     )
     with Archive.open(new) as archive:
-        assert searching.search(archive, "windmill", reader=ANYONE).hits == [], (
-            "looking makes it hold nothing"
-        )
-    done = rebuilding.rebuild(new, str(filled / "depot"))
+        assert search.search(archive, "windmill", reader=ANYONE).hits == [], "looking makes it hold nothing"
+    done = rebuild.rebuild(new, str(filled / "depot"))
     assert (done.packages, done.failed) == (1, ())
     with Archive.open(new) as archive:
         assert archive.config.archive.name == "Town archive", "out of the register"
         assert archive.config.web.portal_url == "https://here.example/", "as it was set here"
         assert archive.depot_address == str(filled / "depot")
-        assert searching.search(archive, "windmill", reader=ANYONE).hits
+        assert search.search(archive, "windmill", reader=ANYONE).hits
     assert "# ours" in file.with_name("webdepot.toml.before").read_text()
-    assert rebuilding.rebuild(new, str(filled / "depot")).packages == 0
+    assert rebuild.rebuild(new, str(filled / "depot")).packages == 0
 
 
 @pytest.mark.parametrize("what", ["a person", "a harvest", "a depot"])
@@ -143,7 +144,7 @@ def test_a_home_that_holds_anything_is_left_alone(home, tmp_path, what):
             (archive.home / "depot").mkdir()
     before = sorted((path, path.stat().st_mtime_ns) for path in home.rglob("*") if path.is_file())
     with pytest.raises(Conflict, match="has its depot at"):
-        rebuilding.rebuild(home, str(tmp_path / "elsewhere"))
+        rebuild.rebuild(home, str(tmp_path / "elsewhere"))
     assert sorted((path, path.stat().st_mtime_ns) for path in home.rglob("*") if path.is_file()) == before
 
 
@@ -160,19 +161,19 @@ def test_the_register_holds_no_secrets(filled):
 def test_a_register_that_says_nothing_new_adds_no_version(filled):
     with Archive.open(filled) as archive:
         before = ocfl.read_inventory(archive.store, register.id_of(archive.clock().year)).head
-        assert not auditing.write_register(archive)
+        assert not audit.write_register(archive)
         assert ocfl.read_inventory(archive.store, register.id_of(archive.clock().year)).head == before
 
 
 def test_a_damaged_package_stops_no_other(filled, tmp_path):
     with Archive.open(filled, agent="anna") as archive:
         write_warc(tmp_path / "tram.warc.gz", {"https://tram.example/": b"<title>Tram</title>tram"})
-        archiving.import_files(archive, [tmp_path / "tram.warc.gz"], collection="tram")
+        pipeline.import_files(archive, [tmp_path / "tram.warc.gz"], collection="tram")
     depot = tmp_path / "rescued"
     (filled / "depot").rename(depot)
     facts = next(path for path in depot.rglob("package.json") if b"museum" in path.read_bytes())
     facts.write_bytes(b"{")
-    done = rebuilding.rebuild(tmp_path / "new-home", str(depot))
+    done = rebuild.rebuild(tmp_path / "new-home", str(depot))
     assert done.packages == 1
     assert len(done.failed) == 1
     assert "package.json" in done.failed[0]
@@ -180,9 +181,9 @@ def test_a_damaged_package_stops_no_other(filled, tmp_path):
 
 def test_what_is_no_depot_is_said(tmp_path, home):
     with pytest.raises(InputError, match="no depot"):
-        rebuilding.rebuild(tmp_path / "new", str(tmp_path / "nothing"))
+        rebuild.rebuild(tmp_path / "new", str(tmp_path / "nothing"))
     with pytest.raises(InputError, match="--from"):
-        rebuilding.rebuild(tmp_path / "new")
+        rebuild.rebuild(tmp_path / "new")
     with pytest.raises(InputError, match="no depot"):
-        rebuilding.rebuild(home, str(tmp_path / "nothing"))
+        rebuild.rebuild(home, str(tmp_path / "nothing"))
     assert (home / "webdepot.db").exists(), "nothing is cleared for a depot that is none"

@@ -18,7 +18,10 @@ from webdepot.depot import copies, fixity, layout, ocfl, package, places
 from webdepot.depot.copies import CopyState
 from webdepot.depot.fixity import AuditOutcome
 from webdepot.errors import NotPermitted, RemoteError
-from webdepot.services import archiving, auditing, founding, replaying, withdrawing
+from webdepot.services import pipeline
+from webdepot.services.access import replay
+from webdepot.services.admin import setup
+from webdepot.services.depot import audit, withdrawal
 
 
 @pytest.fixture
@@ -38,9 +41,9 @@ def test_a_copy_in_a_bucket_is_whole_is_damaged_and_is_mended(request, archive, 
     server = request.getfixturevalue(kind)
     kept = keep_site(1)
     address = server.new_address()
-    place = auditing.add_place(archive, "cloud", address)
+    place = audit.add_place(archive, "cloud", address)
     assert place.refuses_overwriting is (kind == "seaweed")
-    assert auditing.fill(archive).copied == 1
+    assert audit.fill(archive).copied == 1
     store = places.open_store("cloud", address)
     assert not list(fixity.verify_package(store, kept.id))
     client = server.client()
@@ -55,7 +58,7 @@ def test_a_copy_in_a_bucket_is_whole_is_damaged_and_is_mended(request, archive, 
             client.put_object(**object_key(server, address, key), Body=b"not what it was")
         else:
             client.delete_object(**object_key(server, address, key))
-    report = auditing.audit(archive, packages=[kept.id])
+    report = audit.audit(archive, packages=[kept.id])
     assert report.counts == {AuditOutcome.WHOLE: 1, AuditOutcome.REPAIRED: 1}
     assert not list(fixity.verify_package(store, kept.id))
     client.close()
@@ -64,26 +67,26 @@ def test_a_copy_in_a_bucket_is_whole_is_damaged_and_is_mended(request, archive, 
 def test_the_main_place_in_a_bucket_indexing_and_replay_go_on(tmp_path, seaweed, keys):
     """Nothing of the depot is on this machine; a page opens by reading its part of the container."""
     home = tmp_path / "home"
-    founding.found(home, settings=f'[depot]\nplace = "{seaweed.new_address()}"\n')
+    setup.found(home, settings=f'[depot]\nplace = "{seaweed.new_address()}"\n')
     pages = {
         f"https://x.example/{number}": b"<!doctype html><title>X</title><p>windmill " + b"x" * 1000 * number
         for number in range(5)
     }
     write_warc(tmp_path / "x.warc.gz", pages)
     with Archive.open(home, agent="anna") as archive:
-        report = archiving.import_files(archive, [tmp_path / "x.warc.gz"], collection="x")
+        report = pipeline.import_files(archive, [tmp_path / "x.warc.gz"], collection="x")
         assert report.taken is not None
         assert report.taken.captures == 5
         assert not (home / "depot").exists()
         for url, body in pages.items():
-            opened = replaying.open_capture(archive, url, "20240517123001", collection="all", reader=ANYONE)
+            opened = replay.open_capture(archive, url, "20240517123001", collection="all", reader=ANYONE)
             assert opened.payload.read() == body
             opened.close()
-        auditing.add_place(archive, "local", str(tmp_path / "local"))
-        assert auditing.fill(archive).copied == 1
-        assert auditing.audit(archive, older_than_days=0).alarms == []
+        audit.add_place(archive, "local", str(tmp_path / "local"))
+        assert audit.fill(archive).copied == 1
+        assert audit.audit(archive, older_than_days=0).alarms == []
         assert report.taken.package is not None
-        done = withdrawing.withdraw(archive, report.taken.package.id, reason="court", approved_by="Piet")
+        done = withdrawal.withdraw(archive, report.taken.package.id, reason="court", approved_by="Piet")
         assert done.waiting == ()
         assert not list(archive.store.keys(layout.folder_of(report.taken.package.id)))
 
@@ -171,13 +174,13 @@ def flaky(seaweed) -> Iterator[Flaky]:
 def test_a_server_that_fails_throttles_and_shows_stale_lists(archive, keep_site, seaweed, flaky, keys, clock):
     kept = [keep_site(number) for number in range(1, 4)]
     address = f"s3://{seaweed.bucket}/{seaweed.new_prefix()}?endpoint={flaky.endpoint}"
-    auditing.add_place(archive, "flaky", address)
-    while auditing.fill(archive).waiting:
+    audit.add_place(archive, "flaky", address)
+    while audit.fill(archive).waiting:
         pass
-    assert auditing.audit(archive, packages=[each.id for each in kept]).counts == {AuditOutcome.WHOLE: 6}
+    assert audit.audit(archive, packages=[each.id for each in kept]).counts == {AuditOutcome.WHOLE: 6}
     flaky.away = True
     clock.days_later(91)
-    report = auditing.audit(archive)
+    report = audit.audit(archive)
     assert report.counts[AuditOutcome.AWAY] >= 1
     assert report.lost == 0
     with archive.database.reading() as connection:
@@ -185,7 +188,7 @@ def test_a_server_that_fails_throttles_and_shows_stale_lists(archive, keep_site,
             CopyState.WHOLE
         }
     flaky.away = False
-    assert auditing.audit(archive).counts.get(AuditOutcome.AWAY, 0) == 0
+    assert audit.audit(archive).counts.get(AuditOutcome.AWAY, 0) == 0
     flaky.failing = False
     store = places.open_store("flaky", address)
     for each in kept:
@@ -216,8 +219,8 @@ def test_keys_that_cannot_delete_leave_the_copy_in_peace(archive, keep_site, sea
     """
     kept = keep_site(1)
     address = seaweed.new_address()
-    auditing.add_place(archive, "vault", address, write_once=True)
-    auditing.fill(archive)
+    audit.add_place(archive, "vault", address, write_once=True)
+    audit.fill(archive)
     monkeypatch.setenv("WEBDEPOT_PLACE_VAULT_ACCESS_KEY", "auditor")
     monkeypatch.setenv("WEBDEPOT_PLACE_VAULT_SECRET_KEY", "auditor-secret")
     with Archive.open(archive.home, agent="portal") as portal:
@@ -225,8 +228,8 @@ def test_keys_that_cannot_delete_leave_the_copy_in_peace(archive, keep_site, sea
         key = f"{layout.folder_of(kept.id)}/inventory.json"
         with pytest.raises((NotPermitted, RemoteError)):
             store.delete(key)
-        assert auditing.audit(portal, packages=[kept.id]).counts == {AuditOutcome.WHOLE: 2}
-        done = withdrawing.withdraw(portal, kept.id, reason="court", approved_by="Piet")
+        assert audit.audit(portal, packages=[kept.id]).counts == {AuditOutcome.WHOLE: 2}
+        done = withdrawal.withdraw(portal, kept.id, reason="court", approved_by="Piet")
         assert done.waiting == ("vault",)
         assert not list(fixity.verify_package(store, kept.id)), "the vault has it still"
 
@@ -243,8 +246,8 @@ def test_object_lock_refuses_to_delete_a_version_and_the_copy_can_be_had_again(
     client = seaweed.client()
     bucket = "locked-depot"
     client.create_bucket(Bucket=bucket, ObjectLockEnabledForBucket=True)
-    auditing.add_place(archive, "vault", f"s3://{bucket}/d?endpoint={seaweed.endpoint}", write_once=True)
-    auditing.fill(archive)
+    audit.add_place(archive, "vault", f"s3://{bucket}/d?endpoint={seaweed.endpoint}", write_once=True)
+    audit.fill(archive)
     key = next(
         entry["Key"]
         for entry in client.list_objects_v2(Bucket=bucket)["Contents"]
@@ -259,7 +262,7 @@ def test_object_lock_refuses_to_delete_a_version_and_the_copy_can_be_had_again(
     with pytest.raises(ClientError):
         client.delete_object(Bucket=bucket, Key=key, VersionId=version)
     client.delete_object(Bucket=bucket, Key=key)  # S3 lets anyone hide it behind a marker
-    assert auditing.audit(archive, packages=[kept.id]).counts == {
+    assert audit.audit(archive, packages=[kept.id]).counts == {
         AuditOutcome.WHOLE: 1,
         AuditOutcome.REPAIRED: 1,
     }

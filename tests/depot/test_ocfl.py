@@ -13,7 +13,7 @@ from ocfl import StorageRoot
 
 from webdepot.depot import inventory as inventories
 from webdepot.depot import layout, ocfl
-from webdepot.depot.folder import FolderStore
+from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound
 
 WHEN = datetime(2024, 5, 17, 12, 30, tzinfo=UTC)

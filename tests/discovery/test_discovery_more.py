@@ -21,24 +21,24 @@ from webdepot.archive import Archive
 from webdepot.config import read
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted
 from webdepot.selection.domains.facts import Status
-from webdepot.selection.domains.resolver import Resolver
-from webdepot.services import discovering
+from webdepot.selection.domains.lookup.resolver import Resolver
+from webdepot.services.selection import discovery
 
 ROOT = "uni-musterstadt.example"
 
 
-def discover(archive: Archive) -> discovering.Discovery:
-    return discovering.discover(archive, ROOT, allow_private=True)
+def discover(archive: Archive) -> discovery.Discovery:
+    return discovery.discover(archive, ROOT, allow_private=True)
 
 
-def own(found: discovering.Discovery) -> set[str]:
+def own(found: discovery.Discovery) -> set[str]:
     return {host.host for host in found.hosts if host.own}
 
 
 def test_a_curators_word_stands_above_all_evidence_in_later_runs(archive: Archive) -> None:
     found = discover(archive)
-    discovering.decide(archive, found.organisation, ["studie-muster.test"], accepted=False)
-    discovering.decide(archive, found.organisation, ["hotel.example", "fern.example"], accepted=True)
+    discovery.decide(archive, found.organisation, ["studie-muster.test"], accepted=False)
+    discovery.decide(archive, found.organisation, ["hotel.example", "fern.example"], accepted=True)
     again = discover(archive)
     assert own(again) == set(MEMBERS) - {"studie-muster.test"} | {"hotel.example", "fern.example"}
     hotel = next(host for host in again.hosts if host.host == "hotel.example")
@@ -90,7 +90,7 @@ def test_transparency_finds_what_nobody_links(
 
 def test_corrections_count_from_the_next_survey_on(archive: Archive) -> None:
     found = discover(archive)
-    changed = discovering.correct(
+    changed = discovery.correct(
         archive,
         found.organisation,
         ranges=["127.30.0.3/32"],
@@ -104,7 +104,7 @@ def test_corrections_count_from_the_next_survey_on(archive: Archive) -> None:
     assert "hotel.example" in own(again)
     assert "studie-muster.test" not in own(again)
     with pytest.raises(InputError, match="net range"):
-        discovering.correct(archive, changed, ranges=["nonsense"])
+        discovery.correct(archive, changed, ranges=["nonsense"])
 
 
 def test_the_servers_own_configuration_gives_case_4(
@@ -115,7 +115,7 @@ def test_the_servers_own_configuration_gives_case_4(
     broken.write_text(
         "<VirtualHost *:80>\nServerName ok.uni-musterstadt.example\nServerAlias *.wild.example\nInclude missing.conf\n"
     )
-    hosts, findings = discovering.read_vhosts(
+    hosts, findings = discovery.read_vhosts(
         archive, organisation, [closed.folder / "nginx.conf", broken], allow_private=True
     )
     hidden = next(host for host in hosts if host.host == "verborgen.example")
@@ -132,14 +132,14 @@ def test_only_declared_ranges_are_scanned(
 ) -> None:
     organisation = discover(archive).organisation
     with pytest.raises(NotPermitted, match="off"):
-        discovering.scan(archive, organisation)
+        discovery.scan(archive, organisation)
     monkeypatch.setenv("WEBDEPOT_DISCOVERY_SCAN", "true")
     monkeypatch.setenv("WEBDEPOT_DISCOVERY_OWN_RANGES", "127.10.0.0/29")
     monkeypatch.setenv("WEBDEPOT_DISCOVERY_SCAN_PER_S", "1000")
     archive.config = read(home)
     with pytest.raises(NotPermitted, match=r"127\.20\.0\.0/24"):
-        discovering.scan(archive, organisation, ["127.20.0.0/24"])
-    found = discovering.scan(archive, organisation, allow_private=True)
+        discovery.scan(archive, organisation, ["127.20.0.0/24"])
+    found = discovery.scan(archive, organisation, allow_private=True)
     assert {answering.address for answering in found.answering} == {
         f"127.10.0.{number}" for number in range(1, 6)
     }
@@ -147,19 +147,19 @@ def test_only_declared_ranges_are_scanned(
 
 
 def test_an_organisation_without_a_range_an_unknown_and_a_dead_root(archive: Archive) -> None:
-    found = discovering.discover(archive, "fern.example", allow_private=True)
+    found = discovery.discover(archive, "fern.example", allow_private=True)
     assert found.organisation.profile.ranges == ()
     assert found.organisation.profile.name == "Universität Musterstadt"
-    nothing = discovering.discover(archive, "gibtsnicht.example", allow_private=True)
+    nothing = discovery.discover(archive, "gibtsnicht.example", allow_private=True)
     assert own(nothing) == set()
     assert any("does not resolve" in note for note in nothing.organisation.profile.notes)
     with pytest.raises(InputError):
-        discovering.discover(archive, "not a domain")
+        discovery.discover(archive, "not a domain")
     with pytest.raises(NotFound):
-        discovering.get(archive, "nobody.example")
+        discovery.get(archive, "nobody.example")
     # IDN: written with letters, asked with A-labels.
     assert (
-        discovering.discover(archive, "müller.example", allow_private=True).organisation.root
+        discovery.discover(archive, "müller.example", allow_private=True).organisation.root
         == "xn--mller-kva.example"
     )
 
@@ -170,19 +170,19 @@ def test_lying_and_silent_name_servers_are_not_a_no(closed: ClosedNetwork) -> No
         return [(await resolver.host(host))[0].status for host in hosts]
 
     here = f"127.0.0.1:{closed.dns_port}"
-    found = discovering.in_event_loop(
+    found = discovery.in_event_loop(
         ask(here, "a.schleife.example", "www.schleife.example", "x" * 70 + ".example", "refused.invalid")
     )
     assert found[0] in (Status.FAILED, Status.NONE)
     assert found[1:] == [Status.FOUND, Status.FAILED, Status.FAILED]
-    assert discovering.in_event_loop(ask("127.0.0.1:9", "www.uni-musterstadt.example")) == [Status.FAILED]
+    assert discovery.in_event_loop(ask("127.0.0.1:9", "www.uni-musterstadt.example")) == [Status.FAILED]
     with pytest.raises(ConfigError, match="resolver"):
         Resolver("nonsense:port")
 
 
 def test_nothing_about_persons_is_kept(archive: Archive) -> None:
     discover(archive)
-    kept = (archive.index_folder / discovering.LOOKUPS_NAME).read_bytes() + (
+    kept = (archive.index_folder / discovery.LOOKUPS_NAME).read_bytes() + (
         archive.home / "webdepot.db"
     ).read_bytes()
     for secret in (b"Max Muster", b"max@gmx", b"kongress@", b"hostmaster@"):
@@ -191,7 +191,7 @@ def test_nothing_about_persons_is_kept(archive: Archive) -> None:
 
 def test_the_table_as_csv_is_safe_and_whole(archive: Archive) -> None:
     found = discover(archive)
-    lines = discovering.as_csv(found.hosts).splitlines()
+    lines = discovery.as_csv(found.hosts).splitlines()
     assert lines[0].startswith("host,domain,case,score,own")
     assert len(lines) == len(found.hosts) + 1
 
@@ -307,12 +307,12 @@ def test_a_curator_decides_corrects_and_starts_in_the_portal(archive: Archive, p
     portal.sign_in("curator")
     assert portal.post(f"/organisations/{ROOT}/decide", host="hotel.example", answer="accept")[0] == 200
     portal.post(f"/organisations/{ROOT}/correct", what="range", value="192.0.2.0/24")
-    organisation = discovering.get(archive)
+    organisation = discovery.get(archive)
     assert "192.0.2.0/24" in {item.value for item in organisation.profile.ranges}
-    hotel = next(host for host in discovering.hosts_of(archive, organisation) if host.host == "hotel.example")
+    hotel = next(host for host in discovery.hosts_of(archive, organisation) if host.host == "hotel.example")
     assert (hotel.own, hotel.decided_by) == (True, "curator")
     assert portal.post(f"/organisations/{ROOT}/correct", what="range", value="nonsense")[0] == 400
     assert portal.post("/organisations", domain="no domain")[0] == 400
     assert portal.get("/organisations/nobody.example")[0] == 404
     assert portal.post("/organisations", domain="fern.example")[0] == 200
-    wait_for(lambda: len(discovering.listed(archive)) == 2)
+    wait_for(lambda: len(discovery.listed(archive)) == 2)

@@ -7,17 +7,20 @@ from closed_network import ClosedNetwork
 from musterstadt import MEMBERS, STRANGERS
 
 from webdepot.archive import Archive
-from webdepot.services import discovering
+from webdepot.services.selection import discovery as discovery_service
 
 
 @pytest.fixture
-def discovery(closed: ClosedNetwork, archive: Archive) -> discovering.Discovery:
-    return discovering.discover(archive, "uni-musterstadt.example", allow_private=True)
+def discovery(closed: ClosedNetwork, archive: Archive) -> discovery_service.Discovery:
+    return discovery_service.discover(archive, "uni-musterstadt.example", allow_private=True)
 
 
-def test_the_profile_says_what_and_from_where(discovery: discovering.Discovery) -> None:
+def test_the_profile_says_what_and_from_where(discovery: discovery_service.Discovery) -> None:
     profile = discovery.organisation.profile
-    print(json.dumps(discovering.as_objects(discovery.hosts), indent=1, ensure_ascii=False), discovery.asked)
+    print(
+        json.dumps(discovery_service.as_objects(discovery.hosts), indent=1, ensure_ascii=False),
+        discovery.asked,
+    )
     assert profile.name == "Universität Musterstadt"
     assert [item.value for item in profile.ranges] == ["127.10.0.0/24"]
     assert "held by" in profile.ranges[0].source
@@ -32,7 +35,7 @@ def test_the_profile_says_what_and_from_where(discovery: discovering.Discovery) 
 
 
 def test_every_member_that_can_be_found_is_found_with_its_case_and_nobody_else(
-    discovery: discovering.Discovery,
+    discovery: discovery_service.Discovery,
 ) -> None:
     found = {host.host: host.case for host in discovery.hosts if host.own}
     assert found == MEMBERS

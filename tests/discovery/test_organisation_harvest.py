@@ -13,8 +13,9 @@ from musterstadt import MEMBERS, STRANGERS
 from webdepot.archive import Archive
 from webdepot.config import read
 from webdepot.model import Harvest
-from webdepot.services import discovering, harvesting
-from webdepot.services.harvest_options import HarvestOptions
+from webdepot.services.harvest import harvests
+from webdepot.services.harvest.options import HarvestOptions
+from webdepot.services.selection import discovery
 from webdepot.url import host_of
 
 Lines = list[dict[str, str]]
@@ -31,9 +32,9 @@ def harvested(closed: ClosedNetwork, archive: Archive) -> Callable[..., tuple[Ha
             host_rules=rules,
             limits={"hops_outside": hops_outside},
         )
-        harvest = harvesting.start_or_resume(archive, [closed.url("www.uni-musterstadt.example")], options)
-        done = harvesting.run(archive, harvest)
-        path = harvesting.folder_of(archive, harvest) / "crawl.jsonl"
+        harvest = harvests.start_or_resume(archive, [closed.url("www.uni-musterstadt.example")], options)
+        done = harvests.run(archive, harvest)
+        path = harvests.folder_of(archive, harvest) / "crawl.jsonl"
         return done, [json.loads(line) for line in path.read_text().splitlines()]
 
     return run
@@ -41,7 +42,7 @@ def harvested(closed: ClosedNetwork, archive: Archive) -> Callable[..., tuple[Ha
 
 def profiled(archive: Archive) -> None:
     """Phase one alone: the profile is known, and no host yet."""
-    discovering.discover(archive, "uni-musterstadt.example", allow_private=True)
+    discovery.discover(archive, "uni-musterstadt.example", allow_private=True)
     with archive.database.transaction() as connection:
         from sqlalchemy import delete
 
@@ -72,7 +73,7 @@ def test_a_harvest_from_the_root_finds_the_members_and_says_why(
         }
         assert reasons, host
         assert any("score" in reason and host in reason for reason in reasons)
-    known = {host.host: host for host in discovering.hosts_of(archive, discovering.get(archive))}
+    known = {host.host: host for host in discovery.hosts_of(archive, discovery.get(archive))}
     assert known["studie-muster.test"].own
     assert known["studie-muster.test"].linked_by == ("www.uni-musterstadt.example",)
     assert known["verein.example"].own is False
@@ -137,15 +138,15 @@ def test_by_setting_a_new_domain_waits_for_the_curator(
     waiting = [line for line in lines if bare(line["url"]) == "studie-muster.test"]
     assert [int(line["status"]) for line in waiting] == [-5000]
     assert "a curator is asked first" in waiting[0]["reason"]
-    organisation = discovering.get(archive)
+    organisation = discovery.get(archive)
     candidate = next(
         host
-        for host in discovering.hosts_of(archive, organisation, own="ask")
+        for host in discovery.hosts_of(archive, organisation, own="ask")
         if host.host == "studie-muster.test"
     )
     assert candidate.evidence
-    discovering.decide(archive, organisation, ["studie-muster.test"], accepted=True)
-    discovering.decide(archive, organisation, ["bib.uni-musterstadt.example"], accepted=False)
+    discovery.decide(archive, organisation, ["studie-muster.test"], accepted=True)
+    discovery.decide(archive, organisation, ["bib.uni-musterstadt.example"], accepted=False)
     _, lines = harvested("BelongsTo", hops_outside=0)
     assert {int(line["status"]) for line in lines if bare(line["url"]) == "studie-muster.test"} >= {200}
     assert not [
@@ -159,7 +160,7 @@ def test_accepted_sites_that_nobody_links_to_are_harvested_too(
     archive: Archive, harvested: Callable[..., tuple[Harvest, Lines]]
 ) -> None:
     profiled(archive)
-    discovering.decide(archive, discovering.get(archive), ["verborgen.example"], accepted=True)
+    discovery.decide(archive, discovery.get(archive), ["verborgen.example"], accepted=True)
     _, lines = harvested("BelongsTo", hops_outside=0)
     assert [
         line["rule"]

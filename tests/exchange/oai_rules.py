@@ -11,9 +11,9 @@ from pathlib import Path
 
 from lxml import etree, isoschematron
 
-from webdepot.exchange import regbib
+from webdepot.exchange.metadata import regbib
+from webdepot.exchange.metadata.regbib import METS
 from webdepot.exchange.oai.protocol import OAI
-from webdepot.exchange.regbib import METS
 
 HERE = Path(__file__).parent
 NS = {"o": OAI, "m": METS}

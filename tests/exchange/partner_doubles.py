@@ -19,9 +19,9 @@ import oaipmh.metadata
 import oaipmh.server
 from lxml import etree
 
-from webdepot.exchange import regbib
 from webdepot.exchange.addresses import Addresses
 from webdepot.exchange.catalogue import Record
+from webdepot.exchange.metadata import regbib
 from webdepot.exchange.transfer import Form, Transfer, TransferFile
 
 Answer = tuple[int, dict[str, str], bytes]

@@ -9,9 +9,10 @@ from partner_doubles import Desk, Offer, put
 
 from webdepot.archive import Archive
 from webdepot.container import shelf
-from webdepot.exchange import catalogue, lmer, partners, urn
+from webdepot.exchange import catalogue, partners, urn
 from webdepot.exchange.catalogue import Level
-from webdepot.services import exchanging, partnering, taking_over
+from webdepot.exchange.metadata import lmer
+from webdepot.services.exchange import oai_harvest, partner_admin, takeover
 
 PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[]/Count 0>>endobj\ntrailer<</Root 1 0 R>>\n"
 
@@ -69,7 +70,7 @@ def article() -> Offer:
 
 
 def add(archive: Archive, partner: Desk, **more) -> None:
-    partnering.add(archive, "p", f"{partner.url}/oai", **more)
+    partner_admin.add(archive, "p", f"{partner.url}/oai", **more)
 
 
 def state(archive: Archive) -> tuple[dict[str, int], int, int]:
@@ -81,15 +82,15 @@ def state(archive: Archive) -> tuple[dict[str, int], int, int]:
 def refused(archive: Archive, offers, desk_: Desk, **how) -> str:
     """Offer something bad, and see that it is refused with words and that nothing of it stays."""
     put(desk_, offers, **how)
-    if not partnering.every(archive):
+    if not partner_admin.every(archive):
         add(archive, desk_)
-    exchanging.harvest(archive, "p", wait=no_wait)
-    done = taking_over.ingest(archive, "p", wait=no_wait)
+    oai_harvest.harvest(archive, "p", wait=no_wait)
+    done = takeover.ingest(archive, "p", wait=no_wait)
     assert (done.taken, len(done.refused)) == ([], len(offers)), done
     assert state(archive) == ({"refused": len(offers)}, 0, 0)
     assert not list((archive.home / "partners" / "p").glob("*.zip"))
     assert not list(archive.home.glob(".taking-*"))
-    assert partnering.status(archive, "p").failures[0].reason == next(iter(done.refused.values()))
+    assert partner_admin.status(archive, "p").failures[0].reason == next(iter(done.refused.values()))
     return next(iter(done.refused.values()))
 
 

@@ -12,7 +12,10 @@ from webdepot.errors import CorruptData, InputError, NotFound
 from webdepot.exchange import catalogue, transfer, urn
 from webdepot.exchange.catalogue import Access, Level, Record, Source
 from webdepot.selection import targets
-from webdepot.services import archiving, cataloguing, rebuilding, withdrawing
+from webdepot.services import pipeline
+from webdepot.services.admin import rebuild
+from webdepot.services.catalogue import records as records_service
+from webdepot.services.depot import withdrawal
 
 
 def records(archive: Archive) -> dict[str, Record]:
@@ -23,17 +26,15 @@ def records(archive: Archive) -> dict[str, Record]:
 @pytest.fixture
 def kept(archive: Archive, tmp_path, write_warc):
     """One harvest of a site in the depot."""
-    taken = archiving.import_files(
-        archive, [write_warc(tmp_path / "one.warc.gz")], collection="museums"
-    ).taken
+    taken = pipeline.import_files(archive, [write_warc(tmp_path / "one.warc.gz")], collection="museums").taken
     assert taken is not None
     assert taken.package is not None
     return taken
 
 
 def test_a_deposit_makes_site_and_slice_with_their_urns(archive, kept):
-    own = cataloguing.find_of_harvest(archive, kept.harvest.id)
-    seen = cataloguing.view(archive, own.urn.upper())
+    own = records_service.find_of_harvest(archive, kept.harvest.id)
+    seen = records_service.view(archive, own.urn.upper())
     site, slice_ = seen.levels
     assert (site.level, slice_.level, slice_.parent) == (Level.SITE, Level.SLICE, site.key)
     assert urn.is_valid(site.urn)
@@ -52,8 +53,8 @@ def _containers(archive, kept):
 
 
 def test_records_are_in_the_package_and_come_back_on_an_empty_machine(archive, kept, tmp_path):
-    own = cataloguing.find_of_harvest(archive, kept.harvest.id)
-    cataloguing.write(
+    own = records_service.find_of_harvest(archive, kept.harvest.id)
+    records_service.write(
         archive,
         own.parent,
         {"title": "Klokkenmuseum", "creators": ["Jansen, A."], "genre": "Museum"},
@@ -64,7 +65,7 @@ def test_records_are_in_the_package_and_come_back_on_an_empty_machine(archive, k
     assert before[own.key].changed_at >= before[own.parent].changed_at, (
         "a change above is a change of what is delivered"
     )
-    rebuilding.rebuild(tmp_path / "again", archive.depot_address)
+    rebuild.rebuild(tmp_path / "again", archive.depot_address)
     with Archive.open(tmp_path / "again") as again:
         after = records(again)
         assert {key: replace(record, target=None) for key, record in after.items()} == {
@@ -76,15 +77,15 @@ def test_records_are_in_the_package_and_come_back_on_an_empty_machine(archive, k
 
 
 def test_a_machine_does_not_write_over_a_person(archive, kept):
-    key = cataloguing.find_of_harvest(archive, kept.harvest.id).parent
-    cataloguing.write(archive, key, {"publisher": "Town"}, source=Source.SITE)
-    cataloguing.write(archive, key, {"publisher": "Town of Veldwijk"})
-    after = cataloguing.write(
+    key = records_service.find_of_harvest(archive, kept.harvest.id).parent
+    records_service.write(archive, key, {"publisher": "Town"}, source=Source.SITE)
+    records_service.write(archive, key, {"publisher": "Town of Veldwijk"})
+    after = records_service.write(
         archive, key, {"publisher": "Somebody", "abstract": "Clocks"}, source=Source.SITE
     )
     assert (after.publisher, after.abstract) == ("Town of Veldwijk", "Clocks")
     head = ocfl.read_inventory(archive.store, kept.package.id).head
-    assert cataloguing.write(archive, key, {"abstract": "Clocks"}) == after
+    assert records_service.write(archive, key, {"abstract": "Clocks"}) == after
     assert ocfl.read_inventory(archive.store, kept.package.id).head == head, "no change, no version"
 
 
@@ -99,83 +100,84 @@ def test_a_machine_does_not_write_over_a_person(archive, kept):
     ],
 )
 def test_what_cannot_be_written(archive, kept, changes):
-    key = cataloguing.find_of_harvest(archive, kept.harvest.id).parent
+    key = records_service.find_of_harvest(archive, kept.harvest.id).parent
     before = records(archive)
     with pytest.raises(InputError):
-        cataloguing.write(archive, key, changes)
+        records_service.write(archive, key, changes)
     assert records(archive) == before
 
 
 def test_a_withdrawn_slice_keeps_its_urn_and_nothing_else(archive, kept, tmp_path):
-    own = cataloguing.find_of_harvest(archive, kept.harvest.id)
-    withdrawing.withdraw(archive, own.urn, reason="court order", approved_by="Bea")
-    after = cataloguing.get(archive, own.urn)
+    own = records_service.find_of_harvest(archive, kept.harvest.id)
+    withdrawal.withdraw(archive, own.urn, reason="court order", approved_by="Bea")
+    after = records_service.get(archive, own.urn)
     assert after.withdrawn_at is not None
     assert (after.title, after.addresses, after.key, after.urn) == ("", (), own.key, own.urn)
     assert after.changed_at > own.changed_at
     assert catalogue.sets_of(after) == catalogue.sets_of(own)
     with pytest.raises(InputError, match="withdrawn"):
-        cataloguing.write(archive, own.key, {"title": "again"})
-    rebuilding.rebuild(tmp_path / "again", archive.depot_address)
+        records_service.write(archive, own.key, {"title": "again"})
+    rebuild.rebuild(tmp_path / "again", archive.depot_address)
     with Archive.open(tmp_path / "again") as again:
-        assert replace(cataloguing.get(again, own.urn), target=None) == replace(after, target=None)
+        assert replace(records_service.get(again, own.urn), target=None) == replace(after, target=None)
 
 
 def test_listing_by_words_creator_genre_keyword(archive, kept):
-    key = cataloguing.find_of_harvest(archive, kept.harvest.id).parent
-    cataloguing.write(
+    key = records_service.find_of_harvest(archive, kept.harvest.id).parent
+    records_service.write(
         archive,
         key,
         {"title": "Über Uhren", "creators": ["Müller, Eva"], "keywords": ["Uhr", "Zeit"], "genre": "Museum"},
     )
-    assert [each.key for each in cataloguing.listed(archive, words="uhren müller")] == [key]
+    assert [each.key for each in records_service.listed(archive, words="uhren müller")] == [key]
     assert [
-        each.key for each in cataloguing.listed(archive, creator="Müller", keyword="zeit", genre="Museum")
+        each.key for each in records_service.listed(archive, creator="Müller", keyword="zeit", genre="Museum")
     ] == [key]
-    assert cataloguing.listed(archive, words="windmill") == []
-    assert cataloguing.listed(archive, collection="other") == []
-    assert cataloguing.listed(archive, after=key) == []
+    assert records_service.listed(archive, words="windmill") == []
+    assert records_service.listed(archive, collection="other") == []
+    assert records_service.listed(archive, after=key) == []
 
 
 def test_the_publishers_own_urn_is_kept_before_the_first_deposit(archive, tmp_path, write_warc):
-    from webdepot.services import selecting
+    from webdepot.services.selection import targets as targets_service
     from webdepot.url import Url
 
-    target = selecting.nominate(archive, [Url("http://www.example.org/")], collection="museums")
-    site = cataloguing.site_record(archive, target)
-    assert cataloguing.site_record(archive, target) == site
-    given = cataloguing.own_urn(archive, site.key, "urn:nbn:de:hbz:385-2902")
+    target = targets_service.nominate(archive, [Url("http://www.example.org/")], collection="museums")
+    site = records_service.site_record(archive, target)
+    assert records_service.site_record(archive, target) == site
+    given = records_service.own_urn(archive, site.key, "urn:nbn:de:hbz:385-2902")
     assert given.urn == "urn:nbn:de:hbz:385-2902"
     with pytest.raises(InputError):
-        cataloguing.own_urn(archive, site.key, "https://example.org/")
+        records_service.own_urn(archive, site.key, "https://example.org/")
     with pytest.raises(NotFound):
-        cataloguing.get(archive, site.urn)
+        records_service.get(archive, site.urn)
 
 
 def test_once_a_slice_is_kept_the_urn_of_its_site_stays(archive, kept):
-    site = cataloguing.find_of_harvest(archive, kept.harvest.id).parent
+    site = records_service.find_of_harvest(archive, kept.harvest.id).parent
     with pytest.raises(InputError, match="stays so"):
-        cataloguing.own_urn(archive, site, "urn:nbn:de:hbz:385-2902")
-    same = cataloguing.get(archive, site)
-    assert cataloguing.own_urn(archive, site, same.urn.upper()) == same
+        records_service.own_urn(archive, site, "urn:nbn:de:hbz:385-2902")
+    same = records_service.get(archive, site)
+    assert records_service.own_urn(archive, site, same.urn.upper()) == same
 
 
 def test_who_may_fetch_a_site_counts_for_its_slices(archive, kept):
     from webdepot.access.policy import ANYONE
     from webdepot.exchange.catalogue import Access
-    from webdepot.services import portraying, providing
+    from webdepot.services.catalogue import description
+    from webdepot.services.exchange import oai_provider
 
-    own = cataloguing.find_of_harvest(archive, kept.harvest.id)
-    portraying.save(
+    own = records_service.find_of_harvest(archive, kept.harvest.id)
+    description.save(
         archive, own.target, {"title": "Clocks", "ddc": ("529.7",), "access": "restricted"}, by="anna"
     )
-    site, own = cataloguing.get(archive, own.parent), cataloguing.get(archive, own.key)
+    site, own = records_service.get(archive, own.parent), records_service.get(archive, own.key)
     assert (site.access, own.access, site.ddc) == (Access.RESTRICTED, Access.RESTRICTED, ("529.7",))
     assert ("ddc:529" in catalogue.sets_of(site), "open_access" in catalogue.sets_of(own)) == (True, False)
-    with pytest.raises(providing.TokenNeeded):
-        providing.hand_over(archive, own.key, reader=ANYONE)
-    portraying.save(archive, own.target, {"title": "Clocks", "access": "open"}, by="anna")
-    assert providing.hand_over(archive, own.key, reader=ANYONE).record.access is Access.OPEN
+    with pytest.raises(oai_provider.TokenNeeded):
+        oai_provider.hand_over(archive, own.key, reader=ANYONE)
+    description.save(archive, own.target, {"title": "Clocks", "access": "open"}, by="anna")
+    assert oai_provider.hand_over(archive, own.key, reader=ANYONE).record.access is Access.OPEN
 
 
 def test_sets_have_their_parents():

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from webdepot.errors import InputError
-from webdepot.exchange import dublin_core
 from webdepot.exchange.catalogue import Level, Record
-from webdepot.exchange.dublin_core import DC, OAI_DC, DublinCore
+from webdepot.exchange.metadata import dublin_core
+from webdepot.exchange.metadata.dublin_core import DC, OAI_DC, DublinCore
 
 ELEMENTS = [item.name for item in fields(DublinCore)]
 

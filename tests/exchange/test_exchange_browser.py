@@ -17,7 +17,10 @@ from looks import PASSWORD, look_at, needs_axe, signed_in
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
-from webdepot.services import cataloguing, exchanging, founding, partnering, receiving, taking_over
+from webdepot.services.admin import setup
+from webdepot.services.catalogue import records
+from webdepot.services.exchange import oai_harvest, partner_admin, takeover
+from webdepot.services.intake import submissions
 
 pytestmark = pytest.mark.browser
 
@@ -36,22 +39,22 @@ def depot(tmp_path_factory) -> Iterator[Depot]:
     """A site with one slice, also unpacked; a thesis; a partner whose object was refused."""
     folder = tmp_path_factory.mktemp("exchange")
     home = folder / "home"
-    founding.found(home, settings='[archive]\nname = "Landesbibliothek Musterland"\n')
+    setup.found(home, settings='[archive]\nname = "Landesbibliothek Musterland"\n')
     with desk() as partner, Archive.open(home, agent="test") as archive:
         accounts.add(archive.database, "anna", PASSWORD, [Role.CURATOR], archive.clock())
         put(partner, [article()], change=checksum("0" * 64))
         add(archive, partner)
-        partnering.change(archive, "p", transfer="files")
-        exchanging.harvest(archive, "p")
-        taking_over.ingest(archive, "p")
+        partner_admin.change(archive, "p", transfer="files")
+        oai_harvest.harvest(archive, "p")
+        takeover.ingest(archive, "p")
         own = keep(archive, write(folder / "a.warc.gz"))
-        cataloguing.write(
+        records.write(
             archive,
             own.parent,
             {"title": "Uhrenmuseum Musterstadt", "publisher": "Stadt Musterstadt", "keywords": ["Uhren"]},
         )
-        receiving.receive(archive, thesis(folder / "thesis.zip"), collection="theses")
-        described = cataloguing.get(archive, NAME)
+        submissions.receive(archive, thesis(folder / "thesis.zip"), collection="theses")
+        described = records.get(archive, NAME)
     with portal(home) as url:
         yield Depot(url=url, site=own.parent, slice=own.key, thesis=described.key, target=own.target)
 

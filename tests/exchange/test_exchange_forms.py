@@ -12,19 +12,16 @@ from lxml import etree
 from oai_rules import METS, schema
 
 from webdepot.archive import Archive
-from webdepot.exchange import lmer, transfer
+from webdepot.exchange import transfer
 from webdepot.exchange.catalogue import Level
+from webdepot.exchange.metadata import lmer
 from webdepot.exchange.transfer import Form, Layout, TransferFile
-from webdepot.services import (
-    archiving,
-    cataloguing,
-    delivering,
-    founding,
-    providing,
-    rebuilding,
-    receiving,
-    withdrawing,
-)
+from webdepot.services import pipeline
+from webdepot.services.admin import rebuild, setup
+from webdepot.services.catalogue import records
+from webdepot.services.depot import export, withdrawal
+from webdepot.services.exchange import oai_provider
+from webdepot.services.intake import submissions
 
 M = {"m": METS, "x": "http://www.w3.org/1999/xlink"}
 
@@ -36,18 +33,18 @@ def kept(archive: Archive, tmp_path: Path):
         .response("http://a.example/", "20260301093000", b"<title>Uhren</title>")
         .write()
     )
-    taken = archiving.import_files(archive, [warc], collection="museums").taken
+    taken = pipeline.import_files(archive, [warc], collection="museums").taken
     assert taken is not None
-    own = cataloguing.find_of_harvest(archive, taken.harvest.id)
-    cataloguing.write(
+    own = records.find_of_harvest(archive, taken.harvest.id)
+    records.write(
         archive, own.parent, {"title": "Uhrenmuseum", "publisher": "Stadt", "creators": ["Huygens, C."]}
     )
-    return cataloguing.get(archive, own.key)
+    return records.get(archive, own.key)
 
 
 def test_uof_out_and_in_again_elsewhere(archive, kept, tmp_path):
     target = tmp_path / "object.zip"
-    done = delivering.export(archive, kept.urn, delivering.Form.UOF, target)
+    done = export.export(archive, kept.urn, export.Form.UOF, target)
     with zipfile.ZipFile(target) as packed:
         names = packed.namelist()
         root = etree.fromstring(packed.read("mets.xml"))
@@ -70,12 +67,12 @@ def test_uof_out_and_in_again_elsewhere(archive, kept, tmp_path):
     assert root.findtext(f".//{{{lmer.OBJECT}}}persistentIdentifier") == kept.urn
     told = {etree.QName(element).localname for element in root.iterfind(f".//{{{lmer.FILE}}}*")}
     assert told == {"format"}, "what METS says itself is left out"
-    founding.found(tmp_path / "elsewhere")
+    setup.found(tmp_path / "elsewhere")
     with Archive.open(tmp_path / "elsewhere", agent="test") as other:
-        received = receiving.receive(other, target, collection="from-a-partner")
+        received = submissions.receive(other, target, collection="from-a-partner")
         assert received.receipt.reasons == ()
-        own = cataloguing.get(other, kept.urn)
-        seen = cataloguing.view(other, own.key)
+        own = records.get(other, kept.urn)
+        seen = records.view(other, own.key)
         assert [level.level for level in seen.levels] == [Level.SITE, Level.SLICE]
         assert (seen.levels[0].title, seen.levels[0].publisher, seen.levels[0].creators) == (
             "Uhrenmuseum",
@@ -83,14 +80,12 @@ def test_uof_out_and_in_again_elsewhere(archive, kept, tmp_path):
             ("Huygens, C.",),
         )
         assert received.package.urn == kept.urn
-        assert [file.sha256 for file in cataloguing.find_transfer(other, own.key).files] == list(
-            files.values()
-        )
-        assert receiving.receive(other, target, collection="from-a-partner").is_known
+        assert [file.sha256 for file in records.find_transfer(other, own.key).files] == list(files.values())
+        assert submissions.receive(other, target, collection="from-a-partner").is_known
 
 
 def test_the_same_answers_from_a_depot_that_was_rebuilt(archive, kept, tmp_path):
-    gone = archiving.import_files(
+    gone = pipeline.import_files(
         archive,
         [
             Warc(tmp_path / "two.warc.gz")
@@ -99,29 +94,29 @@ def test_the_same_answers_from_a_depot_that_was_rebuilt(archive, kept, tmp_path)
         ],
         collection="other",
     ).taken
-    withdrawing.withdraw(archive, gone.package.urn, reason="court order", approved_by="Bea")
-    cataloguing.write(archive, kept.parent, {"abstract": "Nach der Rücknahme geschrieben."})
+    withdrawal.withdraw(archive, gone.package.urn, reason="court order", approved_by="Bea")
+    records.write(archive, kept.parent, {"abstract": "Nach der Rücknahme geschrieben."})
 
     def answers(of: Archive) -> dict[str, bytes]:
         lists = {}
         for prefix in ("oai_dc", "oai_mets_lmer", "marc21", "epicur", "mets_premis"):
-            data = providing.answer(
+            data = oai_provider.answer(
                 of, [("verb", "ListRecords"), ("metadataPrefix", prefix)], portal_url="http://a.example"
             )
             root = etree.fromstring(data)
             root.find("{*}responseDate").text = ""
             lists[prefix] = etree.tostring(root)
-        sets = providing.answer(of, [("verb", "ListSets")], portal_url="http://a.example")
+        sets = oai_provider.answer(of, [("verb", "ListSets")], portal_url="http://a.example")
         return lists | {"sets": etree.tostring(etree.fromstring(sets).find("{*}ListSets"))}
 
     before = answers(archive)
     assert b"deleted" in before["oai_dc"]
-    found = providing.hand_over(archive, kept.key, reader=_anyone())
+    found = oai_provider.hand_over(archive, kept.key, reader=_anyone())
     whole = b"".join(found.pieces(0, found.layout.size_bytes))
-    rebuilding.rebuild(tmp_path / "again", archive.depot_address)
+    rebuild.rebuild(tmp_path / "again", archive.depot_address)
     with Archive.open(tmp_path / "again") as again:
         assert answers(again) == before
-        found = providing.hand_over(again, kept.key, reader=_anyone())
+        found = oai_provider.hand_over(again, kept.key, reader=_anyone())
         assert b"".join(found.pieces(0, found.layout.size_bytes)) == whole
 
 

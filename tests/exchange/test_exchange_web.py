@@ -20,7 +20,12 @@ from sickle import Sickle
 from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.exchange.catalogue import Access
-from webdepot.services import archiving, cataloguing, founding, partnering, ruling, withdrawing
+from webdepot.services import pipeline
+from webdepot.services.access import rules
+from webdepot.services.admin import setup
+from webdepot.services.catalogue import records
+from webdepot.services.depot import withdrawal
+from webdepot.services.exchange import partner_admin
 
 SLICES, WITHDRAWN = 230, 5
 PREFIXES = {
@@ -35,7 +40,7 @@ PREFIXES = {
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     home = tmp_path_factory.mktemp("served") / "home"
-    founding.found(
+    setup.found(
         home, settings='[exchange]\nrepository = "depot.example.org"\nadmin_email = "a@example.org"\n'
     )
     with Archive.open(home) as archive:
@@ -141,7 +146,7 @@ def test_gzip_only_for_those_who_take_it_and_a_style_sheet_for_people(served):
 
 
 def test_too_many_at_once_are_asked_to_come_again(tmp_path):
-    founding.found(tmp_path / "home", settings="[exchange]\nmost_requests = 1\nrecords_per_page = 500\n")
+    setup.found(tmp_path / "home", settings="[exchange]\nmost_requests = 1\nrecords_per_page = 500\n")
     with Archive.open(tmp_path / "home") as archive:
         stock(archive, slices=500, withdrawn=0)
     with portal(tmp_path / "home") as url:
@@ -162,7 +167,7 @@ def test_too_many_at_once_are_asked_to_come_again(tmp_path):
 
 
 def test_a_restart_keeps_tokens(served, tmp_path):
-    founding.found(tmp_path / "home", settings="[exchange]\nrecords_per_page = 10\n")
+    setup.found(tmp_path / "home", settings="[exchange]\nrecords_per_page = 10\n")
     with Archive.open(tmp_path / "home") as archive:
         stock(archive, slices=15, withdrawn=0)
     with portal(tmp_path / "home") as url:
@@ -179,7 +184,7 @@ def depot(tmp_path_factory):
     """A depot with two slices that really are there, served; and a token for a partner."""
     folder = tmp_path_factory.mktemp("depot")
     home = folder / "home"
-    founding.found(home)
+    setup.found(home)
     keys = []
     with Archive.open(home, agent="test") as archive:
         for number in range(2):
@@ -189,10 +194,10 @@ def depot(tmp_path_factory):
                 "20260301093000",
                 b"<title>Clocks</title>" + bytes(300_000 * number),
             )
-            taken = archiving.import_files(archive, [warc.write()], collection=f"c{number}").taken
-            keys.append(cataloguing.find_of_harvest(archive, taken.harvest.id).key)
-        partnering.add(archive, "b", "http://127.0.0.1:9/oai")
-        issued = partnering.issue_token(archive, "b")
+            taken = pipeline.import_files(archive, [warc.write()], collection=f"c{number}").taken
+            keys.append(records.find_of_harvest(archive, taken.harvest.id).key)
+        partner_admin.add(archive, "b", "http://127.0.0.1:9/oai")
+        issued = partner_admin.issue_token(archive, "b")
     with portal(home) as url:
         yield url, home, keys, issued
 
@@ -202,7 +207,7 @@ def test_a_transfer_object_whole_and_in_ranges(depot):
     whole = ask(f"{url}/transfer/{keys[1]}.zip")
     assert (whole.status, whole.headers["Content-Type"]) == (200, "application/zip")
     with Archive.open(home) as archive:
-        made = cataloguing.find_transfer(archive, keys[1])
+        made = records.find_transfer(archive, keys[1])
     assert hashlib.sha256(whole.body).hexdigest() == made.sha256
     assert len(whole.body) == made.size_bytes == int(whole.headers["Content-Length"])
     with zipfile.ZipFile(io.BytesIO(whole.body)) as packed:
@@ -230,7 +235,7 @@ def test_a_transfer_object_whole_and_in_ranges(depot):
 def test_restricted_objects_need_a_token(depot):
     url, home, keys, issued = depot
     with Archive.open(home, agent="test") as archive:
-        cataloguing.write(archive, keys[0], {"access": Access.RESTRICTED})
+        records.write(archive, keys[0], {"access": Access.RESTRICTED})
         try:
             refused = ask(f"{url}/transfer/{keys[0]}.zip")
             assert refused.status == 401
@@ -246,14 +251,14 @@ def test_restricted_objects_need_a_token(depot):
             page = ask(f"{url}/title/{keys[0]}")
             assert "Partners with a token" in page.text
         finally:
-            cataloguing.write(archive, keys[0], {"access": Access.OPEN})
+            records.write(archive, keys[0], {"access": Access.OPEN})
 
 
 def test_rules_of_access_hold_for_transfer_objects_too(depot):
     url, home, keys, issued = depot
     with Archive.open(home, agent="test") as archive:
         assert ask(f"{url}/transfer/{keys[0]}.zip").status == 200
-        (rule,) = ruling.add(
+        (rule,) = rules.add(
             archive, "site0.example", answer=RuleAnswer.REFUSE, access_point=AccessPoint.PUBLIC
         )
         assert ask(f"{url}/transfer/{keys[0]}.zip").status == 401
@@ -261,19 +266,19 @@ def test_rules_of_access_hold_for_transfer_objects_too(depot):
             ask(f"{url}/transfer/{keys[0]}.zip", headers={"Authorization": f"Bearer {issued}"}).status == 200
         )
         assert ask(f"{url}/transfer/{keys[1]}.zip").status == 200, "another site"
-        ruling.remove(archive, rule.id)
-        (rule,) = ruling.add(archive, "site0.example", answer=RuleAnswer.HIDE)
+        rules.remove(archive, rule.id)
+        (rule,) = rules.add(archive, "site0.example", answer=RuleAnswer.HIDE)
         assert (
             ask(f"{url}/transfer/{keys[0]}.zip", headers={"Authorization": f"Bearer {issued}"}).status == 403
         )
-        ruling.remove(archive, rule.id)
+        rules.remove(archive, rule.id)
 
 
 def test_urns_lead_to_front_pages(depot):
     url, home, keys, _ = depot
     with Archive.open(home) as archive:
-        record = cataloguing.get(archive, keys[1])
-        site = cataloguing.get(archive, record.parent)
+        record = records.get(archive, keys[1])
+        site = records.get(archive, record.parent)
     answer = ask(f"{url}/urn/{record.urn}")
     assert (answer.status, answer.headers["Location"]) == (303, f"/title/{record.key}")
     assert ask(f"{url}/urn/{record.urn.upper()}").status == 303
@@ -287,16 +292,16 @@ def test_urns_lead_to_front_pages(depot):
 
 
 def test_what_is_withdrawn_is_gone_everywhere(tmp_path):
-    founding.found(tmp_path / "home")
+    setup.found(tmp_path / "home")
     warc = (
         Warc(tmp_path / "a.warc.gz")
         .response("http://a.example/", "20260301093000", b"<title>A</title>")
         .write()
     )
     with Archive.open(tmp_path / "home", agent="test") as archive:
-        taken = archiving.import_files(archive, [warc], collection="c").taken
-        record = cataloguing.find_of_harvest(archive, taken.harvest.id)
-        withdrawing.withdraw(archive, record.urn, reason="court order", approved_by="Bea")
+        taken = pipeline.import_files(archive, [warc], collection="c").taken
+        record = records.find_of_harvest(archive, taken.harvest.id)
+        withdrawal.withdraw(archive, record.urn, reason="court order", approved_by="Bea")
     with portal(tmp_path / "home") as url:
         for path in (f"/urn/{record.urn}", f"/title/{record.key}", f"/transfer/{record.key}.zip"):
             assert ask(url + path).status == 410, path

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from lxml import etree
 from oai_rules import NS, checked, errors, headers, token
 
-from webdepot.exchange import catalogue, lmer
+from webdepot.exchange import catalogue
 from webdepot.exchange.addresses import Addresses
 from webdepot.exchange.catalogue import Level
-from webdepot.exchange.lmer import Version
-from webdepot.exchange.mab import MAB
-from webdepot.exchange.marc import MARC
+from webdepot.exchange.metadata import lmer
+from webdepot.exchange.metadata.lmer import Version
+from webdepot.exchange.metadata.mab import MAB
+from webdepot.exchange.metadata.marc import MARC
 from webdepot.exchange.oai import provider
 from webdepot.exchange.oai.provider import FORMATS, Repository
 
@@ -38,10 +39,10 @@ OBJECT = "oai:depot.example.org:2026-gartenschau-000100"
 @pytest.fixture(scope="module")
 def stocked(tmp_path_factory):
     from webdepot.archive import Archive
-    from webdepot.services import founding
+    from webdepot.services.admin import setup
 
     home = tmp_path_factory.mktemp("oai") / "home"
-    founding.found(home)
+    setup.found(home)
     with Archive.open(home) as archive:
         stock(archive, slices=SLICES, withdrawn=WITHDRAWN)
         yield archive

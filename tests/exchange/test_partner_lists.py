@@ -12,10 +12,11 @@ from partner_offers import add, no_wait, state, website
 
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, RemoteError
-from webdepot.exchange import partners, regbib
+from webdepot.exchange import partners
+from webdepot.exchange.metadata import regbib
 from webdepot.exchange.oai.harvester import ProtocolError
 from webdepot.exchange.partners import RecordState, RunState
-from webdepot.services import exchanging, partnering
+from webdepot.services.exchange import oai_harvest, partner_admin
 
 
 def oai_error(code: str) -> bytes:
@@ -37,7 +38,7 @@ def test_everything_from_a_foreign_provider(archive, partner):
 
     partner.answers["/oai"] = answer
     add(archive, partner)
-    listed = exchanging.harvest(archive, "p")
+    listed = oai_harvest.harvest(archive, "p")
     assert (listed.run.records, listed.run.pages, listed.run.deleted, listed.new) == (25, 3, 2, 25)
     with archive.database.reading() as connection:
         kept = partners.in_state(connection, "p", RecordState.NEW, limit=100)
@@ -49,8 +50,8 @@ def test_everything_from_a_foreign_provider(archive, partner):
 def test_a_run_is_incremental_by_the_partners_clock(archive, partner):
     put(partner, [website()])
     add(archive, partner, set_spec="a:b")
-    exchanging.harvest(archive, "p")
-    exchanging.harvest(archive, "p")
+    oai_harvest.harvest(archive, "p")
+    oai_harvest.harvest(archive, "p")
     first, second = [arguments for path, arguments, _ in partner.asked if path == "/oai"]
     assert "from" not in first
     assert (second["from"], second["set"], second["metadataPrefix"]) == (
@@ -58,7 +59,7 @@ def test_a_run_is_incremental_by_the_partners_clock(archive, partner):
         "a:b",
         "oai_mets_lmer",
     )
-    exchanging.harvest(archive, "p", from_the_beginning=True)
+    oai_harvest.harvest(archive, "p", from_the_beginning=True)
     assert "from" not in partner.asked[-1][1]
 
 
@@ -79,7 +80,7 @@ def test_come_again_later(archive, partner, form):
     partner.answers["/oai"] = busy
     add(archive, partner)
     pauses: list[float] = []
-    assert exchanging.harvest(archive, "p", wait=pauses.append).new == 1
+    assert oai_harvest.harvest(archive, "p", wait=pauses.append).new == 1
     assert pauses == [7.0, 7.0] if form == "seconds" else all(20 < pause <= 40 for pause in pauses)
     assert len(pauses) == 2
 
@@ -97,13 +98,13 @@ def test_a_list_of_500_pages_that_dies_at_page_300_goes_on_there(archive, partne
     partner.answers["/oai"] = answer
     add(archive, partner)
     with pytest.raises(RemoteError, match="500"):
-        exchanging.harvest(archive, "p", wait=no_wait)
-    status = partnering.status(archive, "p")
+        oai_harvest.harvest(archive, "p", wait=no_wait)
+    status = partner_admin.status(archive, "p")
     assert (status.last.state, status.last.pages, status.counts) == (RunState.FAILED, 300, {"new": 300})
     assert "answers 500" in status.last.error
     alive = 1000
     partner.asked.clear()
-    done = exchanging.harvest(archive, "p", wait=no_wait)
+    done = oai_harvest.harvest(archive, "p", wait=no_wait)
     assert (done.run.state, done.run.pages, done.run.records) == (RunState.COMPLETE, 500, 500)
     assert partner.asked[0][1]["resumptionToken"] == "300", "nothing is asked for twice"
     assert done.run.first_response == "2026-03-02T00:00:00Z"
@@ -124,7 +125,7 @@ def test_killed_in_the_middle_of_a_list(archive, partner):
     child = os.fork()
     if child == 0:
         with Archive.open(home) as own:
-            exchanging.harvest(
+            oai_harvest.harvest(
                 own,
                 "p",
                 watch=lambda progress: os.kill(os.getpid(), signal.SIGKILL) if progress.done == 12 else None,
@@ -132,7 +133,7 @@ def test_killed_in_the_middle_of_a_list(archive, partner):
         os._exit(0)
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     partner.asked.clear()
-    done = exchanging.harvest(archive, "p")
+    done = oai_harvest.harvest(archive, "p")
     assert (done.run.records, state(archive)[0]) == (31, {"new": 31})
     assert partner.asked[0][1]["resumptionToken"] == "12"
 
@@ -155,8 +156,8 @@ def test_a_token_that_ended_while_nobody_used_it(archive, partner):
     partner.answers["/oai"] = answer
     add(archive, partner)
     with pytest.raises(RemoteError):
-        exchanging.harvest(archive, "p", wait=no_wait)
-    done = exchanging.harvest(archive, "p")
+        oai_harvest.harvest(archive, "p", wait=no_wait)
+    done = oai_harvest.harvest(archive, "p")
     assert (done.run.state, done.run.records, done.new) == (RunState.COMPLETE, 1, 0)
 
 
@@ -187,9 +188,9 @@ def test_pages_that_cannot_be_read(archive, partner, kind, words):
     partner.answers["/oai"] = lambda arguments, headers: (200, {}, bad_page(kind))
     add(archive, partner)
     with pytest.raises(RemoteError, match=words):
-        exchanging.harvest(archive, "p", wait=no_wait)
+        oai_harvest.harvest(archive, "p", wait=no_wait)
     assert state(archive) == ({}, 0, 0)
-    assert partnering.status(archive, "p").last.state is RunState.FAILED
+    assert partner_admin.status(archive, "p").last.state is RunState.FAILED
 
 
 def test_a_provider_that_goes_in_circles(archive, partner):
@@ -200,7 +201,7 @@ def test_a_provider_that_goes_in_circles(archive, partner):
     partner.answers["/oai"] = answer
     add(archive, partner)
     with pytest.raises(RemoteError, match="circles"):
-        exchanging.harvest(archive, "p")
+        oai_harvest.harvest(archive, "p")
     assert len(partner.asked) <= 6
 
 
@@ -211,9 +212,9 @@ def test_an_error_of_the_protocol_and_an_empty_list(archive, partner):
     add(archive, partner)
     partner.answers["/oai"] = error("cannotDisseminateFormat")
     with pytest.raises(ProtocolError, match="cannotDisseminateFormat"):
-        exchanging.harvest(archive, "p")
+        oai_harvest.harvest(archive, "p")
     partner.answers["/oai"] = error("noRecordsMatch")
-    assert exchanging.harvest(archive, "p").run.state is RunState.COMPLETE
+    assert oai_harvest.harvest(archive, "p").run.state is RunState.COMPLETE
 
 
 def test_partners_are_named_once_and_rightly(archive, partner):
@@ -222,4 +223,4 @@ def test_partners_are_named_once_and_rightly(archive, partner):
         add(archive, partner)
     for name, url in (("Not a name", "http://a.example/oai"), ("b", "ftp://a.example/"), ("c", "nonsense")):
         with pytest.raises(InputError):
-            partnering.add(archive, name, url)
+            partner_admin.add(archive, name, url)

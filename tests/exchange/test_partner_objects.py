@@ -18,30 +18,25 @@ from partner_offers import PDF, THESIS_FILES, THESIS_URN, add, article, no_wait,
 from webdepot.access.policy import ANYONE, Reader
 from webdepot.archive import Archive
 from webdepot.errors import NotPermitted
-from webdepot.exchange import catalogue, lmer, mab, regbib
+from webdepot.exchange import catalogue
 from webdepot.exchange.catalogue import Level
-from webdepot.exchange.regbib import METS
-from webdepot.services import (
-    cataloguing,
-    exchanging,
-    founding,
-    partnering,
-    providing,
-    replaying,
-    searching,
-    taking_over,
-)
+from webdepot.exchange.metadata import lmer, mab, regbib
+from webdepot.exchange.metadata.regbib import METS
+from webdepot.services.access import replay, search
+from webdepot.services.admin import setup
+from webdepot.services.catalogue import records
+from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, takeover
 
 
 def test_a_loose_site_becomes_a_package_that_replays_and_goes_out_as_it_came(archive, partner):
     offer = website()
     put(partner, [offer])
     add(archive, partner)
-    assert exchanging.harvest(archive, "p").new == 1
-    done = taking_over.ingest(archive, "p")
+    assert oai_harvest.harvest(archive, "p").new == 1
+    done = takeover.ingest(archive, "p")
     assert (done.taken, done.refused) == ([offer.levels[-1].urn], {})
-    own = cataloguing.get(archive, offer.levels[-1].urn)
-    seen = cataloguing.view(archive, own.key)
+    own = records.get(archive, offer.levels[-1].urn)
+    seen = records.view(archive, own.key)
     assert [level.urn for level in seen.levels] == [level.urn for level in offer.levels]
     assert (seen.levels[0].publisher, own.date, own.origin["identifier"]) == (
         "Stadt",
@@ -49,24 +44,24 @@ def test_a_loose_site_becomes_a_package_that_replays_and_goes_out_as_it_came(arc
         "oai:p.example:WD1-1",
     )
     for url in ("http://www.gartenschau.example/", "http://www.gartenschau.example/index.html"):
-        opened = replaying.open_capture(
+        opened = replay.open_capture(
             archive, url, "20050301093000", collection="all", reader=Reader.staff("test")
         )
         assert opened.payload.read() == offer.files["index.html"]
         opened.close()
-    hits = searching.search(archive, "Tulpen", reader=Reader.staff("test")).hits
+    hits = search.search(archive, "Tulpen", reader=Reader.staff("test")).hits
     assert {hit.url for hit in hits} <= {
         "http://www.gartenschau.example/",
         "http://www.gartenschau.example/index.html",
     }
     assert hits
-    found = providing.hand_over(archive, own.key, reader=Reader.staff("test"))
+    found = oai_provider.hand_over(archive, own.key, reader=Reader.staff("test"))
     data = b"".join(found.pieces(0, found.layout.size_bytes))
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
         assert {name: packed.read(name) for name in packed.namelist()} == offer.files
     before = state(archive)
-    assert exchanging.harvest(archive, "p").new == 0
-    again = taking_over.ingest(archive, "p")
+    assert oai_harvest.harvest(archive, "p").new == 0
+    again = takeover.ingest(archive, "p")
     assert (again.taken, again.updated, again.known) == ([], [], 0)
     assert state(archive) == before
 
@@ -75,8 +70,8 @@ def test_an_article_with_its_journal_goes_in_and_out(archive, partner):
     offer = article()
     put(partner, [offer])
     add(archive, partner)
-    exchanging.harvest(archive, "p")
-    assert taking_over.ingest(archive, "p").taken == [offer.levels[-1].urn]
+    oai_harvest.harvest(archive, "p")
+    assert takeover.ingest(archive, "p").taken == [offer.levels[-1].urn]
     with archive.database.reading() as connection:
         own = catalogue.find_urn(connection, offer.levels[-1].urn)
         levels = catalogue.levels(connection, own)
@@ -86,7 +81,7 @@ def test_an_article_with_its_journal_goes_in_and_out(archive, partner):
         "12 (2004), 3",
         ("Huygens, Christiaan",),
     )
-    answer = providing.answer(
+    answer = oai_provider.answer(
         archive,
         [
             ("verb", "GetRecord"),
@@ -122,10 +117,10 @@ def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive
     """
     offer_thesis(partner)
     add(archive, partner)
-    exchanging.harvest(archive, "p")
-    done = taking_over.ingest(archive, "p")
+    oai_harvest.harvest(archive, "p")
+    done = takeover.ingest(archive, "p")
     assert (done.taken, done.refused, done.warnings) == ([THESIS_URN], {}, [])
-    founding.found(tmp_path / "next")
+    setup.found(tmp_path / "next")
     with portal(archive.home) as url, Archive.open(tmp_path / "next", agent="test") as following:
         front = ask(f"{url}/urn/{THESIS_URN}")
         shown = ask(url + front.headers["Location"]).text
@@ -134,11 +129,11 @@ def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive
         assert ask(url + link).headers["Location"].endswith(f"/all/20040702080000/{THESIS_URN}/diss.pdf"), (
             "to the moment it has here"
         )
-        partnering.add(following, "a", f"{url}/oai")
-        exchanging.harvest(following, "a")
-        assert taking_over.ingest(following, "a").taken == [THESIS_URN]
+        partner_admin.add(following, "a", f"{url}/oai")
+        oai_harvest.harvest(following, "a")
+        assert takeover.ingest(following, "a").taken == [THESIS_URN]
         for depot in (archive, following):
-            own = cataloguing.get(depot, THESIS_URN)
+            own = records.get(depot, THESIS_URN)
             assert (own.level, own.title, own.creators, own.date, own.ddc) == (
                 Level.THESIS,
                 "On the pendulum",
@@ -146,10 +141,10 @@ def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive
                 "2004",
                 ("529",),
             )
-            assert [hit.url for hit in searching.search(depot, "cycloidal", reader=ANYONE).hits] == [
+            assert [hit.url for hit in search.search(depot, "cycloidal", reader=ANYONE).hits] == [
                 f"{THESIS_URN}/diss.pdf"
             ]
-            opened = replaying.open_capture(
+            opened = replay.open_capture(
                 depot, f"{THESIS_URN}/diss.pdf", "2004", collection="all", reader=ANYONE
             )
             assert (opened.payload.read(), opened.capture.mime) == (
@@ -157,10 +152,10 @@ def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive
                 "application/pdf",
             )
             opened.close()
-            found = providing.hand_over(depot, own.key, reader=ANYONE)
+            found = oai_provider.hand_over(depot, own.key, reader=ANYONE)
             with zipfile.ZipFile(io.BytesIO(b"".join(found.pieces(0, found.layout.size_bytes)))) as packed:
                 assert {name: packed.read(name) for name in packed.namelist()} == THESIS_FILES
-            told = providing.answer(
+            told = oai_provider.answer(
                 depot,
                 [
                     ("verb", "ListRecords"),
@@ -176,11 +171,11 @@ def test_a_thesis_is_taken_in_found_shown_and_handed_on_to_a_third_depot(archive
         {},
         page({}, deleted=("diss290",), stamp="2026-04-01T00:00:00Z"),
     )
-    exchanging.harvest(archive, "p")
-    assert taking_over.ingest(archive, "p").withdrawn == ["oai:p.example:diss290"]
-    assert searching.search(archive, "cycloidal", reader=ANYONE).hits == []
+    oai_harvest.harvest(archive, "p")
+    assert takeover.ingest(archive, "p").withdrawn == ["oai:p.example:diss290"]
+    assert search.search(archive, "cycloidal", reader=ANYONE).hits == []
     with pytest.raises(NotPermitted, match="Withdrawn by the partner"):
-        replaying.open_capture(archive, f"{THESIS_URN}/diss.pdf", "2004", collection="all", reader=ANYONE)
+        replay.open_capture(archive, f"{THESIS_URN}/diss.pdf", "2004", collection="all", reader=ANYONE)
 
 
 def test_what_we_do_not_understand_is_kept_and_handed_on(archive, partner):
@@ -200,10 +195,10 @@ def test_what_we_do_not_understand_is_kept_and_handed_on(archive, partner):
 
     put(partner, [offer], change=strange)
     add(archive, partner)
-    exchanging.harvest(archive, "p")
-    assert taking_over.ingest(archive, "p").refused == {}
-    own = cataloguing.get(archive, offer.levels[-1].urn)
-    answer = providing.answer(
+    oai_harvest.harvest(archive, "p")
+    assert takeover.ingest(archive, "p").refused == {}
+    own = records.get(archive, offer.levels[-1].urn)
+    answer = oai_provider.answer(
         archive,
         [
             ("verb", "GetRecord"),
@@ -214,8 +209,8 @@ def test_what_we_do_not_understand_is_kept_and_handed_on(archive, partner):
     )
     assert b"oldObjectVersion" in answer
     assert b"Kette &amp; Schuss" in answer
-    cataloguing.write(archive, own.parent, {"title": "Die Gartenschau"})
-    changed = providing.answer(
+    records.write(archive, own.parent, {"title": "Die Gartenschau"})
+    changed = oai_provider.answer(
         archive,
         [
             ("verb", "GetRecord"),
@@ -234,8 +229,8 @@ def test_a_transfer_url_that_is_gone(archive, partner):
     put(partner, [website()])
     partner.answers["/transfer/WD1-1.zip"] = lambda arguments, headers: (410, {}, b"gone")
     add(archive, partner)
-    exchanging.harvest(archive, "p")
-    assert taking_over.ingest(archive, "p").withdrawn == ["oai:p.example:WD1-1"]
+    oai_harvest.harvest(archive, "p")
+    assert takeover.ingest(archive, "p").withdrawn == ["oai:p.example:WD1-1"]
 
 
 def test_a_download_that_breaks_goes_on_and_the_token_is_shown(archive, partner):
@@ -254,8 +249,8 @@ def test_a_download_that_breaks_goes_on_and_the_token_is_shown(archive, partner)
 
     partner.answers["/transfer/J1-3-7.zip"] = breaking
     add(archive, partner, token="secret-token")
-    exchanging.harvest(archive, "p")
-    done = taking_over.ingest(archive, "p", wait=no_wait)
+    oai_harvest.harvest(archive, "p")
+    done = takeover.ingest(archive, "p", wait=no_wait)
     assert done.taken == [offer.levels[-1].urn]
     assert [headers.get("range") for headers in times] == [None, "bytes=60000-", "bytes=120000-"]
     assert all(headers["authorization"] == "Bearer secret-token" for headers in times)
@@ -270,29 +265,29 @@ def test_a_changed_description_and_a_deletion(archive, partner, tmp_path):
     offer = website(files={"s.warc.gz": warc.read_bytes()})
     put(partner, [offer])
     add(archive, partner)
-    exchanging.harvest(archive, "p")
-    taking_over.ingest(archive, "p")
-    own = cataloguing.get(archive, offer.levels[-1].urn)
-    cataloguing.write(archive, own.parent, {"abstract": "von uns"})
+    oai_harvest.harvest(archive, "p")
+    takeover.ingest(archive, "p")
+    own = records.get(archive, offer.levels[-1].urn)
+    records.write(archive, own.parent, {"abstract": "von uns"})
     offer.levels[0] = replace(offer.levels[0], publisher="Land", abstract="von ihnen")
     put(partner, [offer])
-    exchanging.harvest(archive, "p", from_the_beginning=True)
-    done = taking_over.ingest(archive, "p")
+    oai_harvest.harvest(archive, "p", from_the_beginning=True)
+    done = takeover.ingest(archive, "p")
     assert (done.taken, done.updated) == ([], [own.urn])
-    site = cataloguing.get(archive, own.parent)
+    site = records.get(archive, own.parent)
     assert (site.publisher, site.abstract) == ("Land", "von uns"), "what a person wrote stays"
     partner.answers["/oai"] = lambda arguments, headers: (
         200,
         {},
         page({}, deleted=("WD1-1",), stamp="2026-04-01T00:00:00Z"),
     )
-    exchanging.harvest(archive, "p")
-    assert taking_over.ingest(archive, "p").withdrawn == ["oai:p.example:WD1-1"]
-    after = cataloguing.get(archive, own.urn)
+    oai_harvest.harvest(archive, "p")
+    assert takeover.ingest(archive, "p").withdrawn == ["oai:p.example:WD1-1"]
+    after = records.get(archive, own.urn)
     assert after.withdrawn_at is not None
     assert "Withdrawn by the partner p" in after.withdrawn_reason
     with pytest.raises(NotPermitted, match="Withdrawn by the partner"):
-        replaying.open_capture(
+        replay.open_capture(
             archive, "http://www.gartenschau.example/", "20050301093000", collection="all", reader=ANYONE
         )
 
@@ -301,7 +296,7 @@ def test_killed_between_loading_and_keeping(archive, partner):
     """A run that was killed behind the download finds what it began, and fetches nothing again."""
     put(partner, [article()])
     add(archive, partner)
-    exchanging.harvest(archive, "p")
+    oai_harvest.harvest(archive, "p")
     home = archive.home
 
     def blow(progress) -> None:
@@ -311,10 +306,10 @@ def test_killed_between_loading_and_keeping(archive, partner):
     child = os.fork()
     if child == 0:
         with Archive.open(home) as own:
-            taking_over.ingest(own, "p", watch=blow)
+            takeover.ingest(own, "p", watch=blow)
         os._exit(0)
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     partner.asked.clear()
-    done = taking_over.ingest(archive, "p")
+    done = takeover.ingest(archive, "p")
     assert done.taken == [article().levels[-1].urn]
     assert [path for path, _, _ in partner.asked] == []

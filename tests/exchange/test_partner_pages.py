@@ -11,7 +11,9 @@ from partner_offers import article, checksum
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
-from webdepot.services import cataloguing, exchanging, founding, partnering, taking_over
+from webdepot.services.admin import setup
+from webdepot.services.catalogue import records
+from webdepot.services.exchange import oai_harvest, partner_admin, takeover
 
 PASSWORD = "correct horse battery"
 
@@ -27,7 +29,7 @@ def sign_in(url: str, name: str) -> dict[str, str]:
 @pytest.fixture
 def home(tmp_path):
     folder = tmp_path / "home"
-    founding.found(folder)
+    setup.found(folder)
     with Archive.open(folder) as archive:
         for role in (Role.CURATOR, Role.REVIEWER):
             accounts.add(archive.database, role.value, PASSWORD, [role], archive.clock())
@@ -38,9 +40,9 @@ def test_a_refused_object_is_seen_with_its_reason_and_tried_again(home):
     with desk() as partner:
         put(partner, [article()], change=checksum("0" * 64))
         with Archive.open(home, agent="test") as archive:
-            partnering.add(archive, "p", f"{partner.url}/oai")
-            exchanging.harvest(archive, "p")
-            taking_over.ingest(archive, "p")
+            partner_admin.add(archive, "p", f"{partner.url}/oai")
+            oai_harvest.harvest(archive, "p")
+            takeover.ingest(archive, "p")
         with portal(home) as url:
             assert ask(f"{url}/partners").status == 303, "not for readers"
             staff, curator = sign_in(url, "reviewer"), sign_in(url, "curator")
@@ -68,7 +70,7 @@ def test_a_refused_object_is_seen_with_its_reason_and_tried_again(home):
                 assert time.monotonic() < until, page
                 time.sleep(0.3)
         with Archive.open(home) as archive:
-            assert cataloguing.get(archive, article().levels[-1].urn).is_object
+            assert records.get(archive, article().levels[-1].urn).is_object
 
 
 def test_a_partner_is_added_by_a_curator(home):

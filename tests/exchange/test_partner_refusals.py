@@ -11,10 +11,11 @@ from partner_doubles import Desk, put
 from partner_offers import add, article, checksum, no_wait, refused, state, website
 
 from webdepot.archive import Archive
-from webdepot.exchange import lmer, urn
+from webdepot.exchange import urn
+from webdepot.exchange.metadata import lmer
+from webdepot.exchange.metadata.regbib import METS
 from webdepot.exchange.partners import UrnCheck
-from webdepot.exchange.regbib import METS
-from webdepot.services import exchanging, partnering, taking_over
+from webdepot.services.exchange import oai_harvest, partner_admin, takeover
 
 
 def packed(files: list[tuple[str, bytes]]) -> bytes:
@@ -75,8 +76,8 @@ def test_a_zip_bomb(archive, partner):
 def refused_size(archive: Archive, partner: Desk) -> str:
     """An answer without end."""
     put(partner, [website(2)], change=without_checksum, zips={"WD1-2": bytes(3 << 20)})
-    exchanging.harvest(archive, "p", from_the_beginning=True)
-    return taking_over.ingest(archive, "p", wait=no_wait).refused["oai:p.example:WD1-2"]
+    oai_harvest.harvest(archive, "p", from_the_beginning=True)
+    return takeover.ingest(archive, "p", wait=no_wait).refused["oai:p.example:WD1-2"]
 
 
 def number_of_files(root: etree._Element) -> None:
@@ -135,8 +136,8 @@ def test_a_wrong_digit_is_a_warning_or_a_refusal(archive, partner, check):
         assert f"the check digit of {wrong} is wrong" in refused(archive, [offer], partner)
     else:
         put(partner, [offer])
-        exchanging.harvest(archive, "p")
-        done = taking_over.ingest(archive, "p")
+        oai_harvest.harvest(archive, "p")
+        done = takeover.ingest(archive, "p")
         assert done.taken == [wrong]
         assert "check digit" in done.warnings[0]
 
@@ -149,12 +150,12 @@ def test_a_transfer_url_that_gives_nothing(archive, partner, status, words):
     put(partner, [website()])
     partner.answers["/transfer/WD1-1.zip"] = lambda arguments, headers: (status, {}, b"no")
     add(archive, partner)
-    exchanging.harvest(archive, "p")
-    done = taking_over.ingest(archive, "p", wait=no_wait)
+    oai_harvest.harvest(archive, "p")
+    done = takeover.ingest(archive, "p", wait=no_wait)
     assert words in done.refused["oai:p.example:WD1-1"]
     assert state(archive) == ({"refused": 1}, 0, 0)
     put(partner, [website()])
-    assert partnering.retry(archive, "p") == 1
+    assert partner_admin.retry(archive, "p") == 1
 
 
 def test_a_partner_cannot_send_us_into_the_intranet(archive, partner):
@@ -167,5 +168,5 @@ def test_a_partner_cannot_send_us_into_the_intranet(archive, partner):
         root.find(f".//{{{lmer.OBJECT}}}transferURL").text = "file:///etc/passwd"
 
     put(partner, [website(2)], change=local_file)
-    exchanging.harvest(archive, "p", from_the_beginning=True)
-    assert "no address on the web" in taking_over.ingest(archive, "p").refused["oai:p.example:WD1-2"]
+    oai_harvest.harvest(archive, "p", from_the_beginning=True)
+    assert "no address on the web" in takeover.ingest(archive, "p").refused["oai:p.example:WD1-2"]

@@ -18,24 +18,19 @@ from oai_rules import checked, schema
 
 from webdepot.access.policy import ANYONE, AccessPoint, RuleAnswer
 from webdepot.archive import Archive
-from webdepot.depot.keys import is_key
+from webdepot.depot.store.keys import is_key
 from webdepot.errors import NotFound, NotPermitted, Withdrawn
-from webdepot.exchange import lmer, regbib, unpacked
-from webdepot.exchange.regbib import METS
+from webdepot.exchange import unpacked
+from webdepot.exchange.metadata import lmer, regbib
+from webdepot.exchange.metadata.regbib import METS
 from webdepot.exchange.transfer import Form
-from webdepot.services import (
-    archiving,
-    cataloguing,
-    exchanging,
-    founding,
-    partnering,
-    providing,
-    replaying,
-    ruling,
-    taking_over,
-    unpacking,
-    withdrawing,
-)
+from webdepot.services import pipeline
+from webdepot.services.access import replay, rules
+from webdepot.services.admin import setup
+from webdepot.services.catalogue import records
+from webdepot.services.depot import unpacked as unpacked_service
+from webdepot.services.depot import withdrawal
+from webdepot.services.exchange import oai_harvest, oai_provider, partner_admin, takeover
 
 HOST = "http://www.uhren.example"
 HOME = b"<!doctype html><title>Uhren</title><h1>Tulpen und Uhren</h1><a href=/news>News</a>"
@@ -84,17 +79,17 @@ def revisit(path: Path) -> Path:
 
 
 def keep(archive: Archive, path: Path):
-    taken = archiving.import_files(archive, [path], collection="uhren").taken
-    return cataloguing.find_of_harvest(archive, taken.harvest.id)
+    taken = pipeline.import_files(archive, [path], collection="uhren").taken
+    return records.find_of_harvest(archive, taken.harvest.id)
 
 
 def zip_of(archive: Archive, key: str) -> bytes:
-    found = providing.hand_over(archive, key, reader=ANYONE, unpacked=True)
+    found = oai_provider.hand_over(archive, key, reader=ANYONE, unpacked=True)
     return b"".join(found.pieces(0, found.layout.size_bytes))
 
 
 def listed(archive: Archive, token: str = "") -> list[etree._Element]:
-    data = providing.answer(
+    data = oai_provider.answer(
         archive,
         [("verb", "ListRecords"), ("metadataPrefix", "oai_mets_lmer")],
         portal_url="http://a.example",
@@ -108,8 +103,8 @@ def test_a_tree_has_the_last_good_answers_byte_for_byte_and_any_range_of_it_can_
     own = keep(archive, write(tmp_path / "a.warc.gz"))
     with pytest.raises(NotFound):
         zip_of(archive, own.key)
-    assert unpacking.prepare(archive).made == [own.key]
-    tree = cataloguing.find_tree(archive, own.key)
+    assert unpacked_service.prepare(archive).made == [own.key]
+    tree = records.find_tree(archive, own.key)
     data = zip_of(archive, own.key)
     assert (len(data), hashlib.sha256(data).hexdigest()) == (tree.size_bytes, tree.sha256)
     with zipfile.ZipFile(io.BytesIO(data)) as packed:
@@ -123,7 +118,7 @@ def test_a_tree_has_the_last_good_answers_byte_for_byte_and_any_range_of_it_can_
     }
     assert tree.start == "www.uhren.example/index.html"
     assert {"www.uhren.example/style.css", "www.uhren.example/news/3@a=1&b=2.html"} <= found.keys()
-    handed = providing.hand_over(archive, own.key, reader=ANYONE, unpacked=True)
+    handed = oai_provider.hand_over(archive, own.key, reader=ANYONE, unpacked=True)
     middle = data.index(LARGE) + 100_003
     for first, stop in (
         (0, 1),
@@ -134,12 +129,12 @@ def test_a_tree_has_the_last_good_answers_byte_for_byte_and_any_range_of_it_can_
         (77, 5001),
     ):
         assert b"".join(handed.pieces(first, stop)) == data[first:stop]
-    assert unpacking.prepare(archive).made == [], "made once"
+    assert unpacked_service.prepare(archive).made == [], "made once"
 
 
 def test_who_wants_files_gets_them_when_they_are_ready(archive, tmp_path):
-    partnering.add(archive, "f", "http://f.example/oai", transfer="files")
-    token = partnering.issue_token(archive, "f")
+    partner_admin.add(archive, "f", "http://f.example/oai", transfer="files")
+    token = partner_admin.issue_token(archive, "f")
     keys = [keep(archive, write(tmp_path / "a.warc.gz")).key]
     (packed,), (loose,) = listed(archive), listed(archive, token)
     assert (len(regbib.read(packed).files), len(regbib.read(loose).files)) == (1, len(FILES))
@@ -155,28 +150,28 @@ def test_who_wants_files_gets_them_when_they_are_ready(archive, tmp_path):
     assert {file.registry for file in told.files} <= {lmer.PRONOM, lmer.OWN_REGISTRY}
     for prefix in ("marc21", "mets_premis"):
         asked = [("verb", "ListRecords"), ("metadataPrefix", prefix)]
-        data = providing.answer(archive, asked, portal_url="http://a.example", token=token)
+        data = oai_provider.answer(archive, asked, portal_url="http://a.example", token=token)
         checked(data)
         assert f"/transfer/{keys[0]}.tree.zip".encode() in data
 
 
 def test_the_record_of_a_tree_names_no_address_that_a_rule_hides(archive, tmp_path):
-    partnering.add(archive, "f", "http://f.example/oai", transfer="files")
-    token = partnering.issue_token(archive, "f")
+    partner_admin.add(archive, "f", "http://f.example/oai", transfer="files")
+    token = partner_admin.issue_token(archive, "f")
     own = keep(archive, write(tmp_path / "a.warc.gz"))
-    (refused,) = ruling.add(archive, f"{HOST}/news", answer=RuleAnswer.REFUSE)
+    (refused,) = rules.add(archive, f"{HOST}/news", answer=RuleAnswer.REFUSE)
     assert len(regbib.read(listed(archive, token)[0]).files) == len(FILES), "what is refused may be known"
-    ruling.remove(archive, refused.id)
-    ruling.add(archive, f"{HOST}/news", answer=RuleAnswer.HIDE)
+    rules.remove(archive, refused.id)
+    rules.add(archive, f"{HOST}/news", answer=RuleAnswer.HIDE)
     told = regbib.read(listed(archive, token)[0])
     assert (len(told.files), told.object.transfer_url) == (1, f"http://a.example/transfer/{own.key}.zip")
     assert not told.urls
-    ruling.add(archive, f"{HOST}/news", answer=RuleAnswer.SHOW, access_point=AccessPoint.PARTNER)
+    rules.add(archive, f"{HOST}/news", answer=RuleAnswer.SHOW, access_point=AccessPoint.PARTNER)
     assert len(regbib.read(listed(archive, token)[0]).files) == len(FILES), "partners may see it"
 
 
 def test_too_many_files_stay_in_containers_and_are_offered_so(tmp_path):
-    founding.found(tmp_path / "home", settings='[exchange]\ntransfer = "files"\nmost_tree_files = 3\n')
+    setup.found(tmp_path / "home", settings='[exchange]\ntransfer = "files"\nmost_tree_files = 3\n')
     with Archive.open(tmp_path / "home", agent="test") as archive:
         own = keep(archive, write(tmp_path / "a.warc.gz"))
         (root,) = listed(archive)
@@ -186,60 +181,60 @@ def test_too_many_files_stay_in_containers_and_are_offered_so(tmp_path):
 
 
 def test_rules_and_withdrawals_hold_for_trees_too(archive, tmp_path):
-    partnering.add(archive, "f", "http://f.example/oai", transfer="files")
-    token = partnering.issue_token(archive, "f")
+    partner_admin.add(archive, "f", "http://f.example/oai", transfer="files")
+    token = partner_admin.issue_token(archive, "f")
     first = keep(archive, write(tmp_path / "a.warc.gz"))
     second = keep(archive, revisit(tmp_path / "b.warc.gz"))
-    tree = cataloguing.find_tree(archive, second.key)
+    tree = records.find_tree(archive, second.key)
     assert [file.url for file in tree.files] == [f"{HOST}/", f"{HOST}/style.css"]
     with zipfile.ZipFile(io.BytesIO(zip_of(archive, second.key))) as packed:
         assert packed.read("www.uhren.example/style.css") == STYLE, (
             "a revisit leads to the bytes of the first harvest"
         )
-    (rule,) = ruling.add(archive, f"{HOST}/news", answer=RuleAnswer.REFUSE)
+    (rule,) = rules.add(archive, f"{HOST}/news", answer=RuleAnswer.REFUSE)
     with pytest.raises(NotPermitted):
         zip_of(archive, first.key)
-    ruling.remove(archive, rule.id)
-    withdrawing.withdraw(archive, first.urn, reason="court order", approved_by="Bea")
+    rules.remove(archive, rule.id)
+    withdrawal.withdraw(archive, first.urn, reason="court order", approved_by="Bea")
     with pytest.raises(Withdrawn):
         zip_of(archive, first.key)
     with pytest.raises(NotFound):
         zip_of(archive, second.key)
     assert listed(archive, token) == [], "a tree whose bytes went is not offered"
-    assert unpacking.prepare(archive).made == [second.key]
-    assert [file.url for file in cataloguing.find_tree(archive, second.key).files] == [f"{HOST}/"]
+    assert unpacked_service.prepare(archive).made == [second.key]
+    assert [file.url for file in records.find_tree(archive, second.key).files] == [f"{HOST}/"]
 
 
 def test_a_tree_goes_from_depot_to_depot_and_is_replayed_at_its_addresses(tmp_path):
     homes = {name: tmp_path / name for name in "abc"}
     for home in homes.values():
-        founding.found(home)
+        setup.found(home)
     with Archive.open(homes["a"], agent="test") as a:
-        partnering.add(a, "b", "http://b.example/oai", transfer="files")
-        token = partnering.issue_token(a, "b")
+        partner_admin.add(a, "b", "http://b.example/oai", transfer="files")
+        token = partner_admin.issue_token(a, "b")
         own = keep(a, write(tmp_path / "a.warc.gz"))
-        sent = {file.member: file.sha256 for file in cataloguing.find_tree(a, own.key).files}
+        sent = {file.member: file.sha256 for file in records.find_tree(a, own.key).files}
     with portal(homes["a"]) as url, Archive.open(homes["b"], agent="test") as b:
         page = ask(f"{url}/title/{own.key}").text
         assert f"/transfer/{own.key}.tree.zip" in page
-        partnering.add(b, "a", f"{url}/oai", token=token)
-        exchanging.harvest(b, "a")
-        assert taking_over.ingest(b, "a").taken == [own.urn]
+        partner_admin.add(b, "a", f"{url}/oai", token=token)
+        oai_harvest.harvest(b, "a")
+        assert takeover.ingest(b, "a").taken == [own.urn]
     with Archive.open(homes["b"], agent="test") as b:
         for number, (address, (body, mime)) in enumerate(FILES.items()):
-            opened = replaying.open_capture(b, address, "2026", collection="all", reader=ANYONE)
+            opened = replay.open_capture(b, address, "2026", collection="all", reader=ANYONE)
             assert (opened.payload.read(), opened.capture.timestamp) == (body, f"202603010930{number:02d}")
             assert opened.capture.mime == mime.partition(";")[0]
             opened.close()
-        taken = cataloguing.find_transfer(b, cataloguing.get(b, own.urn).key)
+        taken = records.find_transfer(b, records.get(b, own.urn).key)
         assert (taken.form, {file.member: file.sha256 for file in taken.files}) == (Form.FILES, sent)
     with portal(homes["b"]) as url, Archive.open(homes["c"], agent="test") as c:
-        partnering.add(c, "b", f"{url}/oai")
-        exchanging.harvest(c, "b")
-        assert taking_over.ingest(c, "b").taken == [own.urn]
-        taken = cataloguing.find_transfer(c, cataloguing.get(c, own.urn).key)
+        partner_admin.add(c, "b", f"{url}/oai")
+        oai_harvest.harvest(c, "b")
+        assert takeover.ingest(c, "b").taken == [own.urn]
+        taken = records.find_transfer(c, records.get(c, own.urn).key)
         assert {file.member: file.sha256 for file in taken.files} == sent
-        opened = replaying.open_capture(
+        opened = replay.open_capture(
             c, f"{HOST}/news/3.html?a=1&b=2", "2026", collection="all", reader=ANYONE
         )
         assert (opened.payload.read(), opened.capture.timestamp) == (

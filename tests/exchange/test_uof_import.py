@@ -17,12 +17,18 @@ from typer.testing import CliRunner
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.cli.main import build_app
-from webdepot.depot.submission import SubmissionKind, SubmissionState
-from webdepot.exchange import mab, regbib, urn
+from webdepot.depot.bundle.submission import SubmissionKind, SubmissionState
+from webdepot.exchange import urn
 from webdepot.exchange.catalogue import Level
-from webdepot.exchange.lmer import FILE, OBJECT
-from webdepot.exchange.regbib import METS
-from webdepot.services import cataloguing, delivering, founding, providing, receiving, replaying, searching
+from webdepot.exchange.metadata import mab, regbib
+from webdepot.exchange.metadata.lmer import FILE, OBJECT
+from webdepot.exchange.metadata.regbib import METS
+from webdepot.services.access import replay, search
+from webdepot.services.admin import setup
+from webdepot.services.catalogue import records
+from webdepot.services.depot import export
+from webdepot.services.exchange import oai_provider
+from webdepot.services.intake import submissions
 
 NAME = urn.mint("urn:nbn:de:example", "diss-2004-17")
 PAGE = (
@@ -91,7 +97,7 @@ def thesis(path: Path, **how) -> Path:
 
 
 def take(archive: Archive, path: Path):
-    done = receiving.receive(archive, path, collection="theses")
+    done = submissions.receive(archive, path, collection="theses")
     assert done.receipt.reasons == ()
     return done
 
@@ -99,7 +105,7 @@ def take(archive: Archive, path: Path):
 def test_a_thesis_becomes_a_package_that_is_found_shown_and_handed_on(archive, tmp_path):
     done = take(archive, thesis(tmp_path / "thesis.zip"))
     assert (done.receipt.kind, done.package.urn) == (SubmissionKind.UOF, NAME)
-    own = cataloguing.get(archive, NAME)
+    own = records.get(archive, NAME)
     assert (own.level, own.title, own.creators, own.date, own.is_object) == (
         Level.THESIS,
         "Pendulum clocks",
@@ -107,12 +113,12 @@ def test_a_thesis_becomes_a_package_that_is_found_shown_and_handed_on(archive, t
         "2004",
         True,
     )
-    (hit,) = searching.search(archive, "escapement", reader=ANYONE).hits
+    (hit,) = search.search(archive, "escapement", reader=ANYONE).hits
     assert hit.url == f"{NAME}/thesis.html"
-    opened = replaying.open_capture(archive, hit.url, "20040924", collection="all", reader=ANYONE)
+    opened = replay.open_capture(archive, hit.url, "20040924", collection="all", reader=ANYONE)
     assert opened.payload.read() == PAGE
     opened.close()
-    found = providing.hand_over(archive, own.key, reader=ANYONE)
+    found = oai_provider.hand_over(archive, own.key, reader=ANYONE)
     with zipfile.ZipFile(io.BytesIO(b"".join(found.pieces(0, found.layout.size_bytes)))) as packed:
         assert {f"content/{name}": packed.read(name) for name in packed.namelist()} == bytes_of(THESIS)
     asked = [
@@ -120,28 +126,28 @@ def test_a_thesis_becomes_a_package_that_is_found_shown_and_handed_on(archive, t
         ("metadataPrefix", "oai_mets_lmer"),
         ("identifier", f"oai:localhost.localdomain:{own.key}"),
     ]
-    root = etree.fromstring(providing.answer(archive, asked, portal_url="http://b.example")).find(
+    root = etree.fromstring(oai_provider.answer(archive, asked, portal_url="http://b.example")).find(
         f".//{{{METS}}}mets"
     )
     assert regbib.check(root) == []
     assert b"Leiden, Univ., Diss., 2004" in etree.tostring(root), "a field that we have no use for goes on"
-    again = receiving.receive(archive, thesis(tmp_path / "again.zip"), collection="theses")
+    again = submissions.receive(archive, thesis(tmp_path / "again.zip"), collection="theses")
     assert (again.is_known, again.package.id) == (True, done.package.id)
 
 
 def test_out_again_and_into_another_depot(archive, tmp_path):
     take(archive, thesis(tmp_path / "thesis.zip"))
-    delivering.export(archive, NAME, delivering.Form.UOF, tmp_path / "out.zip")
+    export.export(archive, NAME, export.Form.UOF, tmp_path / "out.zip")
     with zipfile.ZipFile(tmp_path / "out.zip") as packed:
         assert {name: packed.read(name) for name in packed.namelist() if name != "mets.xml"} == bytes_of(
             THESIS
         )
-    founding.found(tmp_path / "elsewhere")
+    setup.found(tmp_path / "elsewhere")
     with Archive.open(tmp_path / "elsewhere", agent="test") as other:
         take(other, tmp_path / "out.zip")
-        there, here = (cataloguing.get(each, NAME) for each in (other, archive))
+        there, here = (records.get(each, NAME) for each in (other, archive))
         assert (there.level, there.title, there.creators) == (here.level, here.title, here.creators)
-        assert searching.search(other, "escapement", reader=ANYONE).hits
+        assert search.search(other, "escapement", reader=ANYONE).hits
 
 
 @pytest.mark.parametrize(
@@ -152,7 +158,7 @@ def test_other_descriptions_and_no_urn(archive, tmp_path, described, more):
     sender's identifier.
     """
     done = take(archive, thesis(tmp_path / "a.zip", described=described, name="hdl:1887/17"))
-    own = cataloguing.get(archive, done.package.urn)
+    own = records.get(archive, done.package.urn)
     assert own.urn.startswith("urn:nbn:de:0000-uof-")
     assert urn.is_valid(own.urn)
     assert "hdl:1887/17" in own.identifiers
@@ -166,7 +172,7 @@ def test_other_descriptions_and_no_urn(archive, tmp_path, described, more):
             "2004",
         )
         assert all(getattr(own, name) == value for name, value in more.items())
-    assert receiving.receive(archive, tmp_path / "a.zip", collection="theses").is_known
+    assert submissions.receive(archive, tmp_path / "a.zip", collection="theses").is_known
 
 
 def test_a_loose_site_is_replayed_at_its_own_addresses_and_containers_may_lie_beside(archive, tmp_path):
@@ -188,12 +194,12 @@ def test_a_loose_site_is_replayed_at_its_own_addresses_and_containers_may_lie_be
         "content/s.warc.gz": (warc.read_bytes(), "application/warc", "WARC 1.1"),
     }
     take(archive, pack(tmp_path / "site.zip", mets(files, described=described), bytes_of(files)))
-    assert cataloguing.get(archive, NAME).level is Level.SITE
+    assert records.get(archive, NAME).level is Level.SITE
     for address, words in (
         ("http://www.uhren.example/", PAGE),
         ("http://www.uhren.example/late", b"<title>Late</title>"),
     ):
-        opened = replaying.open_capture(archive, address, "2004", collection="all", reader=ANYONE)
+        opened = replay.open_capture(archive, address, "2004", collection="all", reader=ANYONE)
         assert opened.payload.read() == words
         opened.close()
 
@@ -240,21 +246,21 @@ BAD = {
 def test_what_is_not_as_it_says_is_refused_whole(archive, tmp_path, kind):
     how, other, words = BAD[kind]
     files = {name: data for name, data in {**bytes_of(THESIS), **other}.items() if data is not None}
-    done = receiving.receive(
+    done = submissions.receive(
         archive, pack(tmp_path / "bad.zip", mets(THESIS, **how), files), collection="theses"
     )
     assert (done.receipt.state, done.package) == (SubmissionState.REFUSED, None)
     assert words in "; ".join(done.receipt.reasons)
     assert (archive.home / done.receipt.place / "bad.zip").exists()
-    assert cataloguing.listed(archive) == []
+    assert records.listed(archive) == []
 
 
 def test_other_files_under_a_known_urn_are_refused(archive, tmp_path):
     take(archive, thesis(tmp_path / "thesis.zip"))
     files = {"content/thesis.html": (PAGE + b"<p>Second edition.", "text/html", "HTML 4.01")}
-    bad = receiving.receive(archive, pack(tmp_path / "bad.zip", mets(THESIS), {}), collection="theses")
+    bad = submissions.receive(archive, pack(tmp_path / "bad.zip", mets(THESIS), {}), collection="theses")
     assert bad.receipt.state is SubmissionState.REFUSED, "also what is known is looked through"
-    done = receiving.receive(
+    done = submissions.receive(
         archive, pack(tmp_path / "other.zip", mets(files), bytes_of(files)), collection="theses"
     )
     assert done.receipt.reasons == (f"{NAME} is here already, with other files; what is in the depot stays",)
@@ -267,7 +273,7 @@ def test_as_a_tar_file(archive, tmp_path):
             member.size = len(data)
             packed.addfile(member, io.BytesIO(data))
     take(archive, tmp_path / "thesis.tar.gz")
-    assert cataloguing.get(archive, NAME).is_object
+    assert records.get(archive, NAME).is_object
 
 
 def test_a_tar_file_that_leads_out(archive, tmp_path):
@@ -280,7 +286,7 @@ def test_a_tar_file_that_leads_out(archive, tmp_path):
             member = tarfile.TarInfo(name)
             member.type, member.linkname = kind, "/etc/passwd"
             packed.addfile(member)
-    reasons = receiving.receive(archive, tmp_path / "bad.tar", collection="theses").receipt.reasons
+    reasons = submissions.receive(archive, tmp_path / "bad.tar", collection="theses").receipt.reasons
     assert reasons == ("'../evil' is no path inside the file", "link is no file", "pipe is no file")
     assert not (archive.home.parent / "evil").exists()
 

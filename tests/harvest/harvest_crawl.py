@@ -9,17 +9,19 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from webdepot.harvest import crawl, curl_loop, log
-from webdepot.harvest.addresses import Router
-from webdepot.harvest.browser import Browser
-from webdepot.harvest.cookies import CookieJar
+from webdepot.harvest import crawl
+from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.crawl import CrawlProgress, CrawlResult, CrawlSettings, Kept
-from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
+from webdepot.harvest.fetch import curl_loop
+from webdepot.harvest.fetch.addresses import Router
+from webdepot.harvest.fetch.cookies import CookieJar
+from webdepot.harvest.fetch.http import CurlFetcher, FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.kept import Attached
-from webdepot.harvest.log import CrawlLog
-from webdepot.harvest.politeness import Manners
-from webdepot.harvest.servers import SharedServers
+from webdepot.harvest.politeness.pauses import Manners
+from webdepot.harvest.politeness.servers import SharedServers
+from webdepot.harvest.report import log
+from webdepot.harvest.report.log import CrawlLog
 from webdepot.model import Visit
 from webdepot.times import utc_now
 from webdepot.url import Url

@@ -20,13 +20,13 @@ from harvest_crawl import FileKeeper, kept, lines, run
 from harvest_site import Answer, Asked, Site, running_site
 
 from webdepot.errors import ConfigError
-from webdepot.harvest import browser_minder, browser_start
-from webdepot.harvest.browser import Browser
+from webdepot.harvest.browser import launch, minder
+from webdepot.harvest.browser.browser import Browser
+from webdepot.harvest.browser.devtools import Wire
 from webdepot.harvest.crawl import CrawlResult
-from webdepot.harvest.devtools import Wire
-from webdepot.harvest.fetching import Fetching, Pictures
-from webdepot.harvest.result import HostSettings
-from webdepot.harvest.scope import Kind
+from webdepot.harvest.fetch.mode import Fetching, Pictures
+from webdepot.harvest.report.result import HostSettings
+from webdepot.harvest.scope.scope import Kind
 
 pytestmark = pytest.mark.browser
 CHROMIUM = Path("/usr/bin/chromium")
@@ -349,13 +349,13 @@ def test_the_browser_itself_has_no_way_out(site: Site, tmp_path: Path, monkeypat
     """Without our answers it reaches nothing, not even this machine; nor where the system does not let it
     leave the network.
     """
-    script = Path(browser_minder.__file__).read_text()
+    script = Path(minder.__file__).read_text()
     (tmp_path / "minder.py").write_text(script.replace("    _leave_network(library)\n", ""))
-    monkeypatch.setattr(browser_minder, "__file__", str(tmp_path / "minder.py"))
+    monkeypatch.setattr(minder, "__file__", str(tmp_path / "minder.py"))
     site.page("/", "<p>reached</p>")
 
     async def main() -> tuple[str, str]:
-        process = browser_start.start(CHROMIUM, sandbox=False)
+        process = launch.start(CHROMIUM, sandbox=False)
         wire = await Wire.open(process.commands, process.answers)
         try:
             made = await wire.call("Target.createTarget", {"url": "about:blank"}, time_s=60)
@@ -379,11 +379,11 @@ def test_the_browser_itself_has_no_way_out(site: Site, tmp_path: Path, monkeypat
 KILLED = """
 import asyncio, os, sys
 from pathlib import Path
-from webdepot.harvest import browser_minder, browser_start
-from webdepot.harvest.devtools import Wire
+from webdepot.harvest.browser import launch
+from webdepot.harvest.browser.devtools import Wire
 
 async def main():
-    process = browser_start.start(Path(sys.argv[1]), sandbox=False)
+    process = launch.start(Path(sys.argv[1]), sandbox=False)
     wire = await Wire.open(process.commands, process.answers)
     await wire.call("Browser.getVersion")
     print(process.folder, flush=True)
@@ -423,11 +423,11 @@ def _running(folder: str) -> list[str]:
 
 def test_no_browser_or_no_sandbox_is_told_in_words(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(ConfigError, match="apt install chromium"):
-        browser_start.get_program("no-such-browser", sandbox=True)
+        launch.get_program("no-such-browser", sandbox=True)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     with pytest.raises(ConfigError, match="browser_sandbox = false"):
-        browser_start.get_program(str(CHROMIUM), sandbox=True)
-    assert browser_start.get_program(str(CHROMIUM), sandbox=False) == CHROMIUM
+        launch.get_program(str(CHROMIUM), sandbox=True)
+    assert launch.get_program(str(CHROMIUM), sandbox=False) == CHROMIUM
 
     async def main() -> None:
         browser = Browser(Path("/bin/false"), sandbox=True, tabs=1, agent="")

@@ -15,10 +15,10 @@ from harvest_site import Asked, Site, fill, of, whole
 
 from webdepot.errors import InputError
 from webdepot.harvest.crawl import End, RobotsPolicy, Trouble
-from webdepot.harvest.fetch_http import FetchLimits
-from webdepot.harvest.links import LinkLimits
-from webdepot.harvest.politeness import Manners
-from webdepot.harvest.scope import Kind, ScopeLimits
+from webdepot.harvest.fetch.http import FetchLimits
+from webdepot.harvest.links.extract import LinkLimits
+from webdepot.harvest.politeness.pauses import Manners
+from webdepot.harvest.scope.scope import Kind, ScopeLimits
 
 # --- complete and once ---
 

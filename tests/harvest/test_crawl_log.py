@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webdepot.errors import NoSpace
-from webdepot.harvest.log import JSON_NAME, LOG_NAME, CrawlLog, LogLine, as_heritrix, as_json, cut
+from webdepot.harvest.report.log import JSON_NAME, LOG_NAME, CrawlLog, LogLine, as_heritrix, as_json, cut
 
 LINE = LogLine(
     at=datetime(2026, 11, 15, 9, 2, 51, 75_900, tzinfo=UTC),

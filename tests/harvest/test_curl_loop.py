@@ -4,9 +4,9 @@ the next one has.
 
 import asyncio
 
-from webdepot.harvest import curl_loop
-from webdepot.harvest.addresses import Router
-from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
+from webdepot.harvest.fetch import curl_loop
+from webdepot.harvest.fetch.addresses import Router
+from webdepot.harvest.fetch.http import CurlFetcher, FetchLimits
 from webdepot.model import Candidate
 from webdepot.url import Url
 

@@ -4,7 +4,7 @@ import pytest
 
 from webdepot.errors import ConfigError
 from webdepot.harvest import profile
-from webdepot.harvest.empty_pages import is_empty, letters_of
+from webdepot.harvest.browser.empty_pages import is_empty, letters_of
 
 WORDS = "<p>" + "A museum in the old harbour shows ships and maps. " * 20 + "</p>"
 

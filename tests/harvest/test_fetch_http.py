@@ -22,9 +22,9 @@ from h2.events import RequestReceived
 from harvest_site import Asked, Site
 
 from webdepot.errors import ConfigError, NoSpace
-from webdepot.harvest import curl_loop
-from webdepot.harvest.addresses import Router, is_public, parse_connect_to
-from webdepot.harvest.fetch_http import CurlFetcher, FetchLimits
+from webdepot.harvest.fetch import curl_loop
+from webdepot.harvest.fetch.addresses import Router, is_public, parse_connect_to
+from webdepot.harvest.fetch.http import CurlFetcher, FetchLimits
 from webdepot.model import Candidate, Failure, Visit
 from webdepot.url import Url
 
@@ -409,7 +409,7 @@ def test_the_socket_itself_is_checked(site: Site) -> None:
 
     class Careless(Router):
         def _checked(self, host: str, addresses: tuple[str, ...]):  # type: ignore[no-untyped-def]
-            from webdepot.harvest.addresses import Route
+            from webdepot.harvest.fetch.addresses import Route
 
             return Route(addresses=addresses)
 

@@ -15,10 +15,10 @@ from webdepot.harvest import intake, peers
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.intake import Intake
 from webdepot.harvest.judge import Judge
-from webdepot.harvest.links import Extracted
-from webdepot.harvest.log import JSON_NAME, CrawlLog
+from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.peers import Peers, Word
-from webdepot.harvest.result import CrawlSettings
+from webdepot.harvest.report.log import JSON_NAME, CrawlLog
+from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.model import Candidate, Hop
 from webdepot.url import Url

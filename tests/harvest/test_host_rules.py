@@ -1,7 +1,7 @@
 """Rules about whole hosts: undecided ones wait, rejections are told once, parts of pages ask nothing."""
 
-from webdepot.harvest import host_rules, scope
-from webdepot.harvest.scope import Kind, ScopeLimits
+from webdepot.harvest.scope import host_rules, scope
+from webdepot.harvest.scope.scope import Kind, ScopeLimits
 from webdepot.model import Answer, Candidate, Verdict
 from webdepot.url import Url
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webdepot.container.http import HttpHead, parse_head
-from webdepot.harvest import links
-from webdepot.harvest.links import LinkLimits, extract
-from webdepot.harvest.links_html import srcset
+from webdepot.harvest.links import extract as links_extract
+from webdepot.harvest.links.extract import LinkLimits, extract
+from webdepot.harvest.links.html import srcset
 from webdepot.model import Hop
 from webdepot.url import Url
 
@@ -513,7 +513,7 @@ def test_hostile_style_sheets_end_soon() -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.binary(max_size=400), st.sampled_from(sorted(links._KINDS)))
+@given(st.binary(max_size=400), st.sampled_from(sorted(links_extract._KINDS)))
 def test_no_bytes_make_it_raise(body: bytes, mime: str) -> None:
     extract(PAGE, head(mime), BytesIO(body), LinkLimits(guess=True))
 

@@ -10,8 +10,8 @@ from harvest_crawl import FileKeeper, kept, lines, run
 from harvest_site import Asked, Site, whole
 
 from webdepot.harvest.crawl import Kept
-from webdepot.harvest.links import LinkLimits
-from webdepot.harvest.missing_pages import SUSPICIOUS
+from webdepot.harvest.links.extract import LinkLimits
+from webdepot.harvest.scope.missing_pages import SUSPICIOUS
 from webdepot.model import Visit
 
 SORRY = '<!doctype html><title>Sorry</title><p>There is no {path} here (request {number}).<a href="more/">more</a> <a href="other/">other</a>'

@@ -11,8 +11,8 @@ import pytest
 from harvest_crawl import kept, run
 from harvest_site import Site, fill
 
-from webdepot.harvest.addresses import Router
-from webdepot.harvest.politeness import Manners
+from webdepot.harvest.fetch.addresses import Router
+from webdepot.harvest.politeness.pauses import Manners
 
 HOUR_S = 3600.0
 FASTER = 1000.0

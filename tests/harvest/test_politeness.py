@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webdepot.harvest.politeness import Manners, after_failure, pause_after, retry_after
+from webdepot.harvest.politeness.pauses import Manners, after_failure, pause_after, retry_after
 from webdepot.times import to_http
 
 MANNERS = Manners(

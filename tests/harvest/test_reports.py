@@ -7,11 +7,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webdepot.harvest import live, reports
-from webdepot.harvest.estimate import Basis, Sampler
 from webdepot.harvest.host_book import MOST_SHOWN, HostCounts
-from webdepot.harvest.reports import Kind
-from webdepot.harvest.result import CrawlProgress
+from webdepot.harvest.report import live, reports
+from webdepot.harvest.report.estimate import Basis, Sampler
+from webdepot.harvest.report.reports import Kind
+from webdepot.harvest.report.result import CrawlProgress
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

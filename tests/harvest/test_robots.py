@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from webdepot.harvest import robots
-from webdepot.harvest.robots import Basis, Robots, product_token
+from webdepot.harvest.politeness import robots
+from webdepot.harvest.politeness.robots import Basis, Robots, product_token
 from webdepot.model import Answer, Failure
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)

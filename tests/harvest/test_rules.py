@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webdepot.errors import ConfigError, InputError, NotFound
-from webdepot.harvest import profile, rules, scope
-from webdepot.harvest.identity import identity, identity_without
+from webdepot.harvest import profile
 from webdepot.harvest.judge import Judge
-from webdepot.harvest.result import CrawlSettings
-from webdepot.harvest.robots import Policy, judge, of_answer, page_directives, tag_directives
-from webdepot.harvest.rules import CONDITIONS, Facts, RuleSpec
-from webdepot.harvest.traps import TrapWatch, shape_of
+from webdepot.harvest.politeness.robots import Policy, judge, of_answer, page_directives, tag_directives
+from webdepot.harvest.report.result import CrawlSettings
+from webdepot.harvest.scope import rules, scope
+from webdepot.harvest.scope.identity import identity, identity_without
+from webdepot.harvest.scope.rules import CONDITIONS, Facts, RuleSpec
+from webdepot.harvest.scope.traps import TrapWatch, shape_of
 from webdepot.model import Answer, Candidate, Verdict
 from webdepot.url import Url
 

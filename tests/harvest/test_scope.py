@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webdepot.errors import InputError
-from webdepot.harvest import scope
-from webdepot.harvest.scope import Kind, ScopeLimits, chain, decide
+from webdepot.harvest.scope import scope
+from webdepot.harvest.scope.scope import Kind, ScopeLimits, chain, decide
 from webdepot.model import Answer, Candidate, Verdict
 from webdepot.url import Url
 

@@ -18,13 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webdepot.errors import ConfigError
-from webdepot.harvest import control, login, peers
-from webdepot.harvest.addresses import Router
+from webdepot.harvest import control, peers
 from webdepot.harvest.control import Orders, Verb
-from webdepot.harvest.cookies import CookieJar
+from webdepot.harvest.fetch import login
+from webdepot.harvest.fetch.addresses import Router
+from webdepot.harvest.fetch.cookies import CookieJar
 from webdepot.harvest.peers import Word
-from webdepot.harvest.politeness import Manners
-from webdepot.harvest.servers import SharedServers
+from webdepot.harvest.politeness.pauses import Manners
+from webdepot.harvest.politeness.servers import SharedServers
 
 NOW = datetime(2026, 11, 15, 9, 0, tzinfo=UTC)
 

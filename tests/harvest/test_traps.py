@@ -8,12 +8,12 @@ import pytest
 from harvest_crawl import kept, lines, run
 from harvest_site import Asked, Site, whole
 
-from webdepot.harvest import rules
-from webdepot.harvest.links import LinkLimits
-from webdepot.harvest.result import HostSettings
-from webdepot.harvest.robots import Policy
-from webdepot.harvest.rules import Facts
-from webdepot.harvest.scope import ScopeLimits
+from webdepot.harvest.links.extract import LinkLimits
+from webdepot.harvest.politeness.robots import Policy
+from webdepot.harvest.report.result import HostSettings
+from webdepot.harvest.scope import rules
+from webdepot.harvest.scope.rules import Facts
+from webdepot.harvest.scope.scope import ScopeLimits
 
 FACTS = Facts(now=datetime(2026, 11, 15, tzinfo=UTC))
 

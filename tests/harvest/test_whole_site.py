@@ -29,8 +29,9 @@ from webdepot.container.reader import iter_records
 from webdepot.harvest import control
 from webdepot.harvest.control import Verb
 from webdepot.model import Harvest, HarvestState, RecordKind
-from webdepot.services import founding, harvesting
-from webdepot.services.harvest_options import HarvestOptions
+from webdepot.services.admin import setup
+from webdepot.services.harvest import harvests
+from webdepot.services.harvest.options import HarvestOptions
 from webdepot.times import utc_now
 
 SETTINGS = "[harvest]\nallow_private = true\ndelay_s = 0\nretry_delay_s = 0.02\nleast_free_bytes = 0\n[container]\ncheckpoint_s = 0.05\n"
@@ -59,11 +60,11 @@ def build(site: Site, *, pages: int = 12) -> Plan:
 
 
 def found(home: Path, more: str = "") -> None:
-    founding.found(home, settings=SETTINGS.replace("[container]", f"{more}[container]"))
+    setup.found(home, settings=SETTINGS.replace("[container]", f"{more}[container]"))
 
 
 def begin(archive: Archive, plan: Plan) -> Harvest:
-    return harvesting.start_or_resume(archive, plan.seeds, HarvestOptions.from_config(archive.config))
+    return harvests.start_or_resume(archive, plan.seeds, HarvestOptions.from_config(archive.config))
 
 
 def held(home: Path) -> collections.Counter[str]:
@@ -96,11 +97,11 @@ def test_every_reachable_address_once_and_no_other(site: Site, tmp_path: Path, p
     plan = build(site)
     found(tmp_path / "home", f"processes = {processes}\n")
     with Archive.open(tmp_path / "home") as archive:
-        harvest = harvesting.run(archive, begin(archive, plan))
+        harvest = harvests.run(archive, begin(archive, plan))
         assert harvest.state is HarvestState.FINISHED
         assert harvest.counts["waiting"] == 0
         assert harvest.counts["robots_refused"] == 3
-        lines = (harvesting.folder_of(archive, harvest) / "crawl.log").read_text().splitlines()
+        lines = (harvests.folder_of(archive, harvest) / "crawl.log").read_text().splitlines()
     assert_complete(tmp_path / "home", plan)
     assert not any("secret" in path or "outside" in path for path in site.paths())
     asked = collections.Counter((asked.host, asked.target) for asked in site.log)
@@ -117,7 +118,7 @@ def test_containers_are_sound_to_other_readers_and_hold_identical_content_once(
     plan = build(site)
     found(tmp_path / "home")
     with Archive.open(tmp_path / "home") as archive:
-        harvest = harvesting.run(archive, begin(archive, plan))
+        harvest = harvests.run(archive, begin(archive, plan))
     # Two twins on each of three hosts, with different words on each; a trap page is the same everywhere.
     assert harvest.counts["duplicates"] >= 3 + 3 * 4 - 1
     with warnings.catch_warnings():
@@ -169,7 +170,7 @@ def run_in_child(home: Path, harvest: str) -> int:
     status = 1
     try:
         with Archive.open(home) as archive:
-            harvesting.run(archive, harvesting.get(archive, harvest))
+            harvests.run(archive, harvests.get(archive, harvest))
         status = 0
     finally:
         os._exit(status)
@@ -196,9 +197,9 @@ def test_killed_at_random_moments_it_is_complete_in_the_end(
         if os.waitpid(child, 0)[1] == 0:
             break
     with Archive.open(home) as archive:
-        current = harvesting.get(archive, harvest.id)
+        current = harvests.get(archive, harvest.id)
         if current.state is not HarvestState.FINISHED:
-            current = harvesting.run(archive, current)
+            current = harvests.run(archive, current)
         assert current.state is HarvestState.FINISHED
     assert_complete(home, plan)
 
@@ -220,11 +221,11 @@ def test_a_server_that_dies_and_returns_loses_nothing(site: Site, tmp_path: Path
         if "/p/" in path:
             site.answers[path] = dead
     with Archive.open(tmp_path / "home") as archive:
-        harvest = harvesting.run(archive, begin(archive, plan))
+        harvest = harvests.run(archive, begin(archive, plan))
         for _ in range(3):
             if not harvest.counts["waiting"]:
                 break
-            harvest = harvesting.run(archive, harvest)
+            harvest = harvests.run(archive, harvest)
     assert answered > 12
     assert_complete(tmp_path / "home", plan)
     tries = collections.Counter((asked.host, asked.target) for asked in site.log)
@@ -238,11 +239,11 @@ def test_orders_while_it_does_not_run_are_obeyed_once(site: Site, tmp_path: Path
     found(tmp_path / "home")
     with Archive.open(tmp_path / "home") as archive:
         harvest = begin(archive, plan)
-        folder = harvesting.folder_of(archive, harvest)
+        folder = harvests.folder_of(archive, harvest)
         control.give(folder, Verb.ADD, at=utc_now(), urls=[f"{host}/added.html"])
         control.give(folder, Verb.STOP, at=utc_now())
-        assert harvesting.run(archive, harvest).state is HarvestState.STOPPED
-        assert harvesting.run(archive, harvest).state is HarvestState.FINISHED
+        assert harvests.run(archive, harvest).state is HarvestState.STOPPED
+        assert harvests.run(archive, harvest).state is HarvestState.FINISHED
     urls = held(tmp_path / "home")
     assert urls[f"{host}/added.html"] == 1
     assert set(urls.values()) == {1}
@@ -256,13 +257,13 @@ def test_nearly_full_disk_stops_it_and_it_goes_on_later(site: Site, tmp_path: Pa
     settings = toml.read_text()
     toml.write_text(settings.replace("least_free_bytes = 0", f"least_free_bytes = {1 << 60}"))
     with Archive.open(home) as archive:
-        harvest = harvesting.run(archive, begin(archive, plan))
+        harvest = harvests.run(archive, begin(archive, plan))
         assert harvest.state is HarvestState.STOPPED
         assert "Free some space" in harvest.reason
         assert site.log == []  # room is looked for before the first request
     toml.write_text(settings)
     with Archive.open(home) as archive:
-        assert harvesting.run(archive, harvest).state is HarvestState.FINISHED
+        assert harvests.run(archive, harvest).state is HarvestState.FINISHED
     assert_complete(home, plan)
 
 
@@ -291,9 +292,9 @@ def test_log_in_secrets_are_in_no_file(site: Site, tmp_path: Path) -> None:
     )
     (home / "logins.toml").chmod(0o600)
     with Archive.open(home) as archive:
-        harvest = harvesting.run(
+        harvest = harvests.run(
             archive,
-            harvesting.start_or_resume(archive, [f"{site.url}/"], HarvestOptions.from_config(archive.config)),
+            harvests.start_or_resume(archive, [f"{site.url}/"], HarvestOptions.from_config(archive.config)),
         )
         assert harvest.state is HarvestState.FINISHED
     kept = io.BytesIO()

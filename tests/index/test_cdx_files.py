@@ -11,8 +11,8 @@ from webdepot.archive import Archive
 from webdepot.errors import CorruptData, InputError
 from webdepot.index import cdx, zipnum
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.services import listing
-from webdepot.services.listing import Form
+from webdepot.services.access import cdx_server
+from webdepot.services.access.cdx_server import Form
 from webdepot.url import key as key_of
 
 TEN = "sha1:" + "A2B3C4D5" * 4
@@ -52,10 +52,10 @@ def test_an_index_goes_out_and_comes_in_again(archive: Archive, tmp_path: Path, 
             container, [one for one in some() if one.location.container == container], collection="c"
         )
     path = tmp_path / ("out.cdxj.gz" if form is Form.ZIPNUM else f"out.{form}")
-    assert listing.export(archive, path, form) == len(some())
+    assert cdx_server.export(archive, path, form) == len(some())
     for container, _ in list(archive.captures.containers()):
         archive.captures.remove(container)
-    done = listing.import_(archive, path, collection="d")
+    done = cdx_server.import_(archive, path, collection="d")
     assert (done.captures, done.containers, done.unknown) == (
         len(some()),
         3,
@@ -99,7 +99,7 @@ def test_a_file_that_was_cut_off_is_told(archive: Archive, tmp_path: Path):
     path.write_bytes(path.read_bytes()[:-20])
     archive.captures.total()
     with pytest.raises(CorruptData, match=r"cut\.cdxj\.gz"):
-        listing.import_(archive, path, collection="c")
+        cdx_server.import_(archive, path, collection="c")
     assert archive.captures.total() == 0
 
 

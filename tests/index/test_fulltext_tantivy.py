@@ -11,8 +11,8 @@ import pytest
 
 import text_indexes
 from webdepot.errors import Conflict
-from webdepot.index import fulltext, fulltext_adding, fulltext_query
-from webdepot.index.fulltext import TantivyTextIndex
+from webdepot.index.text import tantivy_add, tantivy_index, tantivy_query
+from webdepot.index.text.tantivy_index import TantivyTextIndex
 from webdepot.ports import Closed, TextQuery
 from webdepot.times import from_timestamp
 from webdepot.url import key as key_of
@@ -85,15 +85,15 @@ def test_a_killed_writer_leaves_a_usable_index_that_catches_up(tmp_path):
         from pathlib import Path
         sys.path.insert(0, sys.argv[2])
         from text_indexes import page
-        from webdepot.index import fulltext, fulltext_adding
-        index = fulltext.TantivyTextIndex(Path(sys.argv[1]), memory_bytes=16 << 20)
+        from webdepot.index.text import tantivy_add, tantivy_index
+        index = tantivy_index.TantivyTextIndex(Path(sys.argv[1]), memory_bytes=16 << 20)
         index.add("whole", [page(f"http://a.org/{at}") for at in range(100)])
-        real = fulltext_adding.Adding.page
+        real = tantivy_add.Adding.page
         def killed(self, key, pages):
             real(self, key, pages)
             if self.added > 500:
                 os.kill(os.getpid(), 9)
-        fulltext_adding.Adding.page = killed
+        tantivy_add.Adding.page = killed
         index.add("torn", [page(f"http://a.org/{at}", "20210101000000", "other " * 2000) for at in range(1000)])
     """
     folder = tmp_path / "text"
@@ -120,7 +120,7 @@ def test_pages_that_do_not_fit_into_memory_are_sorted_on_disk(tmp_path):
         page(f"http://{number % 7}.org/{number}", f"2020{number % 12 + 1:02d}01000000", "x" * 1000)
         for number in range(200)
     ]
-    ordered = list(fulltext_adding.in_order(iter(unsorted), tmp_path, 50_000))
+    ordered = list(tantivy_add.in_order(iter(unsorted), tmp_path, 50_000))
     assert len(list(tmp_path.iterdir())) > 3
     assert ordered == sorted(unsorted, key=lambda one: (one.key, one.timestamp))
 
@@ -131,9 +131,9 @@ def test_a_new_capture_touches_only_the_state_it_follows(index, monkeypatch):
         [page(timestamp=f"{year}0101000000", text=f"words of {year}") for year in range(1996, 2020)],
     )
     written = []
-    real = fulltext_adding.Adding.document
+    real = tantivy_add.Adding.document
     monkeypatch.setattr(
-        fulltext_adding.Adding, "document", lambda self, fields: (written.append(fields), real(self, fields))
+        tantivy_add.Adding, "document", lambda self, fields: (written.append(fields), real(self, fields))
     )
     index.add("new", [page(timestamp="20200101000000", text="words of 2020")])
     assert [fields.get("valid_from") for fields in written] == [20190101000000, 20200101000000, None]
@@ -141,7 +141,7 @@ def test_a_new_capture_touches_only_the_state_it_follows(index, monkeypatch):
 
 
 def test_beyond_a_limit_the_number_of_pages_is_an_estimate(index, monkeypatch):
-    monkeypatch.setattr(fulltext, "EXACT_UP_TO", 50)
+    monkeypatch.setattr(tantivy_index, "EXACT_UP_TO", 50)
     index.add("a", [page(f"http://example.org/{number}") for number in range(300)])
     found = index.find(TextQuery(words=("words",), limit=3))
     assert not found.exact
@@ -151,7 +151,7 @@ def test_beyond_a_limit_the_number_of_pages_is_an_estimate(index, monkeypatch):
 
 @pytest.mark.parametrize("most_keys", [2, 5000])
 def test_areas_with_few_and_with_many_addresses_close_the_same(index, monkeypatch, most_keys):
-    monkeypatch.setattr(fulltext_query, "_MOST_KEYS", most_keys)
+    monkeypatch.setattr(tantivy_query, "_MOST_KEYS", most_keys)
     names = ["a.b", "a+b", "a(b)", "a[b]", "a*", "axb", "a?b=1", "a~"]
     index.add(
         "a",

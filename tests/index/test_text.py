@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webdepot.digest import sha1
-from webdepot.index import folding, html, text
-from webdepot.index.language import language_of
-from webdepot.index.pdf import PdfReader
+from webdepot.index.content import html, text
+from webdepot.index.content.language import language_of
+from webdepot.index.content.pdf import PdfReader
+from webdepot.index.text import folding
 
 LANGUAGES = ("nl", "de", "en")
 PAGE = """<!DOCTYPE html><html><head><title>Het archief &amp; meer</title><style>p {}</style></head><body>

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webdepot.index import words
+from webdepot.index.text import words
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webdepot.selection.domains import whois_layouts as layouts
 from webdepot.selection.domains.facts import Network, Registration, Status, from_json, to_json
-from webdepot.selection.domains.registrant import (
+from webdepot.selection.domains.lookup import whois_parser
+from webdepot.selection.domains.lookup.registrant import (
     mail_domains_in,
     network_of_rdap,
     of_fields,
@@ -24,8 +24,8 @@ NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
 
 def read(name: str, domain: str) -> Registration:
-    return layouts.registration_of(
-        layouts.decoded((FOLDER / name).read_bytes()), domain, source="whois", at=NOW
+    return whois_parser.registration_of(
+        whois_parser.decoded((FOLDER / name).read_bytes()), domain, source="whois", at=NOW
     )
 
 
@@ -112,18 +112,18 @@ def test_old_answers_come_in_latin_1() -> None:
 def test_networks_come_with_their_holder_and_not_wider_than_held(
     name: str, address: str, bounds: tuple[str, str], holder: str
 ) -> None:
-    text = layouts.decoded((FOLDER / name).read_bytes())
-    found = layouts.network_of(text, address, source="whois", at=NOW)
+    text = whois_parser.decoded((FOLDER / name).read_bytes())
+    found = whois_parser.network_of(text, address, source="whois", at=NOW)
     assert (found.first, found.last) == bounds
     assert found.holder.name == holder
     assert found.contains(address)
     assert not found.contains("192.0.2.1")
     assert "Erika" not in json.dumps(to_json(found))
-    assert layouts.network_of(text, "192.0.2.1", source="whois", at=NOW).status is Status.FAILED
+    assert whois_parser.network_of(text, "192.0.2.1", source="whois", at=NOW).status is Status.FAILED
 
 
 def test_the_route_may_be_wider() -> None:
-    assert layouts.route_of(layouts.decoded((FOLDER / "ripe.txt").read_bytes()), "134.34.3.1") == (
+    assert whois_parser.route_of(whois_parser.decoded((FOLDER / "ripe.txt").read_bytes()), "134.34.3.1") == (
         "134.34.0.0",
         "134.35.255.255",
     )
@@ -141,13 +141,13 @@ def test_the_route_may_be_wider() -> None:
     ],
 )
 def test_answers_without_a_holder(text: str, status: Status) -> None:
-    assert layouts.registration_of(text, "nosuch.com", source="whois", at=NOW).status is status
+    assert whois_parser.registration_of(text, "nosuch.com", source="whois", at=NOW).status is status
 
 
 def test_referrals() -> None:
-    assert layouts.referral_of("domain: DE\nrefer:        whois.denic.de\n") == "whois.denic.de"
-    assert layouts.referral_of("ReferralServer:  whois://whois.ripe.net\n") == "whois.ripe.net"
-    assert layouts.referral_of("nothing") == ""
+    assert whois_parser.referral_of("domain: DE\nrefer:        whois.denic.de\n") == "whois.denic.de"
+    assert whois_parser.referral_of("ReferralServer:  whois://whois.ripe.net\n") == "whois.ripe.net"
+    assert whois_parser.referral_of("nothing") == ""
 
 
 @given(
@@ -155,10 +155,10 @@ def test_referrals() -> None:
     st.sampled_from(["a.de", "a.nl", "a.eu", "a.at", "a.fr", "a.ch", "a.uk", "a.com", "a.zz"]),
 )
 def test_no_bytes_break_the_readers(data: bytes, domain: str) -> None:
-    text = layouts.decoded(data)
-    layouts.registration_of(text, domain, source="whois", at=NOW)
-    layouts.network_of(text, "192.0.2.1", source="whois", at=NOW)
-    layouts.referral_of(text)
+    text = whois_parser.decoded(data)
+    whois_parser.registration_of(text, domain, source="whois", at=NOW)
+    whois_parser.network_of(text, "192.0.2.1", source="whois", at=NOW)
+    whois_parser.referral_of(text)
 
 
 _keys = st.sampled_from(

@@ -15,7 +15,8 @@ from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, NotPermitted
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.services import founding, listing, replaying
+from webdepot.services.access import cdx_server, replay
+from webdepot.services.admin import setup
 from webdepot.url import key as key_of
 
 RULE_SETS = 16
@@ -41,7 +42,7 @@ def captures() -> list[Capture]:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("matrix") / "home"
-    founding.found(made)
+    setup.found(made)
     with Archive.open(made) as archive:
         archive.captures.add("a.warc.gz", captures(), collection="c")
     return made
@@ -89,12 +90,12 @@ def _compare(
         query = cdx.parse(
             [("url", prefix), *([("matchType", "domain")] if prefix == "org" else [])], Dialect.PYWB
         )
-        listed = {(one.url, one.timestamp) for one in listing.find(archive, query, reader=reader).captures}
+        listed = {(one.url, one.timestamp) for one in cdx_server.find(archive, query, reader=reader).captures}
         whole = {"a.org/*": "http://a.org/", "a.org/x*": "http://a.org/x", "*.a.org": "a.org/", "org": ""}[
             prefix
         ]
         assert listed == {place for place in shown if whole in place[0]}, (prefix, every, reader, today)
-        pages = listing.count_pages(archive, query, reader=reader)
+        pages = cdx_server.count_pages(archive, query, reader=reader)
         assert pages == (1 if listed else 0)
     areas = closed.areas(every, reader, today)
     for (url, stamp), answer in answers.items():
@@ -106,8 +107,7 @@ def _compare(
             today,
         )
     addresses = {
-        one.capture.url: one.tally.count
-        for one in replaying.list_addresses(archive, "*.a.org", reader=reader)
+        one.capture.url: one.tally.count for one in replay.list_addresses(archive, "*.a.org", reader=reader)
     }
     assert addresses == {
         url: sum(place[0] == url for place in shown)
@@ -120,20 +120,22 @@ def _compare_one(
     archive: Archive, url: str, mine: list[str], said: set[RuleAnswer], latest: RuleAnswer, reader: Reader
 ) -> None:
     exact = cdx.parse([("url", url)], Dialect.PYWB)
-    assert [one.timestamp for one in listing.find(archive, exact, reader=reader).captures] == mine
+    assert [one.timestamp for one in cdx_server.find(archive, exact, reader=reader).captures] == mine
     backwards = cdx.parse([("url", url), ("sort", "reverse")], Dialect.PYWB)
-    assert [one.timestamp for one in listing.find(archive, backwards, reader=reader).captures] == mine[::-1]
+    assert [one.timestamp for one in cdx_server.find(archive, backwards, reader=reader).captures] == mine[
+        ::-1
+    ]
     if not mine:
         expected = NotPermitted if latest is RuleAnswer.REFUSE else NotFound
         for ask in (
-            lambda: replaying.look_up(archive, url, reader=reader),
-            lambda: list(replaying.iter_versions(archive, url, collection="all", reader=reader)),
-            lambda: replaying.find_closest(archive, url, STAMPS[2], collection="all", reader=reader),
+            lambda: replay.look_up(archive, url, reader=reader),
+            lambda: list(replay.iter_versions(archive, url, collection="all", reader=reader)),
+            lambda: replay.find_closest(archive, url, STAMPS[2], collection="all", reader=reader),
         ):
             with pytest.raises(expected):
                 ask()
         return
-    versions = replaying.look_up(archive, url, reader=reader)
+    versions = replay.look_up(archive, url, reader=reader)
     assert (
         versions.timeline.total
         == len(mine)
@@ -144,9 +146,9 @@ def _compare_one(
         stamp for stamp in mine if stamp[:4] == mine[-1][:4]
     ]
     assert [
-        one.timestamp for one in replaying.iter_versions(archive, url, collection="all", reader=reader)
+        one.timestamp for one in replay.iter_versions(archive, url, collection="all", reader=reader)
     ] == mine
-    assert replaying.count_versions(archive, url, collection="all", reader=reader) == len(mine)
+    assert replay.count_versions(archive, url, collection="all", reader=reader) == len(mine)
     for stamp in STAMPS:
-        nearest = replaying.find_closest(archive, url, stamp, collection="all", reader=reader).timestamp
+        nearest = replay.find_closest(archive, url, stamp, collection="all", reader=reader).timestamp
         assert nearest in mine and (nearest == stamp) == (stamp in mine)

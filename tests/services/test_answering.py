@@ -13,8 +13,9 @@ from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.model import Verdict
 from webdepot.selection.cases import CASE, CaseState, Decision
-from webdepot.services import answering, mailing, ruling
-from webdepot.services.answering import Area, Audience, Ruling
+from webdepot.services.access import rules
+from webdepot.services.permission import complaints, delivery
+from webdepot.services.permission.complaints import Area, Audience, Ruling
 from webdepot.settings import MailConfig
 from webdepot.url import key
 
@@ -49,13 +50,13 @@ def complaint(archive: Archive, **given: str):
         "ground": "portrait",
         "mail": "me@home.example",
     }
-    return answering.complain(archive, **(values | given))
+    return complaints.complain(archive, **(values | given))
 
 
 def verdict(
     archive: Archive, url: str = PAGE, reader: Reader = PUBLIC, at: str = "20200101000000"
 ) -> Verdict:
-    return allows(key(url), at, ruling.every(archive), reader, NOW.date())
+    return allows(key(url), at, rules.every(archive), reader, NOW.date())
 
 
 def test_a_complaint_is_confirmed_by_letter_and_kept_with_its_words(office: Archive, letter_box: LetterBox):
@@ -65,7 +66,7 @@ def test_a_complaint_is_confirmed_by_letter_and_kept_with_its_words(office: Arch
         and case.reference.startswith("C-2026-")
         and case.name == "Jan Bcc: x@spam.example"
     )
-    mailing.deliver(office)
+    delivery.deliver(office)
     [letter] = letter_box.letters
     assert letter.recipients == ["me@home.example"] and letter.message["Bcc"] is None
     assert (
@@ -73,7 +74,7 @@ def test_a_complaint_is_confirmed_by_letter_and_kept_with_its_words(office: Arch
         and "My photograph is on it." in letter.text
         and "Geachte" in letter.text
     )
-    assert [event.action for event in answering.history(office, case)] == ["sent a letter", "received"]
+    assert [event.action for event in complaints.history(office, case)] == ["sent a letter", "received"]
 
 
 @pytest.mark.parametrize(
@@ -95,8 +96,8 @@ def test_what_is_no_complaint_is_refused(office: Archive, given: dict[str, str])
 
 def test_a_closed_page_is_closed_for_everyone_and_lifting_opens_it(office: Archive, letter_box: LetterBox):
     case = complaint(office)
-    answering.take(office, case.reference, by="Rita")
-    decided = answering.decide(
+    complaints.take(office, case.reference, by="Rita")
+    decided = complaints.decide(
         office,
         case.reference,
         Ruling(
@@ -107,14 +108,14 @@ def test_a_closed_page_is_closed_for_everyone_and_lifting_opens_it(office: Archi
     assert [bool(verdict(office, reader=reader)) for reader in (PUBLIC, ROOM, STAFF)] == [False, False, False]
     assert verdict(office).reason == "Closed after an objection."
     assert verdict(office, "https://museum.example/clocks/2.html"), "the page alone"
-    mailing.deliver(office)
+    delivery.deliver(office)
     assert "We agree with you." in letter_box.letters[-1].text and "now closed" in letter_box.letters[-1].text
-    lifted = answering.lift(office, case.reference, by="Rita", reason="settled")
+    lifted = complaints.lift(office, case.reference, by="Rita", reason="settled")
     assert lifted.state is CaseState.LIFTED and lifted.rules == () and verdict(office)
-    told = [event.action for event in answering.history(office, decided)]
+    told = [event.action for event in complaints.history(office, decided)]
     assert told == ["lifted", "sent a letter", "sent a letter", "decided", "in hand", "received"]
     with pytest.raises(NotFound):
-        ruling.remove(office, decided.rules[0])
+        rules.remove(office, decided.rules[0])
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_a_closed_page_is_closed_for_everyone_and_lifting_opens_it(office: Archi
     ],
 )
 def test_areas(office: Archive, area: Area, closed: list[str], still_open: list[str]):
-    answering.decide(office, complaint(office).reference, Ruling(decision=Decision.CLOSED, area=area))
+    complaints.decide(office, complaint(office).reference, Ruling(decision=Decision.CLOSED, area=area))
     assert [url for url in closed if verdict(office, url)] == []
     assert [url for url in still_open if not verdict(office, url)] == []
 
@@ -148,7 +149,7 @@ def test_a_period_and_the_reading_room(office: Archive):
     ruled = Ruling(
         decision=Decision.CLOSED, audience=Audience.PUBLIC, captured_from="2019", captured_to="2020-06"
     )
-    answering.decide(office, complaint(office).reference, ruled)
+    complaints.decide(office, complaint(office).reference, ruled)
     assert not verdict(office, at="20190101000000") and not verdict(office, at="20200630235959")
     assert verdict(office, at="20181231235959") and verdict(office, at="20200701000000")
     assert (
@@ -159,21 +160,21 @@ def test_a_period_and_the_reading_room(office: Archive):
 
 
 def test_no_decision_about_a_part_opens_what_another_closed(office: Archive):
-    answering.decide(office, complaint(office).reference, Ruling(decision=Decision.CLOSED, area=Area.HOST))
+    complaints.decide(office, complaint(office).reference, Ruling(decision=Decision.CLOSED, area=Area.HOST))
     for ruled in (
         Ruling(decision=Decision.NO_ACTION),
         Ruling(decision=Decision.WARNING, public_text="Contains errors."),
         Ruling(decision=Decision.CLOSED, audience=Audience.PUBLIC),
     ):
-        answering.decide(office, complaint(office).reference, ruled)
+        complaints.decide(office, complaint(office).reference, ruled)
         assert not verdict(office, reader=ROOM) and not verdict(office, reader=STAFF)
 
 
 def test_a_warning_stands_above_the_page(office: Archive):
     case = complaint(office)
     with pytest.raises(InputError, match="needs a text"):
-        answering.decide(office, case.reference, Ruling(decision=Decision.WARNING))
-    answering.decide(
+        complaints.decide(office, case.reference, Ruling(decision=Decision.WARNING))
+    complaints.decide(
         office, case.reference, Ruling(decision=Decision.WARNING, public_text="This page\r\ncontains errors.")
     )
     told = verdict(office)
@@ -182,22 +183,22 @@ def test_a_warning_stands_above_the_page(office: Archive):
 
 def test_reopening_keeps_what_is_closed_until_the_new_decision(office: Archive):
     case = complaint(office)
-    answering.decide(office, case.reference, Ruling(decision=Decision.CLOSED))
-    answering.reopen(office, case.reference, reason="a new letter")
+    complaints.decide(office, case.reference, Ruling(decision=Decision.CLOSED))
+    complaints.reopen(office, case.reference, reason="a new letter")
     assert not verdict(office)
-    answering.decide(office, case.reference, Ruling(decision=Decision.NO_ACTION))
+    complaints.decide(office, case.reference, Ruling(decision=Decision.NO_ACTION))
     assert verdict(office)
 
 
 def test_impossible_steps_are_refused_with_the_reason(office: Archive):
     case = complaint(office)
     with pytest.raises(Conflict, match=r"in the state 'received'\. Required state: decided\."):
-        answering.lift(office, case.reference, reason="r")
-    answering.drop(office, case.reference, reason="advertising")
+        complaints.lift(office, case.reference, reason="r")
+    complaints.drop(office, case.reference, reason="advertising")
     with pytest.raises(Conflict, match="in the state 'dropped'"):
-        answering.decide(office, case.reference, Ruling(decision=Decision.CLOSED))
+        complaints.decide(office, case.reference, Ruling(decision=Decision.CLOSED))
     with pytest.raises(InputError, match="Give a reason"):
-        answering.reopen(office, case.reference, reason=" ")
+        complaints.reopen(office, case.reference, reason=" ")
     assert verdict(office)
     for state in CaseState:
         for act in {step.act for step in CASE.steps}:
@@ -209,6 +210,6 @@ def test_impossible_steps_are_refused_with_the_reason(office: Archive):
 def test_cases_are_grouped_by_host(office: Archive):
     first, second = complaint(office), complaint(office, url="http://museum.example/other")
     complaint(office, url="http://elsewhere.example/")
-    assert [one.id for one in answering.same_host(office, first)] == [second.id]
-    assert answering.listed(office, host="museum.example")[1] == 2
-    assert answering.counts(office)[CaseState.RECEIVED] == 3
+    assert [one.id for one in complaints.same_host(office, first)] == [second.id]
+    assert complaints.listed(office, host="museum.example")[1] == 2
+    assert complaints.counts(office)[CaseState.RECEIVED] == 3

@@ -22,9 +22,13 @@ from webdepot.selection.permission import Ground
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.targets import Filter, Origin, Sort
 from webdepot.selection.templates import LetterKind, Template
-from webdepot.services import asking, harvesting, mailing, permitting, ruling, selecting
-from webdepot.services.harvest_options import HarvestOptions
-from webdepot.services.permitting import Conditions, Reply, Showing
+from webdepot.services.access import rules
+from webdepot.services.harvest import harvests
+from webdepot.services.harvest.options import HarvestOptions
+from webdepot.services.permission import consent, delivery
+from webdepot.services.permission import letters as letters_service
+from webdepot.services.permission.consent import Conditions, Reply, Showing
+from webdepot.services.selection import contacts, targets
 from webdepot.settings import MailConfig
 from webdepot.url import key
 
@@ -65,7 +69,7 @@ def office(home: Path, clock: Clock, letter_box: LetterBox) -> Iterator[Archive]
 
 
 def nominated(archive: Archive, typed: str = "https://www.museum.example/"):
-    return selecting.enter(archive, selecting.draft([typed]))[0]
+    return targets.enter(archive, targets.draft([typed]))[0]
 
 
 def selected(
@@ -73,20 +77,20 @@ def selected(
 ):
     dossier = nominated(archive, typed)
     yes = [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")]
-    selecting.answer(archive, dossier.id, yes)
-    asking.add_contact(archive, Contact(target=dossier.id, name="Ms Owner", mail=mail, language="en"))
-    return selecting.decide(archive, dossier.id, "select")
+    targets.answer(archive, dossier.id, yes)
+    contacts.add_contact(archive, Contact(target=dossier.id, name="Ms Owner", mail=mail, language="en"))
+    return targets.decide(archive, dossier.id, "select")
 
 
 def asked(archive: Archive, **given: str):
     dossier = selected(archive, **given)
-    asking.ask(archive, [dossier.id], portal_url="https://archive.example")
-    mailing.deliver(archive)
-    return selecting.get(archive, dossier.id)
+    letters_service.ask(archive, [dossier.id], portal_url="https://archive.example")
+    delivery.deliver(archive)
+    return targets.get(archive, dossier.id)
 
 
 def is_shown(archive: Archive, url: str, reader: Reader = PUBLIC) -> bool:
-    return bool(allows(key(url), "20260101000000", ruling.every(archive), reader, archive.clock().date()))
+    return bool(allows(key(url), "20260101000000", rules.every(archive), reader, archive.clock().date()))
 
 
 # --- suggesting and judging ---
@@ -106,18 +110,18 @@ def is_shown(archive: Archive, url: str, reader: Reader = PUBLIC) -> bool:
 )
 def test_a_known_site_is_recognised_in_any_spelling(office: Archive, spelling: str):
     first = nominated(office)
-    again, is_new = selecting.suggest(office, spelling)
+    again, is_new = targets.suggest(office, spelling)
     assert (again.id, is_new) == (first.id, False)
 
 
 def test_a_part_of_a_known_site_is_told(office: Archive):
     whole = nominated(office)
-    known = selecting.find_known(office, selecting.public_address("museum.example/clocks/1700/list.html"))
+    known = targets.find_known(office, targets.public_address("museum.example/clocks/1700/list.html"))
     assert known is not None and known.dossier.id == whole.id and not known.is_same
     part = nominated(office, "museum.example/clocks/")
-    known = selecting.find_known(office, selecting.public_address("museum.example/clocks/1700/list.html"))
+    known = targets.find_known(office, targets.public_address("museum.example/clocks/1700/list.html"))
     assert known is not None and known.dossier.id == part.id
-    assert selecting.find_known(office, selecting.public_address("museum.example.org/")) is None
+    assert targets.find_known(office, targets.public_address("museum.example.org/")) is None
 
 
 @pytest.mark.parametrize(
@@ -133,11 +137,11 @@ def test_a_part_of_a_known_site_is_told(office: Archive):
 )
 def test_what_is_no_public_site_is_not_suggested(office: Archive, typed: str):
     with pytest.raises(InputError):
-        selecting.suggest(office, typed)
+        targets.suggest(office, typed)
 
 
 def test_a_suggestion_is_signed_and_dated(office: Archive):
-    dossier, is_new = selecting.suggest(
+    dossier, is_new = targets.suggest(
         office, "museum.example", reason="Clocks!", by="A reader", mail="reader@home.example"
     )
     assert (
@@ -147,21 +151,21 @@ def test_a_suggestion_is_signed_and_dated(office: Archive):
         and dossier.since == START
     )
     assert "Clocks!" in dossier.note
-    [event] = selecting.history(office, dossier.id)
+    [event] = targets.history(office, dossier.id)
     assert (event.action, event.agent, event.at) == ("suggested", "public form (A reader)", START)
 
 
 def test_answers_judge_a_target_each_with_its_reason(office: Archive):
     dossier = nominated(office)
-    open_ = selecting.answer(
+    open_ = targets.answer(
         office, dossier.id, [Judgement(criterion="national", value=1.0, reason="in Dutch")]
     )
-    assert open_.verdict.answer == "pass" and selecting.get(office, dossier.id).state is TargetState.NOMINATED
+    assert open_.verdict.answer == "pass" and targets.get(office, dossier.id).state is TargetState.NOMINATED
     with pytest.raises(Conflict, match="Required state: judged"):
-        selecting.decide(office, dossier.id, "select")
-    done = selecting.answer(office, dossier.id, [Judgement(criterion="cultural", value=1.0, reason="clocks")])
-    assert done.verdict and selecting.get(office, dossier.id).state is TargetState.JUDGED
-    given = selecting.judged(office, dossier.id).given["cultural"]
+        targets.decide(office, dossier.id, "select")
+    done = targets.answer(office, dossier.id, [Judgement(criterion="cultural", value=1.0, reason="clocks")])
+    assert done.verdict and targets.get(office, dossier.id).state is TargetState.JUDGED
+    given = targets.judged(office, dossier.id).given["cultural"]
     assert (given.reason, given.agent, given.at, given.question) == (
         "clocks",
         "Ada",
@@ -169,15 +173,15 @@ def test_answers_judge_a_target_each_with_its_reason(office: Archive):
         "Does it have cultural content?",
     )
     with pytest.raises(InputError, match="needs a reason"):
-        selecting.answer(office, dossier.id, [Judgement(criterion="cultural", value=1.0, reason=" ")])
+        targets.answer(office, dossier.id, [Judgement(criterion="cultural", value=1.0, reason=" ")])
     with pytest.raises(InputError, match="the step reject needs one"):
-        selecting.decide(office, dossier.id, "reject")
-    rejected = selecting.decide(office, dossier.id, "reject", reason="too small", by="Bob")
+        targets.decide(office, dossier.id, "reject")
+    rejected = targets.decide(office, dossier.id, "reject", reason="too small", by="Bob")
     assert (rejected.state, rejected.reason) == (TargetState.REJECTED, "too small")
-    assert selecting.history(office, dossier.id)[0].agent == "Bob"
-    put_off = selecting.decide(
+    assert targets.history(office, dossier.id)[0].agent == "Bob"
+    put_off = targets.decide(
         office,
-        selecting.decide(office, dossier.id, "reopen", reason="r").id,
+        targets.decide(office, dossier.id, "reopen", reason="r").id,
         "put off",
         reason="s",
         look_again_on=date(2027, 1, 1),
@@ -187,7 +191,7 @@ def test_answers_judge_a_target_each_with_its_reason(office: Archive):
 
 def test_criteria_are_configured_with_weights_kinds_and_who_may_answer(office: Archive):
     reviewers = frozenset({Role.REVIEWER})
-    selecting.set_criteria(
+    targets.set_criteria(
         office,
         [
             Criterion(code="ours", question="Is it ours?", required=True),
@@ -198,16 +202,16 @@ def test_criteria_are_configured_with_weights_kinds_and_who_may_answer(office: A
     dossier = nominated(office)
     curator = Person(name="Carl", roles=frozenset({Role.CURATOR}))
     with pytest.raises(NotPermitted, match="Only reviewer may answer 'depth'"):
-        selecting.answer(
+        targets.answer(
             office, dossier.id, [Judgement(criterion="depth", value=1.0, reason="r")], person=curator
         )
-    selecting.answer(office, dossier.id, [Judgement(criterion="ours", value=1.0, reason="r")], person=curator)
+    targets.answer(office, dossier.id, [Judgement(criterion="ours", value=1.0, reason="r")], person=curator)
     reviewer = Person(name="Rita", roles=reviewers)
-    low = selecting.answer(
+    low = targets.answer(
         office, dossier.id, [Judgement(criterion="depth", value=0.25, reason="r")], person=reviewer
     )
     assert low.points == 0.5 and low.verdict.answer == "reject"
-    high = selecting.answer(
+    high = targets.answer(
         office, dossier.id, [Judgement(criterion="depth", value=0.5, reason="r")], person=reviewer
     )
     assert high.points == 1.0 and high.verdict
@@ -217,17 +221,15 @@ def test_the_list_is_filtered_sorted_and_paged_in_the_database(office: Archive, 
     for number in range(60):
         nominated(office, f"https://site{number:02d}.example/")
         clock.now += timedelta(minutes=1)
-    selecting.suggest(office, "https://wish_100%.example/".replace("_100%", "-100"))
-    first = selecting.listed(office, Filter())
+    targets.suggest(office, "https://wish_100%.example/".replace("_100%", "-100"))
+    first = targets.listed(office, Filter())
     assert (first.total, first.pages, len(first.rows), first.rows[0].name) == (61, 2, 50, "site00.example")
-    assert [one.name for one in selecting.listed(office, Filter(page=2)).rows][-1] == "wish-100.example"
-    assert selecting.listed(office, Filter(state=TargetState.SUGGESTED)).total == 1
-    assert selecting.listed(office, Filter(words="TE05 exam")).rows[0].name == "site05.example"
-    assert selecting.listed(office, Filter(words="%")).total == 0
-    assert (
-        selecting.listed(office, Filter(sort=Sort.CREATED, descending=True)).rows[1].name == "site59.example"
-    )
-    assert selecting.counts(office)[TargetState.NOMINATED] == 60
+    assert [one.name for one in targets.listed(office, Filter(page=2)).rows][-1] == "wish-100.example"
+    assert targets.listed(office, Filter(state=TargetState.SUGGESTED)).total == 1
+    assert targets.listed(office, Filter(words="TE05 exam")).rows[0].name == "site05.example"
+    assert targets.listed(office, Filter(words="%")).total == 0
+    assert targets.listed(office, Filter(sort=Sort.CREATED, descending=True)).rows[1].name == "site59.example"
+    assert targets.counts(office)[TargetState.NOMINATED] == 60
 
 
 # --- asking ---
@@ -238,32 +240,32 @@ def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(
 ):
     dossier = selected(office)
     with pytest.raises(NotPermitted, match="no letter has been sent"):
-        selecting.admit(office, dossier.target)
-    asking.ask(office, [dossier.id], portal_url="https://archive.example")
-    assert "not sent yet" in selecting.may_harvest(office, dossier.id).reason
+        targets.admit(office, dossier.target)
+    letters_service.ask(office, [dossier.id], portal_url="https://archive.example")
+    assert "not sent yet" in targets.may_harvest(office, dossier.id).reason
     clock.pass_days(3)
-    assert mailing.deliver(office).sent == 1
+    assert delivery.deliver(office).sent == 1
     [letter] = letter_box.letters
     assert letter.recipients == ["owner@museum.example"]
     assert "Ms Owner" in letter.text and "https://www.museum.example/" in letter.text
     assert "3 December 2026 (28 days from today)" in " ".join(letter.text.split()), (
         "the term counts from the sending"
     )
-    assert selecting.get(office, dossier.id).state is TargetState.ASKED
+    assert targets.get(office, dossier.id).state is TargetState.ASKED
     clock.pass_days(28)
-    permitting.tend(office)
+    consent.tend(office)
     with pytest.raises(NotPermitted, match="until 2026-12-03"):
-        selecting.admit(office, dossier.target)
+        targets.admit(office, dossier.target)
     clock.pass_days(1)
-    assert selecting.may_harvest(office, dossier.id).rule == "implied consent", (
+    assert targets.may_harvest(office, dossier.id).rule == "implied consent", (
         "also before anything was tended"
     )
-    assert permitting.tend(office).implied == 1 and permitting.tend(office).implied == 0
-    assert selecting.get(office, dossier.id).state is TargetState.CLEARED
-    selecting.admit(office, dossier.target)
-    [ground] = permitting.grounds_of(office, dossier.id)
+    assert consent.tend(office).implied == 1 and consent.tend(office).implied == 0
+    assert targets.get(office, dossier.id).state is TargetState.CLEARED
+    targets.admit(office, dossier.target)
+    [ground] = consent.grounds_of(office, dossier.id)
     assert (ground.basis.ground, ground.basis.since) == (Ground.IMPLIED_CONSENT, date(2026, 12, 4))
-    told = " > ".join(event.action for event in selecting.history(office, dossier.id)[::-1])
+    told = " > ".join(event.action for event in targets.history(office, dossier.id)[::-1])
     assert told == (
         "nominated > answered criteria > judged > added a contact > selected > wrote a letter > sent a letter > asked"
         " > wrote a reminder > cleared"
@@ -273,10 +275,10 @@ def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(
 def test_one_reminder_goes_out_while_the_term_runs(office: Archive, clock: Clock, letter_box: LetterBox):
     asked(office)
     clock.pass_days(13)
-    assert permitting.tend(office).reminders == 0
+    assert consent.tend(office).reminders == 0
     clock.pass_days(1)
-    assert permitting.tend(office).reminders == 1 and permitting.tend(office).reminders == 0
-    mailing.deliver(office)
+    assert consent.tend(office).reminders == 1 and consent.tend(office).reminders == 0
+    delivery.deliver(office)
     reminder = letter_box.letters[-1]
     words = " ".join(reminder.text.split())
     assert (
@@ -285,22 +287,20 @@ def test_one_reminder_goes_out_while_the_term_runs(office: Archive, clock: Clock
         and "by 30 November 2026" in words
     )
     clock.pass_days(1)
-    assert permitting.tend(office).reminders == 0
+    assert consent.tend(office).reminders == 0
     assert len(letter_box.letters) == 2
 
 
 def test_the_owner_answers_by_the_secret_address_and_nobody_else_can(office: Archive, letter_box: LetterBox):
     dossier = asked(office)
     [token] = re.findall(r"https://archive\.example/answer/(\S+)", letter_box.letters[0].text)
-    found = permitting.find_by_token(office, token)
+    found = consent.find_by_token(office, token)
     assert found is not None and found[0].id == dossier.id
-    assert (
-        permitting.find_by_token(office, token[:-1]) is None and permitting.find_by_token(office, "") is None
-    )
-    [kept] = asking.letters_of(office, dossier.id)
+    assert consent.find_by_token(office, token[:-1]) is None and consent.find_by_token(office, "") is None
+    [kept] = letters_service.letters_of(office, dossier.id)
     assert token not in kept.body and "/answer/…" in kept.body
     assert token not in json.dumps(
-        [dataclasses.asdict(one) for one in selecting.history(office, dossier.id)], default=str
+        [dataclasses.asdict(one) for one in targets.history(office, dossier.id)], default=str
     )
 
 
@@ -308,20 +308,20 @@ def test_a_refusal_closes_access_at_once_and_consent_opens_it_again(office: Arch
     dossier = asked(office)
     page = "https://museum.example/clocks/1.html"
     assert is_shown(office, page)
-    permitting.reply(office, dossier.id, Reply.REFUSAL, words="No thank you", by="Ms Owner")
+    consent.reply(office, dossier.id, Reply.REFUSAL, words="No thank you", by="Ms Owner")
     assert not is_shown(office, page) and not is_shown(office, page, Reader(access_point=AccessPoint.STAFF))
     assert is_shown(office, "https://museum.example.org/")
     with pytest.raises(NotPermitted, match="No thank you"):
-        selecting.admit(office, dossier.target, [selecting.operators_decision(office)])
+        targets.admit(office, dossier.target, [targets.operators_decision(office)])
     clock.pass_days(60)
-    permitting.tend(office)
-    assert not selecting.may_harvest(office, dossier.id)
+    consent.tend(office)
+    assert not targets.may_harvest(office, dossier.id)
     with pytest.raises(Conflict, match="only after the owner consents"):
-        permitting.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
+        consent.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
     with pytest.raises(Conflict, match="not possible in the state 'refused'"):
-        selecting.decide(office, dossier.id, "select")
-    permitting.reply(office, dossier.id, Reply.CONSENT, words="All right after all")
-    assert is_shown(office, page) and selecting.may_harvest(office, dossier.id).rule == "consent"
+        targets.decide(office, dossier.id, "select")
+    consent.reply(office, dossier.id, Reply.CONSENT, words="All right after all")
+    assert is_shown(office, page) and targets.may_harvest(office, dossier.id).rule == "consent"
 
 
 def test_conditions_become_rules_of_access(office: Archive, clock: Clock):
@@ -330,31 +330,31 @@ def test_conditions_become_rules_of_access(office: Archive, clock: Clock):
     conditions = Conditions(
         showing=Showing.READING_ROOM, until=date(2026, 12, 31), words="only on your premises"
     )
-    permitting.reply(office, dossier.id, Reply.CONDITIONS, conditions=conditions)
+    consent.reply(office, dossier.id, Reply.CONDITIONS, conditions=conditions)
     assert not is_shown(office, page) and is_shown(office, page, READING_ROOM)
-    assert selecting.may_harvest(office, dossier.id)
+    assert targets.may_harvest(office, dossier.id)
     clock.now = datetime(2027, 1, 1, tzinfo=UTC)
-    assert "ended on 2026-12-31" in selecting.may_harvest(office, dossier.id).reason
-    assert permitting.tend(office).ended == 1
-    assert selecting.get(office, dossier.id).state is TargetState.SELECTED
+    assert "ended on 2026-12-31" in targets.may_harvest(office, dossier.id).reason
+    assert consent.tend(office).ended == 1
+    assert targets.get(office, dossier.id).state is TargetState.SELECTED
 
 
 def test_a_letter_that_comes_back_never_starts_a_term(office: Archive, clock: Clock, letter_box: LetterBox):
     letter_box.refused.add("owner@museum.example")
     dossier = selected(office)
-    asking.ask(office, [dossier.id])
-    assert mailing.deliver(office).returned == 1
-    assert selecting.get(office, dossier.id).state is TargetState.SELECTED
+    letters_service.ask(office, [dossier.id])
+    assert delivery.deliver(office).returned == 1
+    assert targets.get(office, dossier.id).state is TargetState.SELECTED
     clock.pass_days(100)
-    permitting.tend(office)
-    assert "was returned" in selecting.may_harvest(office, dossier.id).reason
+    consent.tend(office)
+    assert "was returned" in targets.may_harvest(office, dossier.id).reason
     other = asked(office, typed="https://later.example/", mail="later@later.example")
-    permitting.reply(office, other.id, Reply.UNDELIVERABLE, words="bounced")
+    consent.reply(office, other.id, Reply.UNDELIVERABLE, words="bounced")
     clock.pass_days(100)
-    permitting.tend(office)
-    assert not selecting.may_harvest(office, other.id)
+    consent.tend(office)
+    assert not targets.may_harvest(office, other.id)
     with pytest.raises(Conflict, match="no letter is out"):
-        permitting.reply(office, other.id, Reply.UNDELIVERABLE)
+        consent.reply(office, other.id, Reply.UNDELIVERABLE)
 
 
 def test_a_server_that_is_away_leaves_letters_waiting_and_none_goes_out_twice(
@@ -362,12 +362,12 @@ def test_a_server_that_is_away_leaves_letters_waiting_and_none_goes_out_twice(
 ):
     dossier = selected(office)
     letter_box.busy = True
-    asking.ask(office, [dossier.id])
-    assert asking.ask(office, [dossier.id]).left_out[0][1] == "a letter has already been written"
-    failed = mailing.deliver(office)
+    letters_service.ask(office, [dossier.id])
+    assert letters_service.ask(office, [dossier.id]).left_out[0][1] == "a letter has already been written"
+    failed = delivery.deliver(office)
     assert failed.failed == 1 and "451" in failed.error
     letter_box.busy = False
-    assert mailing.deliver(office).sent == 1 and mailing.deliver(office).sent == 0
+    assert delivery.deliver(office).sent == 1 and delivery.deliver(office).sent == 0
     assert len(letter_box.letters) == 1
 
 
@@ -377,11 +377,11 @@ def test_a_whole_list_is_asked_and_those_that_cannot_be_are_named(office: Archiv
         for number in range(5)
     ]
     alone = nominated(office, "https://alone.example/").id
-    outcome = asking.ask(office, [*ready, alone, 9999])
+    outcome = letters_service.ask(office, [*ready, alone, 9999])
     assert [one.id for one in outcome.ready] == ready and [
         (one.id, why) for one, why in outcome.left_out
     ] == [(alone, "its state is: nominated")]
-    assert mailing.deliver(office).sent == 5
+    assert delivery.deliver(office).sent == 5
     assert {letter.recipients[0] for letter in letter_box.letters} == {
         f"owner@site{number}.example" for number in range(5)
     }
@@ -390,36 +390,38 @@ def test_a_whole_list_is_asked_and_those_that_cannot_be_are_named(office: Archiv
 def test_grounds_that_need_no_letter(office: Archive):
     dossier = selected(office)
     with pytest.raises(InputError, match="State the source"):
-        permitting.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="")
+        consent.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="")
     with pytest.raises(InputError, match="not recorded by hand"):
-        permitting.record_ground(office, dossier.id, Ground.IMPLIED_CONSENT, reason="x")
-    permitting.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY 4.0 in the footer")
-    assert selecting.may_harvest(office, dossier.id).rule == "open licence"
-    [ground] = permitting.grounds_of(office, dossier.id)
-    permitting.withdraw_ground(office, dossier.id, ground.id, reason="the footer is about pictures only")
-    assert selecting.get(office, dossier.id).state is TargetState.SELECTED
-    assert not selecting.may_harvest(office, dossier.id)
+        consent.record_ground(office, dossier.id, Ground.IMPLIED_CONSENT, reason="x")
+    consent.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY 4.0 in the footer")
+    assert targets.may_harvest(office, dossier.id).rule == "open licence"
+    [ground] = consent.grounds_of(office, dossier.id)
+    consent.withdraw_ground(office, dossier.id, ground.id, reason="the footer is about pictures only")
+    assert targets.get(office, dossier.id).state is TargetState.SELECTED
+    assert not targets.may_harvest(office, dossier.id)
     with pytest.raises(NotFound):
-        permitting.withdraw_ground(office, dossier.id, ground.id, reason="again")
+        consent.withdraw_ground(office, dossier.id, ground.id, reason="again")
 
 
 def test_letters_have_templates_per_language_with_known_fields_only(office: Archive, letter_box: LetterBox):
     dossier = nominated(office)
     for language, word in (("en", "Dear"), ("nl", "Geachte"), ("de", "Guten Tag")):
-        rendered = asking.preview(office, dossier.id, language=language)
+        rendered = letters_service.preview(office, dossier.id, language=language)
         assert rendered.body.strip().startswith(word) and "{" not in rendered.body + rendered.subject
     wrong = Template(
         kind=LetterKind.NOTICE, language="en", subject="s", body="until {term_ends} {config.mail.password}"
     )
     with pytest.raises(InputError, match=r"no field \{config.mail.password\}"):
-        asking.save_template(office, wrong)
+        letters_service.save_template(office, wrong)
     with pytest.raises(InputError, match="until when"):
-        asking.save_template(office, Template(kind=LetterKind.NOTICE, language="en", subject="s", body="b"))
-    asking.save_template(
+        letters_service.save_template(
+            office, Template(kind=LetterKind.NOTICE, language="en", subject="s", body="b")
+        )
+    letters_service.save_template(
         office,
         Template(kind=LetterKind.NOTICE, language="en", subject="About {site}", body="Until {term_ends}."),
     )
-    selecting.describe(
+    targets.describe(
         office,
         dossier.id,
         name="A {purpose} \r\nBcc: x@spam.example",
@@ -428,7 +430,7 @@ def test_letters_have_templates_per_language_with_known_fields_only(office: Arch
         strategy="selective",
         note="",
     )
-    rendered = asking.preview(office, dossier.id)
+    rendered = letters_service.preview(office, dossier.id)
     assert (
         rendered.subject == "About A {purpose} Bcc: x@spam.example"
         and rendered.body == "Until 30 November 2026.\n"
@@ -436,23 +438,23 @@ def test_letters_have_templates_per_language_with_known_fields_only(office: Arch
 
 
 def test_names_from_outside_add_no_header_to_a_letter(office: Archive, letter_box: LetterBox):
-    dossier, _ = selecting.suggest(
+    dossier, _ = targets.suggest(
         office, "evil.example", name="Nice site\r\nBcc: many@spam.example\r\n\r\nHello"
     )
     yes = [Judgement(criterion=code, value=1.0, reason="r") for code in ("national", "cultural")]
-    selecting.answer(office, dossier.id, yes)
-    selecting.decide(office, dossier.id, "select")
+    targets.answer(office, dossier.id, yes)
+    targets.decide(office, dossier.id, "select")
     with pytest.raises(InputError):
-        asking.add_contact(
+        contacts.add_contact(
             office, Contact(target=dossier.id, mail="a@evil.example\r\nBcc: many@spam.example")
         )
     with pytest.raises(InputError):
-        asking.add_contact(
+        contacts.add_contact(
             office, Contact(target=dossier.id, name="A\r\nBcc: b@c.example", mail="a@evil.example")
         )
-    asking.add_contact(office, Contact(target=dossier.id, mail="a@evil.example"))
-    asking.ask(office, [dossier.id])
-    mailing.deliver(office)
+    contacts.add_contact(office, Contact(target=dossier.id, mail="a@evil.example"))
+    letters_service.ask(office, [dossier.id])
+    delivery.deliver(office)
     [letter] = letter_box.letters
     assert (
         letter.recipients == ["a@evil.example"]
@@ -462,16 +464,16 @@ def test_names_from_outside_add_no_header_to_a_letter(office: Archive, letter_bo
 
 
 def test_a_harvest_that_was_stopped_is_not_resumed_after_a_refusal(office: Archive):
-    harvest = harvesting.start_or_resume(
+    harvest = harvests.start_or_resume(
         office, ["http://127.0.0.1:1/"], HarvestOptions.from_config(office.config)
     )
-    dossier = selecting.get(office, harvest.target)
-    permitting.reply(office, dossier.id, Reply.REFUSAL, words="please stop")
+    dossier = targets.get(office, harvest.target)
+    consent.reply(office, dossier.id, Reply.REFUSAL, words="please stop")
     with pytest.raises(NotPermitted, match="please stop"):
-        harvesting.run(office, harvest)
+        harvests.run(office, harvest)
     with pytest.raises(NotPermitted, match="please stop"):
-        harvesting.start_or_resume(office, ["http://127.0.0.1:1/"], HarvestOptions.from_config(office.config))
-    assert harvesting.get(office, harvest.id).state is HarvestState.RUNNING
+        harvests.start_or_resume(office, ["http://127.0.0.1:1/"], HarvestOptions.from_config(office.config))
+    assert harvests.get(office, harvest.id).state is HarvestState.RUNNING
 
 
 def test_letters_are_listed_and_counted(office: Archive):

@@ -8,7 +8,7 @@ import pytest
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.selection.targets import Filter, Nomination
-from webdepot.services import asking, enlisting, selecting
+from webdepot.services.selection import contacts, csv_lists, targets
 from webdepot.sheets import harmless, read_cell
 from webdepot.url import Url
 
@@ -18,19 +18,19 @@ def test_five_thousand_rows_are_previewed_and_imported(archive: Archive):
         f"https://www.site{number}.example/,Site {number},owner@site{number}.example\n"
         for number in range(5000)
     )
-    seen = enlisting.preview(archive, text.encode())
+    seen = csv_lists.preview(archive, text.encode())
     assert (len(seen.new), len(seen.known), list(seen.bad)) == (5000, 0, [])
-    assert selecting.listed(archive, Filter()).total == 0, "a preview enters nothing"
-    enlisting.import_(archive, seen.token)
-    assert selecting.listed(archive, Filter()).total == 5000
-    [found] = selecting.listed(archive, Filter(words="site4999.example")).rows
-    assert asking.contacts_of(archive, found.id)[0].mail == "owner@site4999.example"
+    assert targets.listed(archive, Filter()).total == 0, "a preview enters nothing"
+    csv_lists.import_(archive, seen.token)
+    assert targets.listed(archive, Filter()).total == 5000
+    [found] = targets.listed(archive, Filter(words="site4999.example")).rows
+    assert contacts.contacts_of(archive, found.id)[0].mail == "owner@site4999.example"
     with pytest.raises(NotFound):
-        enlisting.import_(archive, seen.token)
+        csv_lists.import_(archive, seen.token)
 
 
 def test_each_bad_line_is_named_and_nothing_is_imported(archive: Archive):
-    selecting.enter(archive, Nomination(seeds=(Url("https://known.example/"),), collection="all"))
+    targets.enter(archive, Nomination(seeds=(Url("https://known.example/"),), collection="all"))
     text = (
         "address;name;purpose;contact_mail\n"
         "https://good.example/;Good;heritage;\n"
@@ -43,7 +43,7 @@ def test_each_bad_line_is_named_and_nothing_is_imported(archive: Archive):
         "a;b;c;d;e\n"
         ";;;\n"
     )
-    seen = enlisting.preview(archive, text.encode())
+    seen = csv_lists.preview(archive, text.encode())
     assert [line for line, _ in seen.bad] == [3, 7, 8, 9, 10]
     words = dict(seen.bad)
     assert (
@@ -54,8 +54,8 @@ def test_each_bad_line_is_named_and_nothing_is_imported(archive: Archive):
     )
     assert [row.line for row in seen.known] == [6]
     with pytest.raises(Conflict, match=r"5 lines are bad\. Line 3"):
-        enlisting.import_(archive, seen.token)
-    assert selecting.listed(archive, Filter()).total == 1
+        csv_lists.import_(archive, seen.token)
+    assert targets.listed(archive, Filter()).total == 1
 
 
 @pytest.mark.parametrize(
@@ -73,16 +73,16 @@ def test_each_bad_line_is_named_and_nothing_is_imported(archive: Archive):
 )
 def test_what_is_no_list_is_refused_in_words(archive: Archive, raw: bytes):
     with pytest.raises(InputError):
-        seen = enlisting.preview(archive, raw)
+        seen = csv_lists.preview(archive, raw)
         assert not seen.bad, "bad lines are no list"
 
 
 def test_a_list_belongs_to_who_uploaded_it(archive: Archive):
-    seen = enlisting.preview(archive, b"address\nhttps://a.example/\n", by="Ada")
+    seen = csv_lists.preview(archive, b"address\nhttps://a.example/\n", by="Ada")
     with pytest.raises(NotFound):
-        enlisting.import_(archive, seen.token, by="Eve")
-    enlisting.import_(archive, seen.token, by="Ada")
-    assert selecting.listed(archive, Filter()).rows[0].nominated_by == "Ada"
+        csv_lists.import_(archive, seen.token, by="Eve")
+    csv_lists.import_(archive, seen.token, by="Ada")
+    assert targets.listed(archive, Filter()).rows[0].nominated_by == "Ada"
 
 
 FORMULAS = ['=HYPERLINK("http://evil.example","x")', "+1+1", "-2+3", "@SUM(A1)", "\t=1", "=cmd|' /C calc'!A0"]
@@ -90,16 +90,16 @@ FORMULAS = ['=HYPERLINK("http://evil.example","x")', "+1+1", "-2+3", "@SUM(A1)",
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_no_cell_of_an_export_is_a_formula_and_the_list_comes_back_as_it_was(archive: Archive, name: str):
-    selecting.enter(
+    targets.enter(
         archive,
         Nomination(seeds=(Url("https://a.example/"),), name=name, collection="all", note=name, by=name),
     )
-    text = "".join(enlisting.export(archive, Filter()))
+    text = "".join(csv_lists.export(archive, Filter()))
     for row in csv.reader(io.StringIO(text)):
         assert not [cell for cell in row if cell[:1] in ("=", "+", "-", "@", "\t", "\r")]
     [exported] = csv.DictReader(io.StringIO(text))
     assert read_cell(exported["name"]) == name
-    assert enlisting.preview(archive, text.encode()).known
+    assert csv_lists.preview(archive, text.encode()).known
 
 
 def test_numbers_stay_numbers():

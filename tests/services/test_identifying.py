@@ -20,7 +20,11 @@ from webdepot.errors import InputError, NotFound
 from webdepot.formats import registry, results
 from webdepot.formats.registry import Entry, Risk, Software
 from webdepot.model import HarvestState
-from webdepot.services import archiving, founding, harvesting, identifying, ingesting, keeping, watching
+from webdepot.services import pipeline
+from webdepot.services.admin import setup
+from webdepot.services.depot import deposit
+from webdepot.services.harvest import harvests
+from webdepot.services.quality import format_watch, harvest_check, identification
 
 FIELDS = [
     "path",
@@ -88,9 +92,9 @@ def kept(tmp_path_factory):
             "http://a.example/what": ("", bytes(range(1, 255))),
         },
     )
-    founding.found(base / "home")
+    setup.found(base / "home")
     with Archive.open(base / "home") as archive:
-        taken = archiving.import_files(archive, [container], collection="films").taken
+        taken = pipeline.import_files(archive, [container], collection="films").taken
     return base / "home", taken.harvest.id
 
 
@@ -118,9 +122,9 @@ def test_loose_files(folder, tmp_path):
 
 def test_what_is_not_there(tmp_path, folder):
     with pytest.raises(InputError, match="no file"):
-        list(identifying.examine_files([tmp_path / "nothing"], checked=True))
+        list(identification.examine_files([tmp_path / "nothing"], checked=True))
     with pytest.raises(InputError, match="neither"):
-        list(identifying.examine_files([folder / "pipe"], checked=True))
+        list(identification.examine_files([folder / "pipe"], checked=True))
 
 
 def test_a_container_of_nobody(tmp_path):
@@ -153,14 +157,14 @@ def other_signatures(path: Path) -> Path:
 def test_newer_signatures_add_to_what_was_said(home, tmp_path):
     place, harvest = home
     with pytest.raises(InputError, match="no file of signatures"), Archive.open(place) as archive:
-        identifying.update_signatures(archive, tmp_path / "nothing.sig")
+        identification.update_signatures(archive, tmp_path / "nothing.sig")
     (tmp_path / "bad.sig").write_bytes(b"no signatures at all")
     with Archive.open(place) as archive:
         with pytest.raises(InputError, match="does not load"):
-            identifying.update_signatures(archive, tmp_path / "bad.sig")
-        found, is_new = identifying.update_signatures(archive, other_signatures(tmp_path / "other.sig"))
+            identification.update_signatures(archive, tmp_path / "bad.sig")
+        found, is_new = identification.update_signatures(archive, other_signatures(tmp_path / "other.sig"))
         assert (is_new, archive.signatures()) == (True, archive.signatures_folder / found.file_name)
-        assert identifying.update_signatures(archive, tmp_path / "other.sig")[1] is False
+        assert identification.update_signatures(archive, tmp_path / "other.sig")[1] is False
         with archive.database.reading() as connection:
             before = results.facts_of(connection, harvest)
     (line,) = run("--home", place, "formats", "again", "--json")
@@ -172,7 +176,7 @@ def test_newer_signatures_add_to_what_was_said(home, tmp_path):
             before[0]["engine"],
             found.engine,
         }
-        table, shares = watching.of_harvest(archive, harvest)
+        table, shares = format_watch.of_harvest(archive, harvest)
         assert (
             table.files == sum(each.uris for each in shares) == 5
         )  # counted once, although two engines have spoken
@@ -183,24 +187,24 @@ def test_newer_signatures_add_to_what_was_said(home, tmp_path):
 def test_the_depot_gives_it_all_back(home):
     place, harvest = home
     with Archive.open(place) as archive:
-        identifying.update_signatures(archive, other_signatures(place.with_name("other.sig")))
-        assert len(list(identifying.identify_again(archive, [harvest]))) == 1
-        ingesting.check(archive, harvesting.get(archive, harvest), again=True)
-        told = ingesting.found_so_far(archive, harvest)
-        watched = watching.watch_list(archive)
-        shares = watching.of_harvest(archive, harvest)[1]
+        identification.update_signatures(archive, other_signatures(place.with_name("other.sig")))
+        assert len(list(identification.identify_again(archive, [harvest]))) == 1
+        harvest_check.check(archive, harvests.get(archive, harvest), again=True)
+        told = harvest_check.found_so_far(archive, harvest)
+        watched = format_watch.watch_list(archive)
+        shares = format_watch.of_harvest(archive, harvest)[1]
         with archive.database.reading() as connection:
             said = {row["engine"] for row in results.find(connection, _digest(connection))}
     elsewhere = place.with_name("elsewhere")
-    founding.found(elsewhere)
+    setup.found(elsewhere)
     shutil.copytree(place / "depot", elsewhere / "depot", dirs_exist_ok=True)
     with Archive.open(elsewhere) as archive:
-        keeping.adopt(archive)
-        assert harvesting.get(archive, harvest).state is HarvestState.KEPT
-        again = ingesting.found_so_far(archive, harvest)
+        deposit.adopt(archive)
+        assert harvests.get(archive, harvest).state is HarvestState.KEPT
+        again = harvest_check.found_so_far(archive, harvest)
         assert (again.verdict, again.counts) == (told.verdict, told.counts)
-        assert watching.of_harvest(archive, harvest)[1] == shares
-        assert [each.name for each in watching.watch_list(archive)] == [each.name for each in watched]
+        assert format_watch.of_harvest(archive, harvest)[1] == shares
+        assert [each.name for each in format_watch.watch_list(archive)] == [each.name for each in watched]
         with archive.database.reading() as connection:
             assert {row["engine"] for row in results.find(connection, _digest(connection))} == said
             assert len(said) == 2
@@ -221,7 +225,7 @@ def _digest(connection) -> str:
 def test_watch_list(home):
     place, _ = home
     with Archive.open(place) as archive:
-        watched = {each.mime: each for each in watching.watch_list(archive)}
+        watched = {each.mime: each for each in format_watch.watch_list(archive)}
         flash = next(each for mime, each in watched.items() if "flash" in mime)
         assert (flash.flag.risk, flash.uris, flash.collections, flash.samples) == (
             Risk.AT_RISK,
@@ -231,13 +235,13 @@ def test_watch_list(home):
         )
         assert "plug-in" in flash.flag.reason
         assert "text/html" not in watched
-        found = watching.collection(archive, "films")
+        found = format_watch.collection(archive, "films")
         assert found.mismatches[0][:3] == ("image/jpeg", "text/html", 1)
         assert [url for url, _, _ in found.unknown] == ["http://a.example/what"]
         assert {each.year for each in found.years} == {found.years[0].year}
-        assert watching.watch_list(archive, "films") == watching.watch_list(archive)
-        other = watching.collection(archive, "other")
-        assert (other.shares, other.mismatches, other.unknown, watching.watch_list(archive, "other")) == (
+        assert format_watch.watch_list(archive, "films") == format_watch.watch_list(archive)
+        other = format_watch.collection(archive, "other")
+        assert (other.shares, other.mismatches, other.unknown, format_watch.watch_list(archive, "other")) == (
             [],
             [],
             [],
@@ -246,21 +250,21 @@ def test_watch_list(home):
 
 
 def test_the_registry_is_edited_and_given_out(tmp_path):
-    founding.found(tmp_path / "home")
+    setup.found(tmp_path / "home")
     with Archive.open(tmp_path / "home") as archive:
-        supplied = watching.load_registry(archive)
+        supplied = format_watch.load_registry(archive)
         assert registry.from_document(json.loads(json.dumps(registry.to_document(supplied)))) == supplied
         assert supplied.flag("fmt/471", "text/html").risk is Risk.NONE
         assert supplied.flag("fmt/9999", "x/y").risk is Risk.WATCH
         viewer = Software(id="x", name="X viewer", kind="viewer", versions="1", is_current=False)
-        watching.change_software(archive, viewer, by="anna")
+        format_watch.change_software(archive, viewer, by="anna")
         entry = Entry(puid="x/y", name="X", risk=Risk.NONE, reason="", note="", software=("x",))
-        watching.change_entry(archive, entry, by="anna")
-        known = watching.load_registry(archive)
+        format_watch.change_entry(archive, entry, by="anna")
+        known = format_watch.load_registry(archive)
         assert known.flag("", "x/y").risk is Risk.AT_RISK  # nothing that is kept up shows it
         assert set(known.entries) == {*supplied.entries, "x/y"}
         with pytest.raises(NotFound, match="nobody"):
-            watching.change_entry(
+            format_watch.change_entry(
                 archive,
                 Entry(puid="q", name="Q", risk=Risk.NONE, reason="", note="", software=("nobody",)),
                 by="",

@@ -12,7 +12,10 @@ from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.model import EVERYTHING
 from webdepot.provenance import Event, latest
-from webdepot.services import cataloguing, lending, partnering, ruling, selecting
+from webdepot.services.access import lending, rules
+from webdepot.services.catalogue import records
+from webdepot.services.exchange import partner_admin
+from webdepot.services.selection import targets
 from webdepot.url import key
 
 PASSWORD = "correct horse battery"
@@ -26,30 +29,30 @@ def lend(archive: Archive) -> None:
 
 
 def described(archive: Archive) -> str:
-    target = selecting.nominate(archive, [PAGE], collection=EVERYTHING)
-    return cataloguing.site_record(archive, target).key
+    target = targets.nominate(archive, [PAGE], collection=EVERYTHING)
+    return records.site_record(archive, target).key
 
 
 CHANGES: dict[str, Callable[[Archive], object]] = {
-    "rule added": lambda archive: ruling.add(archive, "lent.example", answer=RuleAnswer.REFUSE),
-    "rule removed": lambda archive: ruling.remove(
-        archive, ruling.add(archive, "lent.example", answer=RuleAnswer.HIDE)[0].id
+    "rule added": lambda archive: rules.add(archive, "lent.example", answer=RuleAnswer.REFUSE),
+    "rule removed": lambda archive: rules.remove(
+        archive, rules.add(archive, "lent.example", answer=RuleAnswer.HIDE)[0].id
     ),
     "page freed": lambda archive: (lend(archive), lending.free(archive, PAGE)),
-    "partner added": lambda archive: partnering.add(
+    "partner added": lambda archive: partner_admin.add(
         archive, "sister", "http://127.0.0.1:9/oai", token="very-secret"
     ),
     "partner changed": lambda archive: (
-        partnering.add(archive, "sister", "http://127.0.0.1:9/oai"),
-        partnering.change(archive, "sister", token="very-secret", collection="c"),
+        partner_admin.add(archive, "sister", "http://127.0.0.1:9/oai"),
+        partner_admin.change(archive, "sister", token="very-secret", collection="c"),
     ),
     "partner's token": lambda archive: (
-        partnering.add(archive, "sister", "http://127.0.0.1:9/oai"),
-        partnering.issue_token(archive, "sister"),
+        partner_admin.add(archive, "sister", "http://127.0.0.1:9/oai"),
+        partner_admin.issue_token(archive, "sister"),
     ),
     "partner removed": lambda archive: (
-        partnering.add(archive, "sister", "http://127.0.0.1:9/oai"),
-        partnering.remove(archive, "sister"),
+        partner_admin.add(archive, "sister", "http://127.0.0.1:9/oai"),
+        partner_admin.remove(archive, "sister"),
     ),
     "person added": lambda archive: accounts.add(
         archive.database, "kees", PASSWORD, [Role.READER], archive.clock(), by="Ada"
@@ -58,11 +61,9 @@ CHANGES: dict[str, Callable[[Archive], object]] = {
         accounts.add(archive.database, "kees", PASSWORD, [Role.READER], archive.clock(), by="Ada"),
         accounts.make_key(archive.database, "kees", "script", [Role.READER], archive.clock(), by="Ada"),
     ),
-    "work restricted": lambda archive: cataloguing.restrict(archive, described(archive), "restricted"),
-    "work named": lambda archive: cataloguing.own_urn(
-        archive, described(archive), "urn:nbn:de:0000-2011051900"
-    ),
-    "work closed": lambda archive: cataloguing.close(archive, described(archive), reason="asked for"),
+    "work restricted": lambda archive: records.restrict(archive, described(archive), "restricted"),
+    "work named": lambda archive: records.own_urn(archive, described(archive), "urn:nbn:de:0000-2011051900"),
+    "work closed": lambda archive: records.close(archive, described(archive), reason="asked for"),
 }
 
 

@@ -29,17 +29,12 @@ from webdepot.selection import schedule, schedules
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
 from webdepot.selection.schedules import Filter, TurnState
-from webdepot.services import (
-    founding,
-    governing,
-    harvesting,
-    permitting,
-    planning,
-    profiling,
-    reviewing,
-    scheduling,
-    selecting,
-)
+from webdepot.services.admin import audit_trail, setup
+from webdepot.services.harvest import harvests, profiles
+from webdepot.services.permission import consent
+from webdepot.services.review import reviews
+from webdepot.services.schedule import plans, scheduler
+from webdepot.services.selection import targets
 from webdepot.settings import ReviewConfig
 from webdepot.url import key
 
@@ -106,7 +101,7 @@ def clock() -> Clock:
 @pytest.fixture
 def planned(home: Path, clock: Clock) -> Iterator[Archive]:
     with Archive.open(home, clock=clock, agent="Ada") as archive:
-        profiling.save(archive, "quick", PROFILE)
+        profiles.save(archive, "quick", PROFILE)
         yield archive
 
 
@@ -126,12 +121,12 @@ def test_a_date_comes_true_once_and_the_harvest_waits_for_a_reviewer(
     planned: Archive, site: Site, clock: Clock
 ):
     target = cleared(planned, f"http://localhost:{site.port}/")
-    planning.set_plan(planned, target, daily(), profile="quick", by="Ada")
-    assert scheduling.run_due(planned) == []
+    plans.set_plan(planned, target, daily(), profile="quick", by="Ada")
+    assert scheduler.run_due(planned) == []
     clock.now = START + timedelta(hours=2)
-    (turn,) = scheduling.run_due(planned)
+    (turn,) = scheduler.run_due(planned)
     assert (turn.state, turn.due_at) == (TurnState.DONE, datetime(2026, 3, 2, 14, tzinfo=UTC))
-    assert scheduling.run_due(planned) == []
+    assert scheduler.run_due(planned) == []
     (harvest,) = harvests_of(planned, target)
     assert (
         harvest.state is HarvestState.FINISHED
@@ -139,78 +134,77 @@ def test_a_date_comes_true_once_and_the_harvest_waits_for_a_reviewer(
         and harvest.settings["profile"] == "quick"
     )
     assert planned.captures.total() == 0, "nothing is public before it is accepted"
-    found = planning.of_target(planned, target)
+    found = plans.of_target(planned, target)
     assert found.plan is not None and found.plan.next_at == datetime(2026, 3, 3, 14, tzinfo=UTC)
     assert found.next_dates[:2] == [
         datetime(2026, 3, 3, 14, tzinfo=UTC),
         datetime(2026, 3, 4, 14, tzinfo=UTC),
     ]
-    assert [each.plan.target for each in planning.listed(planned, Filter()).rows] == [target]
+    assert [each.plan.target for each in plans.listed(planned, Filter()).rows] == [target]
 
 
 def test_a_target_without_a_ground_is_refused_with_what_is_missing(
     planned: Archive, site: Site, clock: Clock
 ):
-    dossier = selecting.enter(planned, selecting.draft([f"http://localhost:{site.port}/"]))[0]
-    planning.set_plan(planned, dossier.id, daily(), profile="quick")
-    assert not planning.of_target(planned, dossier.id).verdict
+    dossier = targets.enter(planned, targets.draft([f"http://localhost:{site.port}/"]))[0]
+    plans.set_plan(planned, dossier.id, daily(), profile="quick")
+    assert not plans.of_target(planned, dossier.id).verdict
     clock.now += timedelta(hours=2)
-    (turn,) = scheduling.run_due(planned)
+    (turn,) = scheduler.run_due(planned)
     assert turn.state is TurnState.REFUSED and "nominated" in turn.reason and "judge it" in turn.reason
     assert harvests_of(planned, dossier.id) == [] and not site.asked
     with pytest.raises(NotPermitted, match="judge it"):
-        planning.run_now(planned, dossier.id)
-    selecting.answer(
+        plans.run_now(planned, dossier.id)
+    targets.answer(
         planned,
         dossier.id,
         [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],
     )
-    selecting.decide(planned, dossier.id, "select")
-    permitting.record_ground(planned, dossier.id, Ground.CONSENT, reason="mail of 1 March")
-    planning.retry(planned, turn.id, by="Ada")
-    assert [each.state for each in scheduling.run_due(planned)] == [TurnState.DONE]
+    targets.decide(planned, dossier.id, "select")
+    consent.record_ground(planned, dossier.id, Ground.CONSENT, reason="mail of 1 March")
+    plans.retry(planned, turn.id, by="Ada")
+    assert [each.state for each in scheduler.run_due(planned)] == [TurnState.DONE]
 
 
 def test_a_refusal_ends_what_is_planned(planned: Archive, site: Site, clock: Clock):
     target = cleared(planned, f"http://localhost:{site.port}/")
-    planning.set_plan(planned, target, daily(), profile="quick")
-    permitting.reply(planned, target, permitting.Reply.REFUSAL, words="no")
+    plans.set_plan(planned, target, daily(), profile="quick")
+    consent.reply(planned, target, consent.Reply.REFUSAL, words="no")
     clock.now += timedelta(hours=2)
-    (turn,) = scheduling.run_due(planned)
+    (turn,) = scheduler.run_due(planned)
     assert turn.state is TurnState.REFUSED and "refus" in turn.reason and not site.asked
 
 
 def test_after_a_stop_one_turn_is_made_up_for_and_they_are_spread(planned: Archive, clock: Clock):
     numbers = [
-        selecting.enter(planned, selecting.draft([f"http://site{number}.example/"]))[0].id
-        for number in range(40)
+        targets.enter(planned, targets.draft([f"http://site{number}.example/"]))[0].id for number in range(40)
     ]
     for number in numbers:
-        planning.set_plan(planned, number, daily())
+        plans.set_plan(planned, number, daily())
     clock.now = START + timedelta(days=10)
-    made = scheduling.come(planned)
+    made = scheduler.come(planned)
     assert sorted(turn.target for turn in made) == sorted(numbers)
     assert {turn.due_at for turn in made} == {datetime(2026, 3, 11, 14, tzinfo=UTC)}
     starts = sorted(turn.not_before for turn in made)
     assert starts[0] >= clock.now and starts[-1] <= clock.now + timedelta(hours=1)
     assert starts[-1] - starts[0] > timedelta(minutes=30) and len(set(starts)) == 40
-    assert scheduling.come(planned) == []
-    events = governing.trail(planned, Asked(action="turns missed"), limit=100)
+    assert scheduler.come(planned) == []
+    events = audit_trail.trail(planned, Asked(action="turns missed"), limit=100)
     assert len(events) == 40 and events[0][1].detail["missed"] == 9
     clock.now += timedelta(days=1)
-    assert scheduling.come(planned) == [], "what still waits is not queued again"
+    assert scheduler.come(planned) == [], "what still waits is not queued again"
 
 
 def test_only_so_many_at_once_over_all_schedulers(planned: Archive, clock: Clock):
     planned.config = replace(planned.config, schedule=replace(planned.config.schedule, spread_s=0))
     for number in range(5):
-        planning.set_plan(
+        plans.set_plan(
             planned,
-            selecting.enter(planned, selecting.draft([f"http://site{number}.example/"]))[0].id,
+            targets.enter(planned, targets.draft([f"http://site{number}.example/"]))[0].id,
             daily(),
         )
     clock.now += timedelta(days=1)
-    scheduling.come(planned)
+    scheduler.come(planned)
     lease = timedelta(minutes=1)
     with planned.database.transaction() as connection:
         first = schedules.take(connection, clock.now, holder="one", lease=lease, limit=2)
@@ -219,7 +213,7 @@ def test_only_so_many_at_once_over_all_schedulers(planned: Archive, clock: Clock
         assert not {turn.id for turn in first} & {turn.id for turn in second}
         assert schedules.renew(connection, [first[0].id], holder="two", until=clock.now + lease) == []
     clock.now += timedelta(minutes=2)
-    back = scheduling.give_back_abandoned(planned)
+    back = scheduler.give_back_abandoned(planned)
     assert len(back) == 5
     with planned.database.reading() as connection:
         assert schedules.get(connection, first[0].id).state is TurnState.WAITING
@@ -228,48 +222,48 @@ def test_only_so_many_at_once_over_all_schedulers(planned: Archive, clock: Clock
 def test_a_window_holds_it_back(planned: Archive, site: Site, clock: Clock):
     target = cleared(planned, f"http://localhost:{site.port}/")
     night = schedule.read_window("22:00", "06:00")
-    planning.set_plan(planned, target, daily(), window=night, profile="quick")
+    plans.set_plan(planned, target, daily(), window=night, profile="quick")
     clock.now += timedelta(hours=2)
-    assert scheduling.run_due(planned) == [] and not site.asked
+    assert scheduler.run_due(planned) == [] and not site.asked
     clock.now = datetime(2026, 3, 2, 22, 1, tzinfo=UTC)
-    assert [turn.state for turn in scheduling.run_due(planned)] == [TurnState.DONE]
+    assert [turn.state for turn in scheduler.run_due(planned)] == [TurnState.DONE]
 
 
 def test_what_brings_nothing_is_tried_again_and_then_failed(planned: Archive, clock: Clock):
     planned.config = replace(planned.config, schedule=replace(planned.config.schedule, tries=2, retry_s=600))
-    profiling.save(planned, "quick", PROFILE)
+    profiles.save(planned, "quick", PROFILE)
     target = cleared(planned, "http://localhost:1/")
-    planning.run_now(planned, target)
-    planning.set_plan(planned, target, daily("2027-01-01"), profile="quick")
+    plans.run_now(planned, target)
+    plans.set_plan(planned, target, daily("2027-01-01"), profile="quick")
     planned.config = replace(
         planned.config, harvest=replace(planned.config.harvest, tries=1, retry_delay_s=0)
     )
-    (turn,) = scheduling.run_due(planned)
+    (turn,) = scheduler.run_due(planned)
     assert (
         turn.state is TurnState.WAITING
         and turn.not_before == clock.now + timedelta(minutes=10)
         and "Nothing was harvested" in turn.reason
     )
     clock.now += timedelta(minutes=11)
-    (turn,) = scheduling.run_due(planned)
+    (turn,) = scheduler.run_due(planned)
     assert turn.state is TurnState.FAILED and turn.tries == 2
 
 
 def test_plans_are_paused_changed_and_removed_and_it_is_on_record(planned: Archive, clock: Clock):
     target = cleared(planned, "http://site.example/")
     with pytest.raises(Exception, match="no profile"):
-        planning.set_plan(planned, target, daily(), profile="nothing")
-    planning.set_plan(planned, target, daily(), by="Ada")
-    planning.set_plan(
+        plans.set_plan(planned, target, daily(), profile="nothing")
+    plans.set_plan(planned, target, daily(), by="Ada")
+    plans.set_plan(
         planned, target, schedule.read_dates("weekly", first_on="2026-03-02", at_time="14:00"), by="Bo"
     )
-    paused = planning.pause(planned, target, by="Cy")
+    paused = plans.pause(planned, target, by="Cy")
     assert paused.next_at is None and not paused.is_active
     clock.now += timedelta(days=30)
-    assert scheduling.come(planned) == []
-    resumed = planning.resume(planned, target, by="Cy")
+    assert scheduler.come(planned) == []
+    resumed = plans.resume(planned, target, by="Cy")
     assert resumed.next_at is not None and resumed.next_at > clock.now
-    planning.remove(planned, target, by="Di")
+    plans.remove(planned, target, by="Di")
     with planned.database.reading() as connection:
         events = [event for event in iter_of(connection, "target", str(target)) if "plan" in event.action]
     assert [(event.action, event.agent) for event in events] == [
@@ -281,11 +275,11 @@ def test_plans_are_paused_changed_and_removed_and_it_is_on_record(planned: Archi
 def test_the_calendar_counts_what_lies_ahead_and_what_came(planned: Archive, site: Site, clock: Clock):
     first = cleared(planned, f"http://localhost:{site.port}/")
     second = cleared(planned, "http://other.example/")
-    planning.set_plan(planned, first, daily(), profile="quick")
-    planning.set_plan(planned, second, schedule.read_dates("weekly", first_on="2026-03-06", at_time="14:00"))
+    plans.set_plan(planned, first, daily(), profile="quick")
+    plans.set_plan(planned, second, schedule.read_dates("weekly", first_on="2026-03-06", at_time="14:00"))
     clock.now += timedelta(hours=2)
-    scheduling.run_due(planned)
-    days = {day.on: day for day in planning.month(planned, 2026, 3)}
+    scheduler.run_due(planned)
+    days = {day.on: day for day in plans.month(planned, 2026, 3)}
     assert days[date(2026, 3, 1)].planned == 0
     assert days[date(2026, 3, 2)].turns == {TurnState.DONE: 1} and days[date(2026, 3, 2)].planned == 0
     assert (
@@ -293,8 +287,8 @@ def test_the_calendar_counts_what_lies_ahead_and_what_came(planned: Archive, sit
         and days[date(2026, 3, 6)].planned == 2
         and days[date(2026, 3, 13)].planned == 2
     )
-    assert [row.plan.target for row in planning.on_day(planned, date(2026, 3, 13))] == [first, second]
-    assert [row.plan.target for row in planning.on_day(planned, date(2026, 3, 12))] == [first]
+    assert [row.plan.target for row in plans.on_day(planned, date(2026, 3, 13))] == [first, second]
+    assert [row.plan.target for row in plans.on_day(planned, date(2026, 3, 12))] == [first]
 
 
 # --- review ---
@@ -302,49 +296,49 @@ def test_the_calendar_counts_what_lies_ahead_and_what_came(planned: Archive, sit
 
 def harvested(archive: Archive, site: Site, clock: Clock) -> tuple[TargetId, str]:
     target = cleared(archive, f"http://localhost:{site.port}/")
-    planning.set_plan(archive, target, daily("2030-01-01"), profile="quick", by="Ada")
-    planning.run_now(archive, target)
-    (turn,) = scheduling.run_due(archive)
+    plans.set_plan(archive, target, daily("2030-01-01"), profile="quick", by="Ada")
+    plans.run_now(archive, target)
+    (turn,) = scheduler.run_due(archive)
     return target, turn.harvest
 
 
 def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     _, harvest = harvested(planned, site, clock)
-    found = reviewing.dossier(planned, harvest)
+    found = reviews.dossier(planned, harvest)
     assert found.groups["missing"] == [("part-error", 1)] and found.missing == 1
-    assert [each.id for each in reviewing.waiting(planned, ListFilter(state=HarvestState.FINISHED)).rows] == [
+    assert [each.id for each in reviews.waiting(planned, ListFilter(state=HarvestState.FINISHED)).rows] == [
         harvest
     ]
     site.pages["/picture.png"] = "a picture"
     clock.now += timedelta(minutes=1)
-    patched = reviewing.patch(planned, harvest)
+    patched = reviews.patch(planned, harvest)
     assert patched.asked == 1 and planned.captures.total() == 0
-    assert reviewing.dossier(planned, harvest).groups["missing"] == []
-    reviewing.annotate(planned, harvest, by="Bo", words="The picture came later.")
-    kept = reviewing.accept(planned, harvest, by="Bo", words="whole now")
-    assert harvesting.get(planned, harvest).state is HarvestState.KEPT and kept.harvest == harvest
+    assert reviews.dossier(planned, harvest).groups["missing"] == []
+    reviews.annotate(planned, harvest, by="Bo", words="The picture came later.")
+    kept = reviews.accept(planned, harvest, by="Bo", words="whole now")
+    assert harvests.get(planned, harvest).state is HarvestState.KEPT and kept.harvest == harvest
     for path, status in (("/", 200), ("/picture.png", 200)):
         found_capture = planned.captures.last(key(f"http://localhost:{site.port}{path}"))
         assert found_capture is not None and found_capture.status == status
-    assert [(each.decision, each.by) for each in reviewing.dossier(planned, harvest).reviews] == [
+    assert [(each.decision, each.by) for each in reviews.dossier(planned, harvest).reviews] == [
         ("accept", "Bo"),
         ("annotate", "Bo"),
     ]
     with pytest.raises(Conflict, match="not possible"):
-        reviewing.reject(planned, harvest, words="too late")
+        reviews.reject(planned, harvest, words="too late")
 
 
 def test_reject_needs_a_reason_and_can_be_taken_back(planned: Archive, site: Site, clock: Clock):
     _, harvest = harvested(planned, site, clock)
     with pytest.raises(InputError, match="reason"):
-        reviewing.reject(planned, harvest, by="Bo", words=" ")
-    assert reviewing.reject(planned, harvest, by="Bo", words="a holding page").state is HarvestState.REJECTED
+        reviews.reject(planned, harvest, by="Bo", words=" ")
+    assert reviews.reject(planned, harvest, by="Bo", words="a holding page").state is HarvestState.REJECTED
     for act in ("accept", "reject"):
         with pytest.raises(Conflict, match="Possible now: reopen"):
-            getattr(reviewing, act)(planned, harvest, words="x")
+            getattr(reviews, act)(planned, harvest, words="x")
     assert planned.captures.total() == 0
-    assert reviewing.reopen(planned, harvest, by="Bo", words="no, it is right").state is HarvestState.FINISHED
-    reviewing.accept(planned, harvest, by="Bo")
+    assert reviews.reopen(planned, harvest, by="Bo", words="no, it is right").state is HarvestState.FINISHED
+    reviews.accept(planned, harvest, by="Bo")
     with planned.database.reading() as connection:
         events = [
             event
@@ -369,21 +363,21 @@ def test_rules_accept_what_is_like_before_and_leave_the_rest_to_people(
     site.pages |= {f"/p{number}": f"page {number}" for number in range(12)}
     site.pages["/"] = "<title>Home</title>" + "".join(f"<a href=/p{number}>x</a>" for number in range(12))
     target, first = harvested(planned, site, clock)
-    assert harvesting.get(planned, first).state is HarvestState.FINISHED, "the first of a site is a person's"
-    assert reviewing.rules_say(planned, harvesting.get(planned, first)).rule == "too-new"
-    reviewing.accept(planned, first, by="Bo")
+    assert harvests.get(planned, first).state is HarvestState.FINISHED, "the first of a site is a person's"
+    assert reviews.rules_say(planned, harvests.get(planned, first)).rule == "too-new"
+    reviews.accept(planned, first, by="Bo")
     clock.now += timedelta(days=1)
-    planning.run_now(planned, target)
-    (turn,) = scheduling.run_due(planned)
-    assert harvesting.get(planned, turn.harvest).state is HarvestState.KEPT, reviewing.dossier(
+    plans.run_now(planned, target)
+    (turn,) = scheduler.run_due(planned)
+    assert harvests.get(planned, turn.harvest).state is HarvestState.KEPT, reviews.dossier(
         planned, turn.harvest
     ).by_rules
-    assert reviewing.dossier(planned, turn.harvest).reviews[0].is_automatic
+    assert reviews.dossier(planned, turn.harvest).reviews[0].is_automatic
     site.pages["/"] = "<title>Closed</title>gone fishing"
     clock.now += timedelta(days=1)
-    planning.run_now(planned, target)
-    (turn,) = scheduling.run_due(planned)
-    found = reviewing.dossier(planned, turn.harvest)
+    plans.run_now(planned, target)
+    (turn,) = scheduler.run_due(planned)
+    found = reviews.dossier(planned, turn.harvest)
     assert found.harvest.state is HarvestState.FINISHED and found.by_rules.answer == "pass"
     assert dict(found.groups["anomalies"]).get("count-differs") == 1
     assert found.compared is not None and found.compared.gone >= 12 and found.compared.changed == 1
@@ -393,14 +387,14 @@ def test_four_eyes(planned: Archive, site: Site, clock: Clock):
     planned.config = replace(planned.config, review=ReviewConfig(four_eyes=True))
     _, harvest = harvested(planned, site, clock)
     with pytest.raises(NotPermitted, match="somebody else"):
-        reviewing.accept(planned, harvest, by="Ada")
-    reviewing.accept(planned, harvest, by="Bo")
+        reviews.accept(planned, harvest, by="Ada")
+    reviews.accept(planned, harvest, by="Bo")
 
 
 def test_a_state_without_a_row_is_refused(planned: Archive, site: Site, clock: Clock):
     _, harvest = harvested(planned, site, clock)
     with planned.database.transaction() as connection, pytest.raises(Conflict, match="cannot become running"):
-        runs.move(connection, harvesting.get(planned, harvest).id, HarvestState.RUNNING)
+        runs.move(connection, harvests.get(planned, harvest).id, HarvestState.RUNNING)
     rows = {(before, step.after) for step in HARVEST.steps for before in step.before}
     for before in HarvestState:
         for after in HarvestState:
@@ -444,24 +438,24 @@ def wait_for(question, *, seconds: float = 90.0):
 @pytest.fixture
 def real_home(tmp_path: Path) -> Path:
     home = tmp_path / "home"
-    founding.found(
+    setup.found(
         home, settings="[schedule]\nat_once = 2\nlook_every_s = 0.2\nlease_s = 3\nspread_s = 0\nretry_s = 0\n"
     )
     with Archive.open(home) as archive:
-        profiling.save(archive, "quick", PROFILE)
+        profiles.save(archive, "quick", PROFILE)
     return home
 
 
 def test_two_schedulers_harvest_each_date_once(real_home: Path, site: Site):
     with Archive.open(real_home) as archive:
         numbers = [cleared(archive, f"http://localhost:{site.port}/?{number}") for number in range(4)]
-        profiling.save(archive, "quick", PROFILE + "limit_pages = 1\n")
+        profiles.save(archive, "quick", PROFILE + "limit_pages = 1\n")
         for number in numbers:
-            planning.set_plan(archive, number, daily("2030-01-01"), profile="quick")
-            planning.run_now(archive, number)
+            plans.set_plan(archive, number, daily("2030-01-01"), profile="quick")
+            plans.run_now(archive, number)
         both = [start_scheduler(real_home), start_scheduler(real_home)]
         try:
-            wait_for(lambda: len(planning.queue(archive, TurnState.DONE).rows) == 4)
+            wait_for(lambda: len(plans.queue(archive, TurnState.DONE).rows) == 4)
         finally:
             for process in both:
                 process.send_signal(signal.SIGTERM)
@@ -470,7 +464,7 @@ def test_two_schedulers_harvest_each_date_once(real_home: Path, site: Site):
                 process.stdout.close()
         assert ends == [0, 0]
         assert [len(harvests_of(archive, number)) for number in numbers] == [1, 1, 1, 1]
-        holders = {turn.turn.tries for turn in planning.queue(archive, TurnState.DONE).rows}
+        holders = {turn.turn.tries for turn in plans.queue(archive, TurnState.DONE).rows}
         assert holders == {1}
 
 
@@ -481,8 +475,8 @@ def test_a_killed_scheduler_leaves_a_harvest_that_another_ends(real_home: Path, 
     site.pause_s = 0.15
     with Archive.open(real_home) as archive:
         target = cleared(archive, f"http://localhost:{site.port}/")
-        planning.set_plan(archive, target, daily("2030-01-01"), profile="quick")
-        planning.run_now(archive, target)
+        plans.set_plan(archive, target, daily("2030-01-01"), profile="quick")
+        plans.run_now(archive, target)
         first = start_scheduler(real_home)
         try:
             wait_for(lambda: sum(site.asked.values()) > 8)
@@ -491,12 +485,12 @@ def test_a_killed_scheduler_leaves_a_harvest_that_another_ends(real_home: Path, 
             os.kill(first.pid, signal.SIGKILL)
             first.wait()
             first.stdout.close()
-        wait_for(lambda: not harvesting.is_locked(archive, harvest))
-        assert harvesting.get(archive, harvest.id).state is HarvestState.RUNNING
+        wait_for(lambda: not harvests.is_locked(archive, harvest))
+        assert harvests.get(archive, harvest.id).state is HarvestState.RUNNING
         site.pause_s = 0.0
         second = start_scheduler(real_home)
         try:
-            wait_for(lambda: len(planning.queue(archive, TurnState.DONE).rows) == 1)
+            wait_for(lambda: len(plans.queue(archive, TurnState.DONE).rows) == 1)
         finally:
             second.send_signal(signal.SIGTERM)
             assert second.wait(60) == 0
@@ -525,9 +519,9 @@ def test_serve_runs_the_scheduler_and_stops_it_tidily(real_home: Path, site: Sit
         assert "portal" in json.loads(process.stdout.readline())
         with Archive.open(real_home) as archive:
             target = cleared(archive, f"http://localhost:{site.port}/")
-            planning.set_plan(archive, target, daily("2030-01-01"), profile="quick")
-            planning.run_now(archive, target)
-            wait_for(lambda: planning.queue(archive, TurnState.DONE).rows)
+            plans.set_plan(archive, target, daily("2030-01-01"), profile="quick")
+            plans.run_now(archive, target)
+            wait_for(lambda: plans.queue(archive, TurnState.DONE).rows)
     finally:
         process.send_signal(signal.SIGTERM)
         status = process.wait(60)

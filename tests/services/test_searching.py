@@ -15,7 +15,10 @@ from webdepot.container import shelf
 from webdepot.digest import sha1
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound
 from webdepot.ports import Sort
-from webdepot.services import founding, importing, indexing, replaying, searching
+from webdepot.services.access import replay, search
+from webdepot.services.admin import setup
+from webdepot.services.index import indexer
+from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
 
 STAFF = Reader.staff("test")
@@ -74,15 +77,15 @@ SECOND = (
 
 def taken(archive, path, collection):
     """A container in the archive and its indexes; what else an import does is not needed here."""
-    return indexing.index_harvest(
-        archive, importing.take(archive, [path], collection=collection, watch=unwatched).harvest.id
+    return indexer.index_harvest(
+        archive, warc_files.take(archive, [path], collection=collection, watch=unwatched).harvest.id
     )
 
 
 @pytest.fixture(scope="module")
 def filled_home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("filled")
-    founding.found(folder / "home")
+    setup.found(folder / "home")
     (folder / "home" / "webdepot.toml").write_text("[index]\nworkers = 1\n")
     with Archive.open(folder / "home", agent="test") as archive:
         taken(archive, container(folder / "first.warc.gz", *FIRST), "one")
@@ -98,7 +101,7 @@ def filled(filled_home, tmp_path):
 
 
 def found(archive, text, **asked):
-    return searching.search(archive, text, **{"reader": ANYONE, **asked})
+    return search.search(archive, text, **{"reader": ANYONE, **asked})
 
 
 def test_a_page_is_found_once_with_all_its_versions(filled):
@@ -107,7 +110,7 @@ def test_a_page_is_found_once_with_all_its_versions(filled):
     home = next(hit for hit in page.hits if hit.key == "org,example)/")
     assert (home.title, home.mime, home.versions) == ("Home", "text/html", 4)
     assert [home.snippet[start:end] for start, end in home.marks] == ["lighthouse"]
-    assert home.versions == replaying.look_up(filled, home.url, reader=ANYONE).timeline.total
+    assert home.versions == replay.look_up(filled, home.url, reader=ANYONE).timeline.total
 
 
 def test_time_collection_and_order(filled):
@@ -171,14 +174,14 @@ def test_captures_closed_for_a_time_are_not_counted_as_versions(filled):
 
 def test_indexing_again_changes_nothing(filled):
     before = found(filled, "lighthouse")
-    done = indexing.update(filled)
+    done = indexer.update(filled)
     assert (done.captures, done.pages, dict(done.failed)) == (0, 0, {})
     assert found(filled, "lighthouse") == before
 
 
 def test_a_rebuild_gives_the_same_answers(filled):
     before, versions = answer(filled), list(filled.captures.scan("", "~"))
-    done = indexing.rebuild(filled)
+    done = indexer.rebuild(filled)
     assert (done.captures, done.pages) == (6, 6)
     assert answer(filled) == before
     assert list(filled.captures.scan("", "~")) == versions
@@ -204,14 +207,14 @@ def test_damaged_indexes_are_refused_until_they_are_rebuilt(filled, damage):
     with Archive.open(home, agent="test") as archive:
         with pytest.raises((Conflict, CorruptData), match="webdepot index rebuild"):
             found(archive, "lighthouse")
-        assert indexing.rebuild(archive).captures == 6
+        assert indexer.rebuild(archive).captures == 6
         assert answer(archive) == expected
 
 
 def test_a_container_that_is_gone_is_told_and_stops_no_other(filled, tmp_path):
     name = sorted(name for name, _ in filled.captures.containers())[0]
     filled.container_path(name).unlink()
-    done = indexing.rebuild(filled)
+    done = indexer.rebuild(filled)
     assert list(done.failed) == [name]
     assert done.captures in (2, 4)
 
@@ -220,7 +223,7 @@ def test_what_lies_behind_a_killed_run_is_swept_up(filled):
     left = filled.index_folder / "extracting-999999999-abc"
     left.mkdir()
     (left / "x.cdxj").write_text("x")
-    indexing.update(filled)
+    indexer.update(filled)
     assert not left.exists()
     assert not list(filled.index_folder.glob("extracting-*"))
 
@@ -228,19 +231,19 @@ def test_what_lies_behind_a_killed_run_is_swept_up(filled):
 def test_one_container_by_name(filled):
     name = sorted(name for name, _ in filled.captures.containers())[0]
     filled.captures.remove(name)
-    assert indexing.index_container(filled, name).captures in (2, 4)
+    assert indexer.index_container(filled, name).captures in (2, 4)
     with pytest.raises(NotFound):
-        indexing.index_container(filled, "unknown.warc.gz")
+        indexer.index_container(filled, "unknown.warc.gz")
 
 
 def test_damage_in_a_container_is_told(archive, tmp_path):
     path = container(tmp_path / "bad.warc.gz", *FIRST)
-    harvest = importing.take(archive, [path], collection="one", watch=unwatched).harvest
+    harvest = warc_files.take(archive, [path], collection="one", watch=unwatched).harvest
     with archive.database.reading() as connection:
         (kept,) = shelf.of_harvest(connection, harvest.id)
     inside = archive.container_path(kept.name)
     inside.write_bytes(inside.read_bytes()[:-20])
-    done = indexing.index_harvest(archive, harvest.id)
+    done = indexer.index_harvest(archive, harvest.id)
     assert done.captures == 3
     assert len(done.findings) == 1
     assert found(archive, "lighthouse").pages == 1

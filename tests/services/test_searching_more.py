@@ -18,7 +18,7 @@ from webdepot.access import saved
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.container import shelf
-from webdepot.depot import zipped
+from webdepot.depot.bundle import zipped
 from webdepot.errors import InputError, NotFound
 from webdepot.exchange import catalogue
 from webdepot.formats.tables import identifications
@@ -26,8 +26,11 @@ from webdepot.harvest import runs
 from webdepot.model import Purpose
 from webdepot.ports import Closed, Facet, Part
 from webdepot.selection import targets
-from webdepot.services import anchoring, exporting, founding, indexing, searching, titling
-from webdepot.services.exporting import Form
+from webdepot.services.access import export, link_texts, search
+from webdepot.services.access.export import Form
+from webdepot.services.admin import setup
+from webdepot.services.depot import titles
+from webdepot.services.index import indexer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LINKING = (
@@ -42,7 +45,7 @@ LINKING = (
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("more")
-    founding.found(folder / "home")
+    setup.found(folder / "home")
     (folder / "home" / "webdepot.toml").write_text("[index]\nworkers = 1\n")
     with Archive.open(folder / "home", agent="test") as archive:
         taken(archive, container(folder / "first.warc.gz", *FIRST), "one")
@@ -58,33 +61,33 @@ def archive(home, tmp_path):
 
 
 def test_facets_and_months(archive):
-    page = found(archive, "lighthouse", facets=searching.EVERY_FACET)
+    page = found(archive, "lighthouse", facets=search.EVERY_FACET)
     assert dict(page.facets[Facet.COLLECTION]) == {"one": 2, "two": 1}
     assert dict(page.months) == {201001: 1, 201101: 1, 201106: 1, 201301: 1}
 
 
 def test_suggestions_and_spelling_offer_only_what_can_be_found(archive):
-    assert searching.suggest(archive, "old light", reader=ANYONE) == ["old lighthouse"]
-    assert searching.suggest(archive, "l", reader=ANYONE) == []
+    assert search.suggest(archive, "old light", reader=ANYONE) == ["old lighthouse"]
+    assert search.suggest(archive, "l", reader=ANYONE) == []
     assert found(archive, "lihgthouse").spelling == "lighthouse"
     assert found(archive, "lighthouse").spelling == ""
     assert found(archive, "zzzzzz").spelling == ""
     closing(archive, "org,example)")
-    assert searching.suggest(archive, "light", reader=ANYONE) == []
+    assert search.suggest(archive, "light", reader=ANYONE) == []
     assert found(archive, "lihgthouse").spelling == ""
 
 
 def test_a_trend_has_every_word_and_the_volume(archive):
-    trend = searching.trend(archive, ["lighthouse", "harbour"], reader=ANYONE)
+    trend = search.trend(archive, ["lighthouse", "harbour"], reader=ANYONE)
     assert trend.words["lighthouse"] == {2010: 1, 2011: 2, 2013: 1}
     assert trend.words["harbour"] == {2012: 1}
     assert sum(trend.volume.values()) == 7
     with pytest.raises(InputError, match="at most"):
-        searching.trend(archive, ["x"] * 7, reader=ANYONE)
+        search.trend(archive, ["x"] * 7, reader=ANYONE)
 
 
 def test_why_a_page_was_found(archive):
-    why = searching.explain(archive, "lighthouse home", "org,example)/", reader=ANYONE)
+    why = search.explain(archive, "lighthouse home", "org,example)/", reader=ANYONE)
     assert {(reason.word, reason.part, reason.count) for reason in why.reasons} == {
         ("lighthouse", "text", 1),
         ("home", "title", 1),
@@ -95,31 +98,31 @@ def test_why_a_page_was_found(archive):
     ]
     closing(archive, "org,example)/")
     with pytest.raises(NotFound):
-        searching.explain(archive, "lighthouse", "org,example)/", reader=ANYONE)
+        search.explain(archive, "lighthouse", "org,example)/", reader=ANYONE)
 
 
 def test_words_of_links_lead_to_the_page_they_point_to(archive):
     assert [hit.url for hit in found(archive, "anchor:windmill").hits] == ["http://other.org/"]
-    states = archive.texts.scan(searching.ask(archive, "anchor:windmill", reader=ANYONE))
+    states = archive.texts.scan(search.ask(archive, "anchor:windmill", reader=ANYONE))
     assert [state.anchors for state in states] == ["the famous windmill"]
-    assert searching.ask(archive, "anchor:x", reader=ANYONE).parts == ((Part.ANCHOR, "x"),)
+    assert search.ask(archive, "anchor:x", reader=ANYONE).parts == ((Part.ANCHOR, "x"),)
 
 
 def test_links_on_a_page_that_is_closed_say_nothing_at_once(archive):
     closing(archive, "org,third)")
     assert found(archive, "windmill").pages == found(archive, "anchor:windmill").pages == 0
     with pytest.raises(NotFound):
-        searching.explain(archive, "windmill", "org,other)/", reader=ANYONE)
+        search.explain(archive, "windmill", "org,other)/", reader=ANYONE)
     closing(archive, "org,nowhere)")
-    indexing.update(archive)
+    indexer.update(archive)
     assert found(archive, "windmill").pages == 0
-    assert searching.ask(archive, "windmill", reader=ANYONE).anchors
+    assert search.ask(archive, "windmill", reader=ANYONE).anchors
 
 
 def test_links_on_pages_that_stay_open_are_searched_again_after_the_next_update(archive):
     closing(archive, "org,example)/page")
     assert found(archive, "anchor:windmill").pages == 0
-    indexing.update(archive)
+    indexer.update(archive)
     assert [hit.url for hit in found(archive, "anchor:windmill").hits] == ["http://other.org/"]
 
 
@@ -127,14 +130,14 @@ def test_an_embargo_that_moves_on_changes_nothing_until_the_next_month():
     def embargo(day):
         return Closed(prefix="org,", first=f"202605{day}000000")
 
-    assert anchoring._moved_on((embargo("02"),), (embargo("01"),)) == (embargo("01"),)
-    assert anchoring._moved_on((Closed(prefix="org,", first="20260601000000"),), (embargo("01"),)) != (
+    assert link_texts._moved_on((embargo("02"),), (embargo("01"),)) == (embargo("01"),)
+    assert link_texts._moved_on((Closed(prefix="org,", first="20260601000000"),), (embargo("01"),)) != (
         embargo("01"),
     )
-    assert anchoring._moved_on((embargo("01"),), (embargo("02"),)) == (embargo("01"),)
+    assert link_texts._moved_on((embargo("01"),), (embargo("02"),)) == (embargo("01"),)
     told = json.dumps([["org,", [], "20260501000000", "9" * 14]]).encode()
-    assert anchoring._cover(told, (embargo("02"),))
-    assert not anchoring._cover(told, (Closed(prefix="org,"),))
+    assert link_texts._cover(told, (embargo("02"),))
+    assert not link_texts._cover(told, (Closed(prefix="org,"),))
 
 
 def test_a_container_that_is_gone_leaves_both_indexes_and_its_links(archive):
@@ -144,10 +147,10 @@ def test_a_container_that_is_gone_leaves_both_indexes_and_its_links(archive):
             connection, next(harvest for name, harvest in known.items() if "second" in name)
         )
     before = sum(found(archive, "lighthouse").years.values())
-    indexing.update(archive)
+    indexer.update(archive)
     assert found(archive, "windmill").pages == found(archive, "anchor:windmill").pages == 0
     assert sum(found(archive, "lighthouse").years.values()) < before
-    status = indexing.status(archive)
+    status = indexer.status(archive)
     assert status.containers == status.with_words == status.with_captures == 1
 
 
@@ -163,14 +166,14 @@ def described(archive):
             now=NOW,
         )
         site = replace(
-            titling.new_site(archive, target, NOW),
+            titles.new_site(archive, target, NOW),
             creators=("Anna Jansen",),
             genre="Museum site",
             keywords=("Weather", "Vanes"),
         )
         catalogue.put(connection, site)
         harvest = next(shelf.iter_all(connection)).harvest
-        catalogue.put(connection, titling.new_slice(archive, site, runs.get(connection, harvest), NOW))
+        catalogue.put(connection, titles.new_slice(archive, site, runs.get(connection, harvest), NOW))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +208,7 @@ def test_what_the_catalogue_says_narrows_to_its_sites_and_tells_nothing_closed(a
 
 
 def test_formats_have_names(archive):
-    page = found(archive, "lighthouse", facets=searching.EVERY_FACET)
+    page = found(archive, "lighthouse", facets=search.EVERY_FACET)
     assert page.format_names == {}
     digest = next(archive.captures.versions("org,example)/")).digest
     facts = {
@@ -231,14 +234,14 @@ def test_formats_have_names(archive):
     }
     with archive.database.transaction() as connection:
         connection.execute(identifications.insert(), facts)
-    indexing.rebuild(archive)
-    page = found(archive, "lighthouse", facets=searching.EVERY_FACET)
+    indexer.rebuild(archive)
+    page = found(archive, "lighthouse", facets=search.EVERY_FACET)
     assert page.format_names == {"fmt/96": "HTML 4"}
     assert dict(page.facets[Facet.FORMAT]) == {"fmt/96": 2}
 
 
 def exported(archive, form, text="lighthouse"):
-    return b"".join(exporting.export(archive, text, form, reader=ANYONE))
+    return b"".join(export.export(archive, text, form, reader=ANYONE))
 
 
 def test_exports_have_every_capture_once(archive):
@@ -342,6 +345,6 @@ def test_saved_searches_belong_to_a_person(archive):
 
 
 def test_status_tells_how_far_the_indexes_are(archive):
-    done = indexing.status(archive)
+    done = indexer.status(archive)
     assert (done.containers, done.with_captures, done.with_words, done.captures) == (2, 2, 2, 7)
     assert done.size_bytes > 1000

@@ -8,8 +8,9 @@ from test_searching import FIRST, container, taken
 
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
-from webdepot.index.fulltext_sqlite import SqliteTextIndex
-from webdepot.services import indexing, searching
+from webdepot.index.text.sqlite_index import SqliteTextIndex
+from webdepot.services.access import search
+from webdepot.services.index import indexer
 
 WITHOUT_TANTIVY = """
     import sys
@@ -18,11 +19,12 @@ WITHOUT_TANTIVY = """
     sys.modules["tantivy"] = None  # as where it is not installed
     from webdepot.access.policy import ANYONE
     from webdepot.archive import Archive
-    from webdepot.services import indexing, searching
+    from webdepot.services.access import search
+    from webdepot.services.index import indexer
 
     with Archive.open(Path(sys.argv[1]), agent="test") as archive:
-        indexing.rebuild(archive)
-        print([hit.url for hit in searching.search(archive, "lighthouse", reader=ANYONE).hits])
+        indexer.rebuild(archive)
+        print([hit.url for hit in search.search(archive, "lighthouse", reader=ANYONE).hits])
 """
 
 
@@ -31,9 +33,9 @@ def test_an_archive_may_keep_its_words_in_sqlite_and_needs_no_other_engine(home,
     with Archive.open(home, agent="test") as archive:
         taken(archive, container(tmp_path / "first.warc.gz", *FIRST), "one")
         assert isinstance(archive.texts, SqliteTextIndex)
-        found = searching.search(archive, "lighthouse", reader=ANYONE)
+        found = search.search(archive, "lighthouse", reader=ANYONE)
         assert found.pages
-        assert indexing.status(archive).states == archive.texts.total()
+        assert indexer.status(archive).states == archive.texts.total()
     command = [sys.executable, "-c", textwrap.dedent(WITHOUT_TANTIVY), str(home)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str([hit.url for hit in found.hits])

@@ -20,10 +20,12 @@ from webdepot.archive import Archive
 from webdepot.cli.main import build_app
 from webdepot.errors import Conflict, InputError
 from webdepot.harvest.control import Verb
-from webdepot.harvest.reports import Kind
+from webdepot.harvest.report.reports import Kind
 from webdepot.model import Answer, HarvestState
-from webdepot.services import founding, harvesting, keeping, profiling, steering
-from webdepot.services.harvest_options import HarvestOptions
+from webdepot.services.admin import setup
+from webdepot.services.depot import deposit
+from webdepot.services.harvest import control, harvests, profiles
+from webdepot.services.harvest.options import HarvestOptions
 
 PROGRAM = str(Path(sys.executable).parent / "webdepot")
 
@@ -61,7 +63,7 @@ def endless() -> Iterator[str]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    founding.found(tmp_path / "home")
+    setup.found(tmp_path / "home")
     return tmp_path / "home"
 
 
@@ -73,9 +75,9 @@ def running(home: Path, endless: str) -> Iterator[tuple[subprocess.Popen[bytes],
     process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         with Archive.open(home) as archive:
-            harvest = until(lambda: next(iter(harvesting.latest(archive, 1)), None), process)
+            harvest = until(lambda: next(iter(harvests.latest(archive, 1)), None), process)
             until(
-                lambda: (found := steering.watch(archive, harvest.id)).live and found.live.fetched >= 5,
+                lambda: (found := control.watch(archive, harvest.id)).live and found.live.fetched >= 5,
                 process,
             )
         yield process, harvest.id
@@ -96,7 +98,7 @@ def until(ask: Callable[[], object], process: subprocess.Popen[bytes] | None = N
 
 
 def fetched(archive: Archive, harvest: str) -> int:
-    watched = steering.watch(archive, harvest)
+    watched = control.watch(archive, harvest)
     return watched.live.fetched if watched.live else 0
 
 
@@ -105,10 +107,10 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
 ) -> None:
     process, harvest = running
     with Archive.open(home, agent="the tester") as archive:
-        steering.give(archive, harvest, Verb.PAUSE, reason="a test")
-        until(lambda: (found := steering.watch(archive, harvest)).live and found.live.paused, process)
+        control.give(archive, harvest, Verb.PAUSE, reason="a test")
+        until(lambda: (found := control.watch(archive, harvest)).live and found.live.paused, process)
         before = until(lambda: fetched(archive, harvest) or None)
-        watched = steering.watch(archive, harvest)
+        watched = control.watch(archive, harvest)
         assert watched.is_running
         assert watched.standing.paused
         assert watched.live is not None
@@ -118,30 +120,30 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
         assert watched.live.estimate.to_come > 0
         assert fetched(archive, harvest) == before
 
-        steering.add(archive, harvest, [f"{endless}/film.avi"], reason="the only film")
-        steering.remove(archive, harvest, ["/p1000000$"])
-        steering.change(archive, harvest, {"delay_s": 0.05})
-        order = steering.give(archive, harvest, Verb.RESUME)
+        control.add(archive, harvest, [f"{endless}/film.avi"], reason="the only film")
+        control.remove(archive, harvest, ["/p1000000$"])
+        control.change(archive, harvest, {"delay_s": 0.05})
+        order = control.give(archive, harvest, Verb.RESUME)
         assert order.number == 5
         assert order.by == "the tester"
         until(lambda: fetched(archive, harvest) > int(str(before)) + 20, process)
 
-        rejected = steering.report(archive, harvest, Kind.REJECTED)
+        rejected = control.report(archive, harvest, Kind.REJECTED)
         assert {row["name"]: row["refused"] for row in rejected.rows}["reject"] == 1
-        steering.give(archive, harvest, Verb.STOP)
+        control.give(archive, harvest, Verb.STOP)
         process.communicate(timeout=60)
         assert process.returncode == 130
-        found = steering.watch(archive, harvest)
+        found = control.watch(archive, harvest)
         assert found.harvest.state is HarvestState.STOPPED
         assert not found.is_running
         assert found.options.delay_s == 0.05
         assert [
-            row["name"] for row in steering.report(archive, harvest, Kind.STATUS).rows if row["name"] == "404"
+            row["name"] for row in control.report(archive, harvest, Kind.STATUS).rows if row["name"] == "404"
         ]  # the added film
         with pytest.raises(Conflict, match="webdepot harvest resume"):
-            steering.give(archive, harvest, Verb.PAUSE)
+            control.give(archive, harvest, Verb.PAUSE)
         with pytest.raises(InputError):
-            steering.change(archive, harvest, {"collection": "x"})
+            control.change(archive, harvest, {"collection": "x"})
 
 
 def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(
@@ -149,21 +151,21 @@ def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(
 ) -> None:
     process, harvest = running
     with Archive.open(home) as archive:
-        steering.reject(archive, harvest, [r"/p7$"])
-        steering.give(archive, harvest, Verb.ABORT, reason="wrong site")
+        control.reject(archive, harvest, [r"/p7$"])
+        control.give(archive, harvest, Verb.ABORT, reason="wrong site")
         process.communicate(timeout=60)
-        found = steering.watch(archive, harvest).harvest
+        found = control.watch(archive, harvest).harvest
         assert found.state is HarvestState.FINISHED
         assert "Given up by request" in found.reason
         assert found.counts["outside"] > 0
         with pytest.raises(Conflict):
-            steering.add(archive, harvest, ["http://a.example/"])
-        live = {kind: steering.report(archive, harvest, kind).rows for kind in Kind}
+            control.add(archive, harvest, ["http://a.example/"])
+        live = {kind: control.report(archive, harvest, kind).rows for kind in Kind}
         run = [PROGRAM, "--home", str(home), "--json", "harvest"]
         subprocess.run([*run, "keep", harvest], check=True, capture_output=True)
-        kept = {kind: steering.report(archive, harvest, kind).rows for kind in Kind}
+        kept = {kind: control.report(archive, harvest, kind).rows for kind in Kind}
         assert kept == live
-        asked = profiling.explain(archive, found.seeds[0].replace("/p0", "/p7"), target=str(found.target))
+        asked = profiles.explain(archive, found.seeds[0].replace("/p0", "/p7"), target=str(found.target))
         assert asked.verdict.rule == "reject"  # as it was told while it ran
         told = subprocess.run(
             [*run, "report", harvest, "--kind", "status", "--csv"], check=True, capture_output=True, text=True
@@ -189,14 +191,14 @@ def test_scope_is_explained_for_a_target_by_the_rules_of_its_last_harvest(
     home: Path, running: tuple[subprocess.Popen[bytes], str], endless: str
 ) -> None:
     with Archive.open(home) as archive:
-        target = str(harvesting.get(archive, running[1]).target)
-        film = profiling.explain(archive, f"{endless}/other.avi", target=target)
+        target = str(harvests.get(archive, running[1]).target)
+        film = profiles.explain(archive, f"{endless}/other.avi", target=target)
         assert (film.verdict.answer, film.verdict.rule) == (Answer.REJECT, "reject")
         assert [step.rule for step in film.steps if step.decides] == [r"reject \.avi$"]
-        page = profiling.explain(archive, f"{endless}/p7", target=target)
+        page = profiles.explain(archive, f"{endless}/p7", target=target)
         assert (page.verdict.answer, page.verdict.rule) == (Answer.ACCEPT, "host")
-        steering.reject(archive, running[1], [r"/p7$"])
-        assert profiling.explain(archive, f"{endless}/p7", target=target).verdict.rule == "reject"
+        control.reject(archive, running[1], [r"/p7$"])
+        assert profiles.explain(archive, f"{endless}/p7", target=target).verdict.rule == "reject"
         run = [
             PROGRAM,
             "--home",
@@ -216,20 +218,20 @@ def test_scope_is_explained_for_a_target_by_the_rules_of_its_last_harvest(
 def test_what_cannot_be_asked_is_said(home: Path) -> None:
     with Archive.open(home) as archive:
         with pytest.raises(InputError, match="seed"):
-            profiling.explain(archive, "http://a.example/")
+            profiles.explain(archive, "http://a.example/")
         with pytest.raises(InputError, match="hops"):
-            profiling.explain(archive, "http://a.example/", seeds=["http://a.example/"], path="LZ")
+            profiles.explain(archive, "http://a.example/", seeds=["http://a.example/"], path="LZ")
 
 
 def test_a_harvest_that_is_gone_on_with_stays_out_of_the_depot_if_told_so(home: Path) -> None:
     with small_site(lambda path: "<p>One page" if path == "/" else "") as site:
         with Archive.open(home) as archive:
             options = replace(HarvestOptions.from_config(archive.config), allow_private=True, delay_s=0.0)
-            harvest = harvesting.start_or_resume(archive, [f"{site}/"], options)
+            harvest = harvests.start_or_resume(archive, [f"{site}/"], options)
         done = CliRunner().invoke(
             build_app(), ["--home", str(home), "harvest", "resume", harvest.id, "--no-deposit", "--quiet"]
         )
     assert done.exit_code == 0, done.output
     with Archive.open(home) as archive:
-        assert harvesting.get(archive, harvest.id).state is HarvestState.FINISHED
-        assert keeping.find_package(archive, harvest.id) is None
+        assert harvests.get(archive, harvest.id).state is HarvestState.FINISHED
+        assert deposit.find_package(archive, harvest.id) is None

@@ -16,8 +16,11 @@ from warcio.archiveiterator import ArchiveIterator
 from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-from webdepot.services import examining, founding, harvesting, reviewing, searching
-from webdepot.services.harvest_options import HarvestOptions
+from webdepot.services.access import search
+from webdepot.services.admin import doctor, setup
+from webdepot.services.harvest import harvests as harvests_service
+from webdepot.services.harvest.options import HarvestOptions
+from webdepot.services.review import reviews
 
 SCRIPT = """<div id=root></div><script>
 fetch('/ti' + 'des.json').then(answer => answer.json()).then(tides => {
@@ -45,7 +48,7 @@ def test_what_scripts_show_is_harvested_reviewed_compared_and_replayed(
     site, webdepot, serving, chromium: Browser, tmp_path: Path
 ):
     home = tmp_path / "home"
-    founding.found(home, settings="[harvest]\nbrowser_sandbox = false\n")
+    setup.found(home, settings="[harvest]\nbrowser_sandbox = false\n")
     for harbour in ("Harlingen", "Delfzijl"):
         tell(site, harbour)
         options = ["--browser", "--allow-private", "--delay", "0", "--json"]
@@ -59,14 +62,14 @@ def test_what_scripts_show_is_harvested_reviewed_compared_and_replayed(
 
     with Archive.open(home) as archive:
         for words in ("Harlingen", "Delfzijl"):
-            assert [hit.url for hit in searching.search(archive, f"tides {words}", reader=ANYONE).hits] == [
+            assert [hit.url for hit in search.search(archive, f"tides {words}", reader=ANYONE).hits] == [
                 f"{site.url}/"
             ]
-        harvests = harvesting.latest(archive, 2)
+        harvests = harvests_service.latest(archive, 2)
         assert [harvest.counts["screenshots"] for harvest in harvests] == [1, 1]
-        ((before, now),) = reviewing.pictures(archive, reviewing.dossier(archive, harvests[0].id))
+        ((before, now),) = reviews.pictures(archive, reviews.dossier(archive, harvests[0].id))
         assert before is not None and before.url == now.url == f"{site.url}/"
-        mime, picture = reviewing.picture(archive, now.id)
+        mime, picture = reviews.picture(archive, now.id)
         assert mime == "image/png" and picture.startswith(b"\x89PNG")
 
     site.close()
@@ -102,13 +105,13 @@ def test_a_harvest_that_wants_a_browser_where_there_is_none_does_not_begin(home:
     (home / "webdepot.toml").write_text('[harvest]\nbrowser = "no-such-browser"\nfetch = "when-empty"\n')
     with Archive.open(home) as archive:
         with pytest.raises(ConfigError, match=r"no-such-browser.*apt install chromium"):
-            harvesting.start_or_resume(
+            harvests_service.start_or_resume(
                 archive, ["http://127.0.0.1:9/"], HarvestOptions.from_config(archive.config)
             )
-        assert harvesting.latest(archive, 5) == []
-    (found,) = [check for check in examining.examine(home) if check.name == "browser"]
+        assert harvests_service.latest(archive, 5) == []
+    (found,) = [check for check in doctor.examine(home) if check.name == "browser"]
     assert found.state == "error" and "apt install chromium" in found.remedy
     (home / "webdepot.toml").write_text('[harvest]\nbrowser = "no-such-browser"\n')
-    assert [check.state for check in examining.examine(home) if check.name == "browser"] == ["ok"], (
+    assert [check.state for check in doctor.examine(home) if check.name == "browser"] == ["ok"], (
         "nothing asks for one"
     )

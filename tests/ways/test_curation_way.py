@@ -21,7 +21,7 @@ from letters import LetterBox
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
-from webdepot.services import founding
+from webdepot.services.admin import setup
 
 PASSWORD = "correct horse battery"
 CLOCK = """
@@ -43,10 +43,10 @@ with Archive.open(home, clock=clock) as archive:
 SCHEDULER = (
     CLOCK
     + """
-from webdepot.services import scheduling, tending
+from webdepot.services.schedule import chores, scheduler
 with Archive.open(home, clock=clock) as archive:
-    tending.tend_letters(archive)
-    print([turn.state.value for turn in scheduling.run_due(archive)])
+    chores.tend_letters(archive)
+    print([turn.state.value for turn in scheduler.run_due(archive)])
 """
 )
 
@@ -62,7 +62,7 @@ class Office:
             f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\nsender = "archive@library.example"\n'
             "[harvest]\nallow_private = true\ndelay_s = 0\nretry_delay_s = 0\n"
         )
-        founding.found(self.home, settings=settings, clock=lambda: self.now)
+        setup.found(self.home, settings=settings, clock=lambda: self.now)
         with Archive.open(self.home, clock=lambda: self.now) as archive:
             accounts.add(archive.database, "boss", PASSWORD, [Role.ADMINISTRATOR], self.now)
 

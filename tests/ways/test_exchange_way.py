@@ -16,11 +16,12 @@ from pathlib import Path
 from lxml import etree
 
 from webdepot.archive import Archive
-from webdepot.exchange import mab
-from webdepot.exchange.lmer import FILE, OBJECT
+from webdepot.exchange.metadata import mab
+from webdepot.exchange.metadata.lmer import FILE, OBJECT
+from webdepot.exchange.metadata.regbib import METS
 from webdepot.exchange.oai.protocol import OAI
-from webdepot.exchange.regbib import METS
-from webdepot.services import exchanging, founding, partnering, taking_over
+from webdepot.services.admin import setup
+from webdepot.services.exchange import oai_harvest, partner_admin, takeover
 
 FACTS = ("331", "412", "426", "552")
 NS = {"o": OAI, "m": METS, "f": FILE, "b": OBJECT, "mab": mab.MAB}
@@ -91,7 +92,7 @@ def test_objects_go_from_depot_to_depot(
 ):
     a, b, c = (tmp_path / name for name in "abc")
     for home in (a, b, c):
-        founding.found(home, settings=f'[exchange]\nurn_namespace = "urn:nbn:de:example:{home.name}"\n')
+        setup.found(home, settings=f'[exchange]\nurn_namespace = "urn:nbn:de:example:{home.name}"\n')
     for edition in (1, 2):
         site.page(
             "/", "Town museum", f"<p>Edition {edition}: the windmill exhibition.</p><a href='/news'>News</a>"
@@ -123,9 +124,9 @@ def test_objects_go_from_depot_to_depot(
         newest = fetch(f"{at_b['replay']}/all/2100id_/{site.url}/")
         assert b"Edition 2" in newest
         with Archive.open(c, agent="test") as depot:
-            partnering.add(depot, "b", f"{at_b['portal']}/oai")
-            exchanging.harvest(depot, "b")
-            assert sorted(taking_over.ingest(depot, "b").taken) == sorted(from_a)
+            partner_admin.add(depot, "b", f"{at_b['portal']}/oai")
+            oai_harvest.harvest(depot, "b")
+            assert sorted(takeover.ingest(depot, "b").taken) == sorted(from_a)
     with served(program, c) as at_c:
         assert offered(at_c["portal"]) == from_a
 
@@ -142,8 +143,8 @@ def test_objects_go_from_depot_to_depot(
         first = etree.fromstring(fetch(f"{at_b['portal']}/oai?verb=Identify"))
         assert first.findtext(".//o:deletedRecord", None, NS) == "persistent"
         with Archive.open(c, agent="test") as depot:
-            partnering.change(depot, "b", url=f"{at_b['portal']}/oai")
-            exchanging.harvest(depot, "b")
-            assert len(taking_over.ingest(depot, "b").withdrawn) == 1
+            partner_admin.change(depot, "b", url=f"{at_b['portal']}/oai")
+            oai_harvest.harvest(depot, "b")
+            assert len(takeover.ingest(depot, "b").withdrawn) == 1
     with served(program, c) as at_c:
         assert (deleted(at_c["portal"]), set(offered(at_c["portal"]))) == (1, set(from_a) - {gone})

@@ -17,7 +17,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from webdepot.archive import Archive
-from webdepot.services import founding, importing, indexing
+from webdepot.services.admin import setup
+from webdepot.services.index import indexer
+from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -146,12 +148,12 @@ def iso(stamp: str) -> str:
 
 def make_home(home: Path, *warcs: Path, collection: str = "museums", settings: str = "") -> Path:
     """A home with these containers imported and indexed."""
-    founding.found(home, clock=lambda: NOW, settings=settings)
+    setup.found(home, clock=lambda: NOW, settings=settings)
     with Archive.open(home, clock=lambda: NOW) as archive:
         for warc in warcs:
-            taken = importing.take(archive, [warc], collection=collection, watch=unwatched)
+            taken = warc_files.take(archive, [warc], collection=collection, watch=unwatched)
             assert taken.harvest is not None
-            indexing.index_harvest(archive, taken.harvest.id)
+            indexer.index_harvest(archive, taken.harvest.id)
     return home
 
 

@@ -26,8 +26,11 @@ from fontTools.pens.ttGlyphPen import TTGlyphPen
 from museum import Warc, iso
 
 from webdepot.archive import Archive
-from webdepot.services import founding, harvesting, importing, indexing
-from webdepot.services.harvest_options import HarvestOptions
+from webdepot.services.admin import setup
+from webdepot.services.harvest import harvests
+from webdepot.services.harvest.options import HarvestOptions
+from webdepot.services.index import indexer
+from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
 
 FOLDER = Path(__file__).parent / "probe"
@@ -289,7 +292,7 @@ def harvested(home: Path, *, udp_port: int) -> Path:
     with site() as port:
         where = "".join(f'"{name}" = "127.0.0.1:{port}"\n' for name in (HOST, OTHER))
         settings = f"[harvest]\ntries = 1\ndns_patience_s = 0\n[harvest.connect_to]\n{where}"
-        founding.found(home, settings=settings)
+        setup.found(home, settings=settings)
         with Archive.open(home) as archive:
             options = replace(
                 HarvestOptions.from_config(archive.config),
@@ -298,11 +301,11 @@ def harvested(home: Path, *, udp_port: int) -> Path:
                 limit_pages=1000,
             )
             seeds = [f"http://{HOST}/", *(f"http://{OTHER}{path}" for path in FAR)]
-            harvest = harvesting.run(archive, harvesting.start_or_resume(archive, seeds, options))
-            indexing.index_harvest(archive, harvest.id)
-            taken = importing.take(
+            harvest = harvests.run(archive, harvests.start_or_resume(archive, seeds, options))
+            indexer.index_harvest(archive, harvest.id)
+            taken = warc_files.take(
                 archive, [posted(home.parent / "posted.warc.gz")], collection="default", watch=unwatched
             )
             assert taken.harvest is not None
-            indexing.index_harvest(archive, taken.harvest.id)
+            indexer.index_harvest(archive, taken.harvest.id)
     return home

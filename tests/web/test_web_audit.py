@@ -26,16 +26,11 @@ from webdepot.selection import schedule
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.profile import Profile
-from webdepot.services import (
-    asking,
-    founding,
-    governing,
-    harvesting,
-    planning,
-    profiling,
-    scheduling,
-    selecting,
-)
+from webdepot.services.admin import audit_trail, setup
+from webdepot.services.harvest import harvests as harvests_service
+from webdepot.services.harvest import profiles
+from webdepot.services.schedule import plans, scheduler
+from webdepot.services.selection import contacts, targets
 from webdepot.web.app import PORTAL_PAGES
 
 ADA = "Ada"
@@ -88,7 +83,7 @@ class Office:
         with Archive.open(self.served.home) as archive:
             found = [
                 (number, event)
-                for number, event in governing.trail(archive, Asked(), limit=100)
+                for number, event in audit_trail.trail(archive, Asked(), limit=100)
                 if number > self.seen
             ]
         self.seen = max([self.seen, *(number for number, _ in found)])
@@ -108,20 +103,20 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
     """
     home = tmp_path_factory.mktemp("audit") / "home"
     mail = f'[mail]\nhost = "127.0.0.1"\nport = {box.port}\nsecurity = "none"\nsender = "archive@library.example"\n'
-    founding.found(home, settings=mail + '[discovery]\nresolver = "127.0.0.1:9"\ntimeout_s = 0.2\n')
+    setup.found(home, settings=mail + '[discovery]\nresolver = "127.0.0.1:9"\ntimeout_s = 0.2\n')
     with Archive.open(home) as archive:
         accounts.add(archive.database, ADA, PASSWORD, list(Role), datetime.now(UTC))
-        profiling.save(archive, "quick", "allow_private = true\ndelay_s = 0\nworkers = 1\n")
+        profiles.save(archive, "quick", "allow_private = true\ndelay_s = 0\nworkers = 1\n")
         numbers = [cleared(archive, f"{site}/{name}") for name in ("one", "two")]
         for number in numbers:
-            planning.set_plan(
+            plans.set_plan(
                 archive, number, schedule.read_dates("yearly", first_on="2030-01-01"), profile="quick"
             )
-            planning.run_now(archive, number)
-        harvests = [turn.harvest for turn in scheduling.run_due(archive)]
+            plans.run_now(archive, number)
+        harvests = [turn.harvest for turn in scheduler.run_due(archive)]
         with archive.database.transaction() as connection:
-            begun = harvesting.begin(
-                connection, archive, numbers[0], [f"{site}/one"], profiling.options_of(archive, "quick")
+            begun = harvests_service.begin(
+                connection, archive, numbers[0], [f"{site}/one"], profiles.options_of(archive, "quick")
             )
             runs.move(connection, begun.id, HarvestState.RUNNING)
             organisations.save(
@@ -214,7 +209,7 @@ def walk_the_path_of_a_site(walk: Walk, box: LetterBox) -> None:
     walk.post(f"{here}/grounds", ground="open licence", reason="CC BY")
     walk.post(f"{here}/title", title="The path", creators="J. Path", access="open")
     with Archive.open(walk.office.served.home) as archive:
-        contact = asking.contacts_of(archive, TargetId(int(here.rpartition("/")[2])))[0]
+        contact = contacts.contacts_of(archive, TargetId(int(here.rpartition("/")[2])))[0]
     walk.post(f"{here}/contacts", end=str(contact.id))
     walk.post("/suggest", by="public form", address="https://suggested.example/", who="Jan")
     body = b'--x\r\nContent-Disposition: form-data; name="list"; filename="a.csv"\r\n\r\naddress,name,contact_mail\nhttps://one.example/,One,o@one.example\n\r\n--x--\r\n'
@@ -230,13 +225,13 @@ def walk_the_path_of_a_site(walk: Walk, box: LetterBox) -> None:
 
 def walk_a_list_of_letters(walk: Walk, box: LetterBox) -> None:
     with Archive.open(walk.office.served.home) as archive:
-        one = selecting.find(archive, "https://one.example/")
-        selecting.answer(
+        one = targets.find(archive, "https://one.example/")
+        targets.answer(
             archive,
             one.id,
             [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],
         )
-        selecting.decide(archive, one.id, "select")
+        targets.decide(archive, one.id, "select")
     walk.office.new_events()
     box.busy = True
     walk.post("/targets/ask?state=selected", count="1")
@@ -258,15 +253,15 @@ def walk_plans_and_orders(walk: Walk) -> None:
     walk.post(plan, order="resume")
     walk.post(plan, order="run")
     with Archive.open(walk.office.served.home) as archive:
-        turn = planning.of_target(archive, walk.office.target).turns[0].id
+        turn = plans.of_target(archive, walk.office.target).turns[0].id
     walk.post("/schedule/queue", order="skip", turn=str(turn))
     walk.post("/schedule/queue", order="retry", turn=str(turn))
     walk.post("/schedule/queue", order="skip", turn=str(turn))
     walk.post(plan, order="remove")
     orders = f"/harvests/{walk.office.open_harvest}/orders"
     with Archive.open(walk.office.served.home) as archive:
-        folder = harvesting.folder_of(archive, harvesting.get(archive, walk.office.open_harvest))
-    with harvesting.locked(folder):  # somebody works on it
+        folder = harvests_service.folder_of(archive, harvests_service.get(archive, walk.office.open_harvest))
+    with harvests_service.locked(folder):  # somebody works on it
         for order in ("pause", "resume"):
             walk.post(orders, order=order, reason="lunch")
         walk.post(orders, order="limits", limit_pages="500")
@@ -358,7 +353,7 @@ def walk_people(walk: Walk) -> None:
     walk.look("/account/keys")
     with Archive.open(office.served.home) as archive:
         number = accounts.keys_of(archive.database, ADA)[0].id
-        events = governing.trail(archive, Asked(action="key made"), limit=1)
+        events = audit_trail.trail(archive, Asked(action="key made"), limit=1)
     assert events and text[0][:12] not in str(events), "never the key itself"
     walk.post("/account/keys", revoke=str(number))
     other = sign_in(office.served, ADA)

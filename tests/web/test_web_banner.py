@@ -11,7 +11,9 @@ from webdepot.access.citation import Citation, Form, written
 from webdepot.archive import Archive
 from webdepot.exchange import catalogue
 from webdepot.exchange.catalogue import Level, Record
-from webdepot.services import harvesting, importing, indexing
+from webdepot.services.harvest import harvests
+from webdepot.services.index import indexer
+from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
 
 SITE = "http://www.tower.example"
@@ -31,7 +33,7 @@ def tower(tmp_path_factory: pytest.TempPathFactory):
     lost.response(f"{SITE}/lost.png", STAMP, b"\x89PNG", mime="image/png")
     home = make_home(folder / "home", kept.write(), settings='[archive]\nname = "Archive of Towers"\n')
     with Archive.open(home, clock=lambda: NOW) as archive:
-        (harvest,) = harvesting.latest(archive, 5)
+        (harvest,) = harvests.latest(archive, 5)
         with archive.database.transaction() as connection:
             facts = {
                 "key": "tower-1",
@@ -41,9 +43,9 @@ def tower(tmp_path_factory: pytest.TempPathFactory):
                 "harvest": harvest.id,
             }
             catalogue.put(connection, Record(**facts, created_at=NOW, changed_at=NOW))
-        taken = importing.take(archive, [lost.write()], collection="museums", watch=unwatched)
+        taken = warc_files.take(archive, [lost.write()], collection="museums", watch=unwatched)
         assert taken.harvest is not None
-        indexing.index_harvest(archive, taken.harvest.id)
+        indexer.index_harvest(archive, taken.harvest.id)
         for path in home.rglob("*lost*.warc.gz"):
             path.unlink()
     with serving(home) as running:

@@ -14,8 +14,8 @@ from webdepot.access.cdx import Dialect
 from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.services import founding
-from webdepot.web import timemap
+from webdepot.services.admin import setup
+from webdepot.web.api import timemap
 
 
 def pywb(served: Served, query: str) -> list[dict]:
@@ -182,7 +182,7 @@ def test_time_maps_in_three_forms(served: Served):
 
 
 def test_a_time_map_of_very_many_comes_in_pages_that_lead_on(tmp_path: Path):
-    founding.found(tmp_path / "home")
+    setup.found(tmp_path / "home")
     made = [
         Capture(
             key="org,often)/",

@@ -9,7 +9,8 @@ from webdepot.access.policy import RuleAnswer
 from webdepot.archive import Archive
 from webdepot.container import shelf
 from webdepot.quality import screenshots
-from webdepot.services import harvesting, ruling
+from webdepot.services.access import rules
+from webdepot.services.harvest import harvests
 
 SHOTS = "http://shots.example"
 FIRST, SECOND = "20150101000000", "20160101000000"
@@ -34,14 +35,14 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     alone = Warc(folder / "alone.warc.gz").response(f"{SHOTS}/once", FIRST, b"<p>once</p>")
     home = make_home(folder / "home", *warcs, alone.write())
     with Archive.open(home, clock=lambda: NOW) as archive:
-        for harvest in harvesting.latest(archive, 5):
+        for harvest in harvests.latest(archive, 5):
             with archive.database.transaction() as connection:
                 (container,) = shelf.of_harvest(connection, harvest.id)
                 with archive.open_container(container.name) as stream:
                     screenshots.replace(
                         connection, harvest.id, list(screenshots.iter_in(stream, container.name))
                     )
-        ruling.add(
+        rules.add(
             archive, f"{SHOTS}/closed", answer=RuleAnswer.REFUSE, captured_to="2015", public_text="Closed."
         )
     with serving(home) as running:

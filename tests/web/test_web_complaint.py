@@ -14,8 +14,11 @@ from webdepot.errors import NotPermitted
 from webdepot.exchange import catalogue
 from webdepot.exchange.catalogue import Record
 from webdepot.selection.cases import Decision
-from webdepot.services import answering, archiving, founding, partnering, providing
-from webdepot.services.answering import Ruling
+from webdepot.services import pipeline
+from webdepot.services.admin import setup
+from webdepot.services.exchange import oai_provider, partner_admin
+from webdepot.services.permission import complaints
+from webdepot.services.permission.complaints import Ruling
 
 PAGE, OTHER, WORD = f"{SITE}/secret-clock.html", f"{SITE}/open.html", "zeigerwerk"
 
@@ -32,9 +35,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         )
         warc.response(OTHER, stamp, f"<title>Open</title><p>Everything else, edition {number}.</p>".encode())
     home = folder / "home"
-    founding.found(home, clock=lambda: NOW)
+    setup.found(home, clock=lambda: NOW)
     with Archive.open(home, clock=lambda: NOW) as archive:
-        archiving.import_files(archive, [warc.write()], collection="museums")
+        pipeline.import_files(archive, [warc.write()], collection="museums")
     with serving(home) as running:
         yield running
 
@@ -92,8 +95,8 @@ def test_a_decision_closes_every_surface_and_lifting_opens_them_all(served: Serv
     before = surfaces(served)
     assert all(before.values()), [name for name, is_shown in before.items() if not is_shown]
     with served.archive() as archive:
-        case = answering.complain(archive, url=PAGE, words="It is mine.")
-        answering.decide(archive, case.reference, Ruling(decision=Decision.CLOSED, public_text="Closed."))
+        case = complaints.complain(archive, url=PAGE, words="It is mine.")
+        complaints.decide(archive, case.reference, Ruling(decision=Decision.CLOSED, public_text="Closed."))
     try:
         closed = surfaces(served)
         assert not any(closed.values()), [name for name, is_shown in closed.items() if is_shown]
@@ -102,15 +105,15 @@ def test_a_decision_closes_every_surface_and_lifting_opens_them_all(served: Serv
             partner_too(archive)
     finally:
         with served.archive() as archive:
-            answering.lift(archive, case.reference, reason="settled")
+            complaints.lift(archive, case.reference, reason="settled")
     assert surfaces(served) == before
 
 
 def partner_too(archive: Archive) -> None:
     """A partner with a token gets no object that holds a closed page, either."""
-    partnering.add(archive, "north", "http://127.0.0.1:9/oai")
-    token = partnering.issue_token(archive, "north")
+    partner_admin.add(archive, "north", "http://127.0.0.1:9/oai")
+    token = partner_admin.issue_token(archive, "north")
     key = next(each.key for each in every_record(archive) if each.is_object)
     with pytest.raises(NotPermitted):
-        providing.hand_over(archive, key, reader=Reader(access_point=AccessPoint.PARTNER), token=token)
-    partnering.remove(archive, "north")
+        oai_provider.hand_over(archive, key, reader=Reader(access_point=AccessPoint.PARTNER), token=token)
+    partner_admin.remove(archive, "north")

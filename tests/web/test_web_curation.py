@@ -21,8 +21,11 @@ from webdepot.selection.cases import Decision
 from webdepot.selection.contacts import Contact
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.states import TargetState
-from webdepot.services import answering, asking, enlisting, mailing, portraying, ruling, selecting
-from webdepot.services.answering import Ruling
+from webdepot.services.access import rules
+from webdepot.services.catalogue import description
+from webdepot.services.permission import complaints, delivery, letters
+from webdepot.services.permission.complaints import Ruling
+from webdepot.services.selection import contacts, csv_lists, targets
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{7*7}}"
 HEAD = """<!doctype html><html lang="nl"><head><title>Klokken &lt;b&gt;museum</title>
@@ -84,8 +87,8 @@ def test_anybody_suggests_a_site_and_floods_are_stopped(office: Served, cookies)
     assert post(office, "/suggest", address="javascript:alert(1)").status == 400
     assert post(office, "/suggest", address="https://spam.example/", website="http://spam").status == 303
     with office.archive() as archive:
-        assert selecting.find_known(archive, selecting.public_address("spam.example")) is None
-        number = selecting.find(archive, "clocks.example").id
+        assert targets.find_known(archive, targets.public_address("spam.example")) is None
+        number = targets.find(archive, "clocks.example").id
     for path in ("/targets", f"/targets/{number}", "/audit"):
         page = get(office, path, cookies["curator"])
         assert page.status == 200 and harmless(page.text), path
@@ -258,15 +261,15 @@ def test_a_template_and_the_criteria_are_changed_with_care(office: Served, cooki
     }
     assert post(office, "/criteria", cookies["curator"], **given).status == 403
     with office.archive() as archive:
-        before = selecting.criteria_of(archive)
+        before = targets.criteria_of(archive)
         assert post(office, "/criteria", boss, **given).status == 303
         try:
             assert harmless(get(office, "/criteria", boss).text)
-            assert [one.code for one in selecting.criteria_of(archive)] == ["ours"]
+            assert [one.code for one in targets.criteria_of(archive)] == ["ours"]
         finally:
             # The other tests of this office, in whatever order, answer the criteria that came with the
             # program.
-            selecting.set_criteria(archive, before)
+            targets.set_criteria(archive, before)
 
 
 def test_a_lacking_role_is_403_and_a_rule_of_access_451(office: Served, cookies):
@@ -279,8 +282,8 @@ def test_a_lacking_role_is_403_and_a_rule_of_access_451(office: Served, cookies)
         "roles-0": "reviewer",
     }
     with office.archive() as archive:
-        dossier, _ = selecting.enter(archive, selecting.draft(["https://roles.example/"]))
-        before = selecting.criteria_of(archive)
+        dossier, _ = targets.enter(archive, targets.draft(["https://roles.example/"]))
+        before = targets.criteria_of(archive)
         assert post(office, "/criteria", cookies["administrator"], **given).status == 303
         try:
             answer = {"answer-ours": "1", "reason-ours": "because"}
@@ -288,13 +291,13 @@ def test_a_lacking_role_is_403_and_a_rule_of_access_451(office: Served, cookies)
             assert refused.status == 403 and "Only reviewer may answer" in refused.text
             assert post(office, f"/targets/{dossier.id}/answers", cookies["reviewer"], **answer).status == 303
         finally:
-            selecting.set_criteria(archive, before)
-        closed = ruling.add(archive, f"{SITE}/news.html", answer=RuleAnswer.REFUSE, public_text="Closed.")
+            targets.set_criteria(archive, before)
+        closed = rules.add(archive, f"{SITE}/news.html", answer=RuleAnswer.REFUSE, public_text="Closed.")
         try:
             assert ask(f"{office.portal}/all/*/{SITE}/news.html").status == 451
         finally:
             for rule in closed:
-                ruling.remove(archive, rule.id)
+                rules.remove(archive, rule.id)
 
 
 @pytest.fixture(scope="module")
@@ -311,32 +314,32 @@ def pages_of(archive: Archive, box: LetterBox) -> list[str]:
     answer, a list with a bad line, a case with its decision, a described site.
     """
     long = "A very long name of a museum of clocks and of everything else that ticks, strikes, chimes or stands still"
-    dossier, _ = selecting.enter(
-        archive, dataclasses.replace(selecting.draft(["https://axe.example/a/very/long/path/"]), name=long)
+    dossier, _ = targets.enter(
+        archive, dataclasses.replace(targets.draft(["https://axe.example/a/very/long/path/"]), name=long)
     )
     number = dossier.id
     if dossier.state is TargetState.NOMINATED:
-        selecting.answer(
+        targets.answer(
             archive,
             number,
             [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],
         )
-        selecting.decide(archive, number, "select")
-        asking.add_contact(
+        targets.decide(archive, number, "select")
+        contacts.add_contact(
             archive, Contact(target=number, name="O. Owner", mail="axe@owner.example", language="nl")
         )
-        asking.ask(archive, [number], portal_url="http://portal.example")
-        mailing.deliver_for(archive, number)
-    [letter] = asking.letters_of(archive, number)
+        letters.ask(archive, [number], portal_url="http://portal.example")
+        delivery.deliver_for(archive, number)
+    [letter] = letters.letters_of(archive, number)
     [answer] = re.findall(r"/answer/\S+", box.to("axe@owner.example")[-1].text)
     rows = b"address,name\nhttps://axe-one.example/,One\nhttps://axe.example/a/very/long/path/,Known\nnot a site,Bad\n"
-    listed = enlisting.preview(archive, rows, by="administrator").token
-    case = answering.complain(
+    listed = csv_lists.preview(archive, rows, by="administrator").token
+    case = complaints.complain(
         archive, url=f"{SITE}/news.html", words="It is mine. " * 40, name="Somebody", mail="axe@home.example"
     )
-    answering.decide(archive, case.reference, Ruling(decision=Decision.WARNING, public_text="Disputed."))
-    open_case = answering.complain(archive, url=f"{SITE}/", words="And this.")
-    record = portraying.save(
+    complaints.decide(archive, case.reference, Ruling(decision=Decision.WARNING, public_text="Disputed."))
+    open_case = complaints.complain(archive, url=f"{SITE}/", words="And this.")
+    record = description.save(
         archive,
         number,
         {"title": long, "creators": ("J. Uurwerk",), "genre": "museum", "abstract": "Clocks. " * 60},

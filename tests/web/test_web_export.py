@@ -12,8 +12,10 @@ from playwright.sync_api import Browser, expect
 
 from webdepot.access.policy import ANYONE, RuleAnswer
 from webdepot.archive import Archive
-from webdepot.services import archiving, exporting, founding, ruling
-from webdepot.services.exporting import Form
+from webdepot.services import pipeline
+from webdepot.services.access import export, rules
+from webdepot.services.access.export import Form
+from webdepot.services.admin import setup
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +26,7 @@ def browser() -> Iterator[Browser]:
 
 def records(archive: Archive, words: str) -> list[tuple[str, str]]:
     """(address, day) of each record of an export."""
-    data = gzip.decompress(b"".join(exporting.export(archive, words, Form.WARC, reader=ANYONE)))
+    data = gzip.decompress(b"".join(export.export(archive, words, Form.WARC, reader=ANYONE)))
     heads = [block.partition(b"\r\n\r\n")[0].decode() for block in data.split(b"WARC/1.1\r\n")[1:]]
     fields = [dict(line.split(": ", 1) for line in head.splitlines()) for head in heads]
     return [(each["WARC-Target-URI"], each["WARC-Date"][:10]) for each in fields]
@@ -43,9 +45,9 @@ def test_an_exported_wacz_is_replayed_with_picture_and_style(served: Served, bro
     assert {line.split(" ")[0] for line in lines} == {
         f"org,example){path}" for path in ("/", "/app.js", "/picture.png", "/style.css")
     }
-    founding.found(tmp_path / "home", clock=lambda: NOW)
+    setup.found(tmp_path / "home", clock=lambda: NOW)
     with Archive.open(tmp_path / "home", clock=lambda: NOW) as archive:
-        archiving.import_files(archive, [wacz], collection="taken", in_place=True)
+        pipeline.import_files(archive, [wacz], collection="taken", in_place=True)
     with serving(tmp_path / "home") as other:
         page = browser.new_page()
         try:
@@ -116,9 +118,9 @@ def test_parts_are_those_nearest_in_time_and_parts_of_parts_and_nothing_closed(t
             (f"{site}/", "2020-01-01"),
             (f"{site}/new.png", "2020-01-01"),
         ]
-        ruling.add(archive, f"{site}/secret.png", answer=RuleAnswer.HIDE, reason="closed")
+        rules.add(archive, f"{site}/secret.png", answer=RuleAnswer.HIDE, reason="closed")
         assert (f"{site}/secret.png", "2010-01-01") not in records(archive, "windmill")
-        ruling.add(archive, f"{site}/ground.png", answer=RuleAnswer.HIDE, captured_to="2015")
+        rules.add(archive, f"{site}/ground.png", answer=RuleAnswer.HIDE, captured_to="2015")
         assert (f"{site}/ground.png", "2020-01-01") in records(archive, "windmill"), (
             "the nearest that is open, as replay shows it"
         )

@@ -8,7 +8,8 @@ from museum import ask, serving, sign_in
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
-from webdepot.services import archiving, founding
+from webdepot.services import pipeline
+from webdepot.services.admin import setup
 
 PAGES = [
     "/formats",
@@ -26,9 +27,9 @@ def surveyed(tmp_path_factory, museum):
     from museum import NOW, PASSWORD
 
     home = tmp_path_factory.mktemp("surveyed") / "archive"
-    founding.found(home, clock=lambda: NOW)
+    setup.found(home, clock=lambda: NOW)
     with Archive.open(home, clock=lambda: NOW) as archive:
-        taken = archiving.import_files(archive, [museum], collection="museums").taken
+        taken = pipeline.import_files(archive, [museum], collection="museums").taken
         accounts.add(archive.database, "curator", PASSWORD, [Role.CURATOR], NOW)
     with serving(home) as running:
         yield running, taken.harvest.id

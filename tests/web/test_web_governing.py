@@ -22,18 +22,14 @@ from webdepot.archive import Archive
 from webdepot.harvest.control import Verb
 from webdepot.model import HarvestState, TargetId
 from webdepot.selection import schedule
-from webdepot.services import (
-    founding,
-    harvesting,
-    importing,
-    planning,
-    profiling,
-    reviewing,
-    scheduling,
-    selecting,
-    steering,
-)
+from webdepot.services.admin import setup
+from webdepot.services.harvest import control, profiles
+from webdepot.services.harvest import harvests as harvests_service
+from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
+from webdepot.services.review import reviews
+from webdepot.services.schedule import plans, scheduler
+from webdepot.services.selection import targets
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360f8cfc0f01f0005000201a0d2ec4d0000000049454e44ae426082"
@@ -75,21 +71,21 @@ def site() -> Iterator[str]:
 def office(tmp_path_factory: pytest.TempPathFactory, site: str) -> Iterator[Office]:
     """Staff, two sites that may be harvested, one that may not, and two harvests that wait for a reviewer."""
     home = tmp_path_factory.mktemp("governing") / "home"
-    founding.found(home)
+    setup.found(home)
     now = datetime.now(UTC)
     with Archive.open(home, agent="Ada") as archive:
-        profiling.save(archive, "quick", "allow_private = true\ndelay_s = 0\nworkers = 1\n")
+        profiles.save(archive, "quick", "allow_private = true\ndelay_s = 0\nworkers = 1\n")
         for role in Role:
             accounts.add(archive.database, role.value, PASSWORD, [role], now)
         first, second = (cleared(archive, f"{site}/{name}") for name in ("one", "two"))
-        selecting.enter(archive, selecting.draft([f"{site}/three"], name=HOSTILE))
+        targets.enter(archive, targets.draft([f"{site}/three"], name=HOSTILE))
         dates = schedule.read_dates(
             "daily", first_on=(now + timedelta(days=1)).date().isoformat(), at_time="22:00"
         )
         for number in (first, second):
-            planning.set_plan(archive, number, dates, profile="quick")
-            planning.run_now(archive, number)
-        harvests = [turn.harvest for turn in scheduling.run_due(archive)]
+            plans.set_plan(archive, number, dates, profile="quick")
+            plans.run_now(archive, number)
+        harvests = [turn.harvest for turn in scheduler.run_due(archive)]
     with serving(home) as served:
         yield Office(served, site, first, second, harvests)
     GATE.release(100)
@@ -177,7 +173,7 @@ def test_a_plan_is_made_in_the_portal(office: Office, cookies):
 
 def test_what_is_missing_is_said_and_names_of_strangers_are_harmless(office: Office, cookies):
     with office.served.archive() as archive:
-        third = selecting.find(archive, HOSTILE).id
+        third = targets.find(archive, HOSTILE).id
     page = get(office, f"/schedule/targets/{third}", cookies["curator"])
     assert "May not be harvested now" in page.text and "judge it against the criteria" in page.text
     assert HOSTILE not in page.text and "&lt;img src=x" in page.text
@@ -220,9 +216,9 @@ def test_screenshots_stand_side_by_side(office: Office, cookies, tmp_path: Path)
             b"<script>",
             {"WARC-Type": "resource", "Content-Type": "text/html"},
         )
-        taken = importing.take(archive, [warc.write()], collection="shots", watch=unwatched)
+        taken = warc_files.take(archive, [warc.write()], collection="shots", watch=unwatched)
         assert taken.harvest is not None
-        reviewing.examine(archive, taken.harvest)
+        reviews.examine(archive, taken.harvest)
     text = get(office, f"/review/{taken.harvest.id}", cookies["reviewer"]).text
     found = re.findall(r'src="(/review/pictures/\d+)"', text)
     assert len(found) == 1 and "evil.example" not in text
@@ -287,10 +283,13 @@ def test_by_keyboard_and_without_scripts_a_harvest_is_accepted_and_public(
     expect(page.locator(".state.kept, .notice").first).to_be_visible(timeout=30_000)
     with office.served.archive() as archive:
         for _ in range(300):
-            if harvesting.get(archive, harvest).state is HarvestState.KEPT and archive.captures.total() > 0:
+            if (
+                harvests_service.get(archive, harvest).state is HarvestState.KEPT
+                and archive.captures.total() > 0
+            ):
                 break
             threading.Event().wait(0.1)
-        assert harvesting.get(archive, harvest).state is HarvestState.KEPT
+        assert harvests_service.get(archive, harvest).state is HarvestState.KEPT
     assert ask(f"{office.served.portal}/all/*/{office.site}/two").status == 200
     assert ask(f"{office.served.portal}/all/*/{office.site}/one").status == 404, (
         "what waits for review is not public"
@@ -328,9 +327,9 @@ def steer(page: Page) -> None:
 
 def test_a_running_harvest_is_watched_and_steered_live(office: Office, cookies, browser: Browser):
     with Archive.open(office.served.home, agent="Ada") as archive:
-        options = profiling.options_of(archive, "quick")
-        harvest = harvesting.start_or_resume(archive, [f"{office.site}/live"], options)
-        worker = threading.Thread(target=harvesting.run, args=(archive, harvest))
+        options = profiles.options_of(archive, "quick")
+        harvest = harvests_service.start_or_resume(archive, [f"{office.site}/live"], options)
+        worker = threading.Thread(target=harvests_service.run, args=(archive, harvest))
         worker.start()
         try:
             page = signed_in(browser, office, cookies["curator"])
@@ -349,13 +348,13 @@ def test_a_running_harvest_is_watched_and_steered_live(office: Office, cookies, 
         finally:
             GATE.release(100)
             worker.join(30)
-        watched = steering.watch(archive, harvest.id)
+        watched = control.watch(archive, harvest.id)
         given = [order.verb for order in watched.orders]
         assert given == [Verb.PAUSE, Verb.RESUME, Verb.CHANGE, Verb.ADD, Verb.CHANGE, Verb.STOP]
         assert {order.by for order in watched.orders} == {"curator"} and watched.options.limit_pages == 5000
         assert (
             watched.options.reject[-1] == "/slow5"
-            and harvesting.get(archive, harvest.id).state is HarvestState.STOPPED
+            and harvests_service.get(archive, harvest.id).state is HarvestState.STOPPED
         )
     assert not worker.is_alive()
     stream = get(office, f"/harvests/{harvest.id}/events", cookies["curator"])

@@ -14,7 +14,8 @@ from small_sites import small_site
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
-from webdepot.services import founding, harvesting, profiling
+from webdepot.services.admin import setup
+from webdepot.services.harvest import harvests, profiles
 
 PAGES = {
     "/": "<a href=/2>two</a><a href=/film.avi>film</a><a href=http://else.example/>else</a>",
@@ -26,16 +27,16 @@ PAGES = {
 def harvested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
     """A served home with one harvest that reached its limit, and a profile."""
     home = tmp_path_factory.mktemp("harvests") / "home"
-    founding.found(home)
+    setup.found(home)
     with small_site(lambda path: PAGES.get(path, "")) as site, Archive.open(home) as archive:
-        profiling.save(
+        profiles.save(
             archive,
             "museum",
             'description = "Museums"\nallow_private = true\ndelay_s = 0\n[[rules]]\nreject = "extension"\nof = ["avi"]\n',
         )
-        options = profiling.options_of(archive, "museum")
-        harvest = harvesting.start_or_resume(archive, [f"{site}/"], options)
-        harvesting.run(archive, harvest)
+        options = profiles.options_of(archive, "museum")
+        harvest = harvests.start_or_resume(archive, [f"{site}/"], options)
+        harvests.run(archive, harvest)
         for role in (Role.READER, Role.CURATOR, Role.REVIEWER):
             accounts.add(archive.database, role.value, PASSWORD, [role], NOW)
     with serving(home) as served:

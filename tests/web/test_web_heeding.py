@@ -10,7 +10,9 @@ from museum import EDITIONS, SITE, Warc, make_home
 from webdepot.access.policy import ANYONE, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import NotFound, NotPermitted
-from webdepot.services import heeding, importing, indexing, replaying, ruling
+from webdepot.services.access import replay, robots_rules, rules
+from webdepot.services.index import indexer
+from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
 
 OLD = b"User-agent: *\nDisallow: /\n"
@@ -30,7 +32,7 @@ def closed(archive: Archive) -> set[str]:
     found = set()
     for path in ("/", "/private/x", "/private/open/x", "/one.html", "/one.html.bak", "/a/tmp"):
         try:
-            replaying.look_up(archive, f"{SITE}{path}", reader=ANYONE)
+            replay.look_up(archive, f"{SITE}{path}", reader=ANYONE)
         except NotPermitted as error:
             assert str(error) == "By robots.txt."
             found.add(path)
@@ -40,12 +42,12 @@ def closed(archive: Archive) -> set[str]:
 def test_the_newest_robots_txt_is_heeded(home: Path, tmp_path: Path):
     with Archive.open(home) as archive:
         assert closed(archive) == set(), "by itself it closes nothing"
-        assert heeding.heed(archive, "www.example.org", dry_run=True).patterns == [
+        assert robots_rules.heed(archive, "www.example.org", dry_run=True).patterns == [
             (RuleAnswer.REFUSE, "www.example.org")
         ]
         assert closed(archive) == set()
-        ruling.add(archive, "www.example.org/a/*", answer=RuleAnswer.SHOW, reason="owner")
-        heeding.heed(archive, "www.example.org", text="By robots.txt.")
+        rules.add(archive, "www.example.org/a/*", answer=RuleAnswer.SHOW, reason="owner")
+        robots_rules.heed(archive, "www.example.org", text="By robots.txt.")
         assert closed(archive) == {"/", "/private/x", "/private/open/x", "/one.html", "/one.html.bak"}, (
             "other rules stay"
         )
@@ -55,12 +57,12 @@ def test_the_newest_robots_txt_is_heeded(home: Path, tmp_path: Path):
         .write()
     )
     with Archive.open(home) as archive:
-        taken = importing.take(archive, [newer], collection="museums", watch=unwatched)
+        taken = warc_files.take(archive, [newer], collection="museums", watch=unwatched)
         assert taken.harvest is not None
-        indexing.index_harvest(archive, taken.harvest.id)
-        heeded = heeding.heed(archive, SITE, text="By robots.txt.")
+        indexer.index_harvest(archive, taken.harvest.id)
+        heeded = robots_rules.heed(archive, SITE, text="By robots.txt.")
         assert (heeded.captured, heeded.left_out) == (EDITIONS[3], ["/*/tmp"])
         assert closed(archive) == {"/private/x", "/one.html"}
-        assert len(ruling.every(archive)) == 4, "three of the file, one of the owner"
+        assert len(rules.every(archive)) == 4, "three of the file, one of the owner"
         with pytest.raises(NotFound):
-            heeding.heed(archive, "nowhere.example.net")
+            robots_rules.heed(archive, "nowhere.example.net")

@@ -33,8 +33,11 @@ from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.services import importing, indexing, ingesting, keeping
+from webdepot.services.depot import deposit
+from webdepot.services.index import indexer
+from webdepot.services.intake import warc_files
 from webdepot.services.progress import unwatched
+from webdepot.services.quality import harvest_check
 from webdepot.url import key as key_of
 from webdepot.web.app import FRAME_PAGES, PORTAL_PAGES, REPLAY_PAGES
 
@@ -96,11 +99,11 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     home = make_home(folder / "home", warc.write(), settings=SETTINGS)
     with Archive.open(home, clock=lambda: _noon(DAYS[0])) as archive:
         accounts.add(archive.database, "curator", PASSWORD, [Role.CURATOR], _noon(DAYS[0]))
-        harvest = importing.take(archive, [work.write()], collection="works", watch=unwatched).harvest
+        harvest = warc_files.take(archive, [work.write()], collection="works", watch=unwatched).harvest
         assert harvest is not None
-        ingesting.check(archive, harvest)
-        keeping.keep(archive, harvest)
-        indexing.index_harvest(archive, harvest.id)
+        harvest_check.check(archive, harvest)
+        deposit.keep(archive, harvest)
+        indexer.index_harvest(archive, harvest.id)
     with serving(home, clock=folder / "clock", now=_noon(DAYS[0]), as_proxy=True) as running:
         yield running
 

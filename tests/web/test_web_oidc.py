@@ -21,8 +21,8 @@ from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, NotPermitted
-from webdepot.services import founding
-from webdepot.services.vouching import Provider
+from webdepot.services.admin import setup
+from webdepot.services.admin.oidc import Provider
 from webdepot.settings import OidcConfig
 
 PROVIDER = """
@@ -66,7 +66,7 @@ def portal(tmp_path_factory: pytest.TempPathFactory, issuer: str) -> Iterator[Se
         f'[oidc]\nissuer = "{issuer}"\nclient_id = "portal"\nclient_secret = "s3cret"\nlabel = "Account of the library"\n'
         'roles_claim = "groups"\nroles = {"web-curators" = "curator"}\n'
     )
-    founding.found(home, settings=settings)
+    setup.found(home, settings=settings)
     with Archive.open(home) as archive:
         accounts.add(archive.database, "administrator", PASSWORD, [Role.ADMINISTRATOR], NOW)
     with serving(home) as served:

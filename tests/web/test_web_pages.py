@@ -8,8 +8,8 @@ import pytest
 from museum import EDITIONS, PASSWORD, SITE, Answer, Served, ask, sign_in
 
 from webdepot.accounts import STAFF, Role
-from webdepot.web.account import MOST_FAILURES, Brake
 from webdepot.web.app import PORTAL_PAGES
+from webdepot.web.sign_in import MOST_FAILURES, Brake
 
 PUBLIC = ["/", "/search", "/search?q=clock", "/about", "/help", "/sign-in", f"/all/*/{SITE}/"]
 

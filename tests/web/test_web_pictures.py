@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 from webdepot.access.policy import AccessPoint, Reader, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.formats.thumbnail import Thumbnailer
-from webdepot.services import picturing, ruling
+from webdepot.services.access import images, rules
 
 STAMP = "20150607080910"
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
@@ -43,7 +43,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     )
     home = make_home(folder / "home", warc.write())
     with Archive.open(home, clock=lambda: NOW) as archive:
-        ruling.add(
+        rules.add(
             archive, "www.example.org/secret.png", answer=RuleAnswer.REFUSE, access_point=AccessPoint.PUBLIC
         )
     with serving(home) as running:
@@ -90,11 +90,11 @@ def test_a_small_picture_comes_from_the_replay_face_alone(served: Served):
 def test_the_gate_is_asked_before_the_cache(served: Served, tmp_path):
     with served.archive() as archive:
         reader = Reader(name="", access_point=AccessPoint.STAFF)
-        assert picturing.thumbnail(archive, f"{SITE}/secret.png", STAMP, reader=reader)
+        assert images.thumbnail(archive, f"{SITE}/secret.png", STAMP, reader=reader)
         assert list((archive.home / "cache" / "thumbnails").rglob("*.jpg"))
     assert ask(f"{served.replay}/-/thumbnail/all/{STAMP}/{SITE}/secret.png").status == 451
     with served.archive() as archive:
-        picturing.forget_thumbnails(archive)
+        images.forget_thumbnails(archive)
         assert not (archive.home / "cache" / "thumbnails").exists()
 
 

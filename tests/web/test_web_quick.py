@@ -18,9 +18,10 @@ from museum import EDITIONS, NOW, SITE, Served, Warc, make_home, serving
 from museum import ask as ask_served
 
 from webdepot.archive import Archive
-from webdepot.web import cdx, raw
+from webdepot.web.api import cdx
 from webdepot.web.app import build_replay
 from webdepot.web.quick import Quick, QuickAnswers
+from webdepot.web.replay import raw
 
 STAMP = EDITIONS[0]
 LARGE = random.Random(1).randbytes(300_000)

@@ -14,7 +14,7 @@ from museum import NOW, PASSWORD, Answer, Served, ask, serving, sign_in
 from webdepot import accounts
 from webdepot.accounts import Role
 from webdepot.archive import Archive
-from webdepot.services import founding
+from webdepot.services.admin import setup
 from webdepot.web.app import PORTAL_PAGES, Page
 from webdepot.web.site import local_path
 
@@ -25,7 +25,7 @@ LEAVES = ("/sign-out", "/account/sessions")
 @pytest.fixture(scope="module")
 def ruled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     home = tmp_path_factory.mktemp("roles") / "home"
-    founding.found(home)
+    setup.found(home)
     with Archive.open(home) as archive:
         for role in Role:
             accounts.add(archive.database, role.value, PASSWORD, [role], NOW, by="test")

@@ -16,7 +16,11 @@ from webdepot.access.usage import Metric
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.depot import layout
-from webdepot.services import archiving, auditing, counting, depositing, founding, lending, ruling
+from webdepot.services import pipeline
+from webdepot.services.access import lending, rules, statistics
+from webdepot.services.admin import setup
+from webdepot.services.depot import audit
+from webdepot.services.depot import status as status_service
 
 pytestmark = pytest.mark.browser
 
@@ -25,15 +29,15 @@ pytestmark = pytest.mark.browser
 def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
     """An archive with a harvest in two places, one of them damaged, and the addresses of its pages."""
     home = tmp_path_factory.mktemp("staff") / "archive"
-    founding.found(home, clock=lambda: NOW)
+    setup.found(home, clock=lambda: NOW)
     with Archive.open(home, clock=lambda: NOW) as archive:
-        taken = archiving.import_files(archive, [museum], collection="museums").taken
+        taken = pipeline.import_files(archive, [museum], collection="museums").taken
         accounts.add(archive.database, "anna", PASSWORD, [Role.CURATOR, Role.ADMINISTRATOR], NOW)
-        auditing.add_place(archive, "second", str(home.parent / "second"))
-        package = depositing.list_packages(archive, limit=1)[0].package.id
+        audit.add_place(archive, "second", str(home.parent / "second"))
+        package = status_service.list_packages(archive, limit=1)[0].package.id
         damaged = next((home / "depot" / layout.folder_of(package)).rglob("*.warc.gz"))
         damaged.write_bytes(damaged.read_bytes()[:-1])
-        auditing.audit(archive, packages=[package])
+        audit.audit(archive, packages=[package])
         _read_and_close(archive)
     pages = [
         f"/quality/{taken.harvest.id}",
@@ -55,16 +59,16 @@ def kept(tmp_path_factory, museum) -> Iterator[tuple[Served, list[str]]]:
 
 def _read_and_close(archive: Archive) -> None:
     """One page is closed by a rule, another is read by somebody else; and something was read this month."""
-    ruling.add(
+    rules.add(
         archive,
         "http://mixed.example/",
         answer=RuleAnswer.REFUSE,
         public_text="Closed at the owner's wish, until 2031.",
     )
-    ruling.add(archive, f"{SITE}/news.html", answer=RuleAnswer.LEND)
+    rules.add(archive, f"{SITE}/news.html", answer=RuleAnswer.LEND)
     capture = archive.captures.closest("org,example)/news.html", EDITIONS[1])
     assert capture is not None and lending.hold(archive, capture, Reader(seat="another terminal"))
-    counter = counting.Counter(archive)
+    counter = statistics.Counter(archive)
     for point, url in (
         (AccessPoint.PUBLIC, f"{SITE}/"),
         (AccessPoint.READING_ROOM, f"{SITE}/a-long-address/{'x' * 80}"),

@@ -12,8 +12,8 @@ from webdepot import accounts
 from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.accounts import Role
 from webdepot.archive import Archive
-from webdepot.services import ruling
-from webdepot.web import passes
+from webdepot.services.access import rules
+from webdepot.web.replay import passes
 
 pytestmark = pytest.mark.browser
 
@@ -23,8 +23,8 @@ def closed(tmp_path_factory: pytest.TempPathFactory, museum) -> Iterator[Served]
     home = make_home(tmp_path_factory.mktemp("closed") / "home", museum)
     with Archive.open(home, clock=lambda: NOW) as archive:
         accounts.add(archive.database, "curator", PASSWORD, [Role.CURATOR], NOW)
-        ruling.add(archive, SITE, answer=RuleAnswer.REFUSE, public_text="For staff.")
-        ruling.add(archive, SITE, answer=RuleAnswer.SHOW, access_point=AccessPoint.STAFF)
+        rules.add(archive, SITE, answer=RuleAnswer.REFUSE, public_text="For staff.")
+        rules.add(archive, SITE, answer=RuleAnswer.SHOW, access_point=AccessPoint.STAFF)
     with serving(home) as running:
         yield running
 

@@ -18,7 +18,7 @@ from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.access.usage import Metric
 from webdepot.accounts import Role
 from webdepot.archive import Archive
-from webdepot.services import counting, lending, ruling
+from webdepot.services.access import lending, rules, statistics
 
 READER = {"User-Agent": "Mozilla/5.0 (X11) Firefox/140.0", "X-Country": "nl"}
 SETTINGS = '[statistics]\ncountry_header = "X-Country"\n[web]\nreading_room_networks = ["127.0.0.0/8"]\n'
@@ -34,10 +34,8 @@ def home(tmp_path: Path, museum: Path) -> Path:
     made = make_home(tmp_path / "home", museum, settings=SETTINGS)
     with Archive.open(made, clock=lambda: NOW) as archive:
         accounts.add(archive.database, "curator", PASSWORD, [Role.CURATOR], NOW)
-        ruling.add(archive, f"{SITE}/data.json", answer=RuleAnswer.REFUSE, public_text="Closed.")
-        ruling.add(
-            archive, f"{SITE}/news.html", answer=RuleAnswer.LEND, access_point=AccessPoint.READING_ROOM
-        )
+        rules.add(archive, f"{SITE}/data.json", answer=RuleAnswer.REFUSE, public_text="Closed.")
+        rules.add(archive, f"{SITE}/news.html", answer=RuleAnswer.LEND, access_point=AccessPoint.READING_ROOM)
     return made
 
 
@@ -54,7 +52,7 @@ def test_what_is_read_is_counted_and_nobody_is_known(home: Path):
         ask(f"{served.frame}/all/{EDITIONS[1]}/{SITE}/", headers={"User-Agent": "Googlebot/2.1"})
         ask(f"{served.frame}/all/{EDITIONS[1]}/{SITE}/")
     with Archive.open(home) as archive:
-        made = counting.report(archive)
+        made = statistics.report(archive)
         totals = {metric: made.total(metric) for metric in Metric}
         assert totals == {
             Metric.REQUESTS: 3,
@@ -105,7 +103,7 @@ def test_statistics_can_be_switched_off(tmp_path: Path, museum: Path):
     with serving(home) as served:
         frame_of(served)
     with Archive.open(home) as archive:
-        assert not counting.report(archive).found
+        assert not statistics.report(archive).found
 
 
 def test_one_reader_at_a_time(home: Path):
@@ -147,7 +145,7 @@ def test_one_reader_at_a_time(home: Path):
         assert ask(f"{served.frame}/-/left{seat}", "POST", headers=own).status == 204
         assert ask(raw, source=FROM_ELSEWHERE).status == 200
     with Archive.open(home) as archive:
-        assert counting.report(archive).total(Metric.IN_USE) == 1
+        assert statistics.report(archive).total(Metric.IN_USE) == 1
 
 
 def test_a_page_that_was_left_open_is_free_after_a_while_or_by_staff(home: Path):

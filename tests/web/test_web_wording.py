@@ -13,7 +13,7 @@ from webdepot import accounts, reasons
 from webdepot.errors import Conflict
 from webdepot.formats import texts as format_texts
 from webdepot.harvest.control import Verb
-from webdepot.harvest.result import End, Trouble, reason_of
+from webdepot.harvest.report.result import End, Trouble, reason_of
 from webdepot.quality import acceptance, verdict
 from webdepot.quality import texts as quality_texts
 from webdepot.quality.acceptance import AcceptanceLimits, Figures
@@ -21,7 +21,7 @@ from webdepot.selection import permission
 from webdepot.selection.cases import CaseState
 from webdepot.selection.permission import Basis, Ground, Notice
 from webdepot.selection.states import TARGET, LetterState, TargetState
-from webdepot.services import selecting
+from webdepot.services.selection import targets
 from webdepot.web import wording
 from webdepot.web.language import CODES, load
 
@@ -133,7 +133,7 @@ def test_every_answer_of_the_gate_is_said_in_the_readers_language(code):
         assert "{" not in said and "2026-05" not in said, "days are written the language's way"
         assert (said == str(verdict_.reason)) == (code == "en" and "2026" not in verdict_.reason), said
         assert wording.of_rule(language, verdict_.rule)
-        page = wording.of_reason(language, selecting.refusal("<Museum>", verdict_))
+        page = wording.of_reason(language, targets.refusal("<Museum>", verdict_))
         assert said in page and "<Museum>" in page
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from webdepot.cli.call import Call, Json, Quiet, default_home
-from webdepot.cli.commands import COMMANDS, Command
+from webdepot.cli.command_table import COMMANDS, Command
 from webdepot.cli.output import Output, plain
 from webdepot.errors import NoSpace, WebdepotError
 from webdepot.version import VERSION
@@ -69,7 +69,7 @@ def build_app(only: str | None = None) -> typer.Typer:
 
 
 def _add(app: typer.Typer, command: Command) -> None:
-    module = importlib.import_module(f"webdepot.cli.{command.module}")
+    module = importlib.import_module(f"webdepot.cli.commands.{command.module}")
     if command.function:
         app.command(name=command.name, help=command.help, epilog=command.epilog)(
             getattr(module, command.function)

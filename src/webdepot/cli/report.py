@@ -8,7 +8,7 @@ from webdepot.cli.output import Output, plain, size_words
 from webdepot.model import HarvestState
 
 if TYPE_CHECKING:
-    from webdepot.services.archiving import ArchiveReport
+    from webdepot.services.intake.ingest import ArchiveReport
 
 EXIT_STOPPED = 130
 

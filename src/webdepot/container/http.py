@@ -16,14 +16,13 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import brotli
 from isal import isal_zlib
 
 from webdepot.container.pieces import PIECE_BYTES, iter_pieces, limited, stream_of
-from webdepot.values import valueclass
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -46,7 +45,7 @@ _CHUNK_LINE = re.compile(rb"[ \t]*([0-9a-fA-F]{1,16})[ \t]*(?:;[^\n]*)?\r?\n")
 _LONGEST_CHUNK_LINE = 4096
 
 
-@valueclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HttpHead:
     """Status line and headers, as text in Latin-1, in their order."""
 

@@ -16,7 +16,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from io import BytesIO
@@ -25,7 +25,6 @@ from typing import BinaryIO
 from webdepot import digest, times
 from webdepot.container.http import parse_head, transfer_decoded
 from webdepot.model import Capture, Hop, RecordKind, Visit
-from webdepot.values import valueclass
 
 Fields = tuple[tuple[str, str], ...]
 
@@ -54,7 +53,7 @@ def new_id() -> str:
     return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANT[digits[16]]}{digits[17:20]}-{digits[20:]}>"
 
 
-@valueclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewRecord:
     """A record to be written. Its block is `head` followed by `body_bytes` bytes of the seekable `body`, from
     its beginning.

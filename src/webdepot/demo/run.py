@@ -18,9 +18,12 @@ from webdepot.demo.resource import Edition
 from webdepot.demo.server import DemoSite
 from webdepot.errors import Conflict
 from webdepot.model import Harvest, HarvestKind, HarvestState
-from webdepot.services import archiving, founding, harvesting, indexing
-from webdepot.services.archiving import ArchiveReport
-from webdepot.services.harvest_options import HarvestOptions
+from webdepot.services import pipeline
+from webdepot.services.admin import setup
+from webdepot.services.harvest import harvests
+from webdepot.services.harvest.options import HarvestOptions
+from webdepot.services.index import indexer
+from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.times import utc_now
 
 COLLECTION = "museum"
@@ -48,7 +51,7 @@ def run(home: Path, report: Callable[[str], None], *, editions: Sequence[Edition
     A second run finds everything there and changes nothing. Conflict when the home is an archive that is no
     demonstration, KeyboardInterrupt when a harvest was stopped.
     """
-    if founding.found(home, settings=_SETTINGS):
+    if setup.found(home, settings=_SETTINGS):
         report(f"Made the archive of the {site.INSTITUTION} (an invented institution) at {home}.")
     config = configuration.read(home)
     if not config.archive.demo:
@@ -69,7 +72,7 @@ def run(home: Path, report: Callable[[str], None], *, editions: Sequence[Edition
                 clock.set(edition.date)
                 report(_summary(_take(archive, found)))
             # A run that was killed between keeping and indexing left containers that no index knows.
-            indexing.update(archive)
+            indexer.update(archive)
     report(_farewell())
 
 
@@ -90,9 +93,9 @@ def _take(archive: Archive, found: Harvest | None) -> ArchiveReport:
     """Archive what is served now, or go on with what a killed run left of it."""
     if found is None:
         options = replace(HarvestOptions.from_config(archive.config), collection=COLLECTION)
-        done = archiving.archive_site(archive, [site.SEED], options)
+        done = pipeline.archive_site(archive, [site.SEED], options)
     else:
-        done = archiving.resume(archive, found.id)
+        done = pipeline.resume(archive, found.id)
     if done.harvest.state is HarvestState.STOPPED:
         raise KeyboardInterrupt
     return done
@@ -100,7 +103,7 @@ def _take(archive: Archive, found: Harvest | None) -> ArchiveReport:
 
 def _find(archive: Archive, edition: Edition) -> Harvest | None:
     """The harvest that was begun on the edition's day and did not fail."""
-    for harvest in harvesting.latest(archive, limit=1000):
+    for harvest in harvests.latest(archive, limit=1000):
         on_its_day = timedelta(0) <= harvest.started_at - edition.date < timedelta(days=1)
         if on_its_day and harvest.kind is HarvestKind.HARVEST and harvest.state is not HarvestState.FAILED:
             return harvest

@@ -23,7 +23,7 @@ from typing import BinaryIO, cast
 from webdepot import digest
 from webdepot.depot import layout, ocfl
 from webdepot.depot.inventory import Inventory
-from webdepot.depot.wrapped import Expecting
+from webdepot.depot.store.wrapped import Expecting
 from webdepot.errors import Conflict, CorruptData, NotFound, NotPermitted, RemoteError
 from webdepot.ports import ObjectStore
 

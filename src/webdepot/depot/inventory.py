@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from webdepot.depot.keys import is_key
+from webdepot.depot.store.keys import is_key
 from webdepot.errors import CorruptData
 from webdepot.times import from_iso, to_iso
 

@@ -22,13 +22,13 @@ from urllib.parse import parse_qs, urlsplit
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from webdepot.depot import layout
-from webdepot.depot.folder import FolderStore
+from webdepot.depot.store.folder import FolderStore
 from webdepot.depot.tables import places
 from webdepot.errors import Conflict, InputError, NotFound, RemoteError
 from webdepot.ports import ObjectStore
 
 if TYPE_CHECKING:
-    from webdepot.depot.s3 import BucketAddress
+    from webdepot.depot.store.s3 import BucketAddress
 
 MAIN = "main"
 """The place that packages are written to first and read from; the configuration names it."""
@@ -74,7 +74,7 @@ def open_store(name: str, address: str, environment: Mapping[str, str] = os.envi
     if not address.startswith("s3:"):
         return FolderStore(Path(address))
     # Its library is large; archives on disks do without.
-    from webdepot.depot.s3 import S3Store
+    from webdepot.depot.store.s3 import S3Store
 
     prefix = f"WEBDEPOT_PLACE_{name.upper().replace('-', '_')}_"
     return S3Store(
@@ -150,7 +150,7 @@ def get(connection: Connection, name: str) -> Place:
 
 
 def _bucket(address: str) -> "BucketAddress":
-    from webdepot.depot.s3 import BucketAddress
+    from webdepot.depot.store.s3 import BucketAddress
 
     parts = urlsplit(address)
     options = parse_qs(parts.query, strict_parsing=bool(parts.query))

@@ -3,7 +3,7 @@ issue and article; thesis).
 
 A site is described once, like a journal; each harvest of it is a slice below, like an issue. Every record has
 a key that never changes (in OAI identifiers and catalogue numbers) and a URN of its own. The words of a
-record are neutral: MAB, MARC and Dublin Core are written from it and read into it (`exchange/mab.py`,
+record are neutral: MAB, MARC and Dublin Core are written from it and read into it (`exchange/metadata/mab.py`,
 `marc.py`, `dublin_core.py`).
 
 `changed_at` is the datestamp of OAI-PMH. It never runs backwards, and it counts for the record with all that

@@ -15,8 +15,8 @@ from urllib.parse import quote, urlsplit
 from webdepot.digest import CHUNK_BYTES
 from webdepot.exchange import urn
 from webdepot.exchange.catalogue import Level
-from webdepot.exchange.lmer import LmerFile
-from webdepot.exchange.regbib import Delivered
+from webdepot.exchange.metadata.lmer import LmerFile
+from webdepot.exchange.metadata.regbib import Delivered
 
 _ALGORITHMS = {
     "MD5": "md5",

@@ -20,12 +20,13 @@ from urllib.parse import quote, unquote
 from lxml import etree
 
 from webdepot.errors import InputError
-from webdepot.exchange import dublin_core, lmer, mab, marc, markup, regbib, urn
+from webdepot.exchange import urn
 from webdepot.exchange.addresses import Addresses
 from webdepot.exchange.catalogue import Level, Record
-from webdepot.exchange.lmer import LmerFile, LmerObject
-from webdepot.exchange.markup import XSI, add
-from webdepot.exchange.regbib import METS, SCHEMA, XLINK, Delivered, DeliveredLevel
+from webdepot.exchange.metadata import dublin_core, lmer, mab, marc, markup, regbib
+from webdepot.exchange.metadata.lmer import LmerFile, LmerObject
+from webdepot.exchange.metadata.markup import XSI, add
+from webdepot.exchange.metadata.regbib import METS, SCHEMA, XLINK, Delivered, DeliveredLevel
 from webdepot.exchange.transfer import Transfer
 from webdepot.times import from_iso, to_iso
 

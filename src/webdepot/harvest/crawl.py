@@ -13,13 +13,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from webdepot.harvest.browser import Browser
+from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.control import Order, Orders, Verb, standing
 from webdepot.harvest.host_book import most_of
 from webdepot.harvest.kept import Keeper, Kept
-from webdepot.harvest.log import CrawlLog
 from webdepot.harvest.peers import Peers
-from webdepot.harvest.result import (
+from webdepot.harvest.politeness.servers import SharedServers
+from webdepot.harvest.report.log import CrawlLog
+from webdepot.harvest.report.result import (
     CrawlProgress,
     CrawlResult,
     CrawlSettings,
@@ -31,8 +32,7 @@ from webdepot.harvest.result import (
     reason_of,
     trouble_of,
 )
-from webdepot.harvest.scope import OUTSIDE
-from webdepot.harvest.servers import SharedServers
+from webdepot.harvest.scope.scope import OUTSIDE
 from webdepot.harvest.steps import Steps
 from webdepot.model import Candidate
 from webdepot.ports import Fetcher, Frontier

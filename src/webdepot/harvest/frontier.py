@@ -44,7 +44,7 @@ from typing import Any, cast
 import lmdb
 
 from webdepot.errors import Conflict, CorruptData, NoSpace
-from webdepot.harvest.identity import identity
+from webdepot.harvest.scope.identity import identity
 from webdepot.model import Candidate, Hop
 from webdepot.ports import FrontierCounts
 from webdepot.url import Url

@@ -8,12 +8,12 @@ anything is made of them; the frontier, which sees every address once, would do 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from webdepot.harvest import scope
 from webdepot.harvest.judge import Judge
-from webdepot.harvest.links import Extracted
-from webdepot.harvest.log import CrawlLog, of_refusal
+from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.peers import Peers
-from webdepot.harvest.result import CrawlSettings
+from webdepot.harvest.report.log import CrawlLog, of_refusal
+from webdepot.harvest.report.result import CrawlSettings
+from webdepot.harvest.scope import scope
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.model import Candidate, Failure, Hop, Verdict
 from webdepot.ports import Frontier

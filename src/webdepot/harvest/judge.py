@@ -15,12 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from webdepot.harvest import host_rules, robots, rules, scope
 from webdepot.harvest.host_book import HostBook
-from webdepot.harvest.result import CrawlSettings
-from webdepot.harvest.robots import Robots
-from webdepot.harvest.scope import Step
-from webdepot.harvest.traps import TrapWatch
+from webdepot.harvest.politeness import robots
+from webdepot.harvest.politeness.robots import Robots
+from webdepot.harvest.report.result import CrawlSettings
+from webdepot.harvest.scope import host_rules, rules, scope
+from webdepot.harvest.scope.scope import Step
+from webdepot.harvest.scope.traps import TrapWatch
 from webdepot.model import Answer, Candidate, Hop, Verdict
 from webdepot.url import Url, host_of
 

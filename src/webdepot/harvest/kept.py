@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from webdepot.container.http import HttpHead
-from webdepot.harvest.links import Extracted
+from webdepot.harvest.links.extract import Extracted
 from webdepot.model import Verdict, Visit
-from webdepot.values import valueclass
 
 
-@valueclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """What the keeper says of a visit it has stored."""
 

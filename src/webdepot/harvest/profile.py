@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from webdepot.errors import ConfigError, InputError, NotFound
-from webdepot.harvest import rules
-from webdepot.harvest.fetching import BEHAVIOURS, Fetching, Pictures
-from webdepot.harvest.robots import Policy
-from webdepot.harvest.rules import RuleSpec
-from webdepot.harvest.scope import Kind
+from webdepot.harvest.fetch.mode import BEHAVIOURS, Fetching, Pictures
+from webdepot.harvest.politeness.robots import Policy
+from webdepot.harvest.scope import rules
+from webdepot.harvest.scope.rules import RuleSpec
+from webdepot.harvest.scope.scope import Kind
 
 FOLDER_NAME = "profiles"
 MOST_BYTES = 256 << 10

@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 
-from webdepot.harvest import scope
-from webdepot.harvest.result import SeedOutcome
+from webdepot.harvest.report.result import SeedOutcome
+from webdepot.harvest.scope import scope
 from webdepot.model import Candidate, Failure, Visit
 from webdepot.url import Url
 

@@ -21,23 +21,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 from webdepot.container.http import HttpHead, parse_head
-from webdepot.harvest import host_rules, links, politeness, robots
-from webdepot.harvest.browser import Browser
+from webdepot.harvest.browser.browser import Browser
+from webdepot.harvest.browser.page_opener import PageOpener
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.host_book import HostBook
 from webdepot.harvest.intake import Intake
 from webdepot.harvest.judge import Judge
 from webdepot.harvest.kept import Arrived, Keeper, Kept, Totals
-from webdepot.harvest.links import Extracted
-from webdepot.harvest.log import CrawlLog, of_refusal, of_unkept, of_visit
-from webdepot.harvest.missing_pages import MissingPages
-from webdepot.harvest.page_opener import PageOpener
+from webdepot.harvest.links import extract as links
+from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.peers import Peers
-from webdepot.harvest.result import CrawlSettings, HostSettings, RobotsPolicy
-from webdepot.harvest.robots_desk import RobotsAnswer, RobotsDesk
+from webdepot.harvest.politeness import pauses, robots
+from webdepot.harvest.politeness.robots_desk import RobotsAnswer, RobotsDesk
+from webdepot.harvest.politeness.servers import SharedServers
+from webdepot.harvest.politeness.turns import Turns
+from webdepot.harvest.report.log import CrawlLog, of_refusal, of_unkept, of_visit
+from webdepot.harvest.report.result import CrawlSettings, HostSettings, RobotsPolicy
+from webdepot.harvest.scope import host_rules
+from webdepot.harvest.scope.missing_pages import MissingPages
 from webdepot.harvest.seed_book import SeedBook
-from webdepot.harvest.servers import SharedServers
-from webdepot.harvest.turns import Turns
 from webdepot.model import Candidate, Failure, Hop, Visit
 from webdepot.ports import Fetcher, Frontier
 from webdepot.times import Clock
@@ -212,10 +214,10 @@ class Steps:
             return False
         if candidate.tries + 1 >= manners.tries:
             return self._is_waited_for(candidate, visit, origin)
-        distance_s = politeness.after_failure(candidate.tries + 1, manners)
+        distance_s = pauses.after_failure(candidate.tries + 1, manners)
         of_host = visit.failure in _OF_HOST
-        if visit.status in politeness.BUSY:
-            asked_s = politeness.retry_after(parse_head(visit.head).get("retry-after"), self.clock(), manners)
+        if visit.status in pauses.BUSY:
+            asked_s = pauses.retry_after(parse_head(visit.head).get("retry-after"), self.clock(), manners)
             distance_s, of_host = (distance_s if asked_s is None else asked_s), True
         not_before_s = time.monotonic() + distance_s
         free_at_s = self.turns.hold(origin, not_before_s) if of_host else self.turns.free_at_s(origin)
@@ -233,7 +235,7 @@ class Steps:
             or now_s - self.nameless_since_s.setdefault(origin, now_s) >= manners.dns_patience_s
         ):
             return False
-        until_s = self.turns.hold(origin, now_s + politeness.after_failure(manners.tries, manners))
+        until_s = self.turns.hold(origin, now_s + pauses.after_failure(manners.tries, manners))
         self.frontier.retry(candidate, host_free_at_s=until_s, not_before_s=until_s, counted=False)
         return True
 
@@ -457,7 +459,7 @@ def _is_passing(visit: Visit) -> bool:
     return (
         visit.failure in _PASSING and not visit.permanent
         if visit.failure
-        else visit.status in politeness.TRANSIENT
+        else visit.status in pauses.TRANSIENT
     )
 
 

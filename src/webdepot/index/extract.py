@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webdepot import cdxj
-from webdepot.index import text
+from webdepot.index.content import text
 from webdepot.model import Capture, Finding
 from webdepot.ports import PageText
 

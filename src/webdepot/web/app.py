@@ -26,48 +26,15 @@ from webdepot.access.replay.headers import WORKER_POLICY
 from webdepot.accounts import STAFF, Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
-from webdepot.services.counting import Counter
-from webdepot.web import cdx, raw
-from webdepot.web.counting import Counting
-
-# Each page's module is loaded when the page is first asked for. That all of them are there is a test's affair
-# (test_web_later.py).
-from webdepot.web.later import (
-    account,
-    audit,
-    cases,
-    catalogue,
-    citing,
-    comparing,
-    criteria,
-    dashboard,
-    depot,
-    elsewhere,
-    formats,
-    harvests,
-    home,
-    letters,
-    oai,
-    openapi,
-    organisations,
-    partners,
-    pictures,
-    profiles,
-    public_forms,
-    quality,
-    review,
-    schedule,
-    search,
-    search_api,
-    staff,
-    statistics,
-    targets,
-    users,
-    versions,
-)
+from webdepot.services.access.statistics import Counter
+from webdepot.web import sign_in, sign_in_oidc
+from webdepot.web.api import cdx, oai, openapi
+from webdepot.web.api import search as search_api
 from webdepot.web.problems import HANDLERS, problem
 from webdepot.web.protocol import FindReady
 from webdepot.web.quick import Quick, QuickAnswers
+from webdepot.web.reader import catalogue, citation, comparison, home, images, public_forms, search, versions
+from webdepot.web.replay import raw
 from webdepot.web.security import (
     Headers,
     OriginGuard,
@@ -91,9 +58,30 @@ from webdepot.web.site import (
     person_of,
     templates,
 )
+from webdepot.web.staff import (
+    audit,
+    cases,
+    criteria,
+    dashboard,
+    depot,
+    formats,
+    harvests,
+    letters,
+    organisations,
+    partners,
+    profiles,
+    quality,
+    review,
+    schedule,
+    statistics,
+    status,
+    targets,
+    users,
+)
+from webdepot.web.usage import Counting
 
 if TYPE_CHECKING:
-    from webdepot.web.authority import Authority
+    from webdepot.web.replay.authority import Authority
 
 Endpoint = Callable[[Request], Any]
 
@@ -115,14 +103,14 @@ PORTAL_PAGES = (
     Page(path="/search/why", endpoint=search.why),
     Page(path="/search/trend", endpoint=search.trend),
     Page(path="/search/export", endpoint=search.export),
-    Page(path="/search/images", endpoint=pictures.pictures),
+    Page(path="/search/images", endpoint=images.pictures),
     Page(path="/search.atom", endpoint=search_api.feed),
     Page(path="/searches", endpoint=search_api.saved_list, roles=SIGNED_IN),
     Page(path="/searches", endpoint=search_api.save, methods=("POST",), roles=SIGNED_IN),
     Page(path="/searches/{token}.atom", endpoint=search_api.saved_feed),
     Page(path="/api/search", endpoint=search_api.as_json),
     Page(path="/api/suggest", endpoint=search_api.suggest),
-    Page(path="/api/images", endpoint=pictures.as_json),
+    Page(path="/api/images", endpoint=images.as_json),
     Page(path="/api/trend", endpoint=search_api.trend),
     Page(path="/api/openapi.json", endpoint=openapi.document),
     Page(path="/opensearch.xml", endpoint=search_api.opensearch),
@@ -133,16 +121,16 @@ PORTAL_PAGES = (
     Page(path="/title/{key}/{form}", endpoint=catalogue.exported),
     Page(path="/catalogue", endpoint=catalogue.listed),
     Page(path="/transfer/{key}.zip", endpoint=oai.transferred),
-    Page(path="/cite", endpoint=citing.cite),
-    Page(path="/compare", endpoint=comparing.compare),
-    Page(path="/compare/picture", endpoint=comparing.picture),
+    Page(path="/cite", endpoint=citation.cite),
+    Page(path="/compare", endpoint=comparison.compare),
+    Page(path="/compare/picture", endpoint=comparison.picture),
     Page(path="/about", endpoint=home.about),
     Page(path="/help", endpoint=home.help_page),
-    Page(path="/sign-in", endpoint=account.sign_in_form),
-    Page(path="/sign-in", endpoint=account.sign_in, methods=("POST",)),
-    Page(path="/sign-out", endpoint=account.sign_out, methods=("POST",)),
-    Page(path="/sign-in/oidc", endpoint=elsewhere.begin),
-    Page(path="/sign-in/oidc/back", endpoint=elsewhere.back),
+    Page(path="/sign-in", endpoint=sign_in.sign_in_form),
+    Page(path="/sign-in", endpoint=sign_in.sign_in, methods=("POST",)),
+    Page(path="/sign-out", endpoint=sign_in.sign_out, methods=("POST",)),
+    Page(path="/sign-in/oidc", endpoint=sign_in_oidc.begin),
+    Page(path="/sign-in/oidc/back", endpoint=sign_in_oidc.back),
     Page(path="/account", endpoint=users.own, roles=SIGNED_IN),
     Page(path="/account/password", endpoint=users.change_password, methods=("POST",), roles=SIGNED_IN),
     Page(path="/account/sessions", endpoint=users.end_own_session, methods=("POST",), roles=SIGNED_IN),
@@ -153,7 +141,7 @@ PORTAL_PAGES = (
     Page(path="/users/{name}", endpoint=users.change, methods=("POST",), roles=ADMINISTRATORS),
     Page(path="/audit", endpoint=audit.listed, roles=STAFF),
     Page(path="/audit.csv", endpoint=audit.as_csv, roles=STAFF),
-    Page(path="/status", endpoint=staff.status, roles=STAFF),
+    Page(path="/status", endpoint=status.status, roles=STAFF),
     Page(path="/statistics", endpoint=statistics.statistics, roles=STAFF),
     Page(path="/statistics.csv", endpoint=statistics.as_csv, roles=STAFF),
     Page(path="/depot", endpoint=depot.overview, roles=STAFF),
@@ -267,8 +255,8 @@ PORTAL_PAGES = (
 FRAME_PAGES = (
     Page(path="/", endpoint=home.to_portal),
     Page(path="/-/pass/{token}/{address:path}", endpoint=versions.enter),
-    Page(path="/compare", endpoint=comparing.compare),
-    Page(path="/compare/picture", endpoint=comparing.picture),
+    Page(path="/compare", endpoint=comparison.compare),
+    Page(path="/compare/picture", endpoint=comparison.picture),
     Page(path="/{page}", endpoint=home.to_portal),
     Page(path="/-/language", endpoint=home.set_language),
     Page(path="/-/banner/{address:path}", endpoint=versions.banner),
@@ -281,7 +269,7 @@ REPLAY_PAGES = (
     Page(path="/-/pass/{token}/{address:path}", endpoint=versions.enter),
     Page(path="/-/start/{address:path}", endpoint=raw.start),
     Page(path="/-/migrated/{address:path}", endpoint=raw.migrated),
-    Page(path="/-/thumbnail/{address:path}", endpoint=pictures.thumbnail),
+    Page(path="/-/thumbnail/{address:path}", endpoint=images.thumbnail),
     Page(path="/cdx/search/cdx", endpoint=cdx.of_everything),
     Page(path="/{collection}/cdx", endpoint=cdx.of_collection),
     Page(
@@ -358,7 +346,7 @@ def build_proxy(
     archive: Archive, authority: "Authority", *, portal_url: str, replay_url: str, frame_url: str = ""
 ) -> Starlette:
     """The archive as the proxy of terminals: every path of every host."""
-    from webdepot.web import proxy
+    from webdepot.web.replay import proxy
 
     site = Site(
         archive=archive,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from webdepot.access.timeline import Bar
-from webdepot.web import address
 from webdepot.web.language import Language
+from webdepot.web.replay import address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

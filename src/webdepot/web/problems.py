@@ -9,10 +9,10 @@ from starlette.responses import Response
 
 from webdepot.access.replay.headers import RAW_POLICY
 from webdepot.errors import Closed, WebdepotError
-from webdepot.services.lending import InUse
+from webdepot.services.access.lending import InUse
 from webdepot.web import wording
-from webdepot.web.address import Address, BadAddress, find_address
 from webdepot.web.language import Language
+from webdepot.web.replay.address import Address, BadAddress, find_address
 from webdepot.web.site import Face, language_of, render, site_of
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 uvicorn's parser has no limit of its own for address and headers; a client could fill the memory with either.
 
-`answering` gives connections that send an answer which is there at once straight away: to make a task for
+`complaints` gives connections that send an answer which is there at once straight away: to make a task for
 such a request, and to pass its answer through it in messages, takes a third of the time of the whole.
 """
 

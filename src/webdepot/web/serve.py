@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, Conflict, InputError
-from webdepot.web import preparing
+from webdepot.web import preload
 from webdepot.web.app import build_frame, build_portal, build_proxy, build_replay
 from webdepot.web.protocol import BoundedHttp, FindReady, answering
 from webdepot.web.security import HostGuard
@@ -90,8 +90,8 @@ class _Proxied:
     def __init__(
         self, archive: Archive, host: str, sockets: Sequence[socket.socket], ready: ProxyReady | None
     ) -> None:
-        from webdepot.web.authority import Authority
-        from webdepot.web.tunnel import protocol_for
+        from webdepot.web.replay.authority import Authority
+        from webdepot.web.replay.tunnel import protocol_for
 
         self.port = _port_of(sockets)
         self.authority = Authority(
@@ -189,7 +189,7 @@ def _run(
     # uvloop: half of a small answer's cost is the event loop.
     with _quiet_signals(), asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(uvicorn.Server(config).serve(sockets=[one for several in sockets for one in several]))
-    preparing.end(faces[Face.PORTAL])
+    preload.end(faces[Face.PORTAL])
     for face in (Face.PORTAL, Face.FRAME):
         faces[face].state.counter.write()
 

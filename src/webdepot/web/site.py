@@ -21,11 +21,12 @@ from webdepot.accounts import STAFF, Person, Role
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError
 from webdepot.ports import Hit
-from webdepot.services import lending
+from webdepot.services.access import lending
 from webdepot.url import host_of
 from webdepot.version import VERSION
-from webdepot.web import address, language, passes, wording
+from webdepot.web import language, wording
 from webdepot.web.language import Language
+from webdepot.web.replay import address, passes
 
 LANGUAGE_COOKIE = "language"
 SIGNED_IN = frozenset(Role)

@@ -5,7 +5,7 @@
 2. Read the page: records with header and metadata as they are, the token of the next page.
 3. A token that comes back unchanged, or a second time, is a provider that goes in circles.
 
-Which page comes next, and what is kept, is the caller's affair: see `services/exchanging.py`.
+Which page comes next, and what is kept, is the caller's affair: see `services/exchange/oai_harvest.py`.
 """
 
 import hashlib
@@ -17,8 +17,8 @@ from urllib.parse import urlencode
 from lxml import etree
 
 from webdepot.errors import InputError, RemoteError
-from webdepot.exchange import markup
 from webdepot.exchange.client import Client, Got
+from webdepot.exchange.metadata import markup
 from webdepot.exchange.oai.protocol import OAI
 from webdepot.times import from_http
 

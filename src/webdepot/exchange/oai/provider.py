@@ -13,11 +13,12 @@ from itertools import accumulate
 from lxml import etree
 from sqlalchemy import Connection
 
-from webdepot.exchange import catalogue, dublin_core, epicur, marc, markup, mets_premis, regbib, transfer
+from webdepot.exchange import catalogue, transfer
 from webdepot.exchange.addresses import Addresses
 from webdepot.exchange.catalogue import Record
-from webdepot.exchange.lmer import Version
-from webdepot.exchange.markup import XSI, add
+from webdepot.exchange.metadata import dublin_core, epicur, marc, markup, mets_premis, regbib
+from webdepot.exchange.metadata.lmer import Version
+from webdepot.exchange.metadata.markup import XSI, add
 from webdepot.exchange.oai import protocol, window
 from webdepot.exchange.oai.protocol import OAI, Arguments, Code, Position, Refused, Verb
 from webdepot.exchange.oai.window import Window

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from webdepot.selection.domains.lookup.registrant import mail_domains_in
 from webdepot.selection.domains.names import looks_like_organisation
-from webdepot.selection.domains.registrant import mail_domains_in
 
 MOST_LINES = 600
 _LONGEST_LINE = 400

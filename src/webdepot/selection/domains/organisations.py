@@ -23,8 +23,8 @@ from sqlalchemy import (
 
 from webdepot.errors import NotFound
 from webdepot.selection.domains.facts import from_json, to_json
-from webdepot.selection.domains.judging import Judgement
 from webdepot.selection.domains.profile import Corrections, Profile, corrected
+from webdepot.selection.domains.verdict import Judgement
 from webdepot.selection.tables import organisation_hosts, organisations
 
 _BATCH = 200

@@ -15,8 +15,8 @@ import turbohtml
 from webdepot.container.http import HttpHead, content_decoded, transfer_decoded
 from webdepot.selection.domains import imprint
 from webdepot.selection.domains.facts import Page, is_below, registrable
+from webdepot.selection.domains.lookup.registrant import mail_domains_in
 from webdepot.selection.domains.names import looks_like_organisation
-from webdepot.selection.domains.registrant import mail_domains_in
 from webdepot.url import find_canonical, host_of
 
 LIMIT_BYTES = 1 << 20

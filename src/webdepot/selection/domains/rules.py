@@ -19,9 +19,9 @@ from webdepot.errors import InputError
 from webdepot.model import Answer, Verdict
 from webdepot.selection.domains.evidence import Origin
 from webdepot.selection.domains.facts import Registrant, Status, registrable
-from webdepot.selection.domains.judging import Judge
 from webdepot.selection.domains.names import similarity
 from webdepot.selection.domains.profile import Measure
+from webdepot.selection.domains.verdict import Judge
 
 DEFAULT_THRESHOLD = 0.8
 _NAME_SHARE = 0.7

@@ -19,9 +19,9 @@ from enum import IntEnum
 
 from webdepot.selection.domains.evidence import Origin
 from webdepot.selection.domains.facts import Facts, bare_host, registrable
-from webdepot.selection.domains.judging import TEACHES_AT, Judge, Judgement
-from webdepot.selection.domains.profiling import with_ranges
-from webdepot.selection.domains.site_visit import MOST_REQUESTS
+from webdepot.selection.domains.lookup.site_visit import MOST_REQUESTS
+from webdepot.selection.domains.profiler import with_ranges
+from webdepot.selection.domains.verdict import TEACHES_AT, Judge, Judgement
 from webdepot.url import host_of
 
 ROUNDS = 3

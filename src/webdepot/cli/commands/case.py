@@ -1,0 +1,182 @@
+"""`webdepot case`: complaints and their decisions."""
+
+from typing import Annotated, Any
+
+import typer
+
+from webdepot.archive import Archive
+from webdepot.cli.call import Json, call_of
+from webdepot.cli.output import plain
+from webdepot.selection.cases import Case, CaseState, Decision, Objection, Who
+from webdepot.services.permission import complaints, delivery
+from webdepot.services.permission.complaints import Area, Audience, Ruling
+
+commands = typer.Typer(no_args_is_help=True)
+Which = Annotated[
+    str, typer.Argument(help="Reference or number of the case, as `webdepot case list` prints it.")
+]
+Reason = Annotated[str, typer.Option(help="Why, in a few words.")]
+
+
+@commands.command(
+    epilog="Example: webdepot case add https://www.example.org/page.html --words 'My photograph, without leave' --ground portrait"
+)
+def add(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(help="Address of the page.")],
+    words: Annotated[str, typer.Option(help="What the complainant says and wishes.")],
+    who: Annotated[Who, typer.Option(help="Who objects.")] = Who.OTHER,
+    ground: Annotated[Objection, typer.Option(help="The objection.")] = Objection.OTHER,
+    name: Annotated[str, typer.Option(help="Name of the complainant.")] = "",
+    mail: Annotated[str, typer.Option(help="Mail address, for the letters.")] = "",
+    language: Annotated[str, typer.Option(help="Language of letters: en, nl or de.")] = "en",
+    json: Json = False,
+) -> None:
+    """Record a complaint that came by letter or telephone."""
+    call = call_of(context)
+    with call.archive() as archive:
+        case = complaints.complain(
+            archive,
+            url=url,
+            words=words,
+            who=who,
+            ground=ground,
+            name=name,
+            mail=mail,
+            language=language,
+            origin="staff",
+            by=archive.agent,
+        )
+        _deliver(archive)
+    call.output(json).result(fields(case), f"Case {case.reference}: {plain(case.url)}")
+
+
+@commands.command(name="list", epilog="Example: webdepot case list --state received --json")
+def list_(
+    context: typer.Context,
+    state: Annotated[CaseState | None, typer.Option(help="Only those in this state.")] = None,
+    host: Annotated[str, typer.Option(help="Only those about this host.")] = "",
+    page: Annotated[int, typer.Option(min=1, help="Fifty a page.")] = 1,
+    json: Json = False,
+) -> None:
+    """Complaints; those that wait, the oldest first."""
+    call = call_of(context)
+    with call.archive() as archive:
+        found, _ = complaints.listed(archive, state=state, host=host, page=page)
+    for one in found:
+        decision = one.decision.value if one.decision else ""
+        since = f"{one.state.value:9}  {one.since:%Y-%m-%d}"
+        text = (
+            f"[bold]{one.reference}[/bold]  {since}  {one.ground.value}  {plain(one.url[:100])}  {decision}"
+        )
+        call.output(json).result(fields(one), text)
+
+
+@commands.command(epilog="Example: webdepot case show C-2026-7KXQ2M")
+def show(context: typer.Context, case: Which, json: Json = False) -> None:
+    """A complaint with its history."""
+    call = call_of(context)
+    with call.archive() as archive:
+        found = complaints.get(archive, case)
+        events = complaints.history(archive, found)
+    told = [
+        {"at": event.at, "agent": event.agent, "action": event.action, "message": event.message}
+        for event in events
+    ]
+    lines = [
+        f"{event.at:%Y-%m-%d %H:%M}  {plain(event.action)}  {plain(event.agent)}  {plain(event.message)}"
+        for event in events
+    ]
+    head = f"[bold]{found.reference}[/bold] {found.state.value}: {plain(found.url)}\n{plain(found.words)}"
+    call.output(json).result({**fields(found), "history": told}, "\n".join([head, *lines]))
+
+
+@commands.command(
+    epilog="Example: webdepot case decide C-2026-7KXQ2M closed --area host --text 'Closed after an objection.' --words 'We agree.'"
+)
+def decide(
+    context: typer.Context,
+    case: Which,
+    decision: Annotated[Decision, typer.Argument(help="No action, a warning above the page, or closed.")],
+    area: Annotated[
+        Area,
+        typer.Option(help="The page alone, what begins like it, its host, or the host and all below it."),
+    ] = Area.PAGE,
+    address: Annotated[str, typer.Option(help="Where the area begins; default: the page of the case.")] = "",
+    audience: Annotated[Audience, typer.Option(help="For whom it is closed.")] = Audience.EVERYONE,
+    captured_from: Annotated[
+        str, typer.Option(help="Only captures from this date on: 2019, 2019-03, 2019-03-04.")
+    ] = "",
+    captured_to: Annotated[str, typer.Option(help="Only captures up to this date.")] = "",
+    text: Annotated[str, typer.Option(help="The warning, or what readers see instead of the page.")] = "",
+    words: Annotated[str, typer.Option(help="The reason, for the letter.")] = "",
+    json: Json = False,
+) -> None:
+    """Decide a complaint. It holds at once on every surface, and a letter goes to the complainant."""
+    call = call_of(context)
+    ruling = Ruling(
+        decision=decision,
+        words=words,
+        area=area,
+        address=address,
+        audience=audience,
+        captured_from=captured_from,
+        captured_to=captured_to,
+        public_text=text,
+    )
+    with call.archive() as archive:
+        decided = complaints.decide(archive, case, ruling)
+        _deliver(archive)
+    call.output(json).result(fields(decided), f"Case {decided.reference} is decided: {decision.value}.")
+
+
+@commands.command(epilog="Example: webdepot case lift C-2026-7KXQ2M --reason 'both parties agree again'")
+def lift(context: typer.Context, case: Which, reason: Reason, json: Json = False) -> None:
+    """Take a decision back: what it closed is open again at once."""
+    call = call_of(context)
+    with call.archive() as archive:
+        moved = complaints.lift(archive, case, reason=reason)
+    call.output(json).result(fields(moved), f"Case {moved.reference} is lifted.")
+
+
+@commands.command(epilog="Example: webdepot case reopen C-2026-7KXQ2M --reason 'a new letter came'")
+def reopen(context: typer.Context, case: Which, reason: Reason, json: Json = False) -> None:
+    """Look at a case again. What was closed stays closed until the new decision."""
+    call = call_of(context)
+    with call.archive() as archive:
+        moved = complaints.reopen(archive, case, reason=reason)
+    call.output(json).result(fields(moved), f"Case {moved.reference} is in hand again.")
+
+
+@commands.command(epilog="Example: webdepot case drop C-2026-7KXQ2M --reason advertising")
+def drop(context: typer.Context, case: Which, reason: Reason, json: Json = False) -> None:
+    """No objection at all: advertising, a mistake. No letter goes out."""
+    call = call_of(context)
+    with call.archive() as archive:
+        moved = complaints.drop(archive, case, reason=reason)
+    call.output(json).result(fields(moved), f"Case {moved.reference} is dropped.")
+
+
+def fields(case: Case) -> dict[str, Any]:
+    return {
+        "reference": case.reference,
+        "state": case.state.value,
+        "since": case.since,
+        "url": case.url,
+        "captured_at": case.captured_at,
+        "who": case.who.value,
+        "ground": case.ground.value,
+        "words": case.words,
+        "name": case.name,
+        "mail": case.mail,
+        "decision": case.decision.value if case.decision else None,
+        "decision_words": case.decision_words,
+        "detail": dict(case.detail),
+        "rules": list(case.rules),
+    }
+
+
+def _deliver(archive: Archive) -> None:
+    """Letters go out at once where a mail server is configured; otherwise they wait."""
+    if archive.config.mail.host:
+        delivery.deliver(archive)

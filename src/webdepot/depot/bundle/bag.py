@@ -1,0 +1,163 @@
+"""BagIt 1.0 (RFC 8493): packages out as bags, and bags of others checked before they are taken.
+
+Out: `data/` holds the package's files under their logical paths, SHA-256 manifests, the folder appears whole
+or not at all. In: every rule of the RFC that protects bytes is checked, each violation named: declaration,
+manifests complete and equal to the payload, tag files, Payload-Oxum. `fetch.txt` is refused: a submission
+brings its own bytes.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from webdepot.depot import ocfl
+from webdepot.depot.inventory import Inventory
+from webdepot.depot.store.keys import is_key
+from webdepot.depot.store.wrapped import Expecting
+from webdepot.digest import CHUNK_BYTES
+from webdepot.errors import Conflict
+from webdepot.ports import ObjectStore
+
+DECLARATION = "bagit.txt"
+_DECLARED = re.compile(
+    r"BagIt-Version: (0\.9[3-7]|1\.0)\r?\n?Tag-File-Character-Encoding: UTF-8\s*", re.IGNORECASE
+)
+_MANIFEST = re.compile(r"(tag)?manifest-(md5|sha1|sha224|sha256|sha384|sha512)\.txt")
+_OXUM = re.compile(r"^Payload-Oxum:\s*([0-9]+)\.([0-9]+)\s*$", re.MULTILINE | re.IGNORECASE)
+LONGEST_MANIFEST_BYTES = 256 << 20
+
+
+def write(
+    store: ObjectStore, inventory: Inventory, target: Path, *, info: Mapping[str, str], created: datetime
+) -> int:
+    """Write the newest version of an object as a bag; payload bytes. Conflict when the folder exists,
+    CorruptData on damage.
+    """
+    if target.exists():
+        raise Conflict(f"{target} exists already. Name a new folder for the bag.")
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    size_bytes, lines = 0, []
+    for logical, value in inventory.files().items():
+        size_bytes += _copy(store, ocfl.content_key(inventory, logical), partial / "data" / logical, value)
+        lines.append(f"{value}  data/{_encoded(logical)}\n")
+    facts = {**info, "Bagging-Date": f"{created:%Y-%m-%d}", "Payload-Oxum": f"{size_bytes}.{len(lines)}"}
+    tags = {
+        DECLARATION: "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n",
+        "bag-info.txt": "".join(f"{name}: {' '.join(value.split())}\n" for name, value in facts.items()),
+        "manifest-sha256.txt": "".join(lines),
+    }
+    tags["tagmanifest-sha256.txt"] = "".join(
+        f"{hashlib.sha256(text.encode()).hexdigest()}  {name}\n" for name, text in tags.items()
+    )
+    for name, text in tags.items():
+        _write(partial / name, text.encode())
+    partial.rename(target)
+    _sync(target.parent)
+    return size_bytes
+
+
+def check(folder: Path) -> Iterator[str]:
+    """Everything wrong with a bag, in words; nothing when it is valid. Reads every byte."""
+    declaration = folder / DECLARATION
+    if not declaration.is_file() or not _DECLARED.fullmatch(declaration.read_text("utf-8", errors="replace")):
+        yield f"{DECLARATION} does not declare a bag of a known version in UTF-8"
+    if (folder / "fetch.txt").exists():
+        yield "fetch.txt: files that must be fetched elsewhere are not taken"
+    if not (folder / "data").is_dir():
+        yield "there is no folder data/"
+        return
+    manifests = {
+        path: found for path in sorted(folder.iterdir()) if (found := _MANIFEST.fullmatch(path.name))
+    }
+    if not any(found[1] is None for found in manifests.values()):
+        yield "there is no manifest of the payload"
+    payload = {
+        path.relative_to(folder).as_posix()
+        for path in (folder / "data").rglob("*")
+        if path.is_file() or path.is_symlink()
+    }
+    for path, found in manifests.items():
+        yield from _check_manifest(folder, path, found[2], payload if found[1] is None else None)
+    yield from _check_oxum(folder, payload)
+
+
+def _check_manifest(folder: Path, path: Path, algorithm: str, payload: set[str] | None) -> Iterator[str]:
+    if path.stat().st_size > LONGEST_MANIFEST_BYTES:
+        yield f"{path.name} is larger than a manifest may be"
+        return
+    listed: set[str] = set()
+    for number, line in enumerate(path.read_text("utf-8", errors="replace").splitlines(), start=1):
+        value, _, name = line.strip().partition(" ")
+        name = _decoded(name.strip().removeprefix("*").removeprefix("./"))
+        if not name or not is_key(name):
+            yield f"{path.name}, line {number} names no file inside the bag"
+            continue
+        if name in listed:
+            yield f"{path.name} names {name} twice"
+        listed.add(name)
+        yield from _check_file(folder / name, name, algorithm, value.lower())
+    if payload is not None:
+        yield from (f"{name} is not in {path.name}" for name in sorted(payload - listed))
+
+
+def _check_file(path: Path, name: str, algorithm: str, value: str) -> Iterator[str]:
+    if path.is_symlink() or not path.is_file():
+        yield f"{name} is missing"
+        return
+    hasher = hashlib.new(algorithm, usedforsecurity=False)
+    with path.open("rb") as stream:
+        while chunk := stream.read(CHUNK_BYTES):
+            hasher.update(chunk)
+    if hasher.hexdigest() != value:
+        yield f"{name} is damaged: expected {algorithm} {value}, found {hasher.hexdigest()}"
+
+
+def _check_oxum(folder: Path, payload: set[str]) -> Iterator[str]:
+    info = folder / "bag-info.txt"
+    found = _OXUM.search(info.read_text("utf-8", errors="replace")) if info.is_file() else None
+    if found:
+        size = sum((folder / name).stat().st_size for name in payload if (folder / name).is_file())
+        if (int(found[1]), int(found[2])) != (size, len(payload)):
+            yield f"Payload-Oxum says {found[1]} bytes in {found[2]} files; there are {size} in {len(payload)}"
+
+
+def _copy(store: ObjectStore, key: str, path: Path, value: str) -> int:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    size = 0
+    with closing(Expecting(store.open(key), value, key)) as source, path.open("wb") as sink:
+        while chunk := cast(BinaryIO, source).read(CHUNK_BYTES):
+            size += sink.write(chunk)
+        sink.flush()
+        os.fsync(sink.fileno())
+    return size
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as sink:
+        sink.write(data)
+        sink.flush()
+        os.fsync(sink.fileno())
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _encoded(name: str) -> str:
+    """RFC 8493, 2.1.3: only line ends and the percent sign itself are written otherwise."""
+    return name.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _decoded(name: str) -> str:
+    return re.sub("%0[Dd]", "\r", re.sub("%0[Aa]", "\n", name)).replace("%25", "%")

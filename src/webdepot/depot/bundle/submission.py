@@ -1,0 +1,274 @@
+"""Submissions (SIP): what somebody brings, recognised by what is in it, and looked through before anything is
+taken.
+
+    bag               a folder with bagit.txt
+    wacz              datapackage.json and archive/
+    package           a package of Webdepot: as a bag, as files, or as an OCFL object
+    uof               mets.xml (METS with a list of files, and LMER) at the top; files of any kind
+    zip, tar, folder  WARC and ARC files
+    container         one WARC or ARC file
+
+Each may come as a folder, in a ZIP or in a tar file.
+
+The identity of a submission is the SHA-256 over the digests of its files, whatever they are called and
+however they are packed.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+
+from sqlalchemy import Connection, RowMapping, delete, insert, select
+
+from webdepot import digest
+from webdepot.depot import layout
+from webdepot.depot.bundle import bag, tarred, zipped
+from webdepot.depot.package import FACTS, FORMAT
+from webdepot.depot.tables import submissions
+
+SUFFIXES = (".warc", ".warc.gz", ".arc", ".arc.gz")
+DESCRIPTIONS = re.compile(r"(bag-info\.txt|datapackage\.json|[^/]*mets[^/]*\.xml|mets\.xml)", re.IGNORECASE)
+LONGEST_DESCRIPTION_BYTES = 16 << 20
+LONGEST_UOF_BYTES = 64 << 20
+SCANNER_LIMIT_S = 24 * 3600
+MOST_REASONS = 1000
+UOF_METS = "mets.xml"
+_UOF_MARKS = (b"http://www.loc.gov/METS/", b"fileSec", b"http://www.ddb.de/LMER")
+
+
+class SubmissionKind(StrEnum):
+    BAG = "bag"
+    WACZ = "wacz"
+    PACKAGE = "package"
+    OCFL = "ocfl"
+    UOF = "uof"
+    ZIP = "zip"
+    TAR = "tar"
+    FOLDER = "folder"
+    CONTAINER = "container"
+
+
+class SubmissionState(StrEnum):
+    TAKEN = "taken"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """What came, unpacked."""
+
+    path: Path
+    kind: SubmissionKind
+    root: Path
+    """Folder of its files, or the one file."""
+    reasons: tuple[str, ...] = ()
+    """Why it may not be taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What was decided about a submission."""
+
+    id: str
+    name: str
+    kind: SubmissionKind
+    state: SubmissionState
+    received_at: datetime
+    agent: str
+    harvest: str = ""
+    place: str = ""
+    """Where a refused one lies."""
+    reasons: tuple[str, ...] = field(default=())
+
+
+def open_up(path: Path, folder: Path) -> Submission:
+    """Recognise a submission and unpack it into a folder of ours; its own file is not touched. Reasons say
+    what forbids to take it.
+    """
+    if path.is_dir():
+        kind, root = _kind_of_folder(path)
+        return Submission(path=path, kind=kind, root=root, reasons=tuple(_check(kind, root)))
+    if zipfile.is_zipfile(path):
+        packing, reasons = SubmissionKind.ZIP, _unzipped(path, folder)
+    elif tarred.is_tar(path):
+        packing, reasons = SubmissionKind.TAR, _untarred(path, folder)
+    else:
+        return Submission(path=path, kind=SubmissionKind.CONTAINER, root=path)
+    if reasons:
+        return Submission(path=path, kind=packing, root=folder, reasons=reasons)
+    kind, root = _kind_of_folder(folder)
+    kind = packing if kind is SubmissionKind.FOLDER else kind
+    return Submission(path=path, kind=kind, root=root, reasons=tuple(_check(kind, root)))
+
+
+def _unzipped(path: Path, folder: Path) -> tuple[str, ...]:
+    """Unpack a ZIP, or say why not."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            reasons = tuple(zipped.check_members(packed))
+            if not reasons:
+                zipped.unpack(packed, folder)
+    except (*zipped.BROKEN, OSError) as error:
+        return (f"the ZIP file cannot be unpacked: {error}",)
+    return reasons
+
+
+def _untarred(path: Path, folder: Path) -> tuple[str, ...]:
+    try:
+        reasons = tuple(islice(tarred.check_members(path), MOST_REASONS))
+        if not reasons:
+            folder.mkdir(parents=True, exist_ok=True)
+            tarred.unpack(path, folder)
+    except (*tarred.BROKEN, OSError) as error:
+        return (f"the tar file cannot be unpacked: {error}",)
+    return reasons
+
+
+def containers_of(submission: Submission) -> list[Path]:
+    """Its WARC and ARC files in the order of their paths."""
+    if submission.root.is_file():
+        return [submission.root]
+    return sorted(
+        path for path in submission.root.rglob("*") if path.name.lower().endswith(SUFFIXES) and path.is_file()
+    )
+
+
+def contents_of(submission: Submission) -> list[Path]:
+    """The files that make it what it is: all but the description of a UOF, the containers of anything else."""
+    if submission.kind is not SubmissionKind.UOF:
+        return containers_of(submission)
+    described = submission.root / UOF_METS
+    return sorted(path for path in submission.root.rglob("*") if path.is_file() and path != described)
+
+
+def descriptions_of(submission: Submission) -> dict[str, bytes]:
+    """What the sender wrote about it, to be kept with the package."""
+    if submission.root.is_file():
+        return {}
+    found = (
+        path
+        for path in sorted(submission.root.rglob("*"))
+        if path.is_file() and DESCRIPTIONS.fullmatch(path.name)
+    )
+    return {
+        path.name: path.read_bytes() for path in found if path.stat().st_size <= LONGEST_DESCRIPTION_BYTES
+    }
+
+
+def id_of(submission: Submission) -> str:
+    """The same for the same files."""
+    digests = sorted(digest.of_file(path).value.hex() for path in contents_of(submission))
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def scan(command: str, path: Path) -> Iterator[str]:
+    """Ask the virus scanner of the configuration; a reason when it does not call the path clean."""
+    if not command:
+        return
+    try:
+        words = [*shlex.split(command), str(path)]
+        done = subprocess.run(words, capture_output=True, timeout=SCANNER_LIMIT_S, check=False)  # noqa: S603 - the operator's command
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        yield f"the virus scanner could not be run: {error}"
+        return
+    said = (done.stdout + done.stderr)[-500:].decode(errors="replace").strip()
+    if done.returncode == 1:
+        yield f"the virus scanner found something: {said}"
+    elif done.returncode != 0:
+        yield f"the virus scanner failed with exit {done.returncode}: {said}"
+
+
+def record(connection: Connection, receipt: Receipt) -> None:
+    connection.execute(delete(submissions).where(submissions.c.id == receipt.id))
+    values = asdict(receipt) | {
+        "kind": receipt.kind.value,
+        "state": receipt.state.value,
+        "reasons": list(receipt.reasons),
+    }
+    connection.execute(insert(submissions).values(**values))
+
+
+def find(connection: Connection, identifier: str) -> Receipt | None:
+    row = (
+        connection.execute(select(submissions).where(submissions.c.id == identifier)).mappings().one_or_none()
+    )
+    return _receipt(row) if row else None
+
+
+def latest(connection: Connection, limit: int) -> list[Receipt]:
+    rows = connection.execute(
+        select(submissions).order_by(submissions.c.received_at.desc(), submissions.c.id).limit(limit)
+    )
+    return [_receipt(row) for row in rows.mappings()]
+
+
+def _kind_of_folder(folder: Path) -> tuple[SubmissionKind, Path]:
+    """By what is at its top; a ZIP often holds everything in one folder."""
+    entries = [entry for entry in folder.iterdir() if entry.name not in ("__MACOSX", ".DS_Store")]
+    if len(entries) == 1 and entries[0].is_dir() and not entries[0].is_symlink():
+        kind, root = _kind_of_folder(entries[0])
+        if kind is not SubmissionKind.FOLDER:
+            return kind, root
+    if (folder / bag.DECLARATION).is_file():
+        is_package = _is_package(folder / "data")
+        return (SubmissionKind.PACKAGE if is_package else SubmissionKind.BAG), folder
+    if (folder / layout.ROOT_DECLARATION).is_file():
+        return SubmissionKind.OCFL, folder
+    if (folder / zipped.DATAPACKAGE).is_file() and (folder / "archive").is_dir():
+        return SubmissionKind.WACZ, folder
+    if _is_package(folder):
+        return SubmissionKind.PACKAGE, folder
+    return (SubmissionKind.UOF if _is_uof(folder / UOF_METS) else SubmissionKind.FOLDER), folder
+
+
+def _is_uof(described: Path) -> bool:
+    """By what must stand in its description; whether that is right is another question."""
+    if not described.is_file() or described.is_symlink() or described.stat().st_size > LONGEST_UOF_BYTES:
+        return False
+    data = described.read_bytes()
+    return all(mark in data for mark in _UOF_MARKS)
+
+
+def _is_package(folder: Path) -> bool:
+    path = folder / FACTS
+    try:
+        return (
+            path.is_file()
+            and path.stat().st_size <= LONGEST_DESCRIPTION_BYTES
+            and json.loads(path.read_bytes())["format"] == FORMAT
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def _check(kind: SubmissionKind, root: Path) -> Iterator[str]:
+    if any(path.is_symlink() for path in root.rglob("*")):
+        yield "it holds symbolic links"
+        return
+    if (root / bag.DECLARATION).is_file():
+        yield from bag.check(root)
+    elif kind is SubmissionKind.WACZ:
+        yield from zipped.check_wacz(root)
+    if kind not in (SubmissionKind.OCFL, SubmissionKind.UOF) and not any(
+        name.lower().endswith(SUFFIXES) for _, _, names in os.walk(root) for name in names
+    ):
+        yield f"there is no WARC or ARC file in it ({', '.join(SUFFIXES)})"
+
+
+def _receipt(row: RowMapping) -> Receipt:
+    values = dict(row) | {
+        "kind": SubmissionKind(row["kind"]),
+        "state": SubmissionState(row["state"]),
+        "reasons": tuple(row["reasons"]),
+    }
+    return Receipt(**values)

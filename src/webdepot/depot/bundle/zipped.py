@@ -1,0 +1,239 @@
+"""Packages as one ZIP file: plain, or as WACZ 1.1.1 (https://specs.webrecorder.net/wacz/1.1.1/), which replay
+tools open directly.
+
+Containers are stored, not compressed again, so that a reader can jump into them. Equal content gives equal
+bytes. The file appears under its name when it is whole. WACZ of others is checked by its own digests.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+from webdepot import cdxj
+from webdepot.depot import ocfl
+from webdepot.depot.inventory import Inventory
+from webdepot.depot.store.keys import is_key
+from webdepot.depot.store.wrapped import Expecting
+from webdepot.digest import CHUNK_BYTES
+from webdepot.errors import Conflict
+from webdepot.model import Capture, RecordKind
+from webdepot.ports import ObjectStore
+from webdepot.times import from_timestamp, to_iso
+
+WACZ_VERSION = "1.1.1"
+DATAPACKAGE = "datapackage.json"
+LONGEST_DATAPACKAGE_BYTES = 64 << 20
+HIGHEST_RATIO = 1000
+"""A member that unpacks to more than so many times its size, beyond `SMALL_BYTES`, is no honest file."""
+SMALL_BYTES = 64 << 20
+DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def write_zip(store: ObjectStore, inventory: Inventory, target: Path) -> int:
+    """Every file of the newest version of an object under its logical path; payload bytes."""
+    with _Writer(target) as made:
+        for logical, value in inventory.files().items():
+            made.add(logical, _chunks(store, ocfl.content_key(inventory, logical), value))
+        return made.size_bytes
+
+
+def write_wacz(
+    store: ObjectStore,
+    inventory: Inventory,
+    captures: Iterable[Capture],
+    target: Path,
+    *,
+    title: str,
+    created: datetime,
+    software: str,
+) -> int:
+    """The containers of a package with an index and a list of pages, as replay tools in the browser take it."""
+    with _Writer(target) as made:
+        for logical, value in inventory.files().items():
+            room, _, name = logical.partition("/")
+            if room == "warc":
+                made.add(f"archive/{name}", _chunks(store, ocfl.content_key(inventory, logical), value))
+        with tempfile.TemporaryFile() as pages:
+            pages.write(b'{"format": "json-pages-1.0", "id": "pages", "title": "All pages"}\n')
+            made.add("indexes/index.cdxj", _index(captures, pages), compressed=True)
+            pages.seek(0)
+            made.add("pages/pages.jsonl", iter(lambda: pages.read(CHUNK_BYTES), b""), compressed=True)
+        described = describe(made.members, title=title, created=created, software=software)
+        for name, data in described.items():
+            made.add(name, iter([data]), compressed=True)
+        return made.size_bytes
+
+
+def describe(
+    members: Mapping[str, tuple[int, str]], *, title: str, created: datetime, software: str
+) -> dict[str, bytes]:
+    """The last two members of a WACZ: what is in it, by size and SHA-256, and the digest of that."""
+    resources = [
+        {"name": path.rpartition("/")[2].lower(), "path": path, "hash": f"sha256:{value}", "bytes": size}
+        for path, (size, value) in members.items()
+    ]
+    facts: dict[str, object] = {
+        "profile": "data-package",
+        "wacz_version": WACZ_VERSION,
+        "title": title,
+        "software": software,
+    }
+    described = json_line({**facts, "created": to_iso(created), "resources": resources})
+    digests = {"path": DATAPACKAGE, "hash": f"sha256:{hashlib.sha256(described).hexdigest()}"}
+    return {DATAPACKAGE: described, "datapackage-digest.json": json_line(digests)}
+
+
+def write_members(target: Path, members: Iterable[tuple[str, Iterator[bytes]]]) -> int:
+    """A new ZIP file of these members, whole or not at all; payload bytes."""
+    with _Writer(target) as made:
+        for name, chunks in members:
+            made.add(name, chunks)
+        return made.size_bytes
+
+
+def check_members(archive: zipfile.ZipFile) -> Iterator[str]:
+    """Why the members of a ZIP of others may not be unpacked, in words: names that lead out, links, bombs,
+    passwords.
+    """
+    names: set[str] = set()
+    for member in archive.infolist():
+        name = member.filename.removesuffix("/")
+        if not is_key(name):
+            yield f"{member.filename[:200]!r} is no path inside the file"
+        if name in names:
+            yield f"{name} is in it twice"
+        names.add(name)
+        if member.external_attr >> 28 == 0o12:
+            yield f"{name} is a symbolic link"
+        if member.flag_bits & 1:
+            yield f"{name} is encrypted"
+        if member.file_size > SMALL_BYTES and member.file_size > HIGHEST_RATIO * max(member.compress_size, 1):
+            yield f"{name} would unpack to {member.file_size} bytes from {member.compress_size}"
+
+
+def unpack(archive: zipfile.ZipFile, folder: Path) -> None:
+    """Unpack members that `check_members` passed; never more of one than it says it has."""
+    for member in archive.infolist():
+        if member.is_dir():
+            continue
+        path = folder / member.filename
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(member) as source, path.open("wb") as sink:
+            while chunk := source.read(CHUNK_BYTES):
+                sink.write(chunk)
+
+
+def check_wacz(folder: Path) -> Iterator[str]:
+    """What is wrong with an unpacked WACZ, in words: every resource against its digest, and containers that
+    none names.
+    """
+    try:
+        path = folder / DATAPACKAGE
+        if path.stat().st_size > LONGEST_DATAPACKAGE_BYTES:
+            raise ValueError("it is too large")
+        resources = _resources(json.loads(path.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        yield f"{DATAPACKAGE} cannot be used: {error}"
+        return
+    for name, value in resources.items():
+        yield from _check_resource(folder, name, value)
+    for found in sorted((folder / "archive").glob("**/*")):
+        name = found.relative_to(folder).as_posix()
+        if found.is_file() and name not in resources:
+            yield f"{name} is not among the resources of {DATAPACKAGE}"
+
+
+def _resources(document: Any) -> dict[str, str]:
+    return {str(each["path"]): str(each.get("hash", "")) for each in document["resources"]}
+
+
+def _check_resource(folder: Path, name: str, value: str) -> Iterator[str]:
+    algorithm, _, expected = value.partition(":")
+    if not is_key(name) or not (folder / name).is_file():
+        yield f"{name[:200]} is missing"
+    elif algorithm not in ("md5", "sha256"):
+        yield f"{name} has no digest of a known kind"
+    else:
+        hasher = hashlib.new(algorithm, usedforsecurity=False)
+        with (folder / name).open("rb") as stream:
+            while chunk := stream.read(CHUNK_BYTES):
+                hasher.update(chunk)
+        if hasher.hexdigest() != expected.lower():
+            yield f"{name} is damaged: expected {value}, found {algorithm}:{hasher.hexdigest()}"
+
+
+def _index(captures: Iterable[Capture], pages: IO[bytes]) -> Iterator[bytes]:
+    """CDXJ lines; HTML pages are noted on the way."""
+    for number, capture in enumerate(captures):
+        if (
+            capture.kind is RecordKind.RESPONSE
+            and capture.status == 200
+            and capture.mime in ("text/html", "application/xhtml+xml")
+        ):
+            at = to_iso(from_timestamp(capture.timestamp))
+            pages.write(json_line({"id": f"p{number}", "url": capture.url, "ts": at, "title": capture.url}))
+        yield cdxj.line(capture).encode("ascii", "replace") + b"\n"
+
+
+def _chunks(store: ObjectStore, key: str, value: str) -> Iterator[bytes]:
+    with closing(Expecting(store.open(key), value, key)) as source:
+        while chunk := cast(BinaryIO, source).read(CHUNK_BYTES):
+            yield chunk
+
+
+def json_line(document: Mapping[str, object]) -> bytes:
+    return (json.dumps(document, ensure_ascii=False) + "\n").encode(errors="replace")
+
+
+class _Writer:
+    """A ZIP file that has its name only when it is whole."""
+
+    def __init__(self, target: Path) -> None:
+        if target.exists():
+            raise Conflict(f"{target} exists already. Name a new file.")
+        self._target = target
+        self._partial = target.with_name(f".{target.name}.partial")
+        self.members: dict[str, tuple[int, str]] = {}
+        self.size_bytes = 0
+
+    def __enter__(self) -> "_Writer":
+        self._file = self._partial.open("wb")
+        self._zip = zipfile.ZipFile(self._file, "w", allowZip64=True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self._zip.close()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+            if kind is None:
+                self._partial.rename(self._target)
+            else:
+                self._partial.unlink(missing_ok=True)
+
+    def add(self, name: str, chunks: Iterator[bytes], *, compressed: bool = False) -> None:
+        member = zipfile.ZipInfo(name, DATE)
+        member.compress_type = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+        member.external_attr = 0o100644 << 16
+        hasher, size = hashlib.sha256(), 0
+        with self._zip.open(member, "w", force_zip64=True) as sink:
+            for chunk in chunks:
+                sink.write(chunk)
+                hasher.update(chunk)
+                size += len(chunk)
+        self.members[name] = (size, hasher.hexdigest())
+        self.size_bytes += size
+
+
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+"""What unpacking a damaged or odd ZIP can raise."""

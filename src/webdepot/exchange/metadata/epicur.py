@@ -1,0 +1,37 @@
+"""xepicur: registration of URNs by harvest. The resolver's service reads these records and learns where a URN
+leads.
+
+Namespace urn:nbn:de:1111-2004033116, prefix `epicur`. Each record lists every address that is valid for its
+URN, since addresses that are no longer listed are removed there; of the kinds of update only `urn_new` is
+harmless today.
+"""
+
+from lxml import etree
+
+from webdepot.exchange.addresses import Addresses
+from webdepot.exchange.catalogue import Record
+from webdepot.exchange.metadata.markup import XSI, add
+from webdepot.exchange.transfer import Transfer
+
+EPICUR = "urn:nbn:de:1111-2004033116"
+SCHEMA = "http://www.persistent-identifier.de/xepicur/version1.0/xepicur.xsd"
+
+
+def to_element(record: Record, transfer: Transfer | None, *, addresses: Addresses) -> etree._Element:
+    root = etree.Element(f"{{{EPICUR}}}epicur", nsmap={None: EPICUR, "xsi": XSI})
+    root.set(f"{{{XSI}}}schemaLocation", f"{EPICUR} {SCHEMA}")
+    delivery = add(add(root, f"{{{EPICUR}}}administrative_data"), f"{{{EPICUR}}}delivery")
+    add(delivery, f"{{{EPICUR}}}update_status", None, type="urn_new")
+    made = add(root, f"{{{EPICUR}}}record")
+    scheme = ":".join(record.urn.split("-")[0].split(":")[:3])
+    add(made, f"{{{EPICUR}}}identifier", record.urn, scheme=scheme)
+    _resource(made, addresses.front_page(record.key), "text/html", role="primary", type="frontpage")
+    if transfer is not None:
+        _resource(made, addresses.transfer(record.key, transfer.form), "application/zip", target="transfer")
+    return root
+
+
+def _resource(parent: etree._Element, url: str, mime: str, **attributes: str) -> None:
+    made = add(parent, f"{{{EPICUR}}}resource")
+    add(made, f"{{{EPICUR}}}identifier", url, scheme="url", **attributes)
+    add(made, f"{{{EPICUR}}}format", mime, scheme="imt")

@@ -1,0 +1,360 @@
+"""The words of a capture: title, headings, main text, language.
+
+1. Which: responses with status 200 and resources whose bytes are HTML, plain text, PDF or an office document.
+   The server's type counts where it says one of these; where it says nothing useful, the first bytes do. An
+   answer 404 or 410 has no words, but it ends what stood.
+2. Decode (WHATWG order): byte-order mark, HTTP header, meta tag, UTF-8 if it is valid, then what Resiliparse
+   detects.
+3. Words: `html.py`, `pdf.py`, `office.py`. A page that was opened in a browser has, before it in its
+   container, a record `urn:text:ADDRESS` of the words that were to be seen: those that scripts have put there
+   are taken, too.
+4. Language: `language.py`. Likeness: `folding.py`.
+
+A revisit has no words of its own. Where its original stands earlier in the same container its words are read
+there; else the page `repeats`, and the text index takes the words of the capture with that digest. Reading is
+bounded by `limit_bytes` of a document.
+"""
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+
+from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
+
+from webdepot import digest
+from webdepot.cdxj import REVISIT_MIME
+from webdepot.container.damage import OnFinding
+from webdepot.container.http import HttpHead, content_decoded
+from webdepot.container.reader import Record, iter_records, read_record
+from webdepot.errors import CorruptData
+from webdepot.index import entry
+from webdepot.index.content.html import HtmlWords, shown_by_scripts, words_of_html
+from webdepot.index.content.language import SAMPLE_CHARS, language_of
+from webdepot.index.content.office import OFFICE_MIMES, Unread, words_of_office
+from webdepot.index.content.pdf import PdfReader
+from webdepot.index.garbage import collected_rarely
+from webdepot.index.text.folding import likeness
+from webdepot.model import Capture, Finding, Location, RecordKind, Severity
+from webdepot.ports import PageText
+
+HTML_MIMES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
+PLAIN_MIMES = frozenset({"text/plain", "text/markdown"})
+PDF_MIMES = frozenset({"application/pdf", "application/x-pdf"})
+_DOCUMENT_MIMES = PDF_MIMES | OFFICE_MIMES
+_WORDY_MIMES = HTML_MIMES | PLAIN_MIMES | _DOCUMENT_MIMES
+_UNTOLD_MIMES = frozenset(
+    {entry.UNKNOWN_MIME, "application/octet-stream", "application/x-unknown", "binary/octet-stream"}
+)
+# A document cut in two is mostly none, so more of it is read than of a page.
+_DOCUMENT_FACTOR = 8
+SHOWN = "urn:text:"
+_GONE = (404, 410)
+_LONGEST_TITLE, _LONGEST_HEADINGS = 500, 5000
+_MOST_REMEMBERED = 200_000
+
+_META_CHARSET = re.compile(rb"<meta\s[^<>]*?charset\s*=\s*[\"']?\s*([^\s\"'/>;]+)", re.IGNORECASE)
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([^\s;\"']+)", re.IGNORECASE)
+_CONTROL = re.compile(r"[\0-\x08\x0b\x0e-\x1f\x7f]")
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+
+
+def pages_of_container(
+    path: Path,
+    name: str,
+    collection: str,
+    languages: tuple[str, ...],
+    limit_bytes: int,
+    *,
+    on_finding: OnFinding,
+) -> Iterator[PageText]:
+    """The pages of a container in the order of its records."""
+    return (
+        page
+        for _, page in read_container(path, name, collection, languages, limit_bytes, on_finding=on_finding)
+        if page is not None
+    )
+
+
+def read_container(
+    path: Path,
+    name: str,
+    collection: str,
+    languages: tuple[str, ...],
+    limit_bytes: int,
+    *,
+    on_finding: OnFinding,
+) -> Iterator[tuple[Capture, PageText | None]]:
+    """Every capture of a container, and its words where it has some: one pass for both indexes."""
+    with path.open("rb") as stream, path.open("rb") as again, PdfReader() as pdf, collected_rarely():
+        reader = _Reader(
+            collection=collection,
+            languages=languages,
+            limit_bytes=limit_bytes,
+            pdf=pdf,
+            on_finding=on_finding,
+            container=again,
+        )
+        records = reader.noticing(iter_records(stream, name, on_finding=on_finding))
+        yield from entry.paired(records, reader.read, on_finding=on_finding)
+
+
+class _Reader:
+    """What one pass over a container needs: limits, the PDF process, and where payloads with words stood."""
+
+    def __init__(
+        self,
+        *,
+        collection: str,
+        languages: tuple[str, ...],
+        limit_bytes: int,
+        pdf: PdfReader,
+        on_finding: OnFinding,
+        container: BinaryIO,
+    ) -> None:
+        self._collection = collection
+        self._languages = languages
+        self._limit_bytes = limit_bytes
+        self._pdf = pdf
+        self._on_finding = on_finding
+        self._container = container
+        self._seen: dict[str, Location] = {}
+        self._shown = ("", "")
+        """Address of the page that was opened in a browser last, and the words to be seen there."""
+
+    def noticing(self, records: Iterable[Record]) -> Iterator[Record]:
+        """All records; words of opened pages are taken on the way."""
+        for record in records:
+            if record.kind is RecordKind.RESOURCE and record.url.startswith(SHOWN):
+                text = record.payload().read(self._limit_bytes).decode("utf-8", "replace")
+                self._shown = (record.url.removeprefix(SHOWN), text)
+            yield record
+
+    def read(self, record: Record) -> tuple[Capture, PageText | None]:
+        if record.kind is RecordKind.REVISIT:
+            capture = entry.of_record(record)
+            return capture, self._of_revisit(capture)
+        if not _may_have_words(record):
+            capture = entry.of_record(record)
+            return capture, self._made(
+                capture, _NOTHING, size_bytes=0, gone=True
+            ) if capture.status in _GONE and not capture.url.endswith("/robots.txt") else None
+        data, payload_digest = self._content(record)
+        capture = entry.of_record(record, payload_digest=payload_digest)
+        page = self._page(capture, record.head, data)
+        if page is not None and len(self._seen) < _MOST_REMEMBERED:
+            self._seen[capture.digest] = capture.location
+        return capture, page
+
+    def _content(self, record: Record) -> tuple[bytes, str]:
+        """The payload up to the limit, its content coding undone, and its digest: stated, or computed over
+        all of it.
+        """
+        limit = self._limit_bytes * (_DOCUMENT_FACTOR if entry.mime_of(record) in _DOCUMENT_MIMES else 1)
+        stated = entry.stated_digest(record)
+        if stated:
+            return record.content(limit).read(limit), stated
+        head = record.head
+        kept, payload = BytesIO(), record.payload()
+        computed = digest.of_stream(_Copying(payload, kept, limit), "sha1")[0]  # type: ignore[arg-type]
+        kept.seek(0)
+        return (content_decoded(kept, head, limit_bytes=limit) if head else kept).read(limit), str(computed)
+
+    def _of_revisit(self, capture: Capture) -> PageText | None:
+        if capture.status not in (0, 200, 304) or not capture.digest:
+            return None
+        original = self._seen.get(capture.digest)
+        url, shown = self._shown
+        if original is None and shown and url == capture.url:
+            # The same HTML, but scripts may have shown something else. Its title is not at hand; its first
+            # line is.
+            return self._made(
+                capture,
+                HtmlWords(title=shown.strip().partition("\n")[0], headings="", text=shown),
+                size_bytes=len(shown),
+            )
+        if original is None:
+            is_other = capture.mime not in _WORDY_MIMES and capture.mime != REVISIT_MIME
+            return None if is_other else self._made(capture, _NOTHING, size_bytes=0, repeats=True)
+        try:
+            record = read_record(self._container, original)
+        except CorruptData:
+            return self._made(capture, _NOTHING, size_bytes=0, repeats=True)
+        data, _ = self._content(record)
+        return self._page(capture, record.head, data, mime=entry.mime_of(record))
+
+    def _page(self, capture: Capture, head: HttpHead | None, data: bytes, mime: str = "") -> PageText | None:
+        mime = _kind_of(mime or capture.mime, data)
+        try:
+            words = self._words(capture, head, data, mime)
+        except Unread as error:
+            self._on_finding(_unread(capture, str(error)))
+            return None
+        url, shown = self._shown
+        if words is not None and url == capture.url and mime in HTML_MIMES:
+            made = shown_by_scripts(decoded(data, charset_of(head), is_html=True), shown)
+            words = replace(words, text=f"{words.text}\n{made}") if made else words
+        return (
+            self._made(
+                capture, words, mime="application/pdf" if mime in PDF_MIMES else mime, size_bytes=len(data)
+            )
+            if words
+            else None
+        )
+
+    def _words(self, capture: Capture, head: HttpHead | None, data: bytes, mime: str) -> HtmlWords | None:
+        if mime in PDF_MIMES:
+            found = self._pdf.read(data, limit_chars=self._limit_bytes)
+            if found.error:
+                raise Unread(found.error)
+            return HtmlWords(title=found.title, headings="", text=found.text)
+        if mime in OFFICE_MIMES:
+            title, text = words_of_office(data, limit_chars=self._limit_bytes)
+            return HtmlWords(title=title, headings="", text=text)
+        if mime not in HTML_MIMES and mime not in PLAIN_MIMES:
+            return None
+        text = decoded(data, charset_of(head), is_html=mime in HTML_MIMES)
+        return (
+            words_of_html(text, capture.url)
+            if mime in HTML_MIMES
+            else HtmlWords(title="", headings="", text=text)
+        )
+
+    def _made(
+        self,
+        capture: Capture,
+        words: HtmlWords,
+        *,
+        size_bytes: int,
+        mime: str = "",
+        repeats: bool = False,
+        gone: bool = False,
+    ) -> PageText:
+        text = tidy(words.text)
+        has_words = not (repeats or gone)
+        return PageText(
+            key=capture.key,
+            url=capture.url,
+            timestamp=capture.timestamp,
+            mime=mime or capture.mime,
+            size_bytes=size_bytes,
+            collection=self._collection,
+            title=tidy(words.title).replace("\n", " ")[:_LONGEST_TITLE],
+            headings=tidy(words.headings)[:_LONGEST_HEADINGS],
+            text=text,
+            language=language_of(f"{words.title} {text[:SAMPLE_CHARS]}", self._languages)
+            if has_words
+            else "",
+            digest=capture.digest,
+            repeats=repeats,
+            gone=gone,
+            likeness=likeness(text) if has_words else 0,
+            images=tidy(words.images),
+            links=words.links,
+        )
+
+
+class _Copying:
+    """A stream that keeps a copy of the first bytes that are read through it."""
+
+    def __init__(self, source: BinaryIO, copy: BytesIO, limit_bytes: int) -> None:
+        self._source, self._copy, self._left = source, copy, limit_bytes
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._source.read(size)
+        if self._left > 0:
+            self._left -= self._copy.write(data[: self._left])
+        return data
+
+
+def decoded(data: bytes, charset: str = "", *, is_html: bool) -> str:
+    """Text of bytes whose encoding is stated by the header, the bytes themselves, or nobody. Never fails."""
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace")
+    meta = _META_CHARSET.search(data, 0, 4096) if is_html else None
+    for stated in (charset, meta[1].decode("latin-1") if meta else "", "utf-8"):
+        text = _strictly(data, stated) if stated else None
+        if text is not None:
+            return text
+    return data.decode(_codec(detect_encoding(data[:65536])) or "windows-1252", "replace")
+
+
+def tidy(text: str) -> str:
+    """Spaces single, lines without blank ones between, no control characters: what is stored and shown."""
+    text = text.strip().replace("\n\n", "\n")
+    flat = text.replace("\n", " ")
+    if flat.isprintable():
+        # Only spaces and line ends are left to be untidy, and extracted text has mostly none too many.
+        if "  " not in flat:
+            return text
+    else:
+        text = _CONTROL.sub(" ", text)
+    # Without a line of Python for each line of text: this is done to everything that is indexed.
+    return "\n".join(filter(None, map(" ".join, map(str.split, text.split("\n")))))
+
+
+_NOTHING = HtmlWords(title="", headings="", text="")
+
+
+def _may_have_words(record: Record) -> bool:
+    head = record.head
+    if record.kind is RecordKind.CONVERSION or (head is not None and head.status != 200):
+        return False
+    mime = entry.mime_of(record)
+    # A file for robots is plain text, and nobody's page.
+    return (mime in _WORDY_MIMES or mime in _UNTOLD_MIMES) and not record.url.endswith("/robots.txt")
+
+
+def _kind_of(mime: str, data: bytes) -> str:
+    """The server's type, unless the bytes say plainly that it cannot be."""
+    begin = data[:1024].lstrip()
+    if begin.startswith(b"%PDF-"):
+        return "application/pdf"
+    is_binary = b"\0" in begin and not begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if mime in _UNTOLD_MIMES and not is_binary:
+        return (
+            "text/html" if re.match(rb"<(?:!doctype html|html|head|body)\b", begin, re.IGNORECASE) else mime
+        )
+    return "" if is_binary and mime not in _DOCUMENT_MIMES else mime
+
+
+def charset_of(head: HttpHead | None) -> str:
+    """As the header says it; empty where it says none."""
+    found = _CHARSET.search(head.get("content-type") or "") if head else None
+    return found[1] if found else ""
+
+
+def _codec(name: str | None) -> str:
+    """Python's name of an encoding by the web's rules (`latin1` means windows-1252); empty where there is
+    none.
+    """
+    mapped = map_encoding_to_html5(name or "", fallback_utf8=False) or ""
+    try:
+        return codecs.lookup(mapped).name if mapped else ""
+    except LookupError:
+        return ""
+
+
+def _strictly(data: bytes, name: str) -> str | None:
+    """Decoded if all of it is valid, but for a character cut at the limit."""
+    codec = _codec(name)
+    if not codec:
+        return None
+    try:
+        return codecs.getincrementaldecoder(codec)("strict").decode(data, final=False)
+    except UnicodeError:
+        return None
+
+
+def _unread(capture: Capture, reason: str) -> Finding:
+    return Finding(
+        code="text-unread",
+        severity=Severity.NOTE,
+        subject=capture.url,
+        message=f"Its words could not be read: {reason}.",
+        place=f"{capture.location.container} byte {capture.location.offset}",
+    )

@@ -1,0 +1,95 @@
+"""What both engines of the text index do alike: how a query and a page are read, and how states and hits are
+told.
+"""
+
+from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
+
+from webdepot import times
+from webdepot.index.text.folding import Leader
+from webdepot.index.text.states import FOREVER, Content
+from webdepot.index.text.words import Range, prepared
+from webdepot.ports import Hit, Sort, State, TextQuery
+from webdepot.url import host_of
+
+
+def asked_stamps(query: TextQuery) -> tuple[int, int]:
+    """First and last capture time that the query asks for."""
+    low, high = 0, FOREVER
+    if query.period is not None:
+        low, high = int(times.to_timestamp(query.period.start)), int(times.to_timestamp(query.period.end))
+    return low, high if query.as_of is None else min(high, int(times.to_timestamp(query.as_of)))
+
+
+def wanted_texts(query: TextQuery) -> list[str]:
+    """Every word and phrase that a page should have, wherever: what a snippet marks."""
+    alternatives = (text for group in query.alternatives for text in group)
+    return [*query.phrases, *query.words, *alternatives, *(text for _, text in query.parts)]
+
+
+def address_words(url: str) -> str:
+    return prepared(unquote(url.partition("://")[2] or url, errors="replace"))
+
+
+def sites_of(url: str) -> Iterator[str]:
+    """The host and every domain above it."""
+    host = host_of(url).lower()
+    if host.startswith("["):
+        yield host.partition("]")[0] + "]"
+        return
+    labels = host.partition(":")[0].rstrip(".").split(".")
+    for at in range(len(labels)):
+        yield ".".join(labels[at:])
+
+
+def state_of(
+    query: TextQuery,
+    content: Content,
+    *,
+    key: str,
+    collection: str,
+    valid: tuple[int, int],
+    stamps: Sequence[str],
+    anchors: Sequence[str],
+) -> State:
+    """A state with those of its captures that the query asks for and may show (`stamps`)."""
+    return State(
+        key=key,
+        url=content.url,
+        collection=collection,
+        timestamps=tuple(stamps),
+        valid_from=digits(valid[0]),
+        valid_to=digits(valid[1]),
+        title=content.title,
+        headings=content.headings,
+        text=content.text,
+        anchors="\n".join(filter(None, anchors)) if query.anchors else "",
+        images=content.images,
+        mime=content.mime,
+        format=content.format,
+        size_bytes=content.size_bytes,
+        language=content.language,
+        digest=min(content.payloads, default=""),
+    )
+
+
+def hit_of(query: TextQuery, state: State, leader: Leader, snippet: tuple[str, tuple[Range, ...]]) -> Hit:
+    return Hit(
+        key=state.key,
+        url=state.url,
+        timestamp=state.timestamps[0] if query.sort is Sort.OLDEST else state.timestamps[-1],
+        title=state.title,
+        snippet=snippet[0],
+        marks=snippet[1],
+        mime=state.mime,
+        size_bytes=state.size_bytes,
+        language=state.language,
+        versions=len(state.timestamps),
+        score=leader.score,
+        format=state.format,
+        similar=leader.similar,
+    )
+
+
+def digits(stamp: int) -> str:
+    return f"{stamp:014d}"

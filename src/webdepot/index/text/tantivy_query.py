@@ -1,0 +1,238 @@
+"""How a query is asked of Tantivy.
+
+A query for words alone is one flat union of terms, since Tantivy passes over blocks of documents that cannot
+be among the best only there; everything else (several words, filters, closed areas) is a conjunction. That
+words stand in a row counts for the best documents only, which are asked once more (`in_a_row`): asking it of
+all would read the positions of frequent words in every document.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import tantivy
+from tantivy import Occur, Query
+
+from webdepot import times
+from webdepot.index.text.hits import asked_stamps, wanted_texts
+from webdepot.index.text.states import FOREVER
+from webdepot.index.text.tantivy_schema import STAMP, STEM_WEIGHT, STEMMERS, WEIGHTS, analysers
+from webdepot.index.text.words import prepared
+from webdepot.model import EVERYTHING
+from webdepot.ports import Closed, Part, TextQuery
+
+_MOST_KEYS = 5000
+_NOT_PLAIN = re.compile(r"[^0-9a-zA-Z]")
+_PARTS = {
+    Part.TITLE: ("title",),
+    Part.HEADINGS: ("headings",),
+    Part.ADDRESS: ("words",),
+    Part.TEXT: ("text",),
+    Part.IMAGE: ("images",),
+    Part.ANCHOR: ("anchor", "anchor_own"),
+}
+_EVERY_FIELD = tuple(WEIGHTS)
+_OWN_FIELDS = tuple(name for name in WEIGHTS if not name.startswith("anchor"))
+
+Areas = Sequence[tuple[Closed, Query]]
+
+
+def _fields(query: TextQuery) -> Sequence[str]:
+    return _EVERY_FIELD if query.anchors else _OWN_FIELDS
+
+
+def _is_timed(closed: Closed) -> bool:
+    return closed.first > "0" * 14 or closed.last < "9" * 14
+
+
+class QueryMaker:
+    """Turns a `TextQuery` into Tantivy's."""
+
+    def __init__(self, schema: tantivy.Schema) -> None:
+        self._schema = schema
+        self._analysers = analysers()
+
+    def term(self, field: str, value: object) -> Query:
+        return Query.term_query(self._schema, field, value)
+
+    def state(self, query: TextQuery, areas: Areas) -> Query:
+        """States that match everything the query says and of which not all captures are closed."""
+        wanted = list(self._wanted(query))
+        filters = [(Occur.Must, Query.const_score_query(part, 0.0)) for part in self._filters(query)]
+        unwanted = [
+            (Occur.MustNot, self._exactly(text, _fields(query)))
+            for text in query.excluded
+            if self.tokens(text)
+        ]
+        hidden = [(Occur.MustNot, self._wholly(closed, below)) for closed, below in areas]
+        if len(wanted) == 1 and not (filters or unwanted or hidden):
+            return wanted[0]
+        if not wanted:
+            filters.append((Occur.Must, Query.const_score_query(self.term("kind", "state"), 0.0)))
+        return Query.boolean_query([*((Occur.Must, part) for part in wanted), *filters, *unwanted, *hidden])
+
+    def in_a_row(self, query: TextQuery, pages: Sequence[int]) -> Query | None:
+        """Of the states of these pages those that have the words of the query in a row, scored by where; None
+        where there is no row.
+        """
+        together = [token for word in query.words for token in self.tokens(word)]
+        if not 2 <= len(together) <= 10 or not pages:
+            return None
+        rows = [
+            Query.boost_query(Query.phrase_query(self._schema, name, list(together)), 2 * WEIGHTS[name])
+            for name in _fields(query)
+        ]
+        among = Query.const_score_query(Query.term_set_query(self._schema, "page", list(pages)), 0.0)
+        return self._all_of([among, self._any_of(rows)])
+
+    def partly_closed(self, query: TextQuery, areas: Areas) -> Query | None:
+        """States of which some captures are closed and others may not be; None where there can be none."""
+        timed = [(closed, below) for closed, below in areas if _is_timed(closed)]
+        if not timed:
+            return None
+        parts = []
+        for closed, below in timed:
+            overlap = [
+                self.range("valid_from", None, int(closed.last)),
+                self.range("last_seen", int(closed.first), None),
+            ]
+            parts.append((Occur.Should, self._all_of([below, *overlap])))
+        return self._all_of([self.state(query, areas), Query.boolean_query(parts)])
+
+    def areas(self, searcher: tantivy.Searcher, closed: Sequence[Closed]) -> Areas:
+        """Closed areas with the query for what lies below them; those in which the index has nothing are left
+        out.
+
+        The addresses below a prefix are looked up in the list of terms and asked for one by one: a pattern
+        takes a millisecond to prepare, and an archive may have a thousand rules. Only an area with very many
+        addresses needs one.
+        """
+        found: list[tuple[Closed, Query]] = []
+        everywhen: set[str] = set()
+        for area in closed:
+            terms = searcher.terms_with_prefix("key", area.prefix, limit=_MOST_KEYS)
+            keys = [key for key, _ in terms if not (area.but and key.startswith(area.but))]
+            if len(terms) >= _MOST_KEYS:
+                found.append((area, self._below(area)))
+            elif not _is_timed(area):
+                everywhen.update(keys)
+            elif keys:
+                found.append((area, Query.term_set_query(self._schema, "key", keys)))
+        if everywhen:
+            found.append((Closed(prefix=""), Query.term_set_query(self._schema, "key", sorted(everywhen))))
+        return found
+
+    def range(self, field: str, lowest: int | None, highest: int | None) -> Query:
+        return Query.range_query(self._schema, field, tantivy.FieldType.Unsigned, lowest, highest)
+
+    def phrases(self, query: TextQuery) -> list[list[str]]:
+        """What a snippet marks: every wanted word and phrase as folded words."""
+        return [found for found in map(self.tokens, wanted_texts(query)) if found]
+
+    def stems(self, query: TextQuery, language: str) -> frozenset[str]:
+        """Stems of the single words, in one language."""
+        words = [*query.words, *(text for group in query.alternatives for text in group)]
+        return (
+            frozenset(stem for word in words for stem in self.stem(word, language))
+            if language in STEMMERS
+            else frozenset()
+        )
+
+    def stem(self, word: str, language: str) -> list[str]:
+        return self._analysers[f"stem_{language}"].analyze(word)
+
+    def tokens(self, text: str) -> list[str]:
+        return self._analysers["exact"].analyze(prepared(text))
+
+    def _wanted(self, query: TextQuery) -> Iterator[Query]:
+        for word in query.words:
+            if self.tokens(word):
+                yield self._any_of(self._loosely(word, _fields(query)))
+        for phrase in query.phrases:
+            if self.tokens(phrase):
+                yield self._exactly(phrase, _fields(query), factor=2.0)
+        for group in query.alternatives:
+            parts = [
+                part for text in group if self.tokens(text) for part in self._loosely(text, _fields(query))
+            ]
+            if parts:
+                yield self._any_of(parts)
+        for part, text in query.parts:
+            if self.tokens(text):
+                yield (
+                    self._exactly(text, _PARTS[part])
+                    if query.anchors or part is not Part.ANCHOR
+                    else Query.empty_query()
+                )
+
+    def _loosely(self, text: str, names: Sequence[str]) -> list[Query]:
+        """A word in any field, or a word with the same stem; what is several words to the index stays a
+        phrase.
+        """
+        parts = self._exact_parts(text, names, 1.0)
+        if len(self.tokens(text)) == 1 and " " not in text.strip():
+            stems = [
+                (f"stem_{language}", stem) for language in STEMMERS for stem in self.stem(text, language)[:1]
+            ]
+            parts += [
+                Query.boost_query(Query.term_query(self._schema, name, stem, "freq"), STEM_WEIGHT)
+                for name, stem in stems
+            ]
+        return parts
+
+    def _exactly(self, text: str, names: Sequence[str], factor: float = 1.0) -> Query:
+        return self._any_of(self._exact_parts(text, names, factor))
+
+    def _exact_parts(self, text: str, names: Sequence[str], factor: float) -> list[Query]:
+        found = self.tokens(text)
+        if len(found) == 1:
+            terms = [(Query.term_query(self._schema, name, found[0]), name) for name in names]
+        else:
+            terms = [(Query.phrase_query(self._schema, name, list(found)), name) for name in names]
+        return [Query.boost_query(term, WEIGHTS[name] * factor) for term, name in terms]
+
+    def _any_of(self, parts: Sequence[Query]) -> Query:
+        return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Should, part) for part in parts])
+
+    def _filters(self, query: TextQuery) -> Iterator[Query]:
+        filters = (
+            ("site", query.sites),
+            ("mime", query.mimes),
+            ("lang", query.languages),
+            ("puid", query.formats),
+            ("key", query.keys),
+        )
+        for field, values in filters:
+            if values:
+                yield self._any_of([self.term(field, value) for value in values])
+        if query.collection != EVERYTHING:
+            yield self.term("collection", query.collection)
+        low, high = asked_stamps(query)
+        if (low, high) != (0, FOREVER):
+            yield self.range("stamps", low * STAMP, high * STAMP + STAMP - 1)
+        if query.as_of is not None:
+            # A capture before that moment (above), and none of another state between the two.
+            yield self.range("valid_to", int(times.to_timestamp(query.as_of)) + 1, None)
+
+    def _wholly(self, closed: Closed, below: Query) -> Query:
+        """States all of whose captures are closed."""
+        if not _is_timed(closed):
+            return below
+        return self._all_of(
+            [
+                below,
+                self.range("valid_from", int(closed.first), None),
+                self.range("last_seen", None, int(closed.last)),
+            ]
+        )
+
+    def _below(self, closed: Closed) -> Query:
+        but = [(Occur.MustNot, self._starts(prefix)) for prefix in closed.but]
+        return Query.boolean_query([(Occur.Must, self._starts(closed.prefix)), *but])
+
+    def _starts(self, prefix: str) -> Query:
+        # Tantivy has no range over text.
+        pattern = _NOT_PLAIN.sub(lambda found: "\\" + found[0], prefix) + ".*"
+        return Query.regex_query(self._schema, "key", pattern)
+
+    def _all_of(self, parts: Sequence[Query]) -> Query:
+        return Query.boolean_query([(Occur.Must, part) for part in parts])

@@ -1,0 +1,85 @@
+"""One HTTP question to a registry or a site, with manners: through the archive's own `Fetcher`, paced by
+server, redirects by hand.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+
+from webdepot.container.http import HttpHead, content_decoded, parse_head, transfer_decoded
+from webdepot.model import Candidate
+from webdepot.ports import Fetcher
+from webdepot.selection.domains.lookup.pace import Pace
+from webdepot.times import Clock
+from webdepot.url import find_canonical, host_of
+
+LIMIT_BYTES = 4 << 20
+LONGEST_WAIT_S = 30.0
+MOST_REDIRECTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    url: str
+    status: int
+    """0 without an answer."""
+    head: HttpHead
+    data: bytes
+    detail: str = ""
+
+
+class Asker:
+    """Asks registries. Honours 429 and Retry-After: waits when it is short, gives up when it is long."""
+
+    def __init__(self, fetcher: Fetcher, pace: Pace, clock: Clock) -> None:
+        self._fetcher = fetcher
+        self._pace = pace
+        self._clock = clock
+
+    async def get(self, url: str) -> Reply:
+        reply = await self._followed(url)
+        if reply.status not in (429, 503):
+            return reply
+        wait_s = retry_after_s(reply.head.get("retry-after"), self._clock())
+        self._pace.hold(host_of(reply.url), wait_s)
+        if wait_s > LONGEST_WAIT_S:
+            return reply
+        await asyncio.sleep(wait_s)
+        return await self._followed(url)
+
+    async def _followed(self, url: str) -> Reply:
+        reply = await self._once(url)
+        for _ in range(MOST_REDIRECTS):
+            target = (
+                find_canonical(reply.head.get("location") or "", reply.url)
+                if 300 <= reply.status < 400
+                else None
+            )
+            if target is None:
+                break
+            reply = await self._once(target)
+        return reply
+
+    async def _once(self, url: str) -> Reply:
+        canonical = find_canonical(url)
+        if canonical is None:
+            return Reply(url=url, status=0, head=parse_head(b""), data=b"", detail="no web address")
+        async with self._pace.turn(host_of(canonical)):
+            visit = await self._fetcher.fetch(Candidate(url=canonical))
+        with visit.body:
+            head = parse_head(visit.head)
+            body = content_decoded(transfer_decoded(visit.body, head), head, limit_bytes=LIMIT_BYTES)
+            data = body.read(LIMIT_BYTES) if visit.failure is None else b""
+        return Reply(url=canonical, status=visit.status, head=head, data=data, detail=visit.failure_detail)
+
+
+def retry_after_s(value: str | None, now: datetime) -> float:
+    """Seconds to wait: a number or a date (RFC 9110, 10.2.3); without one, five."""
+    text = (value or "").strip()
+    if text.isdigit():
+        return float(min(int(text), 86_400))
+    try:
+        return min(max((parsedate_to_datetime(text) - now).total_seconds(), 0.0), 86_400.0)
+    except (TypeError, ValueError):
+        return 5.0

@@ -1,0 +1,156 @@
+"""Registration data by RDAP: which server knows (RFC 9224 bootstrap), asking it (RFC 9082), and its answer
+(RFC 9083).
+
+    bootstrap base/dns.json    {"services": [[["de"], ["https://rdap.denic.de/"]], ...]}
+    bootstrap base/ipv4.json   {"services": [[["192.0.2.0/24"], ["https://rdap.example/"]], ...]}
+
+The bootstrap base is a web address or a folder. One question per domain; a thin registry's `related` link to
+the registrar is followed only where the registry itself names no holder.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Any
+
+from webdepot.selection.domains.facts import Network, Registration, Status
+from webdepot.selection.domains.lookup import registrant
+from webdepot.selection.domains.lookup.answer_cache import KeptAnswers
+from webdepot.selection.domains.lookup.http_query import Asker
+
+_BOOTSTRAP_S = 86_400.0
+_FAILED_S = 600.0
+
+
+class Rdap:
+    def __init__(self, base: str, asker: Asker, kept: KeptAnswers) -> None:
+        # The operator may name the folder or one of its files.
+        self._base = base.removesuffix("dns.json").rstrip("/")
+        self._asker = asker
+        self._kept = kept
+        self.questions = 0
+
+    async def registration(self, domain: str, *, at: datetime) -> Registration | None:
+        """What the registry says; None when no server is known for this top-level domain."""
+        server = _server_of_name(await self._services("dns.json"), domain)
+        if not server:
+            return None
+        status, answer, detail = await self._ask(f"{server}domain/{domain}")
+        if answer is None:
+            return Registration(status=status, source=server, at=at, detail=detail)
+        found = registrant.registration_of_rdap(answer, source=server, at=at)
+        related = _related(answer)
+        if found.registrant.is_redacted and not _has_registrant(answer) and related:
+            _, more, _ = await self._ask(related)
+            if more is not None:
+                return registrant.registration_of_rdap(
+                    {"nameservers": answer.get("nameservers"), **more}, source=related, at=at
+                )
+        return found
+
+    async def network(self, address: str, *, at: datetime) -> Network | None:
+        name = "ipv6.json" if ":" in address else "ipv4.json"
+        server = _server_of_address(await self._services(name), address)
+        if not server:
+            return None
+        status, answer, _ = await self._ask(f"{server}ip/{address}")
+        if answer is None:
+            return Network(status=status, source=server, at=at)
+        return registrant.network_of_rdap(answer, source=server, at=at)
+
+    async def _ask(self, url: str) -> tuple[Status, Mapping[str, Any] | None, str]:
+        self.questions += 1
+        reply = await self._asker.get(url)
+        if reply.status == 404:
+            return Status.NONE, None, "the registry does not know it"
+        if reply.status != 200:
+            return Status.FAILED, None, reply.detail or f"the server answered {reply.status}"
+        answer = _json(reply.data)
+        if not isinstance(answer, dict) or "errorCode" in answer:
+            return Status.FAILED, None, "the answer is no RDAP object"
+        return Status.FOUND, answer, ""
+
+    async def _services(self, name: str) -> list[Any]:
+        # A closed network may have one file for names and addresses.
+        key = self._base if self._base.endswith(".json") else f"{self._base}/{name}"
+        kept = self._kept.find("bootstrap", key)
+        if isinstance(kept, list):
+            return kept
+        answer = await self._bootstrap(key)
+        services = answer.get("services") if isinstance(answer, dict) else None
+        good = services if isinstance(services, list) else []
+        self._kept.keep("bootstrap", key, good, _BOOTSTRAP_S if good else _FAILED_S)
+        return good
+
+    async def _bootstrap(self, key: str) -> Any:
+        if "://" in key and not key.startswith("file://"):
+            reply = await self._asker.get(key)
+            return _json(reply.data) if reply.status == 200 else None
+        path = Path(key.removeprefix("file://"))
+        return _json(path.read_bytes()) if path.is_file() else None
+
+
+def _server_of_name(services: list[Any], domain: str) -> str:
+    """The service with the longest matching suffix."""
+    best, found = -1, ""
+    for names, urls in _rows(services):
+        for name in names:
+            suffix = name.lower().strip(".")
+            if len(suffix) > best and (domain == suffix or domain.endswith(f".{suffix}") or not suffix):
+                best, found = len(suffix), _preferred(urls)
+    return found
+
+
+def _server_of_address(services: list[Any], address: str) -> str:
+    best, found, asked = -1, "", ip_address(address)
+    for names, urls in _rows(services):
+        for name in names:
+            try:
+                network = ip_network(name, strict=False)
+            except ValueError:
+                continue
+            if network.version == asked.version and asked in network and network.prefixlen > best:
+                best, found = network.prefixlen, _preferred(urls)
+    return found
+
+
+def _rows(services: list[Any]) -> list[tuple[list[str], list[str]]]:
+    return [
+        (
+            [item for item in service[-2] if isinstance(item, str)],
+            [item for item in service[-1] if isinstance(item, str)],
+        )
+        for service in services
+        if isinstance(service, list)
+        and len(service) >= 2
+        and all(isinstance(part, list) for part in service[-2:])
+    ]
+
+
+def _preferred(urls: list[str]) -> str:
+    best = next((url for url in urls if url.startswith("https://")), next(iter(urls), ""))
+    return best if not best or best.endswith("/") else f"{best}/"
+
+
+def _related(answer: Mapping[str, Any]) -> str:
+    for link in _objects(answer.get("links")):
+        if link.get("rel") == "related" and "rdap" in str(link.get("type", "")):
+            return str(link.get("href", ""))
+    return ""
+
+
+def _has_registrant(answer: Mapping[str, Any]) -> bool:
+    return any("registrant" in (entity.get("roles") or ()) for entity in _objects(answer.get("entities")))
+
+
+def _objects(raw: Any) -> list[Mapping[str, Any]]:
+    return [item for item in raw if isinstance(item, dict)] if isinstance(raw, list) else []
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None

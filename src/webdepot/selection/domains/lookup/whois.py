@@ -1,0 +1,89 @@
+"""The old way to ask registries (RFC 3912), for top-level domains without RDAP and for RIPE-style networks.
+
+One line goes out, text comes back, and `whois_layouts` reads it. The first server is the configured one
+(IANA's by default), which names the right one by a `refer:` line; that is remembered per top-level domain.
+Answers are cut at a limit; a server that says we ask too much is left alone for a while.
+"""
+
+import asyncio
+from datetime import datetime
+
+from webdepot.selection.domains.facts import Network, Registration, Status
+from webdepot.selection.domains.lookup import whois_parser
+from webdepot.selection.domains.lookup.answer_cache import KeptAnswers
+from webdepot.selection.domains.lookup.pace import Pace
+
+OFF = "off"
+_PORT = 43
+_REFERRAL_S = 7 * 86_400.0
+_REST_S = 60.0
+
+
+class Whois:
+    def __init__(self, first_server: str, pace: Pace, kept: KeptAnswers, *, timeout_s: float = 10.0) -> None:
+        self._first = first_server
+        self._pace = pace
+        self._kept = kept
+        self._timeout_s = timeout_s
+        self.questions = 0
+
+    async def registration(self, domain: str, *, at: datetime) -> Registration:
+        if self._first in ("", OFF):
+            return Registration(at=at, detail="no RDAP server is known for it, and whois is off")
+        server, text = await self._found(domain.rpartition(".")[2], domain)
+        if not text:
+            return Registration(source=server, at=at, detail="no answer from whois")
+        found = whois_parser.registration_of(text, domain, source=f"whois {server}", at=at)
+        if whois_parser.is_limited(text):
+            self._pace.hold(server, _REST_S)
+        return found
+
+    async def network(self, address: str, *, at: datetime) -> Network:
+        if self._first in ("", OFF):
+            return Network(at=at)
+        server, text = await self._found(
+            "ip6" if ":" in address else f"ip {address.partition('.')[0]}", address
+        )
+        found = whois_parser.network_of(text, address, source=f"whois {server}", at=at)
+        return found if found.status is Status.FOUND else Network(source=f"whois {server}", at=at)
+
+    async def _found(self, group: str, query: str) -> tuple[str, str]:
+        """Ask the server remembered for the group, or the first one and whom it refers to."""
+        server = self._kept.find("whois server", f"{self._first} {group}") or self._first
+        text = await self._ask(server, query)
+        referred = whois_parser.referral_of(text)
+        if referred and referred != server and server == self._first:
+            self._kept.keep("whois server", f"{self._first} {group}", referred, _REFERRAL_S)
+            more = await self._ask(referred, query)
+            return (referred, more) if more else (server, text)
+        return server, text
+
+    async def _ask(self, server: str, query: str) -> str:
+        self.questions += 1
+        host, port = _place(server)
+        line = f"-T dn {query}" if host == "whois.denic.de" else query
+        async with self._pace.turn(server):
+            try:
+                return whois_parser.decoded(
+                    await asyncio.wait_for(_exchange(host, port, line), self._timeout_s)
+                )
+            except (OSError, TimeoutError, ValueError, UnicodeError):
+                return ""
+
+
+def _place(server: str) -> tuple[str, int]:
+    host, colon, port = server.rpartition(":")
+    return (host.strip("[]"), int(port)) if colon and port.isdigit() else (server, _PORT)
+
+
+async def _exchange(host: str, port: int, line: str) -> bytes:
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        writer.write(f"{line}\r\n".encode())
+        await writer.drain()
+        answer = b""
+        while len(answer) < whois_parser.LONGEST_ANSWER_BYTES and (piece := await reader.read(65_536)):
+            answer += piece
+        return answer
+    finally:
+        writer.close()

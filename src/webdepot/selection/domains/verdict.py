@@ -1,0 +1,255 @@
+"""From facts to a verdict: cheapest evidence first, stopping when sure; follow, ignore, or ask the curator.
+
+`Judge` holds what is learned on the way (the profile, shared signs, rarity of words) and remembers every host
+it has examined. The survey and the decide rule of a harvest both stand on it, so they cannot disagree.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from webdepot.model import Answer, Verdict
+from webdepot.selection.domains.evidence import (
+    CERTAIN,
+    Group,
+    Origin,
+    Sharing,
+    Sign,
+    owner_of,
+    score_of,
+    shared_keys,
+    signs_of,
+)
+from webdepot.selection.domains.facts import Facts, Status, registrable
+from webdepot.selection.domains.lookup.site_visit import ask_security, guess_imprint, visit_site
+from webdepot.selection.domains.lookup.sources import Sources
+from webdepot.selection.domains.names import Rarity
+from webdepot.selection.domains.profile import Measure, Profile, Told
+
+SURE, SURELY_NOT = 0.985, 0.008
+TEACHES_AT = 0.97
+RULE = "BelongsTo"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    follow_at: float = 0.75
+    ignore_at: float = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    host: str
+    domain: str
+    origin: Origin
+    score: float
+    own: bool | None
+    """None: ask the curator, or wait while it does not resolve."""
+    signs: tuple[Sign, ...]
+    is_resolved: bool
+    is_inside: bool
+    at: datetime
+    by_person: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The strongest signs in words."""
+        told = [f"{sign.words} ({sign.weight:+.1f})" for sign in self.signs[:4]]
+        return "; ".join(told) or "nothing speaks for it"
+
+    def verdict(self) -> Verdict:
+        answer = Answer.ACCEPT if self.own else Answer.REJECT
+        if not self.is_resolved and self.own is None:
+            return Verdict(
+                answer=answer,
+                rule=RULE,
+                reason=f"{self.host} does not resolve now; it is looked at again in the next run",
+            )
+        state = (
+            "belongs"
+            if self.own
+            else "does not belong"
+            if self.own is False
+            else "undecided, a curator is asked"
+        )
+        return Verdict(
+            answer=answer, rule=RULE, reason=f"{self.host} {state}, score {self.score:.2f}: {self.reason}"
+        )
+
+
+@dataclass(slots=True)
+class Judge:
+    """One event loop. `decisions` are a curator's, host or domain -> belongs; they stand above all evidence."""
+
+    sources: Sources
+    profile: Profile
+    now: datetime
+    bounds: Bounds = field(default_factory=Bounds)
+    decisions: Mapping[str, bool] = field(default_factory=dict)
+    ports: tuple[int, int] = (80, 443)
+    sharing: Sharing = field(default_factory=Sharing)
+    rarity: Rarity = field(default_factory=Rarity)
+    facts: dict[str, Facts] = field(default_factory=dict)
+    origins: dict[str, Origin] = field(default_factory=dict)
+    measure: Measure = field(init=False)
+    _noted: set[str] = field(default_factory=set)
+    _teachers: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.measure = Measure(self.profile)
+
+    def learn(self, profile: Profile) -> None:
+        self.profile = profile
+        self.measure = Measure(profile, self._teachers)
+
+    async def examine(
+        self, host: str, origin: Origin, *, wants_page: bool = False, only_dns: bool = False
+    ) -> Judgement:
+        """Find out about a host until it is sure either way. `wants_page` fetches the front page even then,
+        for its links.
+        """
+        self.origins.setdefault(host, origin)
+        facts = self.facts.get(host) or Facts(host=host, domain=registrable(host))
+        facts = await self._dns(facts)
+        if facts.records is None or facts.records.status is not Status.FOUND:
+            return self._settled(facts)
+        is_below = bool(self.measure.owner_of(host))
+        judged = self.judge(facts)
+        if only_dns and judged.score < self.bounds.ignore_at and not _speaks(judged):
+            return self._settled(facts)
+        if facts.certificate is None:
+            facts = replace(facts, certificate=await self.sources.certificate(host, facts.records.addresses))
+        if wants_page or is_below or not self._is_sure(facts):
+            facts = await visit_site(
+                facts, self.sources, wants_imprint=is_below or not self._is_sure(facts), ports=self.ports
+            )
+        if not is_below and not self._is_sure(facts) and facts.imprint is None:
+            facts = await guess_imprint(facts, self.sources)
+        if not self.measure.owner_of(facts.domain) and not self._is_sure(facts):
+            facts = replace(facts, registration=await self.sources.registration(facts.domain))
+        if not is_below and self._is_open(facts):
+            facts = await ask_security(facts, self.sources)
+        return self._settled(facts)
+
+    def judge(self, facts: Facts) -> Judgement:
+        """The verdict on what is known, with all that was learned until now."""
+        origin = self.origins.get(facts.host, Origin.FOREIGN)
+        signs = signs_of(facts, self.measure, origin, self.sharing, self.rarity)
+        decided = self._decision(facts.host)
+        if decided is not None:
+            words = "a curator accepted it" if decided else "a curator rejected it"
+            signs = [
+                Sign(code="person", group=Group.PERSON, weight=CERTAIN if decided else -CERTAIN, words=words),
+                *signs,
+            ]
+        score = score_of(signs, origin)
+        is_resolved = facts.records is not None and facts.records.status is Status.FOUND
+        own = decided if decided is not None else self._answer(score) if is_resolved else None
+        return Judgement(
+            host=facts.host,
+            domain=facts.domain,
+            origin=origin,
+            score=score,
+            own=own,
+            signs=tuple(signs),
+            is_resolved=is_resolved,
+            is_inside=is_resolved
+            and facts.records is not None
+            and bool(self.measure.range_of(facts.records.addresses)),
+            at=self.now,
+            by_person="" if decided is None else "curator",
+        )
+
+    def judgements(self) -> dict[str, Judgement]:
+        return {host: self.judge(facts) for host, facts in self.facts.items()}
+
+    def weigh_anew(self, judgements: Mapping[str, Judgement]) -> None:
+        """Count who shares what, now that verdicts are known."""
+        self.sharing = Sharing()
+        for host, judged in judgements.items():
+            self._note_use(self.facts[host], judged)
+
+    def teach(self, judgements: Mapping[str, Judgement]) -> bool:
+        """Let sure members extend the profile; True when it has learned something."""
+        known = {item.value for item in self.profile.domains}
+        taught: list[Told] = []
+        for judged in judgements.values():
+            if (
+                not judged.own
+                or judged.score < TEACHES_AT
+                or not judged.is_resolved
+                or self.measure.owner_of(judged.domain)
+            ):
+                continue
+            name = _taught_name(judged)
+            if name not in known:
+                known.add(name)
+                self._teachers[name] = judged.host
+                taught.append(
+                    Told(value=name, source=f"score {judged.score:.2f}: {judged.signs[0].words}", at=self.now)
+                )
+        self.learn(replace(self.profile, domains=(*self.profile.domains, *taught)))
+        return bool(taught)
+
+    async def _dns(self, facts: Facts) -> Facts:
+        if facts.records is not None and facts.zone is not None:
+            return facts
+        if self.measure.owner_of(facts.domain):
+            return replace(facts, records=await self.sources.host(facts.host))
+        records = await self.sources.host(facts.host)
+        # Whose the zone is matters only for a name that leads somewhere.
+        zone = await self.sources.zone(facts.domain) if records.status is Status.FOUND else None
+        return replace(facts, records=records, zone=zone)
+
+    def _settled(self, facts: Facts) -> Judgement:
+        self.facts[facts.host] = facts
+        judged = self.judge(facts)
+        owner = owner_of(facts)
+        if owner and facts.host not in self._noted:
+            self._noted.add(facts.host)
+            if judged.own is False:
+                # Words of the organisation's own name are not common because it has many sites.
+                self.rarity.note(owner)
+            self._note_use(facts, judged)
+        return judged
+
+    def _note_use(self, facts: Facts, judged: Judgement) -> None:
+        """Only an identified stranger's use makes a sign common; a sure member's makes it the organisation's
+        own.
+        """
+        owner = owner_of(facts)
+        if judged.own and judged.score >= TEACHES_AT:
+            self.sharing.note_member(shared_keys(facts), facts.domain)
+        elif judged.own is False and owner:
+            self.sharing.note_stranger(shared_keys(facts), owner)
+
+    def _is_sure(self, facts: Facts) -> bool:
+        score = self.judge(facts).score
+        return score >= SURE or score <= SURELY_NOT
+
+    def _is_open(self, facts: Facts) -> bool:
+        return self.bounds.ignore_at < self.judge(facts).score < self.bounds.follow_at
+
+    def _answer(self, score: float) -> bool | None:
+        if score >= self.bounds.follow_at:
+            return True
+        return False if score <= self.bounds.ignore_at else None
+
+    def _decision(self, host: str) -> bool | None:
+        rest = host
+        while rest:
+            if rest in self.decisions:
+                return self.decisions[rest]
+            rest = rest.partition(".")[2]
+        return None
+
+
+def _speaks(judged: Judgement) -> bool:
+    return any(sign.weight >= 1.0 for sign in judged.signs)
+
+
+def _taught_name(judged: Judgement) -> str:
+    """A whole domain where the host stands for it or the registry says so; else this one host."""
+    stands_for_it = judged.host in (judged.domain, f"www.{judged.domain}")
+    by_registry = any(sign.group is Group.REGISTRY and sign.weight > 1.5 for sign in judged.signs)
+    return judged.domain if stands_for_it or by_registry else judged.host

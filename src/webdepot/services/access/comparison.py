@@ -1,0 +1,102 @@
+"""Compare two versions of an address: words, links, pictures, and screenshots where harvests brought them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webdepot.access import compare, lookup
+from webdepot.access.compare import Address, Kind, Line, Taken
+from webdepot.access.policy import Reader
+from webdepot.archive import Archive
+from webdepot.container import shelf
+from webdepot.errors import NotFound
+from webdepot.model import Capture
+from webdepot.quality import screenshots
+from webdepot.quality.screenshots import Screenshot
+from webdepot.services.access import replay
+
+MOST_BYTES = 8 << 20
+"""Of a page so many bytes are compared."""
+MOST_CHOICES = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    capture: Capture
+    screenshot: Screenshot | None
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    url: str
+    before: Side
+    after: Side
+    stamps: Sequence[str]
+    """Moments that can be chosen."""
+    is_same: bool
+    """The very same bytes."""
+    lines: Sequence[Line]
+    """Empty when no word differs."""
+    links_added: Sequence[Address]
+    links_removed: Sequence[Address]
+    pictures_added: Sequence[Address]
+    pictures_removed: Sequence[Address]
+
+    @property
+    def words_changed(self) -> int:
+        return sum(line.kind in (Kind.ADDED, Kind.REMOVED) for line in self.lines)
+
+
+def run(archive: Archive, url: str, at: str, other: str, *, collection: str, reader: Reader) -> Comparison:
+    """The versions closest to two moments, the earlier first; without `other` the one before `at`, or after
+    it where it is the first.
+
+    NotFound or Closed with words; NotFound too where there is but one version.
+    """
+    one = replay.find_place(archive, url, at, collection=collection, reader=reader)
+    wanted = other or next((step.timestamp for step in (one.steps.previous, one.steps.next) if step), "")
+    if not wanted:
+        raise NotFound(f"There is but one version of {url}, so there is nothing to compare it with.")
+    second = replay.find_closest(archive, url, wanted, collection=collection, reader=reader)
+    before, after = sorted((one.capture, second), key=lambda capture: capture.timestamp)
+    old, new = (_taken(archive, capture, collection, reader) for capture in (before, after))
+    links, pictures = (
+        compare.came_and_went(old.links, new.links),
+        compare.came_and_went(old.pictures, new.pictures),
+    )
+    return Comparison(
+        url=after.url,
+        before=Side(capture=before, screenshot=find_screenshot(archive, before), is_cut=old.is_cut),
+        after=Side(capture=after, screenshot=find_screenshot(archive, after), is_cut=new.is_cut),
+        stamps=one.stamps,
+        is_same=bool(before.digest) and before.digest == after.digest,
+        lines=compare.of_lines(old.lines, new.lines) if old.lines != new.lines else (),
+        links_added=links[0],
+        links_removed=links[1],
+        pictures_added=pictures[0],
+        pictures_removed=pictures[1],
+    )
+
+
+def find_screenshot(archive: Archive, capture: Capture) -> Screenshot | None:
+    """The picture that the harvest of a capture took of the page, if it took one."""
+    with archive.database.reading() as connection:
+        container = shelf.find(connection, capture.location.container)
+        return screenshots.find(connection, container.harvest, capture.url) if container else None
+
+
+def _taken(archive: Archive, capture: Capture, collection: str, reader: Reader) -> Taken:
+    opened = replay.open_capture(
+        archive, capture.url, capture.timestamp, collection=collection, reader=reader
+    )
+    try:
+        content_type = (opened.head.get("content-type") if opened.head else None) or capture.mime
+        data = replay.content_of(opened).read(MOST_BYTES)
+        return compare.read(data, content_type.lower(), lookup_url(capture))
+    finally:
+        opened.close()
+
+
+def lookup_url(capture: Capture) -> str:
+    """What links of a page are relative to: where a redirect led is a capture of its own."""
+    return capture.redirect if lookup.redirects_to_itself(capture) else capture.url

@@ -1,0 +1,236 @@
+"""Results to take along: every capture that answers a query, streamed, in the order of the index.
+
+    csv      a line for each capture
+    jsonl    an object for each state of a page, with its capture times
+    solr     an object for each capture in the field names of warc-indexer, which SolrWayback reads
+             (https://github.com/netarchivesuite/solrwayback)
+    parquet  a row for each capture, with its text (`parquet.py`)
+    warc     the records themselves (`export_records.py`)
+    wacz     the same with an index and a list of pages, for replay tools
+
+Nothing is held: any size goes out in the memory of some records. What is closed to the reader is left out, as
+in the search itself.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from itertools import islice
+
+from webdepot.access.policy import Reader
+from webdepot.archive import Archive
+from webdepot.exchange import parquet
+from webdepot.exchange.parquet import Kind, Value
+from webdepot.model import EVERYTHING
+from webdepot.ports import State, TextQuery
+from webdepot.services.access import export_records, search
+from webdepot.services.access.export_records import captures_of
+from webdepot.services.progress import Phase, Progress, Watch, unwatched
+from webdepot.sheets import written
+from webdepot.times import from_timestamp, to_iso
+from webdepot.url import domain_of, host_of
+from webdepot.version import VERSION
+
+FOREVER = "9" * 14
+_EVERY = 1000
+"""So many lines are sent at once."""
+_CSV_FIELDS = (
+    "url",
+    "timestamp",
+    "title",
+    "mime",
+    "format",
+    "size",
+    "language",
+    "collection",
+    "valid_from",
+    "valid_to",
+    "digest",
+)
+
+
+class Form(StrEnum):
+    CSV = "csv"
+    JSONL = "jsonl"
+    SOLR = "solr"
+    PARQUET = "parquet"
+    WARC = "warc"
+    WACZ = "wacz"
+
+
+MEDIA_TYPES = {
+    Form.CSV: "text/csv; charset=utf-8",
+    Form.JSONL: "application/x-ndjson",
+    Form.SOLR: "application/x-ndjson",
+    Form.PARQUET: "application/vnd.apache.parquet",
+    Form.WARC: "application/warc",
+    Form.WACZ: "application/wacz",
+}
+SUFFIXES = {**{form: form.value for form in Form}, Form.SOLR: "solr.jsonl", Form.WARC: "warc.gz"}
+
+
+def export(
+    archive: Archive,
+    text: str,
+    form: Form,
+    *,
+    reader: Reader,
+    collection: str = EVERYTHING,
+    watch: Watch = unwatched,
+) -> Iterator[bytes]:
+    """Everything that answers a query; InputError at once for a wrong one, then a stream."""
+    asked = search.ask(archive, text, reader=reader, collection=collection)
+    pages = archive.texts.find(replace(asked, limit=1, histogram=False)).pages
+    return _FORMS[form](archive, asked, _watched(archive.texts.scan(asked), pages, watch))
+
+
+def _watched(states: Iterable[State], pages: int, watch: Watch) -> Iterator[State]:
+    last, done = "", 0
+    for state in states:
+        if state.key != last:
+            done, last = done + 1, state.key
+            watch(Progress(phase=Phase.EXPORT, done=done, total=max(pages, done), note=state.url))
+        yield state
+
+
+def _csv(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+    def rows() -> Iterator[Sequence[object]]:
+        yield _CSV_FIELDS
+        for state in states:
+            for timestamp in state.timestamps:
+                facts = (
+                    state.url,
+                    timestamp,
+                    state.title,
+                    state.mime,
+                    state.format,
+                    state.size_bytes,
+                    state.language,
+                    state.collection,
+                )
+                yield (*facts, state.valid_from, state.valid_to, state.digest)
+
+    lines = written(rows())
+    while several := list(islice(lines, _EVERY)):
+        yield "".join(several).encode("utf-8", "replace")
+
+
+def _jsonl(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+    for state in states:
+        facts = {
+            "url": state.url,
+            "key": state.key,
+            "timestamps": state.timestamps,
+            "valid_from": state.valid_from,
+            "valid_to": None if state.valid_to == FOREVER else state.valid_to,
+            "title": state.title,
+            "headings": state.headings,
+            "text": state.text,
+            "mime": state.mime,
+            "format": state.format,
+            "size": state.size_bytes,
+            "language": state.language,
+            "collection": state.collection,
+            "digest": state.digest,
+        }
+        yield _line(facts)
+
+
+def _solr(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+    for state in states:
+        for capture in captures_of(archive, state):
+            moment = to_iso(from_timestamp(capture.timestamp))
+            yield _line(
+                {
+                    "id": f"{capture.timestamp}/{capture.digest}",
+                    "type": "Web Page" if "html" in state.mime else "Document",
+                    "record_type": capture.kind.value,
+                    "url": capture.url,
+                    "url_norm": state.url,
+                    "url_type": "slashpage" if state.key.endswith(")/") else "normal",
+                    "host": host_of(capture.url),
+                    "domain": domain_of(capture.url),
+                    "wayback_date": int(capture.timestamp),
+                    "crawl_date": moment,
+                    "crawl_year": int(capture.timestamp[:4]),
+                    "status_code": capture.status,
+                    "hash": capture.digest,
+                    "source_file_path": capture.location.container,
+                    "source_file_offset": capture.location.offset,
+                    "content_type": capture.mime,
+                    "content_type_norm": "html"
+                    if "html" in state.mime
+                    else "pdf"
+                    if "pdf" in state.mime
+                    else "other",
+                    "content_type_droid": state.format,
+                    "content_language": state.language,
+                    "content_length": state.size_bytes,
+                    "content_text_length": len(state.text),
+                    "title": state.title,
+                    "content": state.text,
+                    "collection": state.collection,
+                }
+            )
+
+
+_COLUMNS = (
+    ("url", Kind.TEXT),
+    ("key", Kind.TEXT),
+    ("captured", Kind.MOMENT),
+    ("valid_from", Kind.MOMENT),
+    ("valid_to", Kind.TEXT),
+    ("title", Kind.TEXT),
+    ("headings", Kind.TEXT),
+    ("text", Kind.TEXT),
+    ("mime", Kind.TEXT),
+    ("format", Kind.TEXT),
+    ("size", Kind.NUMBER),
+    ("language", Kind.TEXT),
+    ("collection", Kind.TEXT),
+    ("digest", Kind.TEXT),
+)
+
+
+def _parquet(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+    return parquet.write(_COLUMNS, _rows(states), software=f"webdepot {VERSION}")
+
+
+def _rows(states: Iterator[State]) -> Iterator[Sequence[Value]]:
+    for state in states:
+        until = "" if state.valid_to == FOREVER else to_iso(from_timestamp(state.valid_to))
+        told = (
+            state.title,
+            state.headings,
+            state.text,
+            state.mime,
+            state.format,
+            state.size_bytes,
+            state.language,
+            state.collection,
+        )
+        for timestamp in state.timestamps:
+            yield (
+                state.url,
+                state.key,
+                from_timestamp(timestamp),
+                from_timestamp(state.valid_from),
+                until,
+                *told,
+                state.digest,
+            )
+
+
+def _line(facts: Mapping[str, object]) -> bytes:
+    return (json.dumps(facts, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+
+
+_FORMS: dict[Form, Callable[[Archive, TextQuery, Iterator[State]], Iterator[bytes]]] = {
+    Form.CSV: _csv,
+    Form.JSONL: _jsonl,
+    Form.SOLR: _solr,
+    Form.PARQUET: _parquet,
+    Form.WARC: export_records.as_warc,
+    Form.WACZ: export_records.as_wacz,
+}

@@ -1,0 +1,239 @@
+"""The records behind a result: as one WARC file, or as WACZ 1.1.1 that replay tools open
+(https://specs.webrecorder.net/wacz/1.1.1/).
+
+Every capture once, byte for byte, one gzip member each; of a revisit the original too, and of a page its
+pictures, styles, scripts and frames as they were captured nearest to it (`export_parts.py`), so that it can
+be replayed. A record of an ARC file becomes a WARC response of the same bytes. What cannot be read is left
+out: `webdepot doctor` names it.
+
+    WACZ   archive/data.warc.gz | indexes/index.cdxj | pages/pages.jsonl | datapackage.json | datapackage-digest.json
+
+The ZIP is streamed: sizes follow each member. Lines of the index are sorted on disk, so that a result of any
+size fits.
+"""
+
+import hashlib
+import io
+import sqlite3
+import tempfile
+import uuid
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from webdepot import cdxj
+from webdepot.archive import Archive
+from webdepot.container import records
+from webdepot.container.members import gzip_member
+from webdepot.container.pieces import iter_pieces
+from webdepot.container.reader import Record, read_record
+from webdepot.container.records import NewRecord
+from webdepot.container.rewrite import member_of
+from webdepot.depot.bundle import zipped
+from webdepot.digest import sha1
+from webdepot.errors import CorruptData, NotFound
+from webdepot.model import Capture, Location, RecordKind
+from webdepot.ports import State, TextQuery
+from webdepot.services.access.export_parts import Parts
+from webdepot.times import Period, from_timestamp, to_iso
+from webdepot.version import VERSION
+
+_FILE = "data.warc.gz"
+_MOST_REMEMBERED = 500_000
+_PAGES = b'{"format": "json-pages-1.0", "id": "pages", "title": "All pages"}\n'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A record on its way out."""
+
+    capture: Capture
+    title: str
+    pieces: Iterator[bytes]
+
+
+def as_warc(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+    for member in _members(archive, asked, states):
+        yield from member.pieces
+
+
+def as_wacz(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[bytes]:
+    with (
+        tempfile.TemporaryDirectory(prefix="webdepot-wacz-") as folder,
+        closing(_index(Path(folder))) as lines,
+    ):
+        made = _Zip()
+        yield from made.add(f"archive/{_FILE}", _noted(lines, _members(archive, asked, states)))
+        yield from made.add(
+            "indexes/index.cdxj",
+            (line for (line,) in lines.execute("SELECT line FROM lines ORDER BY line")),
+            packed=True,
+        )
+        pages = (
+            line for (line,) in lines.execute("SELECT page FROM lines WHERE page IS NOT NULL ORDER BY line")
+        )
+        yield from made.add("pages/pages.jsonl", _after(_PAGES, pages), packed=True)
+        title = f"{archive.config.archive.name}: search"
+        described = zipped.describe(
+            made.members, title=title, created=archive.clock(), software=f"webdepot {VERSION}"
+        )
+        for name, data in described.items():
+            yield from made.add(name, iter([data]), packed=True)
+        yield made.end()
+
+
+def captures_of(archive: Archive, state: State) -> Iterator[Capture]:
+    """The captures behind a state's times."""
+    for timestamp in dict.fromkeys(state.timestamps):
+        moment = from_timestamp(timestamp)
+        yield from archive.captures.versions(
+            state.key, period=Period(moment, moment), collection=state.collection
+        )
+
+
+def _members(archive: Archive, asked: TextQuery, states: Iterator[State]) -> Iterator[Member]:
+    """Every capture with the parts it needs, each record once."""
+    sent: set[int] = set()
+    parts = Parts(archive, asked)
+    for state in states:
+        for capture in captures_of(archive, state):
+            for one in _with_originals(
+                parts, chain([capture], parts.of(capture, collection=state.collection))
+            ):
+                place = hash((one.location.container, one.location.offset))
+                if place in sent or not parts.is_open(one):
+                    continue
+                if len(sent) < _MOST_REMEMBERED:
+                    sent.add(place)
+                yield from _member(archive, one, state.title if one is capture else "")
+
+
+def _with_originals(parts: Parts, captures: Iterable[Capture]) -> Iterator[Capture]:
+    """Of a revisit the capture too that has the bytes."""
+    for capture in captures:
+        yield capture
+        original = parts.original_of(capture)
+        if original is not None:
+            yield original
+
+
+def _member(archive: Archive, capture: Capture, title: str) -> Iterator[Member]:
+    try:
+        with archive.open_container(capture.location.container) as stream:
+            record = read_record(stream, capture.location)
+            pieces = member_of(record) if record.header.startswith(b"WARC/") else _as_warc(record)
+            # The first piece is read here, so that a damaged record is left out and not cut off.
+            first = next(pieces)
+            yield Member(capture=capture, title=title, pieces=_after(first, pieces))
+    except (CorruptData, NotFound):
+        return
+
+
+def _as_warc(record: Record) -> Iterator[bytes]:
+    """A record of an ARC file: the same block below a header of WARC. Its identifier is always the same for
+    the same place.
+    """
+    place = record.location
+    content_type = (
+        "application/http; msgtype=response"
+        if record.head is not None
+        else record.content_type or "application/octet-stream"
+    )
+    new = NewRecord(
+        kind=RecordKind.RESPONSE if record.head is not None else RecordKind.RESOURCE,
+        url=record.url,
+        date=record.date,
+        content_type=content_type,
+        id=f"<urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'{place.container}#{place.offset}')}>",
+        head=record.block().read(),
+    )
+    return gzip_member(
+        iter([records.header(new, str(sha1(new.head))), *iter_pieces(io.BytesIO(new.head)), b"\r\n\r\n"])
+    )
+
+
+def _after(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from pieces
+
+
+# --- WACZ ---
+
+
+def _index(folder: Path) -> sqlite3.Connection:
+    lines = sqlite3.connect(folder / "lines.db", isolation_level=None, check_same_thread=False)
+    lines.execute("PRAGMA journal_mode = OFF")
+    lines.execute("PRAGMA synchronous = OFF")
+    lines.execute("CREATE TABLE lines (line BLOB NOT NULL, page BLOB)")
+    return lines
+
+
+def _noted(lines: sqlite3.Connection, members: Iterable[Member]) -> Iterator[bytes]:
+    """The records one behind the other; where each stands goes into the index."""
+    offset = 0
+    for number, member in enumerate(members):
+        length = 0
+        for piece in member.pieces:
+            yield piece
+            length += len(piece)
+        place = Location(container=_FILE, offset=offset, length=length)
+        line = cdxj.line(replace(member.capture, location=place)).encode("ascii", "replace") + b"\n"
+        lines.execute("INSERT INTO lines VALUES (?, ?)", (line, _page(number, member)))
+        offset += length
+
+
+def _page(number: int, member: Member) -> bytes | None:
+    capture = member.capture
+    if capture.status != 200 or not member.title:
+        return None
+    at = to_iso(from_timestamp(capture.timestamp))
+    return zipped.json_line({"id": f"p{number}", "url": capture.url, "ts": at, "title": member.title})
+
+
+class _Zip:
+    """A ZIP file that goes out while it is made."""
+
+    def __init__(self) -> None:
+        self._sink = _Sink()
+        self._zip = zipfile.ZipFile(self._sink, "w", allowZip64=True)  # type: ignore[call-overload]
+        self.members: dict[str, tuple[int, str]] = {}
+
+    def add(self, name: str, pieces: Iterator[bytes], *, packed: bool = False) -> Iterator[bytes]:
+        member = zipfile.ZipInfo(name, zipped.DATE)
+        member.compress_type = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
+        member.external_attr = 0o100644 << 16
+        hasher, size = hashlib.sha256(), 0
+        with self._zip.open(member, "w", force_zip64=True) as sink:
+            for piece in pieces:
+                sink.write(piece)
+                hasher.update(piece)
+                size += len(piece)
+                yield self._sink.taken()
+        self.members[name] = (size, hasher.hexdigest())
+        yield self._sink.taken()
+
+    def end(self) -> bytes:
+        self._zip.close()
+        return self._sink.taken()
+
+
+class _Sink:
+    """Takes what the ZIP writer writes until it is sent; nobody can go back in it."""
+
+    def __init__(self) -> None:
+        self._waiting: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self._waiting.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing waits elsewhere."""
+
+    def taken(self) -> bytes:
+        data = b"".join(self._waiting)
+        self._waiting.clear()
+        return data

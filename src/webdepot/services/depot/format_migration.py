@@ -1,0 +1,241 @@
+"""Running a migration tool over a package: find the payloads of its format, convert each once, keep the
+results in a new version.
+
+1. Which payloads: by the identification kept in the package (PRONOM identifier or media type), else by what
+   the server said.
+2. Convert each distinct payload once, with limits; one that fails is told and stops no other.
+3. Conversion records into new containers, rows beside them, event; a new version of the package: whole or not
+   at all.
+4. Database, other places, index. What was converted before is not converted again.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from webdepot import digest
+from webdepot.archive import Archive
+from webdepot.container.reader import read_record
+from webdepot.container.records import NewRecord
+from webdepot.container.writer import ContainerWriter, Sealed
+from webdepot.depot import holdings, migration, package, rows
+from webdepot.depot.migration import Conversion, Tool
+from webdepot.depot.package import ContainerSource, PackageFacts
+from webdepot.digest import CHUNK_BYTES
+from webdepot.errors import CorruptData, NotFound
+from webdepot.model import Capture, Package, RecordKind
+from webdepot.provenance import Event, Outcome
+from webdepot.services.depot import audit, deposit
+from webdepot.services.index import indexer
+from webdepot.services.progress import Phase, Progress, Watch, unwatched
+from webdepot.times import to_iso, to_timestamp
+from webdepot.version import VERSION
+
+LARGEST_INPUT_BYTES = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migrated:
+    package: Package
+    tool: str
+    converted: int
+    known: int
+    """Payloads that had been converted before."""
+    failed: dict[str, str]
+    """Address to the reason."""
+
+
+def migrate(archive: Archive, identifier: str, tool_name: str, *, watch: Watch = unwatched) -> Migrated:
+    """Convert all payloads of the tool's format in a package. Harvested bytes are not touched."""
+    tool = migration.get_tool(tool_name, archive.config.depot.migration_tools)
+    with archive.database.reading() as connection:
+        held = holdings.get(connection, identifier)
+    facts = package.read(archive.store, held.id)
+    chosen = _chosen(archive, facts, tool)
+    with archive.database.reading() as connection:
+        known = {
+            found
+            for found in chosen
+            if any(each.mime == tool.target for each in migration.find(connection, found))
+        }
+    failed: dict[str, str] = {}
+    waiting = {found: capture for found, capture in chosen.items() if found not in known}
+    if waiting:
+        with tempfile.TemporaryDirectory(prefix=".migrating-", dir=archive.home) as folder:
+            converted, containers = _convert_all(archive, facts, tool, waiting, Path(folder), failed, watch)
+            if converted:
+                facts = _keep(archive, facts, tool, converted, containers, failed, Path(folder))
+    with archive.database.reading() as connection:
+        held = holdings.get(connection, held.id)
+    return Migrated(
+        package=held, tool=tool.name, converted=len(waiting) - len(failed), known=len(known), failed=failed
+    )
+
+
+def _chosen(archive: Archive, facts: PackageFacts, tool: Tool) -> dict[str, Capture]:
+    """Payload digest to the first capture that has it, for all payloads of the format."""
+    identified = {
+        row["digest"]
+        for row in package.iter_formats(archive.store, facts)
+        if tool.source in (row.get("puid"), row.get("mime"))
+    }
+    chosen: dict[str, Capture] = {}
+    for capture in package.iter_captures(archive.store, facts):
+        has_payload = capture.kind in (RecordKind.RESPONSE, RecordKind.RESOURCE) and capture.status in (
+            0,
+            200,
+        )
+        if has_payload and capture.digest and (capture.digest in identified or capture.mime == tool.source):
+            chosen.setdefault(capture.digest, capture)
+    return chosen
+
+
+def _convert_all(
+    archive: Archive,
+    facts: PackageFacts,
+    tool: Tool,
+    waiting: dict[str, Capture],
+    folder: Path,
+    failed: dict[str, str],
+    watch: Watch,
+) -> tuple[list[Conversion], list[Sealed]]:
+    sealed: list[Sealed] = []
+    made: list[Conversion] = []
+    writer = ContainerWriter(
+        folder,
+        prefix=f"{facts.harvest.id}-migration-{to_timestamp(archive.clock())}",
+        size_bytes=archive.config.container.size_bytes,
+        info={"software": f"webdepot {VERSION}", "description": f"conversions by {tool.name}"},
+        clock=archive.clock,
+        on_sealed=sealed.append,
+    )
+    for number, (found, capture) in enumerate(waiting.items(), start=1):
+        watch(
+            Progress(
+                phase=Phase.MIGRATE, done=number, total=len(waiting), errors=len(failed), note=capture.url
+            )
+        )
+        try:
+            made.append(_convert(archive, facts, tool, found, capture, folder, writer))
+        except (_Unconverted, CorruptData, NotFound) as error:
+            failed[capture.url] = str(error)
+    writer.close()
+    return made, sealed
+
+
+class _Unconverted(Exception):
+    """The tool did not make anything of a payload."""
+
+
+def _convert(
+    archive: Archive,
+    facts: PackageFacts,
+    tool: Tool,
+    found: str,
+    capture: Capture,
+    folder: Path,
+    writer: ContainerWriter,
+) -> Conversion:
+    source, output = folder / "input", folder / "output"
+    output.unlink(missing_ok=True)
+    with archive.open_container(capture.location.container) as stream:
+        record = read_record(stream, capture.location)
+        original_id = record.fields.get("WARC-Record-ID") or ""
+        with source.open("wb") as sink:
+            content = record.content(LARGEST_INPUT_BYTES)
+            while chunk := content.read(CHUNK_BYTES):
+                sink.write(chunk)
+    trouble = migration.run(tool, source, output)
+    if trouble:
+        raise _Unconverted(trouble)
+    now = archive.clock()
+    with output.open("rb") as body:
+        payload, size = digest.of_stream(body, "sha1")
+        new = NewRecord(
+            kind=RecordKind.CONVERSION,
+            url=capture.url,
+            date=now,
+            content_type=tool.target,
+            fields=(
+                ("WARC-Refers-To", original_id),
+                ("WARC-Refers-To-Target-URI", capture.url),
+                ("WARC-Refers-To-Date", to_iso(record.date)),
+                ("WARC-Payload-Digest", str(payload)),
+                ("WARC-Source-Payload-Digest", found),
+                ("WARC-Conversion-Tool", tool.name),
+            ),
+            body=body,
+            body_bytes=size,
+        )
+        (location,) = writer.write([new])
+    return Conversion(
+        digest=found,
+        mime=tool.target,
+        package=facts.package.id,
+        url=capture.url,
+        original_mime=capture.mime,
+        location=location,
+        tool=tool.name,
+        converted_at=now,
+    )
+
+
+def _keep(
+    archive: Archive,
+    facts: PackageFacts,
+    tool: Tool,
+    converted: list[Conversion],
+    containers: list[Sealed],
+    failed: dict[str, str],
+    folder: Path,
+) -> PackageFacts:
+    path = folder / "conversions.jsonl.gz"
+    rows.write_rows(path, (*iter_rows(archive, facts), *map(migration.to_row, converted)))
+    event = Event(
+        at=archive.clock(),
+        agent=archive.agent,
+        action="migrated",
+        subject_kind="package",
+        subject=facts.package.id,
+        outcome=Outcome.WARNING if failed else Outcome.SUCCESS,
+        message=f"{len(converted)} files by {tool.name} to {tool.target}, {len(failed)} failed",
+        detail={
+            "tool": tool.name,
+            "source": tool.source,
+            "target": tool.target,
+            "failed": dict(list(failed.items())[:100]),
+        },
+    )
+    sources = tuple(
+        ContainerSource(
+            name=each.name,
+            path=each.path,
+            size_bytes=each.size_bytes,
+            sha256=each.sha256,
+            records=each.records,
+        )
+        for each in containers
+    )
+    new = package.extend(
+        archive.store,
+        facts.package.id,
+        {migration.CONVERSIONS: path},
+        containers=sources,
+        events=(event,),
+        message=event.message,
+        agent=archive.agent,
+        created=archive.clock(),
+        address=archive.config.archive.contact,
+    )
+    deposit.record_version(archive, new, event)
+    audit.copy_out(archive, new.package.id)
+    indexer.index_harvest(archive, new.harvest.id)
+    return new
+
+
+def iter_rows(archive: Archive, facts: PackageFacts) -> Iterator[dict[str, object]]:
+    """The conversions that a package has already."""
+    if migration.CONVERSIONS in facts.inventory.files():
+        with package.open_file(archive.store, facts, migration.CONVERSIONS) as stream:
+            yield from rows.read_rows(stream, where=f"{facts.package.id} {migration.CONVERSIONS}")

@@ -1,0 +1,282 @@
+"""What is in the depot and how it is: figures for the pages and `webdepot depot status`, one package with its
+history, signed reports.
+
+Every answer costs the same with ten packages and with a million: sums stand in rows of their own, lists go on
+from the last row.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import Connection, select
+
+from webdepot.archive import Archive
+from webdepot.depot import copies, holdings, holds, levels, ocfl, package, places, signing, tombstone
+from webdepot.depot.bundle import submission
+from webdepot.depot.bundle.submission import Receipt
+from webdepot.depot.copies import Copy, CopyState
+from webdepot.depot.holds import Hold
+from webdepot.depot.levels import Facts, Level
+from webdepot.depot.places import MAIN
+from webdepot.depot.tombstone import Tombstone
+from webdepot.errors import CorruptData, NotFound, NotPermitted, RemoteError
+from webdepot.formats import report as format_report
+from webdepot.formats.report import FormatShare
+from webdepot.formats.tables import identifications
+from webdepot.harvest import runs
+from webdepot.model import Harvest, Package
+from webdepot.provenance import Event, iter_of
+from webdepot.times import to_iso
+from webdepot.version import VERSION
+
+SHOWN_ALARMS = 100
+SHOWN_EVENTS = 200
+REPORTED_COPIES = 100_000
+_BROKEN = (CopyState.DAMAGED, CopyState.LOST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceStatus:
+    name: str
+    address: str
+    state: str
+    copies: Mapping[str, int]
+    """By state."""
+    size_bytes: int
+    oldest_check: datetime | None
+    away_since: datetime | None
+    write_once: bool
+    refuses_overwriting: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DepotStatus:
+    packages: int
+    size_bytes: int
+    tombstones: int
+    places: Sequence[PlaceStatus]
+    growth: Sequence[tuple[str, int, int]]
+    """Month, packages and bytes that came in it."""
+    alarms: Sequence[Copy]
+    """Copies that need a person, and places that are away as copies without a package."""
+    levels: Sequence[Level]
+    submissions: Sequence[Receipt]
+    """The newest refused ones and taken ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageRow:
+    package: Package
+    copies: Sequence[Copy]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRow:
+    path: str
+    size_bytes: int
+    sha256: str
+    format: str
+    version: int
+    """In which it came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageView:
+    package: Package
+    harvest: Harvest
+    copies: Sequence[Copy]
+    events: Sequence[Event]
+    """Newest first."""
+    files: Sequence[FileRow]
+    trouble: str
+    """Why the files cannot be shown; empty when they can."""
+    formats: Sequence[FormatShare]
+    """Of the files inside the containers, with how many are not valid."""
+    holds: Sequence[Hold]
+
+
+def status(archive: Archive) -> DepotStatus:
+    with archive.database.reading() as connection:
+        count, size_bytes = holdings.totals(connection)
+        tallies = copies.tally(connection)
+        others = places.every(connection)
+        main = PlaceStatus(
+            name=MAIN,
+            address=archive.depot_address,
+            state="active",
+            copies={tally.state.value: tally.copies for tally in tallies if tally.place == MAIN},
+            size_bytes=sum(tally.size_bytes for tally in tallies if tally.place == MAIN),
+            oldest_check=copies.oldest_check(connection, MAIN),
+            away_since=None,
+            write_once=False,
+            refuses_overwriting=True,
+            note="",
+        )
+        shown = [main]
+        for place in others:
+            own = [tally for tally in tallies if tally.place == place.name]
+            shown.append(
+                PlaceStatus(
+                    name=place.name,
+                    address=place.address,
+                    state=place.state.value,
+                    copies={tally.state.value: tally.copies for tally in own},
+                    size_bytes=sum(tally.size_bytes for tally in own if tally.state is not CopyState.WAITING),
+                    oldest_check=copies.oldest_check(connection, place.name),
+                    away_since=place.away_since,
+                    write_once=place.write_once,
+                    refuses_overwriting=place.refuses_overwriting,
+                    note=place.note,
+                )
+            )
+        return DepotStatus(
+            packages=count,
+            size_bytes=size_bytes,
+            tombstones=len(tombstone.latest(connection, 1000)),
+            places=shown,
+            growth=holdings.growth_by_month(connection),
+            alarms=copies.in_state(connection, _BROKEN, limit=SHOWN_ALARMS),
+            levels=levels.of(_facts(archive, connection, count, shown)),
+            submissions=submission.latest(connection, 10),
+        )
+
+
+def list_packages(archive: Archive, *, limit: int = 50, before: str = "") -> list[PackageRow]:
+    """The newest packages, or those that follow one (by its identifier)."""
+    with archive.database.reading() as connection:
+        start = holdings.find(connection, before) if before else None
+        return [
+            PackageRow(package=held, copies=copies.of_package(connection, held.id))
+            for held in holdings.latest(connection, limit, before=start)
+        ]
+
+
+def view(archive: Archive, identifier: str) -> PackageView:
+    """One package with its copies, history and files; NotFound when there is none (also when it was
+    withdrawn, with the words for that).
+    """
+    with archive.database.reading() as connection:
+        stone = tombstone.find(connection, identifier)
+        if stone is not None:
+            raise NotFound(
+                f"The package {stone.package} was withdrawn on {stone.withdrawn_at:%Y-%m-%d}: {stone.reason}"
+            )
+        held = holdings.get(connection, identifier)
+        harvest = runs.get(connection, held.harvest)
+        events = list(iter_of(connection, "package", held.id))[-SHOWN_EVENTS:]
+        standing = holds.standing(
+            connection,
+            package=held.id,
+            collection=harvest.collection,
+            stored_at=held.stored_at,
+            now=archive.clock(),
+        )
+        known = copies.of_package(connection, held.id)
+        formats = format_report.shares(connection, [held.harvest])
+    files, trouble = _files(archive, held)
+    return PackageView(
+        package=held,
+        harvest=harvest,
+        copies=known,
+        events=list(reversed(events)),
+        files=files,
+        trouble=trouble,
+        formats=formats,
+        holds=standing,
+    )
+
+
+def tombstones(archive: Archive, *, limit: int = 100) -> list[Tombstone]:
+    with archive.database.reading() as connection:
+        return tombstone.latest(connection, limit)
+
+
+def fixity_report(archive: Archive) -> bytes:
+    """Every copy with its state and the day it was last read, signed; at most so many copies, the longest
+    unread first.
+    """
+    with archive.database.reading() as connection:
+        shown = [MAIN, *(place.name for place in places.every(connection))]
+        listed = copies.due(connection, before=archive.clock() + timedelta(days=1), limit=REPORTED_COPIES)
+        count, size_bytes = holdings.totals(connection)
+        entries = [
+            {
+                "package": copy.package,
+                "place": copy.place,
+                "version": copy.version,
+                "state": copy.state.value,
+                "checked_at": to_iso(copy.checked_at),
+                "inventory_sha256": holdings.inventory_sha256(connection, copy.package),
+            }
+            for copy in listed
+        ]
+    report = {
+        "format": "webdepot-fixity-report",
+        "format_version": 1,
+        "archive": archive.config.archive.name,
+        "made_at": to_iso(archive.clock()),
+        "software": f"webdepot {VERSION}",
+        "audit_days": archive.config.depot.audit_days,
+        "packages": count,
+        "size_bytes": size_bytes,
+        "places": shown,
+        "is_complete": len(listed) < REPORTED_COPIES,
+        "copies": entries,
+    }
+    return signing.sign(report, signing.load_key(_key_path(archive)))
+
+
+def public_key(archive: Archive) -> str:
+    return signing.public_words(signing.load_key(_key_path(archive)).public_key())
+
+
+def check_report(data: bytes, *, key: str = "") -> str:
+    """The key a report is signed with; CorruptData when the signature does not hold."""
+    return signing.check(data, key=key)
+
+
+def _key_path(archive: Archive) -> Path:
+    return archive.home / "keys" / "report.pem"
+
+
+def _facts(archive: Archive, connection: Connection, packages: int, shown: Sequence[PlaceStatus]) -> Facts:
+    whole = [
+        place
+        for place in shown
+        if place.copies.get("whole", 0) >= packages > 0
+        and not place.copies.get("waiting")
+        and place.away_since is None
+    ]
+    before = archive.clock() - timedelta(days=archive.config.depot.audit_days)
+    return Facts(
+        packages=packages,
+        places=len(whole),
+        remote_places=sum(place.address.startswith("s3:") for place in whole),
+        scans_viruses=bool(archive.config.depot.virus_scanner),
+        overdue=bool(copies.due(connection, before=before, limit=1)),
+        broken=sum(place.copies.get(state.value, 0) for place in shown for state in _BROKEN),
+        identified=connection.execute(select(identifications.c.digest).limit(1)).first() is not None,
+    )
+
+
+def _files(archive: Archive, held: Package) -> tuple[list[FileRow], str]:
+    try:
+        inventory = ocfl.read_inventory(archive.store, held.id)
+        rows = []
+        for path, value in inventory.files().items():
+            content = inventory.manifest[value][0]
+            rows.append(
+                FileRow(
+                    path=path,
+                    size_bytes=archive.store.size(ocfl.content_key(inventory, path)) or 0,
+                    sha256=value,
+                    format=package.format_of(path),
+                    version=int(content.partition("/")[0][1:]),
+                )
+            )
+        return rows, ""
+    except (CorruptData, NotFound, RemoteError, NotPermitted, OSError) as error:
+        return [], str(error)

@@ -1,0 +1,258 @@
+"""The catalogue records that a harvest gets when it goes into the depot: its site's and its own, each with a
+URN.
+
+What a sender or a partner told about a harvest waits as `catalogue.json` in its working folder and counts;
+without it the site's record is taken from the catalogue, or made, filled from the site's own words, and the
+slice is made below it. The records become part of the package and come back with it.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from webdepot.archive import Archive
+from webdepot.container import kinds
+from webdepot.depot import package
+from webdepot.depot.package import ContainerSource, PackageFacts
+from webdepot.depot.tombstone import Tombstone
+from webdepot.exchange import catalogue, transfer, urn
+from webdepot.exchange.catalogue import Level, Record, Source
+from webdepot.exchange.transfer import Form, Transfer, TransferFile
+from webdepot.model import Harvest, Target, TargetId
+from webdepot.provenance import Event, append, difference
+from webdepot.services.depot import site_metadata
+from webdepot.services.depot.site_metadata import Values
+from webdepot.times import to_iso
+from webdepot.url import host_of
+
+FILE = "catalogue.json"
+IN_PACKAGE = f"metadata/{FILE}"
+_ON_THE_WEB = ("http://", "https://")
+
+
+def site_key(target: Target) -> str:
+    """The key of a site's record: readable, and the same whenever it is made again."""
+    seeds = sorted(map(str, target.seeds))
+    slug = re.sub(r"[^a-z0-9]+", "-", host_of(target.seeds[0]).lower()).strip("-")[:40] if seeds else ""
+    return f"site-{slug or 'import'}-{hashlib.sha256(' '.join(seeds).encode()).hexdigest()[:8]}"
+
+
+def key_of_urn(name: str) -> str:
+    """The key of a record that came with its URN."""
+    return f"p-{hashlib.sha256(name.encode()).hexdigest()[:20]}"
+
+
+def new_site(archive: Archive, target: Target, now: datetime) -> Record:
+    """The record of a site that has none yet; a person or the site itself adds to it later."""
+    key = site_key(target)
+    return Record(
+        key=key,
+        level=Level.SITE,
+        urn=urn.mint(archive.config.exchange.urn_namespace, key),
+        title=target.name,
+        genre="Website",
+        addresses=tuple(str(seed) for seed in target.seeds if str(seed).startswith(_ON_THE_WEB)),
+        collection=target.collection,
+        target=target.id,
+        created_at=now,
+        changed_at=now,
+    )
+
+
+def new_slice(archive: Archive, site: Record, harvest: Harvest, now: datetime) -> Record:
+    """One harvest as a part of its site."""
+    day = to_iso(harvest.started_at)[:10]
+    return Record(
+        key=harvest.id,
+        level=Level.SLICE,
+        parent=site.key,
+        urn=urn.mint(archive.config.exchange.urn_namespace, harvest.id),
+        title=site.title,
+        genre="Website",
+        languages=site.languages,
+        date=day,
+        part=day,
+        addresses=tuple(str(seed) for seed in harvest.seeds if str(seed).startswith(_ON_THE_WEB)),
+        access=site.access,
+        collection=harvest.collection,
+        target=harvest.target,
+        harvest=harvest.id,
+        package=package.id_of(harvest.id),
+        is_object=True,
+        created_at=now,
+        changed_at=now,
+    )
+
+
+def levels_for(
+    archive: Archive,
+    target: Target,
+    harvest: Harvest,
+    folder: Path,
+    containers: Sequence[ContainerSource],
+    *,
+    said: Values,
+) -> tuple[tuple[Record, ...], Transfer | None]:
+    """The records of a harvest that is about to be kept, from the top down, and its transfer object. Nothing
+    is written.
+
+    A harvest that brought no container has nothing to hand over. `said` is what the site says of itself in
+    it: its record is filled from that, but for fields that a person or a partner filled.
+    """
+    now = archive.clock()
+    given = folder / FILE
+    if given.exists():
+        records, facts = catalogue.from_document(given.read_bytes(), where=str(given))
+        made = transfer.from_document(facts) if facts else _of_containers(harvest, containers)
+    else:
+        records = _own_levels(archive, target, harvest, now, said)
+        made = _of_containers(harvest, containers)
+    visible = catalogue.stamp(now, size_bytes=made.size_bytes if made else 0)
+    with archive.database.reading() as connection:
+        known = catalogue.many(connection, [record.key for record in records])
+    lowest = replace(
+        records[-1],
+        harvest=harvest.id,
+        target=target.id,
+        package=package.id_of(harvest.id),
+        is_object=made is not None,
+    )
+    above = [replace(each, target=target.id) if each.level is Level.SITE else each for each in records[:-1]]
+    stamped = [
+        before
+        if (before := known.get(each.key)) is not None and (given.exists() or each == before)
+        else replace(each, changed_at=visible)
+        for each in above
+    ]
+    return (*stamped, replace(lowest, changed_at=visible)), made
+
+
+def restore(
+    archive: Archive, connection: Connection, facts: PackageFacts, target: TargetId, *, is_new: bool
+) -> None:
+    """Records and transfer object out of a package; what the catalogue knows in a younger state stays as it
+    is.
+
+    `is_new`: the package was made just now, and is not one that comes back.
+    """
+    if IN_PACKAGE not in facts.inventory.files():
+        return
+    with package.open_file(archive.store, facts, IN_PACKAGE) as stream:
+        records, handed_over = catalogue.from_document(
+            stream.read(), where=f"{facts.package.id} {IN_PACKAGE}"
+        )
+    now = archive.clock()
+    for record in records:
+        before = catalogue.find(connection, record.key)
+        if before is not None and (before.changed_at > record.changed_at or before.withdrawn_at is not None):
+            continue
+        is_ours = record.level is Level.SITE or record.harvest == facts.harvest.id
+        # A package that took longer to write than its datestamp foresaw: partners must not see a stamp from
+        # before this commit.
+        is_late = is_new and before is None and record.changed_at < now
+        above = catalogue.find(connection, record.parent) if record.parent else None
+        changed_at = (
+            catalogue.stamp(now)
+            if is_late
+            else max(record.changed_at, above.changed_at if above else record.changed_at)
+        )
+        title = catalogue.inherited_title(record, above) if record.withdrawn_at is None else ""
+        put = catalogue.put(
+            connection,
+            replace(record, title=title, target=target if is_ours else None, changed_at=changed_at),
+        )
+        if is_new and record.level is Level.SITE:
+            _tell_what_the_site_said(archive, connection, before, put)
+        catalogue.touch_below(connection, put.key, put.changed_at)
+    if handed_over:
+        transfer.record(
+            connection, records[-1].key, transfer.from_document(handed_over), now=facts.package.stored_at
+        )
+
+
+def _tell_what_the_site_said(
+    archive: Archive, connection: Connection, before: Record | None, after: Record
+) -> None:
+    """The event for fields that a site filled by itself, with what was in them before."""
+    names = [name for name, source in after.sources.items() if source == Source.SITE]
+    detail = difference(
+        {name: getattr(before, name) for name in names} if before else {},
+        {name: getattr(after, name) for name in names},
+    )
+    if names and detail["after"]:
+        words = ", ".join(sorted(detail["after"]))
+        event = Event(
+            at=archive.clock(),
+            agent=archive.agent,
+            action="described",
+            subject_kind="title",
+            subject=after.key,
+            message=words,
+            detail={**detail, "source": Source.SITE.value},
+        )
+        append(connection, event)
+
+
+def levels_withdrawn(connection: Connection, stone: Tombstone) -> tuple[Record, ...]:
+    """What stays of a package's records: nothing but key, URN and sets of its own, the levels above as they
+    are.
+    """
+    own = catalogue.find_of_harvest(connection, stone.harvest)
+    if own is None:
+        return ()
+    return (
+        *catalogue.levels(connection, own)[:-1],
+        catalogue.withdrawn(own, at=stone.withdrawn_at, reason=stone.reason),
+    )
+
+
+def restore_withdrawn(connection: Connection, stays: Sequence[Record]) -> None:
+    """The records of a withdrawn package; levels above that are known stay as they are."""
+    for record in stays[:-1]:
+        if catalogue.find(connection, record.key) is None:
+            catalogue.put(connection, record)
+    for record in stays[-1:]:
+        catalogue.put(connection, record)
+        transfer.forget(connection, record.key)
+
+
+def _own_levels(
+    archive: Archive, target: Target, harvest: Harvest, now: datetime, said: Values
+) -> tuple[Record, ...]:
+    with archive.database.reading() as connection:
+        own = catalogue.find_of_harvest(connection, harvest.id)
+        if own is not None:
+            return catalogue.levels(connection, own)
+        sites = catalogue.of_target(connection, target.id)
+    site = next((each for each in sites if each.withdrawn_at is None), None) or new_site(archive, target, now)
+    site = site_metadata.filled(site, said)
+    return site, new_slice(archive, site, harvest, now)
+
+
+def _of_containers(harvest: Harvest, containers: Sequence[ContainerSource]) -> Transfer | None:
+    if not containers:
+        return None
+    by_name = {each.name: each.path for each in containers}
+    at = to_iso(harvest.ended_at or harvest.started_at)
+    files = []
+    for each in containers:
+        kind = kinds.of_file(each.path)
+        files.append(
+            TransferFile(
+                path="/",
+                name=each.name,
+                size_bytes=each.size_bytes,
+                sha256=each.sha256,
+                mime=kind.mime,
+                format=kind.label,
+                puid=kind.puid,
+                at=at,
+                container=each.name,
+            )
+        )
+    return transfer.measure(Form.CONTAINERS, files, files[0].member, lambda name: by_name[name].open("rb"))

@@ -1,0 +1,185 @@
+"""Slices as unpacked trees, for partners that take files and not containers. The ZIP of a tree is nowhere on
+a disk either.
+
+1. The last good answer of each address in the package; a revisit leads to the record that has the bytes.
+2. Each file is read once for its size and checksums, then the whole ZIP once for its own.
+3. One transaction: the tree, and the datestamp of its record, so that partners learn of it when it is ready
+   and not before.
+
+A harvest with more files than `exchange.most_tree_files`, or with none, is handed over in containers; that is
+kept as the answer too. All of this can be made again from the depot.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from webdepot.archive import Archive
+from webdepot.container.reader import read_record
+from webdepot.depot import package
+from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, RemoteError
+from webdepot.exchange import catalogue, partners, transfer, unpacked
+from webdepot.exchange.catalogue import Record
+from webdepot.exchange.transfer import Form, Transfer, TransferFile
+from webdepot.exchange.unpacked import TooMany
+from webdepot.formats import results
+from webdepot.model import Capture, PackageId, RecordKind
+from webdepot.services.access import replay
+from webdepot.services.progress import Phase, Progress, Watch, unwatched
+from webdepot.times import from_timestamp, to_iso
+
+AT_ONCE = 100
+FILES = "files"
+"""The setting of an archive or a partner that wants trees."""
+_UNREADABLE = (CorruptData, NotFound, NotPermitted, RemoteError, OSError)
+_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)*\Z")
+
+
+@dataclass(slots=True, kw_only=True)
+class Prepared:
+    made: list[str] = field(default_factory=list)
+    """Keys of objects that can be fetched as files now."""
+    left: dict[str, str] = field(default_factory=dict)
+    """Keys of those that stay in containers, with the reason."""
+
+
+def is_wanted(archive: Archive) -> bool:
+    """Whether anybody gets trees."""
+    if archive.config.exchange.transfer == FILES:
+        return True
+    with archive.database.reading() as connection:
+        return any(partner.transfer == FILES for partner in partners.every(connection))
+
+
+def prepare(archive: Archive, *, watch: Watch = unwatched) -> Prepared:
+    """Trees of all objects that have none yet. Can be stopped at any moment; a repeated call makes what is
+    missing.
+    """
+    done = Prepared()
+    after = ""
+    while True:
+        with archive.database.reading() as connection:
+            keys = transfer.without_tree(connection, limit=AT_ONCE, after=after)
+        for key in keys:
+            count = len(done.made) + len(done.left)
+            watch(Progress(phase=Phase.KEEP, done=count + 1, note=f"unpacking {key}"))
+            _prepare(archive, key, done)
+        if len(keys) < AT_ONCE:
+            return done
+        after = keys[-1]
+
+
+def prepare_harvest(archive: Archive, harvest: str) -> None:
+    """The tree of a harvest that was kept just now; nothing where it has one, or came as files."""
+    with archive.database.reading() as connection:
+        record = catalogue.find_of_harvest(connection, harvest)
+        is_missing = record is not None and transfer.is_without_tree(connection, record.key)
+    if record is not None and is_missing:
+        _prepare(archive, record.key, Prepared())
+
+
+def _prepare(archive: Archive, key: str, done: Prepared) -> None:
+    """The tree of one object, or the reason why it has none."""
+    with archive.database.reading() as connection:
+        record = catalogue.get(connection, key)
+    tree, reason = None, ""
+    try:
+        tree = _tree(archive, record)
+    except TooMany:
+        reason = (
+            f"it has more than {archive.config.exchange.most_tree_files} files (exchange.most_tree_files)"
+        )
+    except (InputError, CorruptData, NotFound) as error:
+        reason = str(error)
+    now = archive.clock()
+    with archive.database.transaction() as connection:
+        transfer.record_tree(connection, key, tree, reason=reason, now=now)
+        known = catalogue.get(connection, key)
+        catalogue.put(connection, replace(known, changed_at=max(catalogue.stamp(now), known.changed_at)))
+    if tree is None:
+        done.left[key] = reason
+    else:
+        done.made.append(key)
+
+
+def _tree(archive: Archive, record: Record) -> Transfer:
+    facts = package.read(archive.store, PackageId(record.package))
+    captures = unpacked.chosen(
+        package.iter_captures(archive.store, facts), most=archive.config.exchange.most_tree_files
+    )
+    sources = [(capture, source) for capture in captures if (source := _source(archive, capture)) is not None]
+    if not sources:
+        raise InputError("No good answer of a web server is in it.")
+    places = unpacked.placed(capture.url for capture, _ in sources)
+    puids = _puids(archive, [capture for capture, _ in sources])
+    files = [
+        _file(archive, capture, source, places[capture.url], puids.get(capture.digest, ("", "")))
+        for capture, source in sources
+    ]
+    seeds = [*record.addresses, *map(str, facts.harvest.seeds)]
+    return transfer.measure(Form.TREE, files, unpacked.start_of(seeds, places), archive.open_container)
+
+
+def _source(archive: Archive, capture: Capture) -> Capture | None:
+    """The capture whose record has the bytes; None where it cannot be found."""
+    return replay.find_original(archive, capture) if capture.kind is RecordKind.REVISIT else capture
+
+
+def _puids(archive: Archive, captures: Sequence[Capture]) -> dict[str, tuple[str, str]]:
+    """What was identified, by digest: PRONOM identifier and name."""
+    found: dict[str, tuple[str, str]] = {}
+    for some in _some(sorted({capture.digest for capture in captures if capture.digest})):
+        with archive.database.reading() as connection:
+            puids = results.puids(connection, some)
+            names = results.names(connection, sorted(set(puids.values())))
+        found |= {digest: (puid, names.get(puid, "")) for digest, puid in puids.items()}
+    return found
+
+
+def _some(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(values), AT_ONCE):
+        yield values[start : start + AT_ONCE]
+
+
+def _file(
+    archive: Archive, capture: Capture, source: Capture, member: str, known: tuple[str, str]
+) -> TransferFile:
+    """Size and checksum are found when it is read."""
+    puid, name = known
+    folder, _, last = member.rpartition("/")
+    mime = _mime(archive, source)
+    return TransferFile(
+        path=f"/{folder}/",
+        name=last,
+        size_bytes=0,
+        sha256="",
+        mime=mime,
+        format=_label(mime, name),
+        puid=puid,
+        at=to_iso(from_timestamp(capture.timestamp)),
+        container=source.location.container,
+        offset=source.location.offset,
+        length=source.location.length,
+        url=capture.url,
+    )
+
+
+def _mime(archive: Archive, source: Capture) -> str:
+    """As the server said; the character set belongs to it, since many pages do not say theirs inside."""
+    try:
+        with archive.open_container(source.location.container) as stream:
+            said = read_record(stream, source.location).content_type
+    except _UNREADABLE as error:
+        raise CorruptData(
+            f"{source.url[:200]} cannot be read: {error}", where=source.location.container
+        ) from error
+    charset = re.search(r"charset\s*=\s*\"?([A-Za-z0-9._:-]{1,40})", said, re.IGNORECASE)
+    mime = source.mime if "/" in source.mime else "application/octet-stream"
+    return f"{mime}; charset={charset[1].lower()}" if charset and mime.startswith("text/") else mime
+
+
+def _label(mime: str, name: str) -> str:
+    """The usual abbreviation in capitals, and the version where it is known: `HTML 4.01`."""
+    short = mime.partition(";")[0].partition("/")[2].removeprefix("x-").partition("+")[0].upper()
+    version = _VERSION.search(name)
+    return f"{short} {version[0]}" if version else short

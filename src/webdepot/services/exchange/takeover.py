@@ -1,0 +1,325 @@
+"""Taking in what a partner offers: fetch the ZIP, verify it, load it into this depot, describe, index; and
+apply what the partner deleted.
+
+For each record that waits, in the order of identifiers; one that fails is told and stops no other:
+
+1. The record keeps to the profile, its URNs are URNs (a wrong check digit is a warning or a refusal, as the
+   partner is set).
+2. An object that is here is not fetched again; its description is brought up to date, without touching what
+   people wrote.
+3. The ZIP is fetched and verified (`transfer`).
+4. Its files become a harvest of kind `import` with everything that describes them (`objects`), and go the way
+   of every harvest.
+
+All or nothing: until the package is there, neither catalogue nor index knows of the object.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from webdepot.access.policy import RuleAnswer
+from webdepot.archive import Archive
+from webdepot.depot import holdings, package
+from webdepot.errors import CorruptData, InputError, NotFound, NotPermitted, RemoteError
+from webdepot.exchange import catalogue, incoming, partners, urn
+from webdepot.exchange.catalogue import EDITABLE, Record, Source
+from webdepot.exchange.incoming import Refused
+from webdepot.exchange.metadata import markup, regbib
+from webdepot.exchange.metadata.regbib import Delivered
+from webdepot.exchange.partners import OnWithdrawal, Partner, PartnerRecord, RecordState, UrnCheck
+from webdepot.model import HarvestState
+from webdepot.provenance import Event, Outcome, append
+from webdepot.services.access import rules
+from webdepot.services.catalogue import records
+from webdepot.services.exchange import oai_harvest, transfer
+from webdepot.services.exchange.transfer import Gone
+from webdepot.services.harvest import harvests
+from webdepot.services.intake import objects, warc_files
+from webdepot.services.intake.ingest import take_in
+from webdepot.services.intake.objects import Sender
+from webdepot.services.progress import Phase, Progress, Watch, unwatched
+from webdepot.times import to_iso
+
+AT_ONCE = 50
+RECORD_FILE = "partner-record.xml"
+
+
+@dataclass(slots=True, kw_only=True)
+class TakenOver:
+    """What became of the records that waited."""
+
+    taken: list[str] = field(default_factory=list)
+    """URNs of objects that are new here."""
+    updated: list[str] = field(default_factory=list)
+    """URNs of objects that were here, described anew."""
+    known: int = 0
+    withdrawn: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Identifier to the reasons."""
+    described: int = 0
+    """Records without files."""
+    warnings: list[str] = field(default_factory=list)
+
+
+def ingest(
+    archive: Archive,
+    name: str,
+    *,
+    limit: int = 0,
+    watch: Watch = unwatched,
+    wait: Callable[[float], None] = time.sleep,
+) -> TakenOver:
+    """Take in everything that waits (or so many records). A repeated call changes nothing."""
+    with archive.database.reading() as connection:
+        partner = partners.get(connection, name)
+        waiting = partners.tally(connection, name).get(RecordState.NEW.value, 0)
+    done = TakenOver()
+    with harvests.locked(oai_harvest.folder_of(archive, name)):
+        for number, record in enumerate(_iter_waiting(archive, name), start=1):
+            if limit and number > limit:
+                break
+            total = min(waiting, limit) if limit else waiting
+            watch(
+                Progress(
+                    phase=Phase.FETCH,
+                    done=number,
+                    total=max(total, number),
+                    errors=len(done.refused),
+                    note=record.identifier,
+                )
+            )
+            _settle(archive, partner, record, done, watch, wait)
+    return done
+
+
+def _iter_waiting(archive: Archive, name: str) -> Iterator[PartnerRecord]:
+    after = ""
+    while True:
+        with archive.database.reading() as connection:
+            found = partners.in_state(connection, name, RecordState.NEW, limit=AT_ONCE, after=after)
+        yield from found
+        if len(found) < AT_ONCE:
+            return
+        after = found[-1].identifier
+
+
+def _settle(
+    archive: Archive,
+    partner: Partner,
+    record: PartnerRecord,
+    done: TakenOver,
+    watch: Watch,
+    wait: Callable[[float], None],
+) -> None:
+    warnings: list[str] = []
+    try:
+        state, name = _take(archive, partner, record, done, warnings, watch, wait)
+        reason = ""
+    except Gone as error:
+        state, name, reason = RecordState.WITHDRAWN, record.urn, str(error)
+        done.withdrawn.append(record.identifier)
+    except (Refused, RemoteError, InputError, CorruptData, NotPermitted, NotFound) as error:
+        state, name, reason = RecordState.REFUSED, record.urn, str(error)
+        done.refused[record.identifier] = reason
+    done.warnings += [f"{record.identifier}: {words}" for words in warnings]
+    outcome = (
+        Outcome.FAILURE if state is RecordState.REFUSED else Outcome.WARNING if warnings else Outcome.SUCCESS
+    )
+    event = Event(
+        at=archive.clock(),
+        agent=archive.agent,
+        action="taken over" if state is not RecordState.REFUSED else "refused",
+        subject_kind="partner record",
+        subject=record.identifier[:500],
+        outcome=outcome,
+        message=reason or state.value,
+        detail={"partner": partner.name, "urn": name, "warnings": warnings[:20]},
+    )
+    with archive.database.transaction() as connection:
+        partners.settle(
+            connection, record, state, now=archive.clock(), reason=reason, warnings=warnings, urn=name
+        )
+        append(connection, event)
+
+
+def _take(
+    archive: Archive,
+    partner: Partner,
+    record: PartnerRecord,
+    done: TakenOver,
+    warnings: list[str],
+    watch: Watch,
+    wait: Callable[[float], None],
+) -> tuple[RecordState, str]:
+    """What becomes of one record, and its URN."""
+    if record.sha256 == "deleted":
+        done.withdrawn.append(record.identifier)
+        return RecordState.WITHDRAWN, _apply_deletion(archive, partner, record)
+    if not record.xml:
+        raise Refused(record.reason or "the record has no metadata")
+    root = markup.parse(record.xml.encode(), what="The record")
+    if root.tag != f"{{{regbib.METS}}}mets" or root.find(f"{{{regbib.METS}}}fileSec") is not None:
+        done.described += 1
+        return RecordState.DESCRIBED, ""
+    breaches = regbib.check(root)
+    if breaches:
+        raise Refused(*(f"against the profile: {words}" for words in breaches[:20]))
+    delivered = regbib.read(root)
+    _check_urns(delivered, partner, warnings)
+    with archive.database.reading() as connection:
+        known = catalogue.find_urn(connection, delivered.urn)
+    if known is not None and known.withdrawn_at is not None:
+        raise Refused(f"{delivered.urn} was withdrawn here on {known.withdrawn_at:%Y-%m-%d}")
+    if known is not None and known.is_object:
+        _update(archive, partner, record, delivered, known, done)
+    else:
+        _fetch_and_load(archive, partner, record, delivered, warnings, watch, wait)
+        done.taken.append(delivered.urn)
+    return RecordState.TAKEN, delivered.urn
+
+
+def _check_urns(delivered: Delivered, partner: Partner, warnings: list[str]) -> None:
+    named = [str(level.fields.get("urn", "")) for level in delivered.levels]
+    for each in (*named, delivered.urn):
+        if not urn.is_nbn(each):
+            raise Refused(f"{each[:200]!r} is no URN of a national bibliography")
+    wrong = incoming.wrong_digits(delivered)
+    if wrong and partner.urn_check is UrnCheck.REFUSE:
+        raise Refused(*wrong)
+    warnings += wrong
+
+
+def _update(
+    archive: Archive,
+    partner: Partner,
+    record: PartnerRecord,
+    delivered: Delivered,
+    known: Record,
+    done: TakenOver,
+) -> None:
+    """An object that is here: its files must be the same; its description may have changed."""
+    made = records.find_transfer(archive, known.key)
+    ours = {file.member: file.sha256 for file in made.files} if made else {}
+    theirs = {
+        incoming.member_of(file): file.file_checksum.lower()
+        for file in delivered.files
+        if file.file_checksum_type.upper() in ("SHA-256", "SHA256")
+    }
+    if ours and any(ours.get(member) != value for member, value in theirs.items()):
+        raise Refused(
+            f"the files of {delivered.urn} are others than those that were taken in as {known.package}; what is in the depot stays"
+        )
+    if known.origin.get("partner") != partner.name:
+        done.known += 1  # ours, or of another partner: whoever brought it describes it
+        return
+    changed = False
+    levels = objects.records_of(archive, _sender(partner, record), delivered)
+    for level in levels:
+        with archive.database.reading() as connection:
+            before = catalogue.find(connection, level.key)
+        if before is None or before.origin.get("partner") != partner.name:
+            continue
+        changes = {
+            name: getattr(level, name)
+            for name in EDITABLE
+            if name != "access" and getattr(level, name) != getattr(before, name)
+        }
+        after = records.write(
+            archive, level.key, changes, source=Source.PARTNER, foreign=level.foreign, origin=level.origin
+        )
+        changed = changed or after != before
+    if changed:
+        done.updated.append(delivered.urn)
+    else:
+        done.known += 1
+
+
+def _fetch_and_load(
+    archive: Archive,
+    partner: Partner,
+    record: PartnerRecord,
+    delivered: Delivered,
+    warnings: list[str],
+    watch: Watch,
+    wait: Callable[[float], None],
+) -> None:
+    harvest = objects.find_harvest(archive, delivered)
+    if harvest is None or not objects.is_loaded(archive, harvest):
+        if sum(int(file.size) for file in delivered.files) > archive.config.exchange.largest_transfer_bytes:
+            raise Refused(
+                f"the object is larger than {archive.config.exchange.largest_transfer_bytes} bytes (exchange.largest_transfer_bytes)"
+            )
+        packed = transfer.fetch(archive, partner, delivered, watch, wait)
+        with tempfile.TemporaryDirectory(prefix=".taking-", dir=archive.home) as folder:
+            files = transfer.unpacked(packed, delivered, Path(folder) / "files")
+            harvest = objects.load(archive, _sender(partner, record), delivered, files, Path(folder))
+        transfer.discard(packed)
+    finished = warc_files.finish(archive, harvest) if harvest.state is HarvestState.RUNNING else harvest
+    take_in(archive, finished, deposit=True, watch=watch)
+    missing = [file.name for file in delivered.files if not file.file_checksum]
+    warnings += [f"{len(missing)} files came without a checksum"] if missing else []
+
+
+def _sender(partner: Partner, record: PartnerRecord) -> Sender:
+    origin = {
+        "partner": partner.name,
+        "base_url": partner.url,
+        "identifier": record.identifier,
+        "datestamp": record.datestamp,
+        "namespace": regbib.METS,
+        "harvested_at": to_iso(record.seen_at),
+    }
+    return Sender(
+        name=partner.name,
+        collection=partner.collection,
+        settings={"partner": partner.name, "identifier": record.identifier},
+        origin=origin,
+        words={RECORD_FILE: record.xml.encode()},
+    )
+
+
+def _apply_deletion(archive: Archive, partner: Partner, record: PartnerRecord) -> str:
+    """The partner withdrew a record: our copy is closed, unless the partner is set otherwise. Its URN."""
+    known = _known(archive, partner, record)
+    if known is None or known.withdrawn_at is not None or partner.on_withdrawal is OnWithdrawal.NOTE:
+        return known.urn if known else record.urn
+    words = f"Withdrawn by the partner {partner.name} on {record.datestamp[:10]}."
+    _close_captures(archive, known, words)
+    records.close(archive, known.key, reason=words)
+    return known.urn
+
+
+def _known(archive: Archive, partner: Partner, record: PartnerRecord) -> Record | None:
+    """What we hold of a deleted record: by the URN it had, if this partner brought it."""
+    with archive.database.reading() as connection:
+        found = catalogue.find_urn(connection, record.urn) if record.urn else None
+    return found if found is not None and found.origin.get("partner") == partner.name else None
+
+
+def _close_captures(archive: Archive, known: Record, words: str) -> None:
+    """Rules of access for what came with the object: host by host between its first and last moment, and what
+    stands below its URN.
+    """
+    with archive.database.reading() as connection:
+        held = holdings.find(connection, known.package)
+    if held is None:
+        return
+    covered: dict[str, tuple[str, str]] = {}
+    for capture in package.iter_captures(archive.store, package.read(archive.store, held.id)):
+        is_web = capture.url.startswith(("http://", "https://"))
+        pattern = capture.url.split("/")[2].rpartition("@")[2] if is_web else f"{known.urn}/*"
+        first, last = covered.get(pattern, (capture.timestamp, capture.timestamp))
+        covered[pattern] = (min(first, capture.timestamp), max(last, capture.timestamp))
+    for pattern, (first, last) in covered.items():
+        rules.add(
+            archive,
+            pattern,
+            answer=RuleAnswer.REFUSE,
+            captured_from=first,
+            captured_to=last,
+            public_text=words,
+            reason="partner",
+        )

@@ -1,0 +1,66 @@
+"""Ingest a finished harvest: identify its files, check it, put it into the depot, index it.
+
+    finished ─ identify ─ check ─ keep ─> kept ─ index ─ unpack, where partners take files
+
+Each step can be repeated; after a crash the same call continues from the state the harvest is in.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from webdepot.archive import Archive
+from webdepot.formats.report import HarvestTable
+from webdepot.model import Finding, Harvest, HarvestState, Package, Verdict
+from webdepot.services.depot import deposit as deposit_service
+from webdepot.services.depot import unpacked
+from webdepot.services.harvest import harvests
+from webdepot.services.index import indexer
+from webdepot.services.progress import Watch, unwatched
+from webdepot.services.quality import harvest_check
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveReport:
+    """What a person wants to know when it is over."""
+
+    harvest: Harvest
+    verdict: Verdict
+    """Is the harvest whole enough? With the reason."""
+    findings: Sequence[Finding]
+    """The gravest first, not all of them; `finding_counts` has all."""
+    finding_counts: Mapping[str, int]
+    formats: HarvestTable
+    package: Package | None
+    captures: int
+    pages: int
+    """Pages whose words can be searched."""
+
+
+def take_in(
+    archive: Archive, harvest: Harvest, *, deposit: bool, index: bool = True, watch: Watch = unwatched
+) -> ArchiveReport:
+    """Check, identify, keep and index a finished harvest; a stopped one is indexed so far, and kept when it
+    is finished.
+
+    Without `index` it stays unseen: it waits for a reviewer.
+    """
+    formats = harvest_check.identify(archive, harvest, watch=watch)
+    if harvest.counts.get("screenshots"):
+        harvest_check.note_screenshots(archive, harvest)
+    checked = harvest_check.check(archive, harvest, watch=watch)
+    package = deposit_service.find_package(archive, harvest.id)
+    if package is None and deposit and harvest.state is HarvestState.FINISHED:
+        package = deposit_service.keep(archive, harvest, watch=watch)
+    indexed = indexer.index_harvest(archive, harvest.id, watch=watch) if index else None
+    if package is not None and unpacked.is_wanted(archive):
+        unpacked.prepare_harvest(archive, harvest.id)
+    return ArchiveReport(
+        harvest=harvests.get(archive, harvest.id),
+        verdict=checked.verdict,
+        findings=checked.findings,
+        finding_counts=checked.counts,
+        formats=formats,
+        package=package,
+        captures=indexed.captures if indexed else 0,
+        pages=indexed.pages if indexed else 0,
+    )

@@ -1,0 +1,295 @@
+"""An object of others, verified file by file, becomes a harvest of kind `import` here, ready to go into the
+depot.
+
+1. Bytes that the archive holds under another name are refused: they cannot become a second object.
+2. Containers become containers, loose files one WARC of resource records, under a name that follows from the
+   URN, so that a killed run finds what it began.
+3. Levels, transfer object and the sender's own words wait in the harvest's folder and become part of the
+   package.
+
+All or nothing: what could not be loaded whole leaves nothing. Partners' objects (`takeover`) and
+submissions in UOF (`submissions`) come this way.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from webdepot.archive import Archive
+from webdepot.container import kinds, loose, shelf
+from webdepot.container.loose import LooseFile
+from webdepot.container.reader import Compression, detect
+from webdepot.errors import CorruptData, InputError
+from webdepot.exchange import catalogue, incoming, transfer
+from webdepot.exchange.catalogue import EDITABLE, Record, Source
+from webdepot.exchange.incoming import CheckedFile, Refused
+from webdepot.exchange.metadata import regbib
+from webdepot.exchange.metadata.lmer import PRONOM
+from webdepot.exchange.metadata.regbib import Delivered
+from webdepot.exchange.transfer import Form, TransferFile
+from webdepot.harvest import runs
+from webdepot.model import Harvest, HarvestId, HarvestKind, HarvestState, Target
+from webdepot.reasons import said
+from webdepot.services.catalogue import records
+from webdepot.services.depot import deposit, titles
+from webdepot.services.harvest import harvests
+from webdepot.services.intake import warc_files
+from webdepot.services.selection import targets
+from webdepot.times import from_iso, to_iso, to_timestamp
+from webdepot.url import Url
+from webdepot.version import VERSION
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """Who brings an object, and what stays known of that."""
+
+    name: str
+    """Of the partner, or of the file that somebody brought."""
+    collection: str
+    settings: Mapping[str, Any]
+    """Kept with the harvest."""
+    origin: Mapping[str, str] = field(default_factory=dict)
+    """Kept with each record of the catalogue: where its description is from."""
+    words: Mapping[str, bytes] = field(default_factory=dict)
+    """What the sender wrote, by file name, as it came."""
+
+
+def load(
+    archive: Archive, sender: Sender, delivered: Delivered, files: Sequence[CheckedFile], folder: Path
+) -> Harvest:
+    """Files into containers of a harvest, and everything that describes them beside it. `folder` is for what
+    is made on the way.
+    """
+    _refuse_known(archive, delivered, files)
+    target = _target(archive, sender, delivered)
+    harvest = _begin(archive, sender, delivered, target)
+    try:
+        _fill(archive, sender, delivered, files, folder, harvest)
+    except BaseException:
+        _undo(archive, harvest)
+        raise
+    return harvest
+
+
+def _refuse_known(archive: Archive, delivered: Delivered, files: Sequence[CheckedFile]) -> None:
+    """Bytes that the archive has under another name cannot become a second object."""
+    own = _harvest_id(delivered)
+    with archive.database.reading() as connection:
+        for file in files:
+            found = shelf.find_bytes(connection, file.sha256)
+            if found is not None and found.harvest != own:
+                raise Refused(
+                    f"{file.facts.name[:200]} is in this archive already, as {found.name} of harvest {found.harvest}"
+                )
+
+
+def _undo(archive: Archive, harvest: Harvest) -> None:
+    """Nothing stays of an object that could not be loaded."""
+    with archive.database.transaction() as connection:
+        shelf.remove_of_harvest(connection, harvest.id)
+        runs.move(
+            connection,
+            harvest.id,
+            HarvestState.FAILED,
+            reason=said("not_taken_over", "could not be taken over"),
+            ended_at=archive.clock(),
+        )
+    shutil.rmtree(harvests.folder_of(archive, harvest), ignore_errors=True)
+
+
+def _fill(
+    archive: Archive,
+    sender: Sender,
+    delivered: Delivered,
+    files: Sequence[CheckedFile],
+    folder: Path,
+    harvest: Harvest,
+) -> None:
+    with harvests.locked(harvests.folder_of(archive, harvest)):
+        listed = _place(archive, sender, harvest, delivered, files, folder)
+        first = delivered.object.start_file
+        start = next(
+            (incoming.member_of(file) for file in delivered.files if file.file_identifier == first),
+            listed[0].member,
+        )
+        form = Form.CONTAINERS if all(_is_container(file.path) for file in files) else Form.FILES
+        made = transfer.measure(form, listed, start, archive.open_container)
+        levels = records_of(archive, sender, delivered)
+        deposit.keep_descriptions(archive, harvest, sender.words)
+        described = catalogue.to_document(levels, transfer.to_document(made))
+        partial = harvests.folder_of(archive, harvest) / f".{titles.FILE}"
+        partial.write_bytes(described)
+        partial.rename(partial.with_name(titles.FILE))
+
+
+def _place(
+    archive: Archive,
+    sender: Sender,
+    harvest: Harvest,
+    delivered: Delivered,
+    files: Sequence[CheckedFile],
+    folder: Path,
+) -> list[TransferFile]:
+    """Where each file is in our containers, in the order of the record."""
+    single = [file for file in files if not _is_container(file.path)]
+    offsets: dict[Path, int] = {}
+    wrapped = None
+    if single:
+        sources = [
+            LooseFile(
+                path=file.path,
+                urls=incoming.urls_of(file, delivered, files),
+                mime=file.facts.mime_type,
+                date=_fetched_at(file, delivered),
+            )
+            for file in single
+        ]
+        target = folder / f"{harvest.id}-files.warc"
+        info = {
+            "software": f"webdepot {VERSION}",
+            "description": f"files of {delivered.urn}, taken over from {sender.name}",
+        }
+        offsets = loose.write(target, sources, info=info, now=_date_of(delivered))
+        wrapped = warc_files.take_container(archive, harvest, target)
+    placed = []
+    for file in files:
+        if file.path in offsets and wrapped is not None:
+            placed.append(
+                _listed(
+                    file, wrapped.name, offsets[file.path], delivered.urls.get(file.facts.file_identifier, "")
+                )
+            )
+        else:
+            container = warc_files.take_container(archive, harvest, file.path)
+            if container.sha256 != file.sha256:
+                raise Refused(f"the records of {file.facts.name[:200]} cannot be read at their place")
+            placed.append(_listed(file, container.name, 0))
+    return placed
+
+
+def _listed(file: CheckedFile, container: str, offset: int, url: str = "") -> TransferFile:
+    facts = file.facts
+    kind = kinds.of_file(file.path) if _is_container(file.path) else None
+    is_key = facts.registry == PRONOM
+    folder = facts.path if facts.path.endswith("/") else facts.path + "/"
+    return TransferFile(
+        path=folder,
+        name=facts.name,
+        size_bytes=file.size_bytes,
+        sha256=file.sha256,
+        mime=facts.mime_type,
+        format=kind.label if kind else facts.format,
+        puid=facts.format if is_key else kind.puid if kind else "",
+        at=to_iso(from_iso(facts.file_date_time)),
+        container=container,
+        offset=offset,
+        url=url,
+    )
+
+
+def records_of(archive: Archive, sender: Sender, delivered: Delivered) -> tuple[Record, ...]:
+    """The sender's levels as records of our catalogue, with the keys that their URNs have here."""
+    now = archive.clock()
+    made: list[Record] = []
+    for number, level in enumerate(delivered.levels):
+        fields = {name: value for name, value in level.fields.items() if name in EDITABLE}
+        name = str(level.fields["urn"]).lower()
+        is_lowest = number == len(delivered.levels) - 1
+        foreign = [{"kind": level.kind, "xml": level.xml}] if level.xml else []
+        if is_lowest:
+            foreign += [{"kind": regbib.FOREIGN_SECTION, "xml": xml} for xml in delivered.foreign]
+        with archive.database.reading() as connection:
+            before = catalogue.find_urn(connection, name)
+        made.append(
+            Record(
+                key=before.key if before else titles.key_of_urn(name),
+                level=level.level,
+                parent=made[-1].key if made else "",
+                urn=name,
+                title=str(fields.pop("title", "")) or delivered.object.name or name,
+                collection=sender.collection,
+                foreign=tuple(foreign),
+                origin=sender.origin,
+                sources=dict.fromkeys((*fields, "title"), Source.PARTNER.value),
+                created_at=before.created_at if before else now,
+                changed_at=now,
+                **records.fitting(fields),
+            )
+        )
+    return tuple(made)
+
+
+def _target(archive: Archive, sender: Sender, delivered: Delivered) -> Target:
+    seeds = [Url(each) for each in incoming.seeds_of(delivered)]
+    top = delivered.levels[0].fields.get("title") or delivered.object.name or delivered.urn
+    target = targets.nominate(archive, seeds, collection=sender.collection, name=str(top)[:300])
+    targets.admit(archive, target, [targets.operators_decision(archive)])
+    return target
+
+
+def _harvest_id(delivered: Delivered) -> HarvestId:
+    """Follows from the URN: a killed run finds what it began."""
+    mark = hashlib.sha256(delivered.urn.encode()).hexdigest()[:12]
+    return HarvestId(f"{to_timestamp(_date_of(delivered))}-partner-{mark}")
+
+
+def find_harvest(archive: Archive, delivered: Delivered) -> Harvest | None:
+    with archive.database.reading() as connection:
+        name = _harvest_id(delivered)
+        return runs.get(connection, name) if runs.exists(connection, name) else None
+
+
+def is_loaded(archive: Archive, harvest: Harvest) -> bool:
+    """Whether everything of a harvest was loaded before, by a run that was killed behind that."""
+    return (harvests.folder_of(archive, harvest) / titles.FILE).exists()
+
+
+def _begin(archive: Archive, sender: Sender, delivered: Delivered, target: Target) -> Harvest:
+    found = find_harvest(archive, delivered)
+    if found is not None:
+        with archive.database.transaction() as connection:
+            runs.move(connection, found.id, HarvestState.RUNNING)
+        return harvests.get(archive, found.id)
+    harvest = Harvest(
+        id=_harvest_id(delivered),
+        target=target.id,
+        kind=HarvestKind.IMPORT,
+        state=HarvestState.RUNNING,
+        seeds=target.seeds,
+        collection=sender.collection,
+        settings={**sender.settings, "urn": delivered.urn},
+        started_at=archive.clock(),
+    )
+    with archive.database.transaction() as connection:
+        runs.begin(connection, harvest)
+    return harvest
+
+
+def _fetched_at(file: CheckedFile, delivered: Delivered) -> datetime:
+    """Of a file whose address the sender tells, its own date; dates of other files say when somebody wrote
+    them.
+    """
+    is_told = file.facts.file_identifier in delivered.urls
+    return from_iso(file.facts.file_date_time) if is_told else _date_of(delivered)
+
+
+def _date_of(delivered: Delivered) -> datetime:
+    return from_iso(delivered.object.master_creation_date)
+
+
+def _is_container(path: Path) -> bool:
+    """Whether a file can be a container here as it is; one that is compressed in one piece would have to be
+    changed.
+    """
+    if not path.name.lower().endswith(warc_files.SUFFIXES):
+        return False
+    try:
+        with path.open("rb") as stream:
+            return detect(stream, path.name).compression is not Compression.WHOLE
+    except (InputError, CorruptData):
+        return False

@@ -1,0 +1,41 @@
+"""Parts that the descriptions of several interfaces share: parameters, answers, paths of the replay host."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webdepot.web.site import Site
+
+
+def parameter(
+    name: str,
+    words: str,
+    kind: str = "string",
+    *,
+    where: str = "query",
+    required: bool = False,
+    **schema: Any,
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": where,
+        "required": required,
+        "description": words,
+        "schema": {"type": kind, **schema},
+    }
+
+
+def on_replay(site: Site, path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
+    """A path of the replay host."""
+    return {path: {"servers": [{"url": site.replay_url}], "get": operation}}
+
+
+COLLECTION = parameter(
+    "collection", "Name of a collection; `all` is everything.", where="path", required=True
+)
+ADDRESS = parameter(
+    "url", "The archived address, unescaped, with its own question.", where="path", required=True
+)
+NOT_KEPT = {
+    "404": {"description": "Nothing of the kind is kept, or it is hidden."},
+    "451": {"description": "A rule of access refuses it; the answer has its words."},
+}

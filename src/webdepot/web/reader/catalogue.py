@@ -1,0 +1,118 @@
+"""The catalogue in the portal: finding sites by author, genre and keyword; portraying one; its record in the
+formats of others.
+"""
+
+from collections.abc import Mapping
+from urllib.parse import urlencode
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from webdepot.errors import InputError
+from webdepot.services.catalogue import description, records
+from webdepot.services.catalogue.description import Form
+from webdepot.services.selection import targets
+from webdepot.web.forms import read_form
+from webdepot.web.problems import words_for
+from webdepot.web.site import render, site_of
+from webdepot.web.staff.targets import by, target_of
+
+ROWS = 50
+_ASKED = ("words", "creator", "genre", "keyword")
+_LONG = frozenset({"abstract", "rights"})
+_MEDIA = {
+    Form.MARCXML: "application/marcxml+xml",
+    Form.DUBLIN_CORE: "application/xml",
+    Form.JSON_LD: "application/ld+json",
+}
+
+
+def listed(request: Request) -> Response:
+    """Sites of the catalogue by title, narrowed by author, genre and keyword."""
+    asked = {name: request.query_params.get(name, "").strip()[:200] for name in _ASKED}
+    after = request.query_params.get("after", "")[:200]
+    found = records.listed(
+        site_of(request).archive,
+        words=asked["words"],
+        creator=asked["creator"],
+        genre=asked["genre"],
+        keyword=asked["keyword"],
+        limit=ROWS + 1,
+        after=after,
+    )
+    more = (
+        urlencode({**{name: value for name, value in asked.items() if value}, "after": found[ROWS - 1].key})
+        if len(found) > ROWS
+        else ""
+    )
+    return render(request, "catalogue.html", records=found[:ROWS], asked=asked, more=more)
+
+
+def described(request: Request) -> Response:
+    return _page(request)
+
+
+def _page(
+    request: Request, *, status: int = 200, given: Mapping[str, str] | None = None, wrong: str = ""
+) -> Response:
+    archive, target = site_of(request).archive, target_of(request)
+    record, values, taken = description.draft(archive, target)
+    shown = given or {
+        name: "\n".join(value) if isinstance(value, tuple) else value for name, value in values.items()
+    }
+    return render(
+        request,
+        "describe.html",
+        status=status,
+        dossier=targets.get(archive, target),
+        record=record,
+        given=shown,
+        taken=taken,
+        wrong=wrong,
+        fields=description.FIELDS,
+        listed=description.LISTED,
+        long=_LONG,
+        may_be_named=description.may_be_named(archive, record),
+        is_saved=bool(request.query_params.get("saved")) and not wrong,
+    )
+
+
+async def describe(request: Request) -> Response:
+    form = await read_form(request)
+    return await run_in_threadpool(_described, request, form)
+
+
+def _described(request: Request, form: Mapping[str, str]) -> Response:
+    target = target_of(request)
+    given: dict[str, str | tuple[str, ...]] = {}
+    for name in description.FIELDS:
+        text = form.get(name, "").strip()
+        given[name] = (
+            tuple(line.strip() for line in text.split("\n") if line.strip())
+            if name in description.LISTED
+            else text
+        )
+    given["access"] = form.get("access", "")
+    archive = site_of(request).archive
+    try:
+        record = description.save(archive, target, given, by=by(request))
+        if form.get("urn", "").strip():
+            records.own_urn(archive, record.key, form["urn"], by=by(request))
+    except InputError as error:
+        return _page(request, status=400, given=form, wrong=words_for(request, error))
+    return RedirectResponse(f"/targets/{target}/title?saved=1", status_code=303)
+
+
+def exported(request: Request) -> Response:
+    """One record as MARCXML, Dublin Core or schema.org JSON-LD."""
+    site = site_of(request)
+    try:
+        form = Form(request.path_params["form"])
+    except ValueError:
+        raise HTTPException(404) from None
+    return Response(
+        description.as_text(site.archive, request.path_params["key"], form, portal_url=site.portal_url),
+        media_type=_MEDIA[form],
+    )

@@ -1,0 +1,49 @@
+"""Home, about, help and the choice of a language."""
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from webdepot.services.admin import archive_status
+from webdepot.settings import ArchiveConfig
+from webdepot.web import language
+from webdepot.web.site import LANGUAGE_COOKIE, here, local_path, reader_of, render, site_of
+
+YEAR_S = 365 * 24 * 3600
+
+
+def home(request: Request) -> Response:
+    return render(
+        request, "home.html", home=archive_status.home(site_of(request).archive, reader=reader_of(request))
+    )
+
+
+def about(request: Request) -> Response:
+    archive = site_of(request).archive
+    has_purpose = archive.config.archive.purpose != ArchiveConfig().purpose
+    return render(
+        request,
+        "about.html",
+        home=archive_status.home(archive, reader=reader_of(request), limit=1),
+        has_purpose=has_purpose,
+    )
+
+
+def help_page(request: Request) -> Response:
+    return render(request, "help.html")
+
+
+def to_portal(request: Request) -> Response:
+    """Whoever looks for the portal by the name of the frames."""
+    return RedirectResponse(site_of(request).portal_url + here(request), status_code=307)
+
+
+def set_language(request: Request) -> Response:
+    """A link of the footer: remember the language and go back. Changes nothing but the reader's own cookie."""
+    response = RedirectResponse(local_path(request.query_params.get("to")), status_code=303)
+    code = request.query_params.get("lang")
+    if code in language.CODES:
+        secure = site_of(request).archive.config.web.secure_cookies
+        response.set_cookie(
+            LANGUAGE_COOKIE, code, max_age=YEAR_S, httponly=True, samesite="lax", secure=secure
+        )
+    return response

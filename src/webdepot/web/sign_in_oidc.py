@@ -1,0 +1,101 @@
+"""Signing in with an account of the institution: to the provider and back (`services.admin.oidc`)."""
+
+import secrets
+import time
+from collections import OrderedDict
+from threading import Lock
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from webdepot import accounts
+from webdepot.errors import NotFound, WebdepotError
+from webdepot.services.admin.oidc import Begun, Provider
+from webdepot.web.sign_in import page, signed_in
+from webdepot.web.site import language_of, local_path, of_app, session_token, site_of
+
+COOKIE = "elsewhere"
+PATH = "/sign-in/oidc"
+PATIENCE_S = 600.0
+_MOST_AWAY = 10_000
+
+
+class Pending:
+    """Browsers that are at the provider now, for ten minutes; each is bound to a cookie of its own, so that
+    nobody else's answer counts.
+    """
+
+    def __init__(self) -> None:
+        self._away: OrderedDict[str, tuple[float, str, Begun, str]] = OrderedDict()
+        self._lock = Lock()
+        self._provider: Provider | None = None
+
+    def provider(self, request: Request) -> Provider:
+        config = site_of(request).archive.config.oidc
+        if not config.issuer:
+            raise NotFound("Signing in with another account is not set up here: [oidc] issuer is empty.")
+        with self._lock:
+            if self._provider is None:
+                self._provider = Provider(config)
+            return self._provider
+
+    def leave(self, begun: Begun, cookie: str, to: str) -> None:
+        with self._lock:
+            self._away[begun.state] = (time.monotonic(), cookie, begun, to)
+            while len(self._away) > _MOST_AWAY:
+                self._away.popitem(last=False)
+
+    def come_back(self, state: str, cookie: str) -> tuple[Begun, str] | None:
+        """Once: a state that came back is spent."""
+        with self._lock:
+            at, owner, begun, to = self._away.pop(state, (0.0, "", None, ""))
+        if begun is None or time.monotonic() - at > PATIENCE_S or not secrets.compare_digest(owner, cookie):
+            return None
+        return begun, to
+
+
+def begin(request: Request) -> Response:
+    pending = of_app(request, Pending)
+    begun = pending.provider(request).begin(_back_to(request))
+    cookie = secrets.token_urlsafe(24)
+    pending.leave(begun, cookie, local_path(request.query_params.get("to")))
+    response = RedirectResponse(begun.address, status_code=303)
+    secure = site_of(request).archive.config.web.secure_cookies
+    response.set_cookie(
+        COOKIE, cookie, max_age=int(PATIENCE_S), path=PATH, httponly=True, samesite="lax", secure=secure
+    )
+    return response
+
+
+def back(request: Request) -> Response:
+    site, asked = site_of(request), request.query_params
+    pending = of_app(request, Pending)
+    provider = pending.provider(request)
+    found = pending.come_back(asked.get("state", "")[:200], request.cookies.get(COOKIE, "")[:200])
+    code = asked.get("code", "")[:4000]
+    issuer = asked.get("iss", provider.config.issuer)
+    if found is None or not code or issuer.rstrip("/") != provider.config.issuer.rstrip("/"):
+        return page(request, status=401, wrong=language_of(request).texts["sign_in.elsewhere_failed"])
+    begun, to = found
+    try:
+        vouched = provider.redeem(code, begun, _back_to(request))
+        token = accounts.sign_in_external(
+            site.archive.database,
+            vouched.external,
+            vouched.name,
+            vouched.roles,
+            site.archive.clock(),
+            hours=site.archive.config.web.session_hours,
+            device=request.headers.get("user-agent", ""),
+            address=request.client.host if request.client else "",
+            instead_of=session_token(request),
+        )
+    except WebdepotError as error:
+        return page(request, status=401, to=to, wrong=str(error))
+    response = signed_in(request, token, to)
+    response.delete_cookie(COOKIE, path=PATH)
+    return response
+
+
+def _back_to(request: Request) -> str:
+    return f"{site_of(request).portal_url}{PATH}/back"

@@ -1,0 +1,142 @@
+"""The audit trail: every change that anybody made, with before and after, as a page and as CSV."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from webdepot.provenance import Asked, Event, Outcome
+from webdepot.services.admin import audit_trail
+from webdepot.sheets import written
+from webdepot.times import to_iso
+from webdepot.web.site import render, site_of
+
+ROWS = 100
+KINDS = (
+    *(
+        "target",
+        "harvest",
+        "case",
+        "person",
+        "criteria",
+        "letter template",
+        "profile",
+        "organisation",
+        "partner",
+        "partner record",
+    ),
+    *("title", "access rule", "lent page", "package", "container", "submission", "place", "archive"),
+)
+"""What events are about."""
+_FIELDS = ("agent", "action", "subject_kind", "subject", "outcome", "since", "until")
+_COLUMNS = (
+    "at",
+    "agent",
+    "action",
+    "subject_kind",
+    "subject",
+    "outcome",
+    "message",
+    "before",
+    "after",
+    "detail",
+)
+
+
+def listed(request: Request) -> Response:
+    archive, fields = site_of(request).archive, _fields(request)
+    older = request.query_params.get("older", "")
+    found = audit_trail.trail(
+        archive,
+        _asked(fields),
+        limit=ROWS,
+        older_than=int(older) if older.isdigit() and len(older) < 18 else 0,
+    )
+    query = urlencode({name: value for name, value in fields.items() if value})
+    return render(
+        request,
+        "audit.html",
+        events=found,
+        fields=fields,
+        actions=audit_trail.known_actions(archive),
+        outcomes=list(Outcome),
+        query=query,
+        older=found[-1][0] if len(found) == ROWS else 0,
+        kinds=KINDS,
+        changes_of=_changes,
+    )
+
+
+def as_csv(request: Request) -> Response:
+    """All of it, however long: it streams."""
+    archive, asked = site_of(request).archive, _asked(_fields(request))
+
+    def lines() -> Iterator[str]:
+        yield from written([_COLUMNS], end="\n")
+        yield from written(map(_row, audit_trail.iter_trail(archive, asked)), end="\n")
+
+    headers = {"Content-Disposition": 'attachment; filename="audit.csv"'}
+    return StreamingResponse(lines(), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def _fields(request: Request) -> dict[str, str]:
+    return {name: request.query_params.get(name, "").strip()[:500] for name in _FIELDS}
+
+
+def _asked(fields: dict[str, str]) -> Asked:
+    until = _day(fields["until"])
+    given = {name: fields[name] for name in ("agent", "action", "subject_kind", "subject", "outcome")}
+    return Asked(since=_day(fields["since"]), until=until + timedelta(days=1) if until else None, **given)
+
+
+def _day(text: str) -> datetime | None:
+    """The beginning of a day as browsers send it; anything else does not narrow."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _row(event: Event) -> list[object]:
+    others = {name: value for name, value in event.detail.items() if name not in ("before", "after")}
+    parts = [event.detail.get("before"), event.detail.get("after"), others or None]
+    return [
+        to_iso(event.at),
+        *(event.agent, event.action, event.subject_kind, event.subject, event.outcome.value, event.message),
+        *("" if part is None else _plain(part) for part in parts),
+    ]
+
+
+def _changes(event: Event) -> list[tuple[str, str | None, str | None]]:
+    """Field by field what was and what is; facts besides the change have only a value of now."""
+    found: list[tuple[str, str | None, str | None]] = []
+    before, after = (
+        {**part} if isinstance(part := event.detail.get(name), Mapping) else {}
+        for name in ("before", "after")
+    )
+    found += [
+        (
+            name,
+            _shown(before[name]) if name in before else None,
+            _shown(after[name]) if name in after else None,
+        )
+        for name in dict.fromkeys((*before, *after))
+    ]
+    found += [
+        (name, None, _shown(value)) for name, value in event.detail.items() if name not in ("before", "after")
+    ]
+    return found
+
+
+def _shown(value: object) -> str:
+    """A value for people: a dash for nothing, lists with commas."""
+    if value is None or value in ("", [], {}):
+        return "–"
+    return ", ".join(map(_plain, value)) if isinstance(value, list) else _plain(value)
+
+
+def _plain(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

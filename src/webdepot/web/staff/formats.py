@@ -1,0 +1,190 @@
+"""Formats for staff: shares and years, what servers were wrong about, what shows a format, and what is at
+risk; as pages and as CSV.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from webdepot.errors import InputError
+from webdepot.formats import registry
+from webdepot.formats.registry import Entry, Risk, Software
+from webdepot.model import EVERYTHING
+from webdepot.services.admin import archive_status
+from webdepot.services.quality import format_watch
+from webdepot.services.quality.format_watch import Collection, YearShare
+from webdepot.sheets import written
+from webdepot.web.sheets import csv_file
+from webdepot.web.sign_in import read_form
+from webdepot.web.site import person_of, render, site_of
+
+TOP = 25
+TOP_OVER_YEARS = 8
+
+
+def formats(request: Request) -> Response:
+    archive = site_of(request).archive
+    name = request.query_params.get("collection", EVERYTHING)[:60]
+    found = format_watch.collection(archive, name)
+    return render(
+        request,
+        "formats.html",
+        found=found,
+        collections=[each.name for each in archive_status.collections(archive)],
+        shares=found.shares[:TOP],
+        years=_by_year(found.years),
+        flags={
+            (each.puid, each.mime): format_watch.load_registry(archive).flag(each.puid, each.mime)
+            for each in found.shares[:TOP]
+        },
+    )
+
+
+def watch(request: Request) -> Response:
+    archive = site_of(request).archive
+    name = request.query_params.get("collection", EVERYTHING)[:60]
+    collections = [each.name for each in archive_status.collections(archive)]
+    return render(
+        request,
+        "watch.html",
+        watched=format_watch.watch_list(archive, name),
+        chosen=name,
+        collections=collections,
+    )
+
+
+def show_registry(request: Request) -> Response:
+    known = format_watch.load_registry(site_of(request).archive)
+    wanted = request.query_params.get("format", "")
+    return render(
+        request,
+        "registry.html",
+        known=known,
+        entry=known.entries.get(wanted),
+        risks=list(Risk),
+        kinds=registry.KINDS,
+    )
+
+
+def registry_json(request: Request) -> Response:
+    document = registry.to_document(format_watch.load_registry(site_of(request).archive))
+    return Response(json.dumps(document, ensure_ascii=False, indent=1) + "\n", media_type="application/json")
+
+
+async def change_registry(request: Request) -> Response:
+    form = await read_form(request)
+    return await run_in_threadpool(_changed, request, form)
+
+
+def _changed(request: Request, form: dict[str, str]) -> Response:
+    archive = site_of(request).archive
+    person = person_of(request)
+    by = person.name if person else ""
+    if form.get("what") == "software":
+        identifier = form.get("id", "").strip()[:60]
+        software = Software(
+            id=identifier,
+            name=form.get("name", "").strip()[:200],
+            kind=form.get("kind", "viewer"),
+            versions=form.get("versions", "").strip()[:100],
+            is_current=form.get("is_current") == "yes",
+            note=form.get("note", "").strip()[:2000],
+        )
+        format_watch.change_software(archive, software, by=by)
+        return RedirectResponse("/formats/registry", status_code=303)
+    if form.get("risk") not in [risk.value for risk in Risk]:
+        raise InputError("Choose one of the risks.")
+    entry = Entry(
+        puid=form.get("puid", "").strip()[:100],
+        name=form.get("name", "").strip()[:200],
+        risk=Risk(form["risk"]),
+        reason=form.get("reason", "").strip()[:2000],
+        note=form.get("note", "").strip()[:2000],
+        software=tuple(each.strip() for each in form.get("software", "").split(",") if each.strip()),
+    )
+    format_watch.change_entry(archive, entry, by=by)
+    return RedirectResponse(f"/formats/registry?format={entry.puid}", status_code=303)
+
+
+def as_csv(request: Request) -> Response:
+    """The tables as files for other programs: `what` is shares, years, mismatches, unknown or watch."""
+    archive = site_of(request).archive
+    what = request.query_params.get("what", "shares")
+    name = request.query_params.get("collection", EVERYTHING)[:60]
+    if what == "watch":
+        head: Sequence[str] = (
+            "puid",
+            "format",
+            "mime",
+            "risk",
+            "reason",
+            "addresses",
+            "bytes",
+            "harvests",
+            "collections",
+            "since",
+        )
+        rows: Iterable[Sequence[object]] = (
+            (each.puid, each.name, each.mime, each.flag.risk.value, each.flag.reason, each.uris, each.size_bytes, each.harvests,
+             " ".join(each.collections), each.since.isoformat()) for each in format_watch.watch_list(archive, name)
+        )  # fmt: skip
+    else:
+        head, rows = _table(format_watch.collection(archive, name), what)
+    return csv_file(
+        f"formats-{what if what.isascii() and what.isalpha() else 'shares'}", written([head, *rows])
+    )
+
+
+def _table(found: Collection, what: str) -> tuple[Sequence[str], Iterable[Sequence[object]]]:
+    if what == "years":
+        by_year = ("year", "puid", "format", "version", "mime", "addresses", "bytes")
+        return by_year, (
+            (each.year, each.puid, each.name, each.version, each.mime, each.uris, each.size_bytes)
+            for each in found.years
+        )
+    if what == "mismatches":
+        return ("server_said", "it_is", "files", "example"), found.mismatches
+    if what == "unknown":
+        return ("address", "server_said", "bytes"), found.unknown
+    head = (
+        "puid",
+        "format",
+        "version",
+        "mime",
+        "addresses",
+        "address_share",
+        "bytes",
+        "byte_share",
+        "not_valid",
+        "warnings",
+    )
+    return head, (
+        (each.puid, each.name, each.version, each.mime, each.uris, f"{each.uri_share:.6f}", each.size_bytes, f"{each.byte_share:.6f}",
+         each.not_valid, each.warnings) for each in found.shares
+    )  # fmt: skip
+
+
+def _by_year(shares: Sequence[YearShare]) -> list[tuple[str, list[tuple[int, float, float]]]]:
+    """For the largest media types: year, share of bytes and share of addresses in that year."""
+    totals: dict[int, tuple[int, int]] = {}
+    sums: dict[str, dict[int, tuple[int, int]]] = {}
+    for each in shares:
+        size_bytes, uris = totals.get(each.year, (0, 0))
+        totals[each.year] = (size_bytes + each.size_bytes, uris + each.uris)
+        of_type = sums.setdefault(each.mime or "?", {})
+        size_bytes, uris = of_type.get(each.year, (0, 0))
+        of_type[each.year] = (size_bytes + each.size_bytes, uris + each.uris)
+    largest = sorted(sums, key=lambda mime: -sum(size_bytes for size_bytes, _ in sums[mime].values()))[
+        :TOP_OVER_YEARS
+    ]
+    return [
+        (mime, [(year, _share(sums[mime].get(year, (0, 0))[0], whole[0]), _share(sums[mime].get(year, (0, 0))[1], whole[1]))
+                for year, whole in sorted(totals.items())]) for mime in largest
+    ]  # fmt: skip
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0

@@ -1,0 +1,211 @@
+"""People, for administrators; and everybody's own account: password, sessions, keys."""
+
+from collections.abc import Mapping, Sequence
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from webdepot import accounts
+from webdepot.accounts import Role
+from webdepot.errors import InputError, NotFound, WebdepotError
+from webdepot.web.problems import words_for
+from webdepot.web.sign_in import Brake, read_fields, read_form
+from webdepot.web.site import has_key, language_of, name_of, of_app, person_of, render, session_token, site_of
+
+
+def listed(request: Request) -> Response:
+    return _list(request)
+
+
+async def add(request: Request) -> Response:
+    fields = await read_fields(request)
+    return await run_in_threadpool(_added, request, fields)
+
+
+def shown(request: Request) -> Response:
+    return _person(request, request.path_params["name"])
+
+
+async def change(request: Request) -> Response:
+    fields = await read_fields(request)
+    return await run_in_threadpool(_changed, request, fields)
+
+
+def own(request: Request) -> Response:
+    return _own(request)
+
+
+async def change_password(request: Request) -> Response:
+    form = await read_form(request)
+    return await run_in_threadpool(_password_changed, request, form)
+
+
+async def end_own_session(request: Request) -> Response:
+    form = await read_form(request)
+    return await run_in_threadpool(_own_ended, request, form)
+
+
+async def change_own_keys(request: Request) -> Response:
+    fields = await read_fields(request)
+    return await run_in_threadpool(_own_keys_changed, request, fields)
+
+
+# --- everybody, for administrators ---
+
+
+def _list(request: Request, *, wrong: str = "", name: str = "", status: int = 200) -> Response:
+    archive = site_of(request).archive
+    found = accounts.accounts(archive.database, archive.clock())
+    return render(request, "users.html", status=status, users=found, roles=list(Role), wrong=wrong, name=name)
+
+
+def _added(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
+    archive, form = site_of(request).archive, dict(fields)
+    name = form.get("name", "")[:200]
+    try:
+        roles = _roles(fields)
+        if not roles:
+            raise InputError(language_of(request).texts["users.no_role"])
+        made = accounts.add(
+            archive.database, name, form.get("password", ""), roles, archive.clock(), by=name_of(request)
+        )
+    except WebdepotError as error:
+        return _list(request, wrong=words_for(request, error), name=name, status=error.http_status)
+    return RedirectResponse(_path(made.name), status_code=303)
+
+
+def _person(request: Request, name: str, *, wrong: str = "", status: int = 200) -> Response:
+    archive = site_of(request).archive
+    now = archive.clock()
+    account = next((each for each in accounts.accounts(archive.database, now) if each.name == name), None)
+    if account is None:
+        raise NotFound(f"There is no person named {name}.")
+    return render(
+        request,
+        "user.html",
+        status=status,
+        account=account,
+        roles=list(Role),
+        sessions=accounts.sessions_of(archive.database, name, now),
+        keys=accounts.keys_of(archive.database, name),
+        wrong=wrong,
+        is_self=name == name_of(request),
+    )
+
+
+def _changed(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
+    archive, form, name = site_of(request).archive, dict(fields), request.path_params["name"]
+    now, by, database = archive.clock(), name_of(request), archive.database
+    try:
+        match form.get("order", ""):
+            case "roles":
+                accounts.set_roles(database, name, _roles(fields), now, by=by)
+            case "password":
+                accounts.set_password(database, name, form.get("password", ""), now=now, by=by)
+            case "close":
+                accounts.close(database, name, now, by=by)
+            case "reopen":
+                accounts.reopen(database, name, now, by=by)
+            case "end":
+                accounts.end_session(database, name, form.get("session", "")[:64], now, by=by)
+            case "revoke":
+                accounts.revoke_key(database, name, _number(form), now, by=by)
+            case other:
+                raise InputError(f"{other[:50]!r} is no order.")
+    except NotFound:
+        raise
+    except WebdepotError as error:
+        return _person(request, name, wrong=words_for(request, error), status=error.http_status)
+    return RedirectResponse(_path(name), status_code=303)
+
+
+# --- one's own ---
+
+
+def _own(
+    request: Request, *, wrong: str = "", new_key: str = "", said: str = "", status: int = 200
+) -> Response:
+    archive, person = site_of(request).archive, person_of(request)
+    assert person is not None  # noqa: S101 - the table asks for a role
+    account = next(
+        each for each in accounts.accounts(archive.database, archive.clock()) if each.name == person.name
+    )
+    return render(
+        request,
+        "account.html",
+        status=status,
+        account=account,
+        sessions=accounts.sessions_of(archive.database, person.name, archive.clock()),
+        keys=accounts.keys_of(archive.database, person.name),
+        this_session=accounts.session_id(session_token(request)),
+        wrong=wrong,
+        new_key=new_key,
+        said=said,
+    )
+
+
+def _password_changed(request: Request, form: Mapping[str, str]) -> Response:
+    archive, name, spoken = site_of(request).archive, name_of(request), language_of(request)
+    if has_key(request):
+        raise InputError(spoken.texts["users.not_with_a_key"])
+    brake = of_app(request, Brake)
+    if brake.is_on(f"name {name}"):
+        return _own(request, wrong=spoken.texts["sign_in.too_many"], status=429)
+    if not accounts.has_password(archive.database, name, form.get("old", "")):
+        brake.failed(f"name {name}")
+        return _own(request, wrong=spoken.texts["users.old_password_wrong"], status=400)
+    try:
+        accounts.set_password(archive.database, name, form.get("password", ""), now=archive.clock(), by=name)
+    except InputError as error:
+        return _own(request, wrong=words_for(request, error), status=400)
+    # All sessions ended, this one too: whoever knows the new password goes on.
+    return RedirectResponse("/sign-in?to=/account", status_code=303)
+
+
+def _own_ended(request: Request, form: Mapping[str, str]) -> Response:
+    archive, name = site_of(request).archive, name_of(request)
+    if has_key(request):
+        raise InputError(language_of(request).texts["users.not_with_a_key"])
+    accounts.end_session(archive.database, name, form.get("session", "")[:64], archive.clock(), by=name)
+    return RedirectResponse("/account", status_code=303)
+
+
+def _own_keys_changed(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
+    archive, name, form = site_of(request).archive, name_of(request), dict(fields)
+    if has_key(request):
+        raise InputError(language_of(request).texts["users.not_with_a_key"])
+    if form.get("revoke"):
+        accounts.revoke_key(archive.database, name, _number(form, "revoke"), archive.clock(), by=name)
+        return RedirectResponse("/account", status_code=303)
+    days = form.get("days", "")
+    try:
+        _, text = accounts.make_key(
+            archive.database,
+            name,
+            form.get("label", ""),
+            _roles(fields),
+            archive.clock(),
+            days=int(days) if days.isdigit() and len(days) < 5 else 0,
+        )
+    except InputError as error:
+        return _own(request, wrong=words_for(request, error), status=400)
+    return _own(request, new_key=text)
+
+
+def _roles(fields: Sequence[tuple[str, str]]) -> list[Role]:
+    known = set(Role)
+    return [Role(value) for name, value in fields if name == "role" and value in known]
+
+
+def _number(form: Mapping[str, str], name: str = "key") -> int:
+    text = form.get(name, "")
+    if not text.isdigit() or len(text) > 12:
+        raise InputError(f"{text[:20]!r} is no number of a key.")
+    return int(text)
+
+
+def _path(name: str) -> str:
+    from urllib.parse import quote
+
+    return f"/users/{quote(name, safe='')}"

@@ -1,0 +1,22 @@
+"""Every endpoint of the route tables is a function that takes a request and returns a response."""
+
+import inspect
+import typing
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+
+from webdepot.web.app import FRAME_PAGES, PORTAL_PAGES, REPLAY_PAGES, Page
+
+
+@pytest.mark.parametrize(
+    "pages", [PORTAL_PAGES, FRAME_PAGES, REPLAY_PAGES], ids=["portal", "frame", "replay"]
+)
+def test_every_endpoint_takes_a_request_and_returns_a_response(pages: tuple[Page, ...]):
+    for page in pages:
+        endpoint = page.endpoint
+        assert inspect.isfunction(endpoint), (page.path, page.endpoint.__module__, page.endpoint.__name__)
+        (asked,) = inspect.signature(endpoint).parameters
+        said = typing.get_type_hints(endpoint)
+        assert said[asked] is Request and issubclass(said["return"], Response), page.path
