@@ -17,11 +17,12 @@ from harvest_crawl import KEPT_NAME, QUICK, FileKeeper, kept, lines, run
 from harvest_site import Asked, Site, fill, of, whole
 
 from webdepot.errors import NoSpace
-from webdepot.harvest.crawl import CrawlProgress, End, Kept, Trouble
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.http import FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
+from webdepot.harvest.kept import Kept
 from webdepot.harvest.politeness.pauses import Manners
+from webdepot.harvest.report.result import CrawlProgress, End, Trouble
 from webdepot.model import Visit
 
 # --- limits, stops, crashes ---

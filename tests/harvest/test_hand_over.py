@@ -13,10 +13,10 @@ import pytest
 
 from webdepot.harvest import intake, peers
 from webdepot.harvest.frontier import LmdbFrontier
-from webdepot.harvest.intake import Intake
-from webdepot.harvest.judge import Judge
+from webdepot.harvest.intake import LinkIntake
+from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.links.extract import Extracted
-from webdepot.harvest.peers import Peers, Word
+from webdepot.harvest.peers import PeerReport, Peers
 from webdepot.harvest.report.log import JSON_NAME, CrawlLog
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.seed_book import SeedBook
@@ -28,13 +28,13 @@ SETTINGS = CrawlSettings(seeds=(Url(MINE), Url(THEIRS)), user_agent="Webdepot/1 
 
 
 class Wire:
-    """Keeps what was said (`peers.Line`)."""
+    """Keeps what was reported (`peers.PeerLine`)."""
 
     def __init__(self) -> None:
-        self.words: list[Word] = []
+        self.reports: list[PeerReport] = []
 
-    def say(self, word: Word) -> None:
-        self.words.append(word)
+    def report(self, report: PeerReport) -> None:
+        self.reports.append(report)
 
     def is_over(self) -> bool:
         return False
@@ -51,10 +51,10 @@ class Process:
         self.log = opened.enter_context(closing(CrawlLog(self.folder)))
         self.wire = Wire()
         self.peers = opened.enter_context(closing(Peers(folder, number, 2, self.frontier, self.wire)))
-        self.judge = Judge(settings, None, lambda: (0, 0))
+        self.judge = CrawlJudge(settings, None, lambda: (0, 0))
         seeds = SeedBook(settings.seeds, None)
         clock = lambda: datetime(2026, 1, 1, tzinfo=UTC)  # noqa: E731
-        self.intake = Intake(
+        self.intake = LinkIntake(
             settings,
             frontier=self.frontier,
             judge=self.judge,
@@ -172,11 +172,11 @@ def test_who_reads_anew_takes_back_that_it_was_idle(pair: tuple[Process, Process
     one, two = pair
     one.reads(f"{THEIRS}y")
     two.intake.hear_peers()
-    assert two.wire.words == []
-    two.peers.say_idle()
+    assert two.wire.reports == []
+    two.peers.report_idle()
     one.reads(f"{THEIRS}z")
     two.intake.hear_peers()
-    assert [word.idle for word in two.wire.words] == [True, False]
-    one.peers.say_idle()
-    two.peers.say_idle()
-    assert peers.is_over([one.wire.words[-1], two.wire.words[-1]])
+    assert [report.idle for report in two.wire.reports] == [True, False]
+    one.peers.report_idle()
+    two.peers.report_idle()
+    assert peers.is_over([one.wire.reports[-1], two.wire.reports[-1]])

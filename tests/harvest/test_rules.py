@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.harvest import profile
-from webdepot.harvest.judge import Judge
+from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.politeness.robots import Policy, judge, of_answer, page_directives, tag_directives
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.scope import rules, scope
@@ -215,8 +215,8 @@ def settings(**given: object) -> CrawlSettings:
     return CrawlSettings(seeds=(Url("http://a.example/"),), user_agent="Webdepot/1", **given)  # type: ignore[arg-type]
 
 
-def judge_of(**given: object) -> Judge:
-    made = Judge(settings(**given), None, lambda: (0, 0))
+def judge_of(**given: object) -> CrawlJudge:
+    made = CrawlJudge(settings(**given), None, lambda: (0, 0))
     made.follow(made.settings, [Url("http://a.example/")])
     return made
 
@@ -302,7 +302,7 @@ def test_guesses_end_where_most_of_them_are_wrong() -> None:
         made.learn(guess, 404, bytes)
     assert made.of_link(guess).reason == "20 of 20 guesses at its host were wrong"
     assert made.of_link(candidate("http://a.example/x.html", "L"))
-    again = Judge(settings(), None, lambda: (0, 0), made.to_json())
+    again = CrawlJudge(settings(), None, lambda: (0, 0), made.to_json())
     again.follow(again.settings, [Url("http://a.example/")])
     assert again.of_link(guess).rule == "guesses"
 

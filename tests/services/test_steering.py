@@ -19,12 +19,12 @@ from small_sites import small_site
 from webdepot.archive import Archive
 from webdepot.cli.main import build_app
 from webdepot.errors import Conflict, InputError
-from webdepot.harvest.control import Verb
+from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.reports import Kind
 from webdepot.model import Answer, HarvestState
 from webdepot.services.admin import setup
 from webdepot.services.depot import deposit
-from webdepot.services.harvest import control, harvests, profiles
+from webdepot.services.harvest import control, harvests, profiles, runner
 from webdepot.services.harvest.options import HarvestOptions
 
 PROGRAM = str(Path(sys.executable).parent / "webdepot")
@@ -107,7 +107,7 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
 ) -> None:
     process, harvest = running
     with Archive.open(home, agent="the tester") as archive:
-        control.give(archive, harvest, Verb.PAUSE, reason="a test")
+        control.give(archive, harvest, OrderVerb.PAUSE, reason="a test")
         until(lambda: (found := control.watch(archive, harvest)).live and found.live.paused, process)
         before = until(lambda: fetched(archive, harvest) or None)
         watched = control.watch(archive, harvest)
@@ -123,14 +123,14 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
         control.add(archive, harvest, [f"{endless}/film.avi"], reason="the only film")
         control.remove(archive, harvest, ["/p1000000$"])
         control.change(archive, harvest, {"delay_s": 0.05})
-        order = control.give(archive, harvest, Verb.RESUME)
+        order = control.give(archive, harvest, OrderVerb.RESUME)
         assert order.number == 5
         assert order.by == "the tester"
         until(lambda: fetched(archive, harvest) > int(str(before)) + 20, process)
 
         rejected = control.report(archive, harvest, Kind.REJECTED)
         assert {row["name"]: row["refused"] for row in rejected.rows}["reject"] == 1
-        control.give(archive, harvest, Verb.STOP)
+        control.give(archive, harvest, OrderVerb.STOP)
         process.communicate(timeout=60)
         assert process.returncode == 130
         found = control.watch(archive, harvest)
@@ -141,7 +141,7 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
             row["name"] for row in control.report(archive, harvest, Kind.STATUS).rows if row["name"] == "404"
         ]  # the added film
         with pytest.raises(Conflict, match="webdepot harvest resume"):
-            control.give(archive, harvest, Verb.PAUSE)
+            control.give(archive, harvest, OrderVerb.PAUSE)
         with pytest.raises(InputError):
             control.change(archive, harvest, {"collection": "x"})
 
@@ -152,7 +152,7 @@ def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(
     process, harvest = running
     with Archive.open(home) as archive:
         control.reject(archive, harvest, [r"/p7$"])
-        control.give(archive, harvest, Verb.ABORT, reason="wrong site")
+        control.give(archive, harvest, OrderVerb.ABORT, reason="wrong site")
         process.communicate(timeout=60)
         found = control.watch(archive, harvest).harvest
         assert found.state is HarvestState.FINISHED
@@ -227,7 +227,7 @@ def test_a_harvest_that_is_gone_on_with_stays_out_of_the_depot_if_told_so(home: 
     with small_site(lambda path: "<p>One page" if path == "/" else "") as site:
         with Archive.open(home) as archive:
             options = replace(HarvestOptions.from_config(archive.config), allow_private=True, delay_s=0.0)
-            harvest = harvests.start_or_resume(archive, [f"{site}/"], options)
+            harvest = runner.start_or_resume(archive, [f"{site}/"], options)
         done = CliRunner().invoke(
             build_app(), ["--home", str(home), "harvest", "resume", harvest.id, "--no-deposit", "--quiet"]
         )

@@ -50,7 +50,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class HarvestProfile:
     """A profile as read and checked. `values` has only what was said."""
 
     name: str
@@ -201,7 +201,7 @@ HOST_KEYS: Mapping[str, Key] = {
 _APART = frozenset({"description", "seeds", "rules", "hosts"})
 
 
-def from_tree(name: str, tree: Mapping[str, Any], *, origin: str) -> Profile:
+def from_tree(name: str, tree: Mapping[str, Any], *, origin: str) -> HarvestProfile:
     """Read parsed TOML; ConfigError names file, key and what is wrong."""
     where = f"{origin}: profile {name}"
     if not _NAME.match(name):
@@ -220,7 +220,7 @@ def from_tree(name: str, tree: Mapping[str, Any], *, origin: str) -> Profile:
     _needs_reason(values, where)
     for host, table in hosts.items():
         _needs_reason(table, f"{where}: host {host}")
-    return Profile(
+    return HarvestProfile(
         name=name,
         description=values.get("description", ""),
         seeds=tuple(values.get("seeds", ())),
@@ -233,7 +233,7 @@ def from_tree(name: str, tree: Mapping[str, Any], *, origin: str) -> Profile:
     )
 
 
-def from_text(name: str, text: str, *, origin: str) -> Profile:
+def from_text(name: str, text: str, *, origin: str) -> HarvestProfile:
     """Read the text of a file of its own: the keys stand at the top, or below [profiles.NAME] as in
     webdepot.toml.
     """
@@ -246,7 +246,7 @@ def from_text(name: str, text: str, *, origin: str) -> Profile:
     return from_tree(name, tree, origin=origin)
 
 
-def read_all(home: Path, sections: Mapping[str, Any]) -> dict[str, Profile]:
+def read_all(home: Path, sections: Mapping[str, Any]) -> dict[str, HarvestProfile]:
     """Every profile by its name: those of webdepot.toml, then those of files, which win."""
     found = {name: from_tree(name, tree, origin="webdepot.toml") for name, tree in sections.items()}
     folder = home / FOLDER_NAME
@@ -255,7 +255,7 @@ def read_all(home: Path, sections: Mapping[str, Any]) -> dict[str, Profile]:
     return dict(sorted(found.items()))
 
 
-def get(home: Path, sections: Mapping[str, Any], name: str) -> Profile:
+def get(home: Path, sections: Mapping[str, Any], name: str) -> HarvestProfile:
     """One profile; NotFound names those that there are. Others may be broken without harm to this one."""
     path = path_of(home, name)
     if path.exists():
@@ -275,7 +275,7 @@ def path_of(home: Path, name: str) -> Path:
     return home / FOLDER_NAME / f"{name}.toml"
 
 
-def save(home: Path, name: str, text: str) -> Profile:
+def save(home: Path, name: str, text: str) -> HarvestProfile:
     """Check the text and put it into its file: whole or not at all."""
     if len(text.encode()) > MOST_BYTES:
         raise InputError(f"A profile has at most {MOST_BYTES} bytes.")

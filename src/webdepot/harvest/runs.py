@@ -228,7 +228,7 @@ def oldest_in(connection: Connection, state: HarvestState) -> datetime | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListFilter:
+class HarvestFilter:
     """What a list of harvests shows. Empty fields take in everything."""
 
     state: HarvestState | None = None
@@ -242,31 +242,33 @@ class ListFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class HarvestPage:
     rows: Sequence[Harvest]
     has_more: bool
     page: int
 
 
-def listing(connection: Connection, asked: ListFilter) -> Listed:
+def list_page(connection: Connection, query: HarvestFilter) -> HarvestPage:
     """A page of the list. Whether there is more is known from one row too many: counting a million rows takes
     longer than showing fifty.
     """
-    kept = harvests.c
+    column = harvests.c
     where = [
-        *([kept.state == asked.state.value] if asked.state else []),
-        *([kept.target == asked.target] if asked.target else []),
-        *([kept.collection == asked.collection] if asked.collection else []),
-        *([kept.kind == asked.kind.value] if asked.kind else []),
-        *([kept.started_at >= asked.since] if asked.since else []),
-        *([kept.started_at < asked.until] if asked.until else []),
+        *([column.state == query.state.value] if query.state else []),
+        *([column.target == query.target] if query.target else []),
+        *([column.collection == query.collection] if query.collection else []),
+        *([column.kind == query.kind.value] if query.kind else []),
+        *([column.started_at >= query.since] if query.since else []),
+        *([column.started_at < query.until] if query.until else []),
     ]
-    order = (kept.started_at, kept.id) if asked.oldest_first else (kept.started_at.desc(), kept.id.desc())
-    page = max(asked.page, 1)
-    numbers = select(kept.id).where(*where).order_by(*order).limit(ROWS + 1).offset((page - 1) * ROWS)
-    found = list(connection.execute(numbers).scalars())
-    rows = connection.execute(select(harvests).where(kept.id.in_(found[:ROWS])).order_by(*order)).mappings()
-    return Listed(rows=[_harvest(row) for row in rows], has_more=len(found) > ROWS, page=page)
+    order = (
+        (column.started_at, column.id) if query.oldest_first else (column.started_at.desc(), column.id.desc())
+    )
+    page = max(query.page, 1)
+    ids = select(column.id).where(*where).order_by(*order).limit(ROWS + 1).offset((page - 1) * ROWS)
+    found = list(connection.execute(ids).scalars())
+    rows = connection.execute(select(harvests).where(column.id.in_(found[:ROWS])).order_by(*order)).mappings()
+    return HarvestPage(rows=[_harvest(row) for row in rows], has_more=len(found) > ROWS, page=page)
 
 
 def collections(connection: Connection) -> Sequence[str]:

@@ -15,7 +15,7 @@ from webdepot.archive import Archive
 from webdepot.depot import holdings, package
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.harvest import control
-from webdepot.harvest.control import Order, Standing, Verb
+from webdepot.harvest.control import Order, OrderSummary, OrderVerb
 from webdepot.harvest.report import live, log, reports
 from webdepot.harvest.report.live import Live
 from webdepot.harvest.report.log import JSON_NAME, Recent
@@ -29,12 +29,12 @@ from webdepot.url import from_typed
 
 _MOST_TOLD = 100
 """So many addresses an event tells of; the orders themselves stay in the folder of the harvest."""
-_NEEDS_RUNNING = frozenset({Verb.PAUSE, Verb.STOP, Verb.ABORT})
+_NEEDS_RUNNING = frozenset({OrderVerb.PAUSE, OrderVerb.STOP, OrderVerb.ABORT})
 _OPEN_STATES = frozenset({HarvestState.RUNNING, HarvestState.STOPPED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class WatchedHarvest:
     """A harvest as it stands now."""
 
     harvest: Harvest
@@ -42,23 +42,23 @@ class Watched:
     """A living process works on it."""
     live: Live | None
     """Its last numbers; None before it began, and once it is in the depot."""
-    standing: Standing
+    standing: OrderSummary
     options: HarvestOptions
     """As they are after all orders."""
     orders: Sequence[Order]
 
 
-def watch(archive: Archive, harvest: str) -> Watched:
+def watch(archive: Archive, harvest: str) -> WatchedHarvest:
     found = harvests.get(archive, harvest)
     folder = harvests.folder_of(archive, found)
     orders = control.read(folder)
-    standing = control.standing(orders)
+    standing = control.summarize(orders)
     options = (
         harvest_options.from_kept(found.settings)
         if found.kind is HarvestKind.HARVEST
         else HarvestOptions.from_config(archive.config)
     )
-    return Watched(
+    return WatchedHarvest(
         harvest=found,
         is_running=harvests.is_locked(archive, found),
         live=live.read(folder),
@@ -75,10 +75,10 @@ def recent(archive: Archive, harvest: Harvest, limit: int = 15) -> Sequence[Rece
     return sorted(lines, key=lambda line: line.at, reverse=True)[:limit]
 
 
-def give(archive: Archive, harvest: str, verb: Verb, *, by: str = "", reason: str = "") -> Order:
+def give(archive: Archive, harvest: str, verb: OrderVerb, *, by: str = "", reason: str = "") -> Order:
     """Pause, resume, stop or abort a harvest that runs; Conflict says what else can be done."""
     found = _open(archive, harvest)
-    if verb in _NEEDS_RUNNING | {Verb.RESUME} and not harvests.is_locked(archive, found):
+    if verb in _NEEDS_RUNNING | {OrderVerb.RESUME} and not harvests.is_locked(archive, found):
         raise Conflict(
             f"Nobody works on harvest {harvest} now, it is {found.state}. Go on with it: webdepot harvest resume {harvest}"
         )
@@ -88,15 +88,22 @@ def give(archive: Archive, harvest: str, verb: Verb, *, by: str = "", reason: st
 def lift_pause(archive: Archive, harvest: str, *, by: str = "") -> Order:
     """Before a stopped harvest is run again: a pause ordered earlier would hold it."""
     found = _open(archive, harvest)
-    return _give(archive, found, Verb.RESUME, by=by, reason="", detail=_course(archive, found, Verb.RESUME))
+    return _give(
+        archive, found, OrderVerb.RESUME, by=by, reason="", detail=_course(archive, found, OrderVerb.RESUME)
+    )
 
 
-def _course(archive: Archive, harvest: Harvest, verb: Verb) -> Mapping[str, object]:
+def _course(archive: Archive, harvest: Harvest, verb: OrderVerb) -> Mapping[str, object]:
     """What the harvest was told to do before this order, and what it is told now."""
     is_running = harvests.is_locked(archive, harvest)
-    is_paused = control.standing(control.read(harvests.folder_of(archive, harvest))).paused
+    is_paused = control.summarize(control.read(harvests.folder_of(archive, harvest))).paused
     before = "paused" if is_paused else "running" if is_running else harvest.state.value
-    after = {Verb.PAUSE: "paused", Verb.RESUME: "running", Verb.STOP: "stopped", Verb.ABORT: "ended"}[verb]
+    after = {
+        OrderVerb.PAUSE: "paused",
+        OrderVerb.RESUME: "running",
+        OrderVerb.STOP: "stopped",
+        OrderVerb.ABORT: "ended",
+    }[verb]
     return {"before": {"course": before}, "after": {"course": after}}
 
 
@@ -116,7 +123,13 @@ def change(
     )  # a rule that is none is told now, not in the crawl
     before = {name: _plain(getattr(watched.options, name)) for name in changes}
     return _give(
-        archive, found, Verb.CHANGE, by=by, reason=reason, changes=changes, detail=difference(before, changes)
+        archive,
+        found,
+        OrderVerb.CHANGE,
+        by=by,
+        reason=reason,
+        changes=changes,
+        detail=difference(before, changes),
     )
 
 
@@ -157,11 +170,11 @@ def add(archive: Archive, harvest: str, typed: Sequence[str], *, by: str = "", r
     return _give(
         archive,
         found,
-        Verb.ADD,
+        OrderVerb.ADD,
         by=by,
         reason=reason,
         urls=urls,
-        detail=_listed(archive, found, Verb.ADD, urls),
+        detail=_listed(archive, found, OrderVerb.ADD, urls),
     )
 
 
@@ -177,11 +190,11 @@ def remove(
         except re.error as error:
             raise InputError(f"{pattern!r} is no regular expression: {error}.") from error
     found = _open(archive, harvest)
-    detail = _listed(archive, found, Verb.REMOVE, patterns)
-    return _give(archive, found, Verb.REMOVE, by=by, reason=reason, urls=tuple(patterns), detail=detail)
+    detail = _listed(archive, found, OrderVerb.REMOVE, patterns)
+    return _give(archive, found, OrderVerb.REMOVE, by=by, reason=reason, urls=tuple(patterns), detail=detail)
 
 
-def _listed(archive: Archive, harvest: Harvest, verb: Verb, more: Sequence[str]) -> Mapping[str, object]:
+def _listed(archive: Archive, harvest: Harvest, verb: OrderVerb, more: Sequence[str]) -> Mapping[str, object]:
     """Addresses added, or patterns given up, by orders so far; and with this one."""
     so_far = [
         url
@@ -189,7 +202,7 @@ def _listed(archive: Archive, harvest: Harvest, verb: Verb, more: Sequence[str])
         if order.verb is verb
         for url in order.urls
     ]
-    name = "added" if verb is Verb.ADD else "removed"
+    name = "added" if verb is OrderVerb.ADD else "removed"
     return {"before": {name: so_far[-_MOST_TOLD:]}, "after": {name: [*so_far, *more][-_MOST_TOLD:]}}
 
 
@@ -251,7 +264,7 @@ def _open(archive: Archive, harvest: str) -> Harvest:
 def _give(
     archive: Archive,
     harvest: Harvest,
-    verb: Verb,
+    verb: OrderVerb,
     *,
     by: str,
     reason: str,

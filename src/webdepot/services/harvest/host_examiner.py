@@ -48,7 +48,7 @@ def main(home: str, root: str, is_private: str, *rules: str) -> None:
 async def _serve(archive: Archive, root: str, allow_private: bool, names: Sequence[RuleName]) -> None:
     organisation = discovery.get(archive, root)
     async with discovery.network(archive, allow_private=allow_private) as sources:
-        examiner = Examiner(
+        examiner = HostExaminer(
             archive, organisation, discovery.judge_of(archive, organisation, sources), names, _tell
         )
         questions = asyncio.StreamReader(limit=1 << 20)
@@ -69,7 +69,7 @@ def _tell(host: str, verdict: Verdict) -> None:
     sys.stdout.flush()
 
 
-class Examiner:
+class HostExaminer:
     """Decides about the hosts of one organisation's harvest. Made inside an event loop; `close` writes what
     is left.
     """

@@ -20,7 +20,7 @@ from webdepot.selection.domains.lookup.resolver import Resolver
 from webdepot.selection.domains.organisations import Organisation, Remembered
 from webdepot.selection.domains.rules import Kind, RuleName, parse
 from webdepot.selection.domains.verdict import RULE
-from webdepot.services.harvest.open_gate import OpenGate
+from webdepot.services.harvest.options import OrganisationHosts
 from webdepot.services.selection import discovery
 from webdepot.url import Url, from_typed
 
@@ -31,16 +31,14 @@ ENDS_WITHIN_S = 30.0
 
 
 @asynccontextmanager
-async def gate_of(
+async def open_gate(
     archive: Archive, root: str, rules: Sequence[str], *, allow_private: bool
-) -> AsyncIterator[OpenGate]:
-    """The gate of the organisation with this root domain; an empty one without. NotFound when nobody has
-    looked for it yet.
+) -> AsyncIterator[OrganisationHosts]:
+    """Start to decide about hosts for the organisation with this root domain.
+
+    NotFound if the organisation is not known.
     """
-    if not root:
-        yield OpenGate()
-        return
-    given = archive.config.discovery
+    config = archive.config.discovery
     organisation = discovery.get(archive, root)
     remembered = remembered_of(archive, organisation, names_of(rules))
     command = (
@@ -51,15 +49,15 @@ async def gate_of(
         "yes" if allow_private else "no",
         *rules,
     )
-    with discovery.authorities(given.extra_ca_file) as ca_file:
+    with discovery.authorities(config.extra_ca_file) as ca_file:
         look_up = (
-            discovery.look_up_of(Resolver(given.resolver, timeout_s=given.timeout_s))
-            if given.resolver
+            discovery.look_up_of(Resolver(config.resolver, timeout_s=config.timeout_s))
+            if config.resolver
             else None
         )
         gate = HostGate(command, remembered)
         try:
-            yield OpenGate(
+            yield OrganisationHosts(
                 rules=gate, seeds=_front_pages(archive, organisation), look_up=look_up, ca_file=ca_file
             )
         finally:
@@ -131,11 +129,6 @@ class HostGate:
 
     def waiting(self) -> int:
         return len(self._waiting)
-
-    def words_of(self, host: str) -> str:
-        """Why a host belongs; empty where it does not or is not known."""
-        verdict = self.find(host)
-        return verdict.reason if verdict else ""
 
     async def close(self) -> None:
         self._is_closing = True

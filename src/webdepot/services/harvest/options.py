@@ -20,13 +20,13 @@ from webdepot.archive import Archive
 from webdepot.errors import InputError
 from webdepot.harvest.browser import launch
 from webdepot.harvest.fetch import login
-from webdepot.harvest.fetch.addresses import Router
+from webdepot.harvest.fetch.addresses import LookUp, Router
 from webdepot.harvest.fetch.http import HostAccess
 from webdepot.harvest.fetch.mode import Fetching, Pictures
 from webdepot.harvest.links.extract import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.robots import Policy, product_token
-from webdepot.harvest.profile import KEYS, Profile
+from webdepot.harvest.profile import KEYS, HarvestProfile
 from webdepot.harvest.report.result import CrawlSettings, HostSettings
 from webdepot.harvest.scope import rules
 from webdepot.harvest.scope.host_rules import HostRules
@@ -125,7 +125,23 @@ class HarvestOptions:
         )
 
 
-def with_profile(options: HarvestOptions, profile: Profile) -> HarvestOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrganisationHosts:
+    """What a harvest needs to know if it is limited to the hosts of an organisation; empty for all others."""
+
+    rules: HostRules | None = None
+    seeds: tuple[Url, ...] = ()
+    """Front pages of the hosts that are known to belong: some of them are linked from nowhere."""
+    look_up: LookUp | None = None
+    """How names are looked up in a closed network."""
+    ca_file: Path | None = None
+    """Certificate authorities of a closed network."""
+
+
+_NO_ORGANISATION = OrganisationHosts()
+
+
+def with_profile(options: HarvestOptions, profile: HarvestProfile) -> HarvestOptions:
     """What the profile says, put over the options; what it does not say stays."""
     known = {item.name for item in fields(HarvestOptions)}
     said: dict[str, Any] = {
@@ -179,13 +195,12 @@ def settings_of(
     *,
     agent: str,
     router: Router | None = None,
-    organisation_of: Callable[[str], str] | None = None,
-    host_rules: HostRules | None = None,
+    organisation: OrganisationHosts = _NO_ORGANISATION,
 ) -> CrawlSettings:
-    """What a crawl is given. `router` looks hosts up for rules about net ranges; ConfigError for a rule that
-    is none.
+    """The settings of a crawl. `router` looks up hosts for rules about networks. ConfigError if a rule is
+    invalid.
     """
-    given = archive.config.harvest
+    config = archive.config.harvest
     specs = tuple(
         rules.from_table(table, f"rule {number}") for number, table in enumerate(options.rules, start=1)
     )
@@ -194,11 +209,11 @@ def settings_of(
     facts = Facts(
         addresses_of=_addresses_of(router) if router is not None else lambda host: (),
         harvested_at=lambda url: _harvested_at(archive, url),
-        organisation_of=organisation_of or (lambda host: ""),
+        organisation_of=_reason_of(organisation.rules),
         now=archive.clock(),
     )
     return CrawlSettings(
-        seeds=tuple(seeds),
+        seeds=tuple(dict.fromkeys((*seeds, *organisation.seeds))),
         user_agent=agent,
         scope=Kind(options.scope),
         rejects=options.reject,
@@ -208,13 +223,13 @@ def settings_of(
         rules=specs,
         facts=facts,
         look_up=_look_up(router) if router is not None and needs_look_up else None,
-        host_rules=host_rules,
+        host_rules=organisation.rules,
         nofollow=options.nofollow if options.robots != Policy.IGNORE else "none",
-        find_sitemaps=given.sitemaps,
+        find_sitemaps=config.sitemaps,
         robots=Policy(options.robots),
         manners=manners,
-        bytes_per_s=given.bytes_per_s,
-        least_free_bytes=given.least_free_bytes,
+        bytes_per_s=config.bytes_per_s,
+        least_free_bytes=config.least_free_bytes,
         workers=options.workers,
         limit_pages=options.limit_pages,
         limit_bytes=options.limit_bytes,
@@ -328,6 +343,16 @@ def _addresses_of(router: Router) -> Callable[[str], Sequence[str]]:
         return (route.connect_to.rpartition(":")[0].strip("[]"),) if route.connect_to else route.addresses
 
     return addresses_of
+
+
+def _reason_of(host_rules: HostRules | None) -> Callable[[str], str]:
+    """Why a host belongs to the organisation; empty if it does not or is not known."""
+
+    def reason_of(host: str) -> str:
+        verdict = host_rules.find(host) if host_rules is not None else None
+        return verdict.reason if verdict else ""
+
+    return reason_of
 
 
 def _look_up(router: Router) -> Callable[[Collection[str]], Awaitable[None]]:

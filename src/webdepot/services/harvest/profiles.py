@@ -15,8 +15,8 @@ from webdepot.harvest import control, runs
 from webdepot.harvest import profile as profiles
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.mode import Fetching
-from webdepot.harvest.judge import Judge
-from webdepot.harvest.profile import Profile
+from webdepot.harvest.judge import CrawlJudge
+from webdepot.harvest.profile import HarvestProfile
 from webdepot.harvest.scope.scope import Step
 from webdepot.model import Candidate, Hop, Target, Verdict
 from webdepot.provenance import Event, append, difference
@@ -51,7 +51,7 @@ class BrokenProfile:
     problem: str
 
 
-def every(archive: Archive) -> tuple[list[Profile], list[BrokenProfile]]:
+def every(archive: Archive) -> tuple[list[HarvestProfile], list[BrokenProfile]]:
     """All profiles by name, and those that cannot be read, with what is wrong: one broken file hides no
     other.
     """
@@ -68,7 +68,7 @@ def every(archive: Archive) -> tuple[list[Profile], list[BrokenProfile]]:
     return good, broken
 
 
-def get(archive: Archive, name: str) -> Profile:
+def get(archive: Archive, name: str) -> HarvestProfile:
     return profiles.get(archive.home, archive.config.profiles, name)
 
 
@@ -80,7 +80,7 @@ def text_of(archive: Archive, name: str) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
-def save(archive: Archive, name: str, text: str, *, agent: str = "") -> Profile:
+def save(archive: Archive, name: str, text: str, *, agent: str = "") -> HarvestProfile:
     """Check and keep a profile in its file, with an event; ConfigError says what is wrong with the text."""
     before = text_of(archive, name)
     saved = profiles.save(archive.home, name, text)
@@ -181,7 +181,7 @@ def _rules_of(archive: Archive, target: str, profile: str) -> tuple[HarvestOptio
             last = runs.newest_of(connection, found.id)
         if last is not None:
             # What it was told while it ran; when it has ended that is among its settings.
-            ordered = control.standing(control.read(harvests.folder_of(archive, last))).changes
+            ordered = control.summarize(control.read(harvests.folder_of(archive, last))).changes
             return (
                 harvest_options.changed(harvest_options.from_kept(last.settings), ordered),
                 last.seeds,
@@ -201,11 +201,11 @@ async def _judged(
         )
         if settings.look_up is not None:
             await settings.look_up([host_of(candidate.url)])
-        judge = Judge(settings, None, lambda: (0, 0))
+        judge = CrawlJudge(settings, None, lambda: (0, 0))
         judge.follow(settings, seeds)
         if (
             settings.scope_limits.hops_outside
-            and not judge.inside(candidate)
+            and not judge.is_inside(candidate)
             and candidate.path.endswith(Hop.LINK)
         ):
             candidate = Candidate(url=candidate.url, via=candidate.via, path=candidate.path, outside=1)
