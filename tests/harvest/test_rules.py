@@ -174,11 +174,9 @@ def test_a_profile_is_read_saved_and_found_again(tmp_path: Path) -> None:
     assert saved.values["delay_s"] == 2.0
     assert [str(rule) for rule in saved.rules] == ["reject extension avi", "accept path /films/"]
     assert saved.hosts["slow.museum.example"]["credentials"] == "reading-room"
-    both = profile.read_all(tmp_path, {"museum": {"scope": "host"}, "news": {"scope": "host"}})
-    assert [(name, found.origin) for name, found in both.items()] == [
-        ("museum", "profiles/museum.toml"),
-        ("news", "webdepot.toml"),
-    ]
+    sections = {"museum": {"scope": "host"}, "news": {"scope": "host"}}
+    origins = [profile.get(tmp_path, sections, name).origin for name in sections]
+    assert origins == ["profiles/museum.toml", "webdepot.toml"]
     with pytest.raises(NotFound, match="museum, news"):
         profile.get(tmp_path, {"news": {}}, "nwes")
 
@@ -190,13 +188,13 @@ def test_a_profile_is_read_saved_and_found_again(tmp_path: Path) -> None:
         ("scope = 'hosts'", "one of host, domain"),
         ("delay_s = 'x'", "must be a number"),
         ("limit_pages = -1", "0 or more"),
-        ("reject = ['(']", "no regular expression"),
+        ("reject = ['(']", "not a regular expression"),
         ("robots = 'ignore'", "robots_reason"),
         ("rules = ['x']", "rules are tables"),
         ("[hosts]\nx = 1", "hosts are tables"),
         ("[hosts.'a.example']\ndelay = 1", "unknown key `delay`"),
         ("scope = ", "not valid TOML"),
-        ("seeds = [1]", "list of texts"),
+        ("seeds = [1]", "list of strings"),
     ],
 )
 def test_a_wrong_profile_is_told_and_not_saved(tmp_path: Path, text: str, words: str) -> None:

@@ -81,7 +81,7 @@ def test_the_list_and_one_harvest(harvested: tuple[Served, str]) -> None:
     assert "<html" not in live.text
     refused = post(served, f"/harvests/{harvest}/orders", order="pause")
     assert refused.status == 409
-    assert "only one that runs or was stopped" in refused.text
+    assert "Only a harvest that is running or was stopped" in refused.text
     assert get(served, "/harvests/nothing").status == 404
 
 

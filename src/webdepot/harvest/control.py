@@ -3,9 +3,9 @@
     harvests/ID/orders.jsonl    one order a line, only appended to
 
 1. `give` appends an order: under a lock, and durable before it returns.
-2. The crawl checks several times a second whether the file has grown (`Orders.poll`) and obeys what is new. It
-   remembers the number of the last order in its frontier, in the same checkpoint as the effect of the order:
-   after a crash no order is lost or obeyed twice.
+2. The crawl checks several times a second whether the file has grown (`Orders.poll`) and obeys what is new.
+   It remembers the number of the last order in its frontier, in the same checkpoint as the effect of the
+   order: after a crash no order is lost or obeyed twice.
 3. Orders that last, a pause and changed settings, are read from all orders when a harvest is run again
    (`summarize`).
 """

@@ -1,8 +1,8 @@
 """What the collaborators of a crawl share.
 
 `CrawlParts` are opened and closed by the caller. `CrawlState` is built from them: the rules in force, what is
-known about hosts, seeds and robots.txt, the counts, and the answers that wait to be settled. `crawl`, `steps`,
-`prerequisites` and `browser/page_opener` all work on one `CrawlState` and do not hold each other.
+known about hosts, seeds and robots.txt, the counts, and the answers that wait to be settled. `crawl`,
+`steps`, `prerequisites` and `browser/page_opener` all work on one `CrawlState` and do not hold each other.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""The frontier on one machine: which URLs were seen, which wait, and when a host may be asked. LMDB on disk, a
-heap of hosts in memory.
+"""The frontier on one machine: which URLs were seen, which wait, and when a host may be asked. LMDB on disk,
+a heap of hosts in memory.
 
 A host here is scheme, host name and port. One candidate of a host is out at a time; the caller decides how
 long the host rests (`politeness`). Layout of the LMDB environment, version 1; all numbers are big-endian, so
@@ -16,9 +16,9 @@ that keys sort by number:
     sequence:   number of URLs seen before it
 
 The host comes first, so that the queue of a host is one range and its fingerprints are adjacent. With 64 bits
-for the URL within the host, no URL among ten million is falsely taken as seen (with Heritrix's 40 bits some 45
-would be lost). Two hosts with the same hash would only share a queue, because the URL hash covers the whole
-URL.
+for the URL within the host, no URL among ten million is falsely taken as seen (with Heritrix's 40 bits some
+45 would be lost). Two hosts with the same hash would only share a queue, because the URL hash covers the
+whole URL.
 
 Order of steps:
 1. One write transaction stays open from commit to commit: a crash undoes all of it, and nothing else.
@@ -118,7 +118,8 @@ class LmdbFrontier:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = durable.acquire(
             folder / _LOCK_NAME,
-            busy=f"The frontier {folder} is in use by another process. Wait for that harvest to end, or stop it.",
+            busy=f"The frontier {folder} is in use by another process. "
+            "Wait for that harvest to end, or stop it.",
         )
         try:
             self._open(map_bytes)
@@ -414,7 +415,7 @@ class LmdbFrontier:
                 del self._hosts[host.id]
 
     def _begin(self) -> None:
-        """Begin the next transaction. Before it the map is enlarged if need be, since none may be open then."""
+        """Begin the next transaction. Before that, while none is open, enlarge the map if need be."""
         info = self._env.info()
         used_bytes = info["last_pgno"] * self._env.stat()["psize"]
         if 4 * used_bytes > info["map_size"]:

@@ -5,8 +5,8 @@
     robots.txt known  `of_robots`      may it be asked?  the policy of the harvest or of the host
     answer came       `of_answer`      is it kept?       rules about media types
 
-Rejections are counted by rule (`refusals`), for the report; the crawl logs them. Traps that need memory are in
-`traps`.
+Rejections are counted by rule (`refusals`), for the report; the crawl logs them. Traps that need memory are
+in `traps`.
 """
 
 import json

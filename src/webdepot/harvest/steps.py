@@ -107,7 +107,8 @@ class Steps:
 
     async def _find_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> Robots | None:
         """The robots.txt of the candidate's host. None if it is not known: then it is fetched now, and the
-        candidate goes back until the host is free again. None, too, if the candidate is the robots.txt itself.
+        candidate goes back until the host is free again. None, too, if the candidate is the robots.txt
+        itself.
         """
         known = self._state.robots.find(origin)
         if known is None:

@@ -6,8 +6,8 @@ guards and records are in one place.
 2. A request of the tab is treated like any part of a page: scope, robots.txt of its host, limits, the turn of
    its server, the fetcher with its check of addresses. The answer is kept like any other, and its bytes go to
    the tab.
-3. A request that is refused or fails, fails in the tab and is left to the crawl: it is queued as a part of the
-   page, and judged, retried, counted and logged there. Only requests that a crawl never sends (POST,
+3. A request that is refused or fails, fails in the tab and is left to the crawl: it is queued as a part of
+   the page, and judged, retried, counted and logged there. Only requests that a crawl never sends (POST,
    WebSocket, endless streams) are refused and logged here.
 4. The links are those of the HTML as it came and of the HTML as the browser shows it, in all frames.
 

@@ -57,7 +57,7 @@ def containers_folder(archive: Archive, harvest: Harvest) -> Path:
 def locked(folder: Path) -> Iterator[None]:
     """Hold the folder of a harvest for this process; Conflict if another process holds it."""
     folder.mkdir(parents=True, exist_ok=True)
-    busy = f"Another process is working on harvest {folder.name}. Wait until it has finished, or stop that process."
+    busy = f"Another process is working on harvest {folder.name}. Wait until it has finished, or stop it."
     with durable.locked(folder / _LOCK_NAME, busy=busy):
         yield
 
