@@ -102,12 +102,12 @@ def test_a_link_to_anothers_host_is_judged_there_and_logged_there(pair: tuple[Pr
     assert not two.intake.hear_peers()
 
 
-def test_what_was_handed_over_lately_is_not_handed_over_again(pair: tuple[Process, Process]) -> None:
+def test_what_was_handed_over_recently_is_not_handed_over_again(pair: tuple[Process, Process]) -> None:
     one, two = pair
     one.reads(f"{THEIRS}y")
     one.reads(f"{THEIRS}y", f"{THEIRS}z")
     assert handed_over(one.folder) == [f"{THEIRS}y", f"{THEIRS}z"]
-    one.intake.lately_added.clear()  # as after many other links
+    one.intake.recently_added.clear()  # as after many other links
     one.reads(f"{THEIRS}y")
     assert (
         two.intake.hear_peers()
@@ -164,7 +164,7 @@ def test_what_is_remembered_of_links_is_bounded(
     for number in range(100):
         one.reads(f"{THEIRS}{number}")
         two.intake.hear_peers()
-        assert len(one.intake.lately_added) <= 11 and len(two.intake.lately_added) <= 11
+        assert len(one.intake.recently_added) <= 11 and len(two.intake.recently_added) <= 11
     assert two.frontier.counts().seen == 100
 
 

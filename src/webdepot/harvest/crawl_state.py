@@ -136,6 +136,8 @@ class CrawlState:
         """The links of an answer, if a rule must first look up their hosts (`CrawlSettings.look_up`)."""
         if self.settings.look_up is None or visit.failure is not None:
             return None
-        found = extract.extract(visit.candidate.url, parse_head(visit.head), visit.body, self.settings.links)
-        await self.settings.look_up({host_of(url) for url, _ in found.links})
-        return found
+        extracted = extract.extract(
+            visit.candidate.url, parse_head(visit.head), visit.body, self.settings.links
+        )
+        await self.settings.look_up({host_of(url) for url, _ in extracted.links})
+        return extracted

@@ -46,24 +46,24 @@ class LinkIntake:
         self.peers = peers
         self.uncommitted = 0
         """URLs added since the last checkpoint."""
-        self.lately_added: set[Url] = set()
+        self.recently_added: set[Url] = set()
         """URLs that the frontier, or the process that owns their host, has already."""
-        self.lately_refused: set[Url] = set()
-        self.lately_outside: set[Url] = set()
+        self.recently_refused: set[Url] = set()
+        self.recently_outside: set[Url] = set()
         """Links that belong to no seed, on whichever page they are."""
         self._build_rules()
 
     def follow(self, settings: CrawlSettings) -> None:
         """Use these settings from now on."""
         self.settings = settings
-        self.lately_added.clear()
-        self.lately_refused.clear()
+        self.recently_added.clear()
+        self.recently_refused.clear()
         self._build_rules()
 
     def _build_rules(self) -> None:
         """Build the rules from the settings and seeds as they are now."""
         self.judge.follow(self.settings, self.seeds.addresses)
-        self.lately_outside.clear()
+        self.recently_outside.clear()
 
     def add(self, candidates: Iterable[Candidate]) -> None:
         """Add candidates to the frontier without judging them."""
@@ -81,7 +81,7 @@ class LinkIntake:
             self.seeds.adopt_move(target, seed)
         if moves:
             self._build_rules()
-        new = [outlink for outlink in candidates if outlink.url not in self.lately_added]
+        new = [outlink for outlink in candidates if outlink.url not in self.recently_added]
         accepted = (
             [outlink for outlink in new if self._is_accepted(outlink)] if self._do_owners_judge else new
         )
@@ -89,23 +89,23 @@ class LinkIntake:
         self.add(accepted)
         return True
 
-    def take_in(self, source: Candidate, found: Extracted) -> None:
+    def take_in(self, source: Candidate, extracted: Extracted) -> None:
         """Judge the links of a page and queue those that are accepted."""
         unknown = [
             (url, hop)
-            for url, hop in found.links
-            if url not in self.lately_added and (hop is not Hop.LINK or url not in self.lately_outside)
+            for url, hop in extracted.links
+            if url not in self.recently_added and (hop is not Hop.LINK or url not in self.recently_outside)
         ]
         if (
             unknown
             and self.peers is not None
             and self._do_owners_judge
-            and not _must_be_judged_here(source, found)
+            and not _must_be_judged_here(source, extracted)
         ):
             unknown, handed_over = self.peers.keep_unjudged(unknown, source)
             self._remember(handed_over)
         if unknown:
-            self._take_in_unknown(source, found, unknown)
+            self._take_in_unknown(source, extracted, unknown)
 
     @property
     def _do_owners_judge(self) -> bool:
@@ -121,22 +121,22 @@ class LinkIntake:
 
     def _remember(self, urls: Iterable[Url]) -> None:
         """Remember URLs as added recently."""
-        if len(self.lately_added) + len(self.lately_outside) > MOST_REMEMBERED:
-            self.lately_added.clear()
-            self.lately_outside.clear()
-        self.lately_added.update(urls)
+        if len(self.recently_added) + len(self.recently_outside) > MOST_REMEMBERED:
+            self.recently_added.clear()
+            self.recently_outside.clear()
+        self.recently_added.update(urls)
 
     def _take_in_unknown(
-        self, source: Candidate, found: Extracted, unknown: Sequence[tuple[Url, Hop]]
+        self, source: Candidate, extracted: Extracted, unknown: Sequence[tuple[Url, Hop]]
     ) -> None:
         accepted = []
-        page_says_no = "nofollow" in found.directives
+        page_says_no = "nofollow" in extracted.directives
         # A host is decided once (`host_rules`), so a URL outside stays outside.
         stays_outside = not self.settings.scope_limits.hops_outside and source.path != ""
         for url, hop in unknown:
             outlink = self.candidate(source, url, hop)
             verdict = self.judge.of_link(
-                outlink, page_says_no=page_says_no, link_says_no=url in found.nofollow
+                outlink, page_says_no=page_says_no, link_says_no=url in extracted.nofollow
             )
             if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
                 self._build_rules()
@@ -146,10 +146,10 @@ class LinkIntake:
             if verdict:
                 accepted.append(outlink)
                 self.judge.remember(outlink, verdict)
-            elif url not in self.lately_refused:
+            elif url not in self.recently_refused:
                 self._refuse(outlink, verdict)
             if stays_outside and hop is Hop.LINK and not verdict and self.judge.is_outside(outlink, verdict):
-                self.lately_outside.add(url)
+                self.recently_outside.add(url)
         self._remember([outlink.url for outlink in accepted])
         self.add(accepted if self.peers is None else self.peers.keep_mine(accepted))
 
@@ -158,7 +158,7 @@ class LinkIntake:
         verdict = self.judge.of_link(outlink)
         if verdict:
             self.judge.remember(outlink, verdict)
-        elif outlink.url not in self.lately_refused:
+        elif outlink.url not in self.recently_refused:
             self._refuse(outlink, verdict)
         return bool(verdict)
 
@@ -166,9 +166,9 @@ class LinkIntake:
         """Count and log, once, a link that a rule rejects. Links outside the scope are only counted: there
         are too many of them.
         """
-        if len(self.lately_refused) > MOST_REMEMBERED:
-            self.lately_refused.clear()
-        self.lately_refused.add(outlink.url)
+        if len(self.recently_refused) > MOST_REMEMBERED:
+            self.recently_refused.clear()
+        self.recently_refused.add(outlink.url)
         if not self.frontier.refuse(outlink):
             return
         self.judge.count_refusal(verdict)
@@ -188,8 +188,8 @@ class LinkIntake:
         return replace(outlink, outside=before + (hop is Hop.LINK or before == 0))
 
 
-def _must_be_judged_here(source: Candidate, found: Extracted) -> bool:
+def _must_be_judged_here(source: Candidate, extracted: Extracted) -> bool:
     """Whether something is known about the links only where the page was read: nofollow, or that a seed has
     moved.
     """
-    return bool(found.nofollow) or "nofollow" in found.directives or scope.is_seed_way(source.path)
+    return bool(extracted.nofollow) or "nofollow" in extracted.directives or scope.is_seed_way(source.path)

@@ -57,7 +57,7 @@ class CrawlJudge:
         self._guesses: dict[str, tuple[int, int]] = {
             host: (tried, right) for host, (tried, right) in stored.get("guesses", {}).items()
         }
-        self._lately: dict[Url, tuple[tuple[str, int], Verdict]] = {}
+        self._recent: dict[Url, tuple[tuple[str, int], Verdict]] = {}
         """URL -> verdict on a link that was queued recently, with the path and `outside` it was given for."""
         self._is_steady = False
         """Whether a verdict stays the same: no rule counts or looks anything up."""
@@ -66,7 +66,7 @@ class CrawlJudge:
     def follow(self, settings: CrawlSettings, seeds: Sequence[Url]) -> None:
         """Use these settings and seeds from now on."""
         self.settings = settings
-        self._lately.clear()
+        self._recent.clear()
         self._is_steady = not settings.rules and settings.host_rules is None
         facts = replace(settings.facts, pages_of=self._pages_of, bytes_of=self._bytes_of)
         more = [
@@ -126,7 +126,7 @@ class CrawlJudge:
 
     def before_asking(self, candidate: Candidate) -> Verdict:
         """Whether the rules still accept it; they may have changed since it was queued."""
-        judged = self._lately.pop(candidate.url, None)
+        judged = self._recent.pop(candidate.url, None)
         if judged is not None and judged[0] == (candidate.path, candidate.outside):
             verdict = judged[1]
         else:
@@ -137,9 +137,9 @@ class CrawlJudge:
     def remember(self, candidate: Candidate, verdict: Verdict) -> None:
         """Remember the verdict on an accepted link for `before_asking`, if it stays the same until then."""
         if self._is_steady:
-            if len(self._lately) >= MOST_REMEMBERED:
-                self._lately.clear()
-            self._lately[candidate.url] = ((candidate.path, candidate.outside), verdict)
+            if len(self._recent) >= MOST_REMEMBERED:
+                self._recent.clear()
+            self._recent[candidate.url] = ((candidate.path, candidate.outside), verdict)
 
     def _trap_of(self, candidate: Candidate) -> Verdict | None:
         is_seed = not candidate.path.strip(Hop.REDIRECT)

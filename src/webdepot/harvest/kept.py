@@ -70,7 +70,7 @@ class Arrived:
     origin: str
     """Scheme, host and port of its URL."""
     asked_by: Verdict
-    found: Extracted | None
+    extracted: Extracted | None
     head: HttpHead = _NO_HEAD
     mime: str = ""
     kept: Kept = _NOT_KEPT

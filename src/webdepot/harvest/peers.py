@@ -67,18 +67,18 @@ class Owners:
         """`dealt` are the hosts of the seeds."""
         self._count = count
         self._dealt = dict(dealt or {})
-        self._lately: dict[str, int] = {}
+        self._recent: dict[str, int] = {}
 
     def of(self, url: str) -> int:
         """The process that owns the host of a URL."""
         host = host_of(url)
-        owner = self._lately.get(host)
+        owner = self._recent.get(host)
         if owner is None:
-            if len(self._lately) >= MOST_REMEMBERED:
-                self._lately.clear()
+            if len(self._recent) >= MOST_REMEMBERED:
+                self._recent.clear()
             name = _name(host)
             by_hash = int.from_bytes(blake2b(name.encode(), digest_size=4).digest(), "big") % self._count
-            owner = self._lately[host] = self._dealt.get(name, by_hash)
+            owner = self._recent[host] = self._dealt.get(name, by_hash)
         return owner
 
     def is_dealt(self, url: str) -> bool:

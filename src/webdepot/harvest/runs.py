@@ -272,10 +272,10 @@ def list_page(connection: Connection, query: HarvestFilter) -> HarvestPage:
         (column.started_at, column.id) if query.oldest_first else (column.started_at.desc(), column.id.desc())
     )
     page = max(query.page, 1)
-    ids = select(column.id).where(*where).order_by(*order).limit(ROWS + 1).offset((page - 1) * ROWS)
-    found = list(connection.execute(ids).scalars())
-    rows = connection.execute(select(harvests).where(column.id.in_(found[:ROWS])).order_by(*order)).mappings()
-    return HarvestPage(rows=[_harvest(row) for row in rows], has_more=len(found) > ROWS, page=page)
+    chosen = select(column.id).where(*where).order_by(*order).limit(ROWS + 1).offset((page - 1) * ROWS)
+    ids = list(connection.execute(chosen).scalars())
+    rows = connection.execute(select(harvests).where(column.id.in_(ids[:ROWS])).order_by(*order)).mappings()
+    return HarvestPage(rows=[_harvest(row) for row in rows], has_more=len(ids) > ROWS, page=page)
 
 
 def collections(connection: Connection) -> Sequence[str]:

@@ -136,11 +136,11 @@ class Steps:
     async def _receive(self, visit: Visit, origin: str, asked_by: Verdict) -> Arrived:
         """The answer, after its page was opened in the browser if need be."""
         answer = Arrived(
-            visit=visit, origin=origin, asked_by=asked_by, found=await self._state.look_up_links(visit)
+            visit=visit, origin=origin, asked_by=asked_by, extracted=await self._state.look_up_links(visit)
         )
-        opened = await self._opener.open(visit, answer.found) if self._opener is not None else None
+        opened = await self._opener.open(visit, answer.extracted) if self._opener is not None else None
         if opened is not None:
-            answer.found, answer.attached, answer.note = opened.found, opened.attached, opened.note
+            answer.extracted, answer.attached, answer.note = opened.extracted, opened.attached, opened.note
         return answer
 
     def _finish(self, candidate: Candidate, origin: str) -> None:
@@ -205,12 +205,12 @@ class Steps:
             wanted = [answer for answer in arrived if self._is_wanted(answer)]
             for answer in wanted:
                 answer.kept = state.keeper.keep(answer.visit)
-            found = [self._links_of(answer) for answer in wanted]
-            for answer, links in zip(wanted, found):
+            extracted = [self._links_of(answer) for answer in wanted]
+            for answer, links in zip(wanted, extracted):
                 state.intake.take_in(answer.visit.candidate, links)
-            for answer, links in zip(wanted, found):
+            for answer, links in zip(wanted, extracted):
                 state.keeper.write(answer.visit, answer.kept, outlinks=links.links, attached=answer.attached)
-            for answer, links in zip(wanted, found):
+            for answer, links in zip(wanted, extracted):
                 self._note(answer, links)
         finally:
             for answer in arrived:
@@ -224,10 +224,10 @@ class Steps:
 
     def _links_of(self, answer: Arrived) -> Extracted:
         visit = answer.visit
-        found = answer.found or extract.extract(
+        extracted = answer.extracted or extract.extract(
             visit.candidate.url, answer.head, visit.body, self._state.settings.links
         )
-        return _without_links(found) if self._state.missing.is_one(visit) else found
+        return _without_links(extracted) if self._state.missing.is_one(visit) else extracted
 
     def _is_wanted(self, answer: Arrived) -> bool:
         """Whether there is an answer that must be kept; all others are logged and finished here."""
@@ -263,16 +263,16 @@ class Steps:
         else:
             self._finish(visit.candidate, answer.origin)
 
-    def _note(self, answer: Arrived, found: Extracted) -> None:
+    def _note(self, answer: Arrived, extracted: Extracted) -> None:
         """Count and log an answer that was kept, and free its host."""
         state, visit, candidate, kept = self._state, answer.visit, answer.visit.candidate, answer.kept
         self._count(visit, kept)
         if kept.repeated and visit.status < 300:
             state.missing.note_same(candidate.url)
         state.judge.learn(
-            candidate, 404 if found.note.endswith(MISSING) else visit.status, lambda: _body_of(visit)
+            candidate, 404 if extracted.note.endswith(MISSING) else visit.status, lambda: _body_of(visit)
         )
-        directives = (f"says:{name}" for name in sorted(found.directives & _LOGGED_DIRECTIVES))
+        directives = (f"says:{name}" for name in sorted(extracted.directives & _LOGGED_DIRECTIVES))
         state.log.write(
             of_visit(
                 visit,
@@ -280,7 +280,7 @@ class Steps:
                 mime=answer.mime,
                 digest=kept.digest,
                 duplicate=kept.duplicate,
-                note=",".join(filter(None, (found.note, answer.note, *directives))),
+                note=",".join(filter(None, (extracted.note, answer.note, *directives))),
             )
         )
         state.totals.screenshots += sum(each.mime.startswith("image/") for each in answer.attached)
@@ -303,9 +303,9 @@ class Steps:
         counts.not_found += visit.status in _NOT_FOUND
 
 
-def _without_links(found: Extracted) -> Extracted:
+def _without_links(extracted: Extracted) -> Extracted:
     """The page that a host shows for everything that does not exist: its links are not followed."""
-    return replace(found, links=[], note=",".join(filter(None, (found.note, MISSING))))
+    return replace(extracted, links=[], note=",".join(filter(None, (extracted.note, MISSING))))
 
 
 def _body_of(visit: Visit) -> bytes:

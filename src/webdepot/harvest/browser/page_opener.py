@@ -120,7 +120,7 @@ class _OpenPage:
 class OpenedPage:
     """What the browser adds to a page."""
 
-    found: Extracted
+    extracted: Extracted
     attached: tuple[Attached, ...]
     note: str
 
@@ -142,9 +142,9 @@ class PageOpener:
         """Whether a URL was fetched for a tab already."""
         return self._state.frontier.recall(f"part:{url}") is not None
 
-    async def open(self, visit: Visit, found: Extracted | None) -> OpenedPage | None:
-        """Open a page that was fetched; None if it need not be opened. `found` are its links, if they were
-        extracted already.
+    async def open(self, visit: Visit, extracted: Extracted | None) -> OpenedPage | None:
+        """Open a page that was fetched; None if it need not be opened. `extracted` are its links, if they
+        were extracted already.
         """
         head = parse_head(visit.head)
         if not self._is_wanted(visit, head):
@@ -163,13 +163,13 @@ class PageOpener:
             await page.end(0.0)
         if page.error is not None:
             raise page.error
-        static = found or extract.extract(candidate.url, head, visit.body, state.settings.links)
+        static = extracted or extract.extract(candidate.url, head, visit.body, state.settings.links)
         self._log_sockets(candidate, sight)
         state.totals.opened += not sight.failure
         state.totals.unopened += bool(sight.failure)
         note = f"{FAILED}{sight.failure}" if sight.failure else "browser"
         return OpenedPage(
-            found=_merge(static, self._shown_links(page, sight)),
+            extracted=_merge(static, self._shown_links(page, sight)),
             attached=_attachments(candidate.url, sight),
             note=note.replace(",", ";"),
         )
@@ -298,7 +298,7 @@ class PageOpener:
                 self._hold_if_busy(visit, head)
                 visit.body.close()
                 return reply
-            found = await state.look_up_links(visit)
+            extracted = await state.look_up_links(visit)
         except BaseException:
             visit.body.close()
             raise
@@ -307,7 +307,7 @@ class PageOpener:
                 visit=visit,
                 origin=origin_of(candidate.url),
                 asked_by=verdict,
-                found=found,
+                extracted=extracted,
                 is_part=True,
                 note="browser",
             )
@@ -315,7 +315,7 @@ class PageOpener:
         state.frontier.remember(f"part:{candidate.url}", b"1")
         if state.peers is not None and not state.peers.is_mine(candidate.url):
             # Otherwise the process that owns its host would ask for it again.
-            state.intake.lately_added.add(candidate.url)
+            state.intake.recently_added.add(candidate.url)
         self._hold(candidate.url, reply)
         return reply
 
@@ -406,13 +406,13 @@ def _merge(static: Extracted, shown: list[Extracted]) -> Extracted:
     """All links, each with the best hop by which it was found."""
     hops: dict[Url, Hop] = {}
     nofollow, plain = set(static.nofollow), {url for url, _ in static.links} - static.nofollow
-    for found in (static, *shown):
-        for url, hop in found.links:
+    for extracted in (static, *shown):
+        for url, hop in extracted.links:
             if extract.RANK[hop] < extract.RANK[hops.setdefault(url, hop)]:
                 hops[url] = hop
-        nofollow |= found.nofollow
-        plain |= {url for url, _ in found.links} - found.nofollow
-    directives = static.directives.union(*(found.directives for found in shown))
+        nofollow |= extracted.nofollow
+        plain |= {url for url, _ in extracted.links} - extracted.nofollow
+    directives = static.directives.union(*(extracted.directives for extracted in shown))
     return replace(
         static, links=list(hops.items()), nofollow=frozenset(nofollow - plain), directives=directives
     )

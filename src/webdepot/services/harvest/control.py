@@ -64,7 +64,7 @@ def watch(archive: Archive, harvest_id: str) -> WatchedHarvest:
         is_running=harvests.is_locked(archive, harvest),
         live=live.read(folder),
         standing=standing,
-        options=harvest_options.changed(options, standing.changes),
+        options=harvest_options.with_changes(options, standing.changes),
         orders=orders,
     )
 
@@ -118,7 +118,7 @@ def change(
         raise InputError("Nothing to change. Give at least one option, for example --limit-pages 1000.")
     watched = watch(archive, harvest_id)
     harvest = _get_open(archive, harvest_id)
-    options = harvest_options.changed(watched.options, changes)
+    options = harvest_options.with_changes(watched.options, changes)
     # An invalid rule must be refused now, not found by the crawl.
     harvest_options.settings_of(archive, harvest.seeds, options, agent="check")
     before = {name: _plain(getattr(watched.options, name)) for name in changes}

@@ -171,7 +171,7 @@ async def _run_crawl(
             return harvest_options.settings_of(
                 archive,
                 harvest.seeds,
-                harvest_options.changed(options, changes),
+                harvest_options.with_changes(options, changes),
                 agent=archive.user_agent,
                 router=router,
                 organisation=organisation,

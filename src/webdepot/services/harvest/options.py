@@ -3,8 +3,8 @@
     configuration  <  profile  <  command line or form  <  orders while it runs
 
 The options are stored with the harvest as plain values, so that it is always known by which rules it was
-made, and a resumed harvest uses the same. `settings_of` turns them into the settings of a crawl; `changed`
-applies orders given while it runs.
+made, and a resumed harvest uses the same. `settings_of` turns them into the settings of a crawl;
+`with_changes` applies orders given while it runs.
 """
 
 import asyncio
@@ -169,7 +169,7 @@ def from_kept(settings: Mapping[str, Any]) -> HarvestOptions:
     return HarvestOptions(**values)
 
 
-def changed(options: HarvestOptions, changes: Mapping[str, object]) -> HarvestOptions:
+def with_changes(options: HarvestOptions, changes: Mapping[str, object]) -> HarvestOptions:
     """The options after changes; InputError if an option cannot be changed or its value is invalid."""
     for name, value in changes.items():
         if name not in CHANGEABLE:

@@ -173,7 +173,7 @@ def _rules_of(archive: Archive, target: str, profile: str) -> tuple[HarvestOptio
         if last is not None:
             # Orders given while it runs; after its end their changes are in its settings.
             changes = control.summarize(control.read(harvests.folder_of(archive, last))).changes
-            options = harvest_options.changed(harvest_options.from_kept(last.settings), changes)
+            options = harvest_options.with_changes(harvest_options.from_kept(last.settings), changes)
             return options, last.seeds, f"harvest {last.id}"
     return HarvestOptions.from_config(archive.config), seeds, "configuration"
 

@@ -155,7 +155,7 @@ def _end(
         # The working folder is deleted later, and `scope explain` needs the changed settings.
         orders = control.read(harvests.folder_of(archive, harvest))
         if changes := control.summarize(orders).changes:
-            options = harvest_options.changed(harvest_options.from_kept(harvest.settings), changes)
+            options = harvest_options.with_changes(harvest_options.from_kept(harvest.settings), changes)
             runs.set_settings(connection, harvest.id, {**harvest.settings, **asdict(options)})
         detail = {**counts, **difference({"state": before.value}, {"state": state.value})}
         outcome = _OUTCOMES.get(state, Outcome.FAILURE)
