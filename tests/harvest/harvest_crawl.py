@@ -1,4 +1,4 @@
-"""A crawl with a keeper that appends to a real file; also a program of its own, so that it can be killed."""
+"""A crawl with a keeper that appends to a real file; can also be run as a program, so that it can be killed."""
 
 import asyncio
 import base64

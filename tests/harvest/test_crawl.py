@@ -1,6 +1,4 @@
-"""Whole crawls against real servers: complete, once, polite, recoverable, and with a reason in words at the
-end.
-"""
+"""Whole crawls against real servers: complete, once, polite, recoverable, and with a reason at the end."""
 
 import asyncio
 import time

@@ -41,7 +41,7 @@ class Wire:
 
 
 class Process:
-    """All of a process that has to do with links."""
+    """The part of a process that handles links."""
 
     def __init__(
         self, folder: Path, number: int, opened: ExitStack, settings: CrawlSettings = SETTINGS
@@ -142,7 +142,7 @@ def test_links_beyond_the_seeds_hosts_are_judged_where_they_are_found(tmp_path: 
 
 def test_where_a_rule_looks_hosts_up_the_finder_judges(tmp_path: Path) -> None:
     async def look_up(hosts: object) -> None:
-        """Nobody asks."""
+        """Not called."""
 
     settings = replace(SETTINGS, look_up=look_up)
     peers.deal_out(tmp_path, settings.seeds, 2)
@@ -168,7 +168,7 @@ def test_what_is_remembered_of_links_is_bounded(
     assert two.frontier.counts().seen == 100
 
 
-def test_who_reads_anew_takes_back_that_it_was_idle(pair: tuple[Process, Process]) -> None:
+def test_a_process_that_reads_more_withdraws_its_report_of_being_idle(pair: tuple[Process, Process]) -> None:
     one, two = pair
     one.reads(f"{THEIRS}y")
     two.intake.hear_peers()

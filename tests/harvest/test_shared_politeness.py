@@ -172,7 +172,7 @@ def test_accounts_are_read_only_from_a_file_that_is_private(tmp_path: Path) -> N
 # --- orders and peers ---
 
 
-def test_orders_survive_whoever_died_while_giving_one(tmp_path: Path) -> None:
+def test_orders_survive_a_process_that_died_while_giving_one(tmp_path: Path) -> None:
     control.give(tmp_path, OrderVerb.PAUSE, at=NOW, by="curator")
     orders = Orders(tmp_path)
     assert [order.verb for order in orders.poll()] == [OrderVerb.PAUSE]
@@ -182,8 +182,8 @@ def test_orders_survive_whoever_died_while_giving_one(tmp_path: Path) -> None:
     given_order = control.give(tmp_path, OrderVerb.CHANGE, at=NOW, changes={"delay_s": 3})
     assert given_order.number == 2
     assert [order.changes for order in orders.poll()] == [{"delay_s": 3}]
-    stands = control.summarize(control.read(tmp_path))
-    assert stands.paused and stands.changes == {"delay_s": 3}
+    summary = control.summarize(control.read(tmp_path))
+    assert summary.paused and summary.changes == {"delay_s": 3}
 
 
 def test_it_is_over_when_all_are_idle_and_all_was_read() -> None:

@@ -1,8 +1,8 @@
-"""Whole harvests of a small version of the benchmark's site, through the service: complete, each address
-once, whatever happens.
+"""Whole harvests of a small version of the benchmark's site, through the service: complete, and each URL
+once, even after crashes.
 
-The generator's list (`bench.site.expected`) says what must be in the containers; other people's readers say
-whether they are sound.
+The generator's list (`bench.site.expected`) says what must be in the containers; readers of other projects
+check that they are valid.
 """
 
 import collections
@@ -143,7 +143,7 @@ class _Quiet:
 
 
 def _assert_revisits_refer(path: Path) -> None:
-    """Each revisit names a response that stands before it in the same harvest, with the same payload."""
+    """Each revisit names an earlier response of the same harvest with the same payload."""
     responses: dict[tuple[str, str], str] = {}
     with path.open("rb") as stream:
         for record in iter_records(stream, path.name, on_finding=lambda finding: pytest.fail(str(finding))):
@@ -161,7 +161,7 @@ def _assert_revisits_refer(path: Path) -> None:
 
 
 def run_in_child(home: Path, harvest: str) -> int:
-    """The harvest in a process group of its own, without a word; its id."""
+    """Run the harvest in its own process group without output; the process id."""
     child = os.fork()
     if child:
         return child

@@ -31,7 +31,7 @@ PROGRAM = str(Path(sys.executable).parent / "webdepot")
 
 
 class _Endless(BaseHTTPRequestHandler):
-    """Page N links to N+1 and N+2 for ever, to a film, and elsewhere; it is told to end by `last`."""
+    """Page N links to N+1 and N+2 without an end, to a film, and to another site; `last` ends it."""
 
     last = 10**9
 
@@ -69,7 +69,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def running(home: Path, endless: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """`webdepot archive` in a process of its own, and the id of its harvest."""
+    """`webdepot archive` in a separate process, and the id of its harvest."""
     command = [PROGRAM, "--home", str(home), "--json", "--quiet", "archive", f"{endless}/p0"]
     options = ["--allow-private", "--delay", "0.02", "--no-deposit", "--reject", r"\.avi$"]
     process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -87,7 +87,7 @@ def running(home: Path, endless: str) -> Iterator[tuple[subprocess.Popen[bytes],
 
 
 def until(ask: Callable[[], object], process: subprocess.Popen[bytes] | None = None) -> object:
-    """What `ask` gives as soon as it gives something."""
+    """The first result of `ask` that is not empty."""
     ends_s = time.monotonic() + 30
     while not (found := ask()):
         if process is not None and process.poll() is not None:
@@ -166,18 +166,20 @@ def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(
         kept = {kind: control.report(archive, harvest, kind).rows for kind in Kind}
         assert kept == live
         asked = profiles.explain(archive, found.seeds[0].replace("/p0", "/p7"), target=str(found.target))
-        assert asked.verdict.rule == "reject"  # as it was told while it ran
-        told = subprocess.run(
+        assert asked.verdict.rule == "reject"  # as ordered while it ran
+        done = subprocess.run(
             [*run, "report", harvest, "--kind", "status", "--csv"], check=True, capture_output=True, text=True
         ).stdout
-        assert told.splitlines()[0] == "name,documents,bytes,example,reason"
+        assert done.splitlines()[0] == "name,documents,bytes,example,reason"
         lines = subprocess.run(
             [*run, "report", harvest, "--kind", "hosts"], check=True, capture_output=True, text=True
         ).stdout
         assert json.loads(lines.splitlines()[0])["documents"] == found.counts["fetched"] + 1  # robots.txt
 
 
-def test_a_killed_harvest_is_no_running_one(home: Path, running: tuple[subprocess.Popen[bytes], str]) -> None:
+def test_a_killed_harvest_is_not_a_running_one(
+    home: Path, running: tuple[subprocess.Popen[bytes], str]
+) -> None:
     process, harvest = running
     process.kill()
     process.wait()
@@ -210,9 +212,9 @@ def test_scope_is_explained_for_a_target_by_the_rules_of_its_last_harvest(
             "--target",
             target,
         ]
-        told = subprocess.run(run, check=False, capture_output=True, text=True)
-        assert told.returncode == 1
-        assert json.loads(told.stdout)["rule"] == "reject"
+        done = subprocess.run(run, check=False, capture_output=True, text=True)
+        assert done.returncode == 1
+        assert json.loads(done.stdout)["rule"] == "reject"
 
 
 def test_what_cannot_be_asked_is_said(home: Path) -> None:
@@ -223,7 +225,7 @@ def test_what_cannot_be_asked_is_said(home: Path) -> None:
             profiles.explain(archive, "http://a.example/", seeds=["http://a.example/"], path="LZ")
 
 
-def test_a_harvest_that_is_gone_on_with_stays_out_of_the_depot_if_told_so(home: Path) -> None:
+def test_a_resumed_harvest_stays_out_of_the_depot_with_no_deposit(home: Path) -> None:
     with small_site(lambda path: "<p>One page" if path == "/" else "") as site:
         with Archive.open(home) as archive:
             options = replace(HarvestOptions.from_config(archive.config), allow_private=True, delay_s=0.0)
