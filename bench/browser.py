@@ -180,7 +180,7 @@ def _child(name: str, out: Path, pages: int) -> None:
 def _harvested(way: str, out: Path, pages: int) -> dict[str, float]:
     from webdepot.archive import Archive
     from webdepot.services.admin import setup
-    from webdepot.services.harvest import harvests
+    from webdepot.services.harvest import runner
     from webdepot.services.harvest.options import HarvestOptions
 
     sandbox = "browser_sandbox = false\n" if os.geteuid() == 0 else ""
@@ -188,9 +188,9 @@ def _harvested(way: str, out: Path, pages: int) -> dict[str, float]:
     setup.found(out / "home", settings=settings + "sitemaps = false\n")
     with Archive.open(out / "home") as archive:
         options = replace(HarvestOptions.from_config(archive.config), screenshots="none")
-        harvest = harvests.start_or_resume(archive, [_address(host) for host in range(TABS)], options)
+        harvest = runner.start_or_resume(archive, [_address(host) for host in range(TABS)], options)
         began_s = time.monotonic()
-        done = harvests.run(archive, harvest)
+        done = runner.run(archive, harvest)
         took_s = time.monotonic() - began_s
     opened = done.counts.get("opened", 0)
     # Plainly only pages, style and script come: data and pictures are known to scripts alone.

@@ -26,7 +26,7 @@ from webdepot.selection.domains.evidence import Origin
 from webdepot.selection.domains.profile import Profile, Told
 from webdepot.selection.domains.verdict import Judgement
 from webdepot.services.admin import setup
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import runner
 from webdepot.services.harvest.options import HarvestOptions
 
 ROOT = "uni-bench.example"
@@ -115,9 +115,9 @@ rdap_bootstrap = "{home}"
             remember(archive, pages if by == "known" else 0)
             options = replace(options, scope="host", organisation=ROOT, host_rules=("BelongsTo",))
         seeds = [f"http://{member(number)}/0.html" for number in range(MEMBERS)]
-        begun = harvests.start_or_resume(archive, seeds, options)
+        begun = runner.start_or_resume(archive, seeds, options)
         started_s, worked_s = time.monotonic(), time.process_time()
-        done = harvests.run(archive, begun)
+        done = runner.run(archive, begun)
         took = Took(wall_s=time.monotonic() - started_s, processor_s=time.process_time() - worked_s)
     if done.counts["fetched"] < pages * MEMBERS:
         raise RuntimeError(f"{home.name}: {done.counts} instead of {pages * MEMBERS} pages")

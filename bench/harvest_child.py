@@ -11,7 +11,7 @@ from pathlib import Path
 
 from webdepot.archive import Archive
 from webdepot.services.admin import setup
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import runner
 from webdepot.services.harvest.options import HarvestOptions
 
 
@@ -21,9 +21,9 @@ def main(home: Path, settings: Path) -> None:
     setup.found(home, settings=f"[harvest]\nallow_private = true\ndelay_s = 0\nworkers = 64\n{extra}")
     with Archive.open(home) as archive:
         options = HarvestOptions.from_config(archive.config)
-        harvest = harvests.start_or_resume(archive, given["seeds"], options)
+        harvest = runner.start_or_resume(archive, given["seeds"], options)
         told_at_s: list[float] = []
-        done = harvests.run(archive, harvest, watch=lambda progress: told_at_s.append(time.monotonic()))
+        done = runner.run(archive, harvest, watch=lambda progress: told_at_s.append(time.monotonic()))
         took_s = time.monotonic() - told_at_s[0]
     (home / "bench.json").write_text(json.dumps({"seconds": took_s, **done.counts}))
 

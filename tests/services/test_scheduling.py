@@ -22,7 +22,7 @@ from small_sites import cleared
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.harvest import runs
-from webdepot.harvest.runs import HARVEST, ListFilter
+from webdepot.harvest.runs import HARVEST, HarvestFilter
 from webdepot.model import HarvestKind, HarvestState, TargetId
 from webdepot.provenance import Asked, iter_of
 from webdepot.selection import schedule, schedules
@@ -306,9 +306,9 @@ def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     _, harvest = harvested(planned, site, clock)
     found = reviews.dossier(planned, harvest)
     assert found.groups["missing"] == [("part-error", 1)] and found.missing == 1
-    assert [each.id for each in reviews.waiting(planned, ListFilter(state=HarvestState.FINISHED)).rows] == [
-        harvest
-    ]
+    assert [
+        each.id for each in reviews.waiting(planned, HarvestFilter(state=HarvestState.FINISHED)).rows
+    ] == [harvest]
     site.pages["/picture.png"] = "a picture"
     clock.now += timedelta(minutes=1)
     patched = reviews.patch(planned, harvest)

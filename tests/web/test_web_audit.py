@@ -28,7 +28,7 @@ from webdepot.selection.domains import organisations
 from webdepot.selection.domains.profile import Profile
 from webdepot.services.admin import audit_trail, setup
 from webdepot.services.harvest import harvests as harvests_service
-from webdepot.services.harvest import profiles
+from webdepot.services.harvest import profiles, runner
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import contacts, targets
 from webdepot.web.app import PORTAL_PAGES
@@ -115,7 +115,7 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
             plans.run_now(archive, number)
         harvests = [turn.harvest for turn in scheduler.run_due(archive)]
         with archive.database.transaction() as connection:
-            begun = harvests_service.begin(
+            begun = runner.begin(
                 connection, archive, numbers[0], [f"{site}/one"], profiles.options_of(archive, "quick")
             )
             runs.move(connection, begun.id, HarvestState.RUNNING)

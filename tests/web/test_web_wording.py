@@ -13,7 +13,7 @@ import pytest
 from webdepot import accounts, reasons
 from webdepot.errors import Conflict
 from webdepot.formats import texts as format_texts
-from webdepot.harvest.control import Verb
+from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.result import End, Trouble, reason_of
 from webdepot.quality import acceptance, verdict
 from webdepot.quality import texts as quality_texts
@@ -299,7 +299,7 @@ def test_what_was_done_has_its_words(code):
         | set(TargetState)
         | set(CaseState)
     )
-    actions |= {f"ordered {verb}" for verb in Verb} | {"turn: retry", "turn: finish"}
+    actions |= {f"ordered {verb}" for verb in OrderVerb} | {"turn: retry", "turn: finish"}
     actions.discard("command")  # a means of an alarm, not an act
     missing = [
         action

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from webdepot.archive import Archive
 from webdepot.model import HarvestKind, HarvestState
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import harvests, runner
 from webdepot.services.intake import in_place as in_place_service
 from webdepot.services.intake import ingest, warc_files
 from webdepot.services.intake.ingest import ArchiveReport
@@ -43,8 +43,8 @@ def archive_site(
     """From addresses as typed to a kept, searchable, replayable site. Goes on with an unfinished harvest of
     the same seeds.
     """
-    harvest = harvests.start_or_resume(archive, seeds, options)
-    return ingest.take_in(archive, harvests.run(archive, harvest, watch=watch), deposit=deposit, watch=watch)
+    harvest = runner.start_or_resume(archive, seeds, options)
+    return ingest.take_in(archive, runner.run(archive, harvest, watch=watch), deposit=deposit, watch=watch)
 
 
 def resume(
@@ -53,7 +53,7 @@ def resume(
     """Go on with one harvest, wherever it stands."""
     found = harvests.get(archive, harvest)
     if found.kind is not HarvestKind.IMPORT and found.state in (HarvestState.RUNNING, HarvestState.STOPPED):
-        found = harvests.run(archive, found, watch=watch)
+        found = runner.run(archive, found, watch=watch)
     elif found.kind is HarvestKind.IMPORT and found.state is HarvestState.RUNNING:
         found = warc_files.finish(archive, found)
     return ingest.take_in(archive, found, deposit=deposit, watch=watch)

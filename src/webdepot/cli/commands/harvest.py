@@ -13,7 +13,7 @@ from webdepot.cli.output import Output, plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.cli.report import tell
 from webdepot.errors import InputError
-from webdepot.harvest.control import Order, Verb
+from webdepot.harvest.control import Order, OrderVerb
 from webdepot.harvest.report.reports import Kind
 from webdepot.model import HarvestState
 
@@ -76,7 +76,7 @@ def resume(
     with call.archive() as archive:
         watched = control.watch(archive, harvest)
         if watched.is_running:
-            _ordered(output, harvest, control.give(archive, harvest, Verb.RESUME))
+            _ordered(output, harvest, control.give(archive, harvest, OrderVerb.RESUME))
             return
         if watched.standing.paused:
             control.lift_pause(archive, harvest)
@@ -108,13 +108,13 @@ Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why; it is recorded."
 )
 def pause(context: typer.Context, harvest: Harvest, reason: Reason = "", json: Json = False) -> None:
     """Ask nothing more until it is resumed; the process stays. Works from any other process."""
-    _steer(context, harvest, Verb.PAUSE, reason, json)
+    _steer(context, harvest, OrderVerb.PAUSE, reason, json)
 
 
 @commands.command(epilog="Example: webdepot harvest stop 20261115090251-www-example-org-1f2e3d")
 def stop(context: typer.Context, harvest: Harvest, reason: Reason = "", json: Json = False) -> None:
     """Stop tidily; it can be resumed later."""
-    _steer(context, harvest, Verb.STOP, reason, json)
+    _steer(context, harvest, OrderVerb.STOP, reason, json)
 
 
 @commands.command(
@@ -122,7 +122,7 @@ def stop(context: typer.Context, harvest: Harvest, reason: Reason = "", json: Js
 )
 def abort(context: typer.Context, harvest: Harvest, reason: Reason = "", json: Json = False) -> None:
     """End it for good: what was fetched is kept, what waits is given up."""
-    _steer(context, harvest, Verb.ABORT, reason, json)
+    _steer(context, harvest, OrderVerb.ABORT, reason, json)
 
 
 @commands.command(
@@ -234,7 +234,7 @@ def remove(
     _ordered(call.output(json), harvest, order)
 
 
-def _steer(context: typer.Context, harvest: str, verb: Verb, reason: str, json: bool) -> None:
+def _steer(context: typer.Context, harvest: str, verb: OrderVerb, reason: str, json: bool) -> None:
     from webdepot.services.harvest import control
 
     call = call_of(context)
@@ -283,7 +283,7 @@ def show(
             time.sleep(1.0)
 
 
-def _live_fields(watched: "control.Watched") -> dict[str, object]:
+def _live_fields(watched: "control.WatchedHarvest") -> dict[str, object]:
     found, numbers = watched.harvest, watched.live
     fields: dict[str, object] = {
         "harvest": found.id,
@@ -325,7 +325,7 @@ def _live_fields(watched: "control.Watched") -> dict[str, object]:
     }
 
 
-def _live_words(watched: "control.Watched") -> str:
+def _live_words(watched: "control.WatchedHarvest") -> str:
     found, numbers = watched.harvest, watched.live
     state, reason = found.state.value, found.reason
     if watched.is_running:

@@ -7,7 +7,7 @@ import typer
 from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
-from webdepot.harvest.runs import ListFilter
+from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestState
 from webdepot.services.review import reviews
 
@@ -30,7 +30,7 @@ def list_(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        found = reviews.waiting(archive, ListFilter(state=state, oldest_first=True, page=page))
+        found = reviews.waiting(archive, HarvestFilter(state=state, oldest_first=True, page=page))
         verdicts = reviews.verdicts_of(archive, found.rows)
     for harvest in found.rows:
         verdict = verdicts.get(harvest.id)

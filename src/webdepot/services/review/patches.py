@@ -15,7 +15,7 @@ from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Event, Outcome, append
 from webdepot.quality import records
 from webdepot.quality.texts import PATCHED
-from webdepot.services.harvest import harvests
+from webdepot.services.harvest import harvests, runner
 from webdepot.services.harvest import options as harvest_options
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.intake import ingest
@@ -71,7 +71,7 @@ def patch(
     reason = ""
     try:
         done = ingest.take_in(
-            archive, harvests.run(archive, begun, watch=watch), deposit=deposit, index=index, watch=watch
+            archive, runner.run(archive, begun, watch=watch), deposit=deposit, index=index, watch=watch
         )
     except RemoteError as error:
         done, reason = None, str(error)

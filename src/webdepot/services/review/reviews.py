@@ -19,7 +19,7 @@ from webdepot.errors import InputError, NotFound, NotPermitted
 from webdepot.formats import report
 from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.harvest import runs
-from webdepot.harvest.runs import HARVEST, Listed, ListFilter
+from webdepot.harvest.runs import HARVEST, HarvestFilter, HarvestPage
 from webdepot.model import Answer, Finding, Harvest, HarvestId, HarvestKind, HarvestState, Package, Verdict
 from webdepot.provenance import Event, Outcome, append, difference, iter_of
 from webdepot.quality import acceptance, records, reviews, screenshots
@@ -104,10 +104,10 @@ class Dossier:
     """What the rules say of it."""
 
 
-def waiting(archive: Archive, asked: ListFilter) -> Listed:
+def waiting(archive: Archive, asked: HarvestFilter) -> HarvestPage:
     """A page of harvests: filtered, sorted and counted in the database."""
     with archive.database.reading() as connection:
-        return runs.listing(connection, asked)
+        return runs.list_page(connection, asked)
 
 
 def verdicts_of(archive: Archive, harvests: Sequence[Harvest]) -> Mapping[HarvestId, Verdict]:
