@@ -54,7 +54,7 @@ from webdepot.index.text.sqlite_index import SqliteTextIndex
 from webdepot.index.text.tantivy_index import TantivyTextIndex
 from webdepot.index.text.tantivy_schema import analysers
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.ports import Closed, Facet, Sort, TextIndex, TextQuery
+from webdepot.ports import ClosedArea, Facet, Sort, TextIndex, TextQuery
 from webdepot.times import Period, from_timestamp
 from webdepot.url import key
 
@@ -264,7 +264,7 @@ def check(index: TextIndex, corpus: Corpus) -> list[str]:
         }
         if {hit.url for hit in index.find(TextQuery(**asked, period=period)).hits} != right:
             wrong.append(f"{word}: in a period")
-        closed = (Closed(prefix="nl,"), Closed(prefix="de,", last="20141231235959"))
+        closed = (ClosedArea(prefix="nl,"), ClosedArea(prefix="de,", last="20141231235959"))
         stamps = [(key(url), stamp) for url, stamps, _ in known for stamp in stamps]
         visible = [place for place in stamps if not any(place in area for area in closed)]
         found = index.find(TextQuery(**asked, closed=closed))

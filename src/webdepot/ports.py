@@ -311,7 +311,7 @@ class PageText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
+class ClosedArea:
     """Captures that whoever asks must not learn about: below `prefix`, but not below one of `but`, between
     two timestamps.
     """
@@ -383,7 +383,7 @@ class TextQuery:
     as_of: datetime | None = None
     """Pages as they stood then: the state that the last capture before that moment shows."""
     collection: str = EVERYTHING
-    closed: tuple[Closed, ...] = ()
+    closed: tuple[ClosedArea, ...] = ()
     """What must not appear, nor be counted."""
     anchors: bool = True
     """Whether words of links to a page count. They stand on other pages, which may have been closed since."""

@@ -141,8 +141,8 @@ def test_rules_come_back_as_they_were_kept(database: Database):
     assert kept.id == 1
     with database.reading() as connection:
         prefixed = rules.by_prefix(connection)
-        assert prefixed.speaking_about("org,example)/a/b") == [kept]
-        assert prefixed.speaking_about("org,example)/") == []
+        assert prefixed.covering("org,example)/a/b") == [kept]
+        assert prefixed.covering("org,example)/") == []
         assert [one.prefix for one in rules.every(connection)] == ["org,example)/a", "com,other)"]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from text_indexes import HISTORY, page, urls
 from webdepot.model import EVERYTHING
-from webdepot.ports import Closed, Facet, Part, Sort, TextQuery
+from webdepot.ports import ClosedArea, Facet, Part, Sort, TextQuery
 
 # --- words, filters, counts ---
 
@@ -219,7 +219,7 @@ def test_facets_count_states_and_nothing_closed(index):
         ],
     )
     found = index.find(
-        TextQuery(words=("words",), facets=tuple(Facet), closed=(Closed(prefix="org,secret)"),))
+        TextQuery(words=("words",), facets=tuple(Facet), closed=(ClosedArea(prefix="org,secret)"),))
     )
     assert {facet: dict(values) for facet, values in found.facets.items()} == {
         Facet.SITE: {"www.example.org": 2, "shop.example.org": 1},
@@ -312,16 +312,16 @@ def test_what_is_closed_is_neither_shown_nor_counted(index):
             page("http://b.org/", text="old words"),
         ],
     )
-    everything = Closed(prefix="org,example)")
+    everything = ClosedArea(prefix="org,example)")
     assert urls(index, "old", closed=(everything,)) == ["http://b.org/"]
     assert dict(index.find(TextQuery(words=("old",), closed=(everything,))).years) == {2020: 1}
-    folder = Closed(prefix="org,example)/private/")
+    folder = ClosedArea(prefix="org,example)/private/")
     assert set(urls(index, "old", closed=(folder,))) == {
         "http://example.org/",
         "http://example.org/privateer",
         "http://b.org/",
     }
-    but = Closed(prefix="org,example)", but=("org,example)/private",))
+    but = ClosedArea(prefix="org,example)", but=("org,example)/private",))
     assert set(urls(index, "old", closed=(but,))) == {
         "http://example.org/private/x",
         "http://example.org/privateer",
@@ -331,7 +331,7 @@ def test_what_is_closed_is_neither_shown_nor_counted(index):
 
 def test_captures_closed_for_a_time_leave_the_others(index):
     index.add("a", HISTORY)
-    first = Closed(prefix="org,example)", first="20100101000000", last="20111231235959")
+    first = ClosedArea(prefix="org,example)", first="20100101000000", last="20111231235959")
     found = index.find(TextQuery(words=("old",), closed=(first,), sort=Sort.OLDEST))
     assert ([hit.timestamp for hit in found.hits], dict(found.years)) == (
         ["20120101000000"],
@@ -339,8 +339,8 @@ def test_captures_closed_for_a_time_leave_the_others(index):
     )
     both = (
         first,
-        Closed(prefix="org,", first="20120101000000", last="20130101000000"),
-        Closed(prefix="org,example)/", first="2016" + "0" * 10),
+        ClosedArea(prefix="org,", first="20120101000000", last="20130101000000"),
+        ClosedArea(prefix="org,example)/", first="2016" + "0" * 10),
     )
     found = index.find(TextQuery(words=("old",), closed=both))
     assert (found.pages, list(found.hits), dict(found.years)) == (0, [], {})
@@ -349,5 +349,5 @@ def test_captures_closed_for_a_time_leave_the_others(index):
 
 def test_a_thousand_closed_places(index):
     index.add("a", [page(f"http://{number}.org/") for number in range(20)])
-    closed = tuple(Closed(prefix=f"org,{number})", first="2019" + "0" * 10) for number in range(1, 1001))
+    closed = tuple(ClosedArea(prefix=f"org,{number})", first="2019" + "0" * 10) for number in range(1, 1001))
     assert urls(index, "words", closed=closed) == ["http://0.org/"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from text_indexes import HISTORY, MAKERS, page, urls
 from webdepot import times
 from webdepot.model import EVERYTHING
-from webdepot.ports import Closed, Sort, TextQuery
+from webdepot.ports import ClosedArea, Sort, TextQuery
 from webdepot.times import Period, from_timestamp, period_of
 
 # --- time ---
@@ -200,7 +200,7 @@ def test_every_answer_is_that_of_the_model(
     index = MAKERS[name](tmp_path_factory.mktemp("model") / "text")
     for number, pages in enumerate(held):
         assert index.add(str(number), pages) == len(pages)
-    closed = (Closed(prefix=shut[0], first=shut[1][0], last=shut[1][1]),) if shut else ()
+    closed = (ClosedArea(prefix=shut[0], first=shut[1][0], last=shut[1][1]),) if shut else ()
     query = TextQuery(
         words=(word,),
         excluded=excluded,

@@ -13,7 +13,7 @@ import text_indexes
 from webdepot.errors import Conflict
 from webdepot.index.text import tantivy_add, tantivy_index, tantivy_query
 from webdepot.index.text.tantivy_index import TantivyTextIndex
-from webdepot.ports import Closed, TextQuery
+from webdepot.ports import ClosedArea, TextQuery
 from webdepot.times import from_timestamp
 from webdepot.url import key as key_of
 
@@ -164,7 +164,7 @@ def test_areas_with_few_and_with_many_addresses_close_the_same(index, monkeypatc
         ("org,example)/", ("org,example)/x/1",)),
     ):
         for first in ("0" * 14, "2019" + "0" * 10):
-            closed = Closed(prefix=prefix, but=but, first=first)
+            closed = ClosedArea(prefix=prefix, but=but, first=first)
             shown = {
                 hit.key for hit in index.find(TextQuery(words=("words",), limit=100, closed=(closed,))).hits
             }

@@ -15,7 +15,7 @@ from webdepot.container import shelf
 from webdepot.digest import sha1
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound
 from webdepot.ports import Sort
-from webdepot.services.access import replay, search
+from webdepot.services.access import lookup, search
 from webdepot.services.admin import setup
 from webdepot.services.index import indexer
 from webdepot.services.intake import warc_files
@@ -110,7 +110,7 @@ def test_a_page_is_found_once_with_all_its_versions(filled):
     home = next(hit for hit in page.hits if hit.key == "org,example)/")
     assert (home.title, home.mime, home.versions) == ("Home", "text/html", 4)
     assert [home.snippet[start:end] for start, end in home.marks] == ["lighthouse"]
-    assert home.versions == replay.look_up(filled, home.url, reader=ANYONE).timeline.total
+    assert home.versions == lookup.look_up(filled, home.url, reader=ANYONE).timeline.total
 
 
 def test_time_collection_and_order(filled):

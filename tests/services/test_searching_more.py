@@ -24,7 +24,7 @@ from webdepot.exchange import catalogue
 from webdepot.formats.tables import identifications
 from webdepot.harvest import runs
 from webdepot.model import Purpose
-from webdepot.ports import Closed, Facet, Part
+from webdepot.ports import ClosedArea, Facet, Part
 from webdepot.selection import targets
 from webdepot.services.access import export, link_texts, search
 from webdepot.services.access.export import Form
@@ -128,16 +128,16 @@ def test_links_on_pages_that_stay_open_are_searched_again_after_the_next_update(
 
 def test_an_embargo_that_moves_on_changes_nothing_until_the_next_month():
     def embargo(day):
-        return Closed(prefix="org,", first=f"202605{day}000000")
+        return ClosedArea(prefix="org,", first=f"202605{day}000000")
 
     assert link_texts._moved_on((embargo("02"),), (embargo("01"),)) == (embargo("01"),)
-    assert link_texts._moved_on((Closed(prefix="org,", first="20260601000000"),), (embargo("01"),)) != (
+    assert link_texts._moved_on((ClosedArea(prefix="org,", first="20260601000000"),), (embargo("01"),)) != (
         embargo("01"),
     )
     assert link_texts._moved_on((embargo("01"),), (embargo("02"),)) == (embargo("01"),)
     told = json.dumps([["org,", [], "20260501000000", "9" * 14]]).encode()
     assert link_texts._cover(told, (embargo("02"),))
-    assert not link_texts._cover(told, (Closed(prefix="org,"),))
+    assert not link_texts._cover(told, (ClosedArea(prefix="org,"),))
 
 
 def test_a_container_that_is_gone_leaves_both_indexes_and_its_links(archive):

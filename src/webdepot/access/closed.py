@@ -12,14 +12,14 @@ from datetime import date
 from itertools import pairwise
 
 from webdepot.access.policy import Reader, Rule, RuleAnswer, allows
-from webdepot.ports import ANY_TIME, Closed, Span
+from webdepot.ports import ANY_TIME, ClosedArea, Span
 
 _FIRST, _LAST = "0" * 14, "9" * 14
 _SIGNS = tuple(map(chr, range(0x21, 0x7F)))
 """What a key can go on with."""
 
 
-def areas(rules: Sequence[Rule], reader: Reader, today: date) -> tuple[Closed, ...]:
+def areas(rules: Sequence[Rule], reader: Reader, today: date) -> tuple[ClosedArea, ...]:
     """What this reader must not see today. A capture lies in one of the areas exactly when the gate refuses
     it.
     """
@@ -28,7 +28,7 @@ def areas(rules: Sequence[Rule], reader: Reader, today: date) -> tuple[Closed, .
     # there.
     beside = {rule.prefix + sign for rule in rules if rule.exact for sign in _SIGNS}
     prefixes = sorted({rule.prefix for rule in rules} | beside)
-    found: list[Closed] = []
+    found: list[ClosedArea] = []
     for prefix in prefixes:
         speaking = [rule for rule in rules if prefix.startswith(rule.prefix)]
         below = tuple(other for other in prefixes if other != prefix and other.startswith(prefix))
@@ -38,7 +38,7 @@ def areas(rules: Sequence[Rule], reader: Reader, today: date) -> tuple[Closed, .
             if not allows(prefix, first, speaking, reader, today)
         ]
         found += [
-            Closed(prefix=prefix, but=_outermost(below), first=first, last=last)
+            ClosedArea(prefix=prefix, but=_outermost(below), first=first, last=last)
             for first, last in _joined(stretches)
         ]
     return tuple(found)
@@ -73,7 +73,7 @@ def open_segments(
     """
     ends = {start, stop}
     for rule in rules:
-        ends |= {rule.prefix, rule.prefix + " " if rule.exact else behind(rule.prefix)}
+        ends |= {rule.prefix, rule.prefix + " " if rule.exact else after_prefix(rule.prefix)}
     inside = sorted(end for end in ends if start <= end <= stop)
     waiting: tuple[str, str, tuple[Span, ...]] | None = None
     for first, after in pairwise(inside):
@@ -88,8 +88,8 @@ def open_segments(
         yield waiting
 
 
-def behind(prefix: str) -> str:
-    """The first text behind all that begin so. Keys are ASCII."""
+def after_prefix(prefix: str) -> str:
+    """The first text after_prefix all that begin so. Keys are ASCII."""
     return prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 

@@ -33,7 +33,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListedAddress:
     """One address below a prefix."""
 
     capture: Capture
@@ -142,16 +142,16 @@ def iter_keys(
 
 def addresses(
     captures: CaptureIndex, segments: Iterable[Segment], *, collection: str = EVERYTHING, limit: int
-) -> list[Listed]:
+) -> list[ListedAddress]:
     """Addresses with their first capture and how often each was captured, redirects to themselves not
     counted.
     """
-    found: list[Listed] = []
+    found: list[ListedAddress] = []
     for capture, spans in islice(
         iter_keys(captures, segments, collection=collection), limit + FARTHEST_STEPS
     ):
         tallies = captures.tally(capture.key, digits=0, collection=collection, spans=spans)
-        found += [Listed(capture=capture, tally=tally) for tally in tallies]
+        found += [ListedAddress(capture=capture, tally=tally) for tally in tallies]
         if len(found) >= limit:
             break
     return found

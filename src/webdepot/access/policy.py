@@ -19,13 +19,13 @@ means that the reader must not learn that the capture exists** (the rule hides i
 were not there.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 
 from webdepot.accounts import Role
-from webdepot.model import Answer, Capture, Verdict
+from webdepot.model import Answer, Verdict
 from webdepot.times import to_timestamp
 
 
@@ -104,9 +104,6 @@ class Rule:
         return max(self.captured_from, youngest), self.captured_to
 
 
-Visible = Callable[[Capture], Verdict]
-"""The gate with rules, reader and day filled in."""
-
 OPEN = Verdict(answer=Answer.ACCEPT, rule="no rule", reason="No rule of access speaks about it.")
 DEFAULT_TEXT = "Access to this page is closed."
 
@@ -146,13 +143,6 @@ def _chosen(matching: Sequence[Rule]) -> Rule | None:
 
 def _texts(rules: Sequence[Rule]) -> str:
     return " ".join(dict.fromkeys(rule.public_text for rule in rules if rule.public_text))
-
-
-def visible_to(rules: Sequence[Rule], reader: Reader, today: date) -> Visible:
-    """The gate as one question per capture."""
-    if not rules:
-        return lambda capture: OPEN
-    return lambda capture: allows(capture.key, capture.timestamp, rules, reader, today)
 
 
 def _matches(rule: Rule, key: str, timestamp: str, reader: Reader, today: date) -> bool:

@@ -56,9 +56,9 @@ def remove(connection: Connection, number: int) -> Rule:
     return _rule(row)
 
 
-def by_prefix(connection: Connection) -> "Prefixed":
+def by_prefix(connection: Connection) -> "RulesByPrefix":
     """All rules, laid out so that those about one key are found without looking at the others."""
-    return Prefixed(every(connection))
+    return RulesByPrefix(every(connection))
 
 
 def every(connection: Connection) -> list[Rule]:
@@ -67,7 +67,7 @@ def every(connection: Connection) -> list[Rule]:
     ]
 
 
-class Prefixed:
+class RulesByPrefix:
     """Rules by their prefix. Looking up costs one step for each different length of a prefix, not one for
     each rule.
     """
@@ -81,7 +81,7 @@ class Prefixed:
         self.lends = any(rule.answer is RuleAnswer.LEND for rule in every)
         """Whether a page may have to be held by one reader."""
 
-    def speaking_about(self, key: str) -> list[Rule]:
+    def covering(self, key: str) -> list[Rule]:
         """The rules that may speak about captures of one key."""
         return [
             rule
@@ -90,10 +90,10 @@ class Prefixed:
             for rule in self._by_prefix.get(key[:length], ())
         ]
 
-    def speaking_between(self, start: str, stop: str) -> list[Rule]:
+    def covering_between(self, start: str, stop: str) -> list[Rule]:
         """The rules that may speak about captures of keys from `start` to before `stop`."""
         inside = [rule for rule in self.every if start <= rule.prefix < stop]
-        return inside + [rule for rule in self.speaking_about(start) if rule.prefix < start]
+        return inside + [rule for rule in self.covering(start) if rule.prefix < start]
 
 
 def _rule(row: RowMapping) -> Rule:

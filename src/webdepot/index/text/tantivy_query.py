@@ -18,7 +18,7 @@ from webdepot.index.text.states import FOREVER
 from webdepot.index.text.tantivy_schema import STAMP, STEM_WEIGHT, STEMMERS, WEIGHTS, analysers
 from webdepot.index.text.words import prepared
 from webdepot.model import EVERYTHING
-from webdepot.ports import Closed, Part, TextQuery
+from webdepot.ports import ClosedArea, Part, TextQuery
 
 _MOST_KEYS = 5000
 _NOT_PLAIN = re.compile(r"[^0-9a-zA-Z]")
@@ -33,14 +33,14 @@ _PARTS = {
 _EVERY_FIELD = tuple(WEIGHTS)
 _OWN_FIELDS = tuple(name for name in WEIGHTS if not name.startswith("anchor"))
 
-Areas = Sequence[tuple[Closed, Query]]
+Areas = Sequence[tuple[ClosedArea, Query]]
 
 
 def _fields(query: TextQuery) -> Sequence[str]:
     return _EVERY_FIELD if query.anchors else _OWN_FIELDS
 
 
-def _is_timed(closed: Closed) -> bool:
+def _is_timed(closed: ClosedArea) -> bool:
     return closed.first > "0" * 14 or closed.last < "9" * 14
 
 
@@ -98,7 +98,7 @@ class QueryMaker:
             parts.append((Occur.Should, self._all_of([below, *overlap])))
         return self._all_of([self.state(query, areas), Query.boolean_query(parts)])
 
-    def areas(self, searcher: tantivy.Searcher, closed: Sequence[Closed]) -> Areas:
+    def areas(self, searcher: tantivy.Searcher, closed: Sequence[ClosedArea]) -> Areas:
         """Closed areas with the query for what lies below them; those in which the index has nothing are left
         out.
 
@@ -106,7 +106,7 @@ class QueryMaker:
         takes a millisecond to prepare, and an archive may have a thousand rules. Only an area with very many
         addresses needs one.
         """
-        found: list[tuple[Closed, Query]] = []
+        found: list[tuple[ClosedArea, Query]] = []
         everywhen: set[str] = set()
         for area in closed:
             terms = searcher.terms_with_prefix("key", area.prefix, limit=_MOST_KEYS)
@@ -118,7 +118,9 @@ class QueryMaker:
             elif keys:
                 found.append((area, Query.term_set_query(self._schema, "key", keys)))
         if everywhen:
-            found.append((Closed(prefix=""), Query.term_set_query(self._schema, "key", sorted(everywhen))))
+            found.append(
+                (ClosedArea(prefix=""), Query.term_set_query(self._schema, "key", sorted(everywhen)))
+            )
         return found
 
     def range(self, field: str, lowest: int | None, highest: int | None) -> Query:
@@ -213,7 +215,7 @@ class QueryMaker:
             # A capture before that moment (above), and none of another state between the two.
             yield self.range("valid_to", int(times.to_timestamp(query.as_of)) + 1, None)
 
-    def _wholly(self, closed: Closed, below: Query) -> Query:
+    def _wholly(self, closed: ClosedArea, below: Query) -> Query:
         """States all of whose captures are closed."""
         if not _is_timed(closed):
             return below
@@ -225,7 +227,7 @@ class QueryMaker:
             ]
         )
 
-    def _below(self, closed: Closed) -> Query:
+    def _below(self, closed: ClosedArea) -> Query:
         but = [(Occur.MustNot, self._starts(prefix)) for prefix in closed.but]
         return Query.boolean_query([(Occur.Must, self._starts(closed.prefix)), *but])
 

@@ -1,7 +1,7 @@
 """The captures index for machines: what a CDX server answers, what goes out as files and what comes in from
 others' files.
 
-Rules of access come in through the same spans as everywhere (`replay.gate_of`, `replay.segments`).
+The rules of access come from the gate (`gate.py`), as everywhere.
 """
 
 import gzip
@@ -26,7 +26,8 @@ from webdepot.index import cdx as columns
 from webdepot.index import zipnum
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import Position, place_of
-from webdepot.services.access import replay
+from webdepot.services.access import gate
+from webdepot.services.access import lookup as lookup_service
 from webdepot.url import Match, key_range
 
 
@@ -79,7 +80,7 @@ def count_pages(archive: Archive, query: CdxQuery, *, reader: Reader, collection
     start, stop = key_range(query.url, query.match)
     lines = sum(
         archive.captures.count_keys(first, after, collection=collection, spans=cdx.within(spans, query.span))
-        for first, after, spans in replay.segments(archive, start, stop, reader)
+        for first, after, spans in gate.segments(archive, start, stop, reader)
     )
     return -(-lines // query.page_lines)
 
@@ -92,15 +93,15 @@ def _found(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -
 def _lines(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -> Iterator[Capture]:
     start, stop = key_range(query.url, query.match)
     if query.match is not Match.EXACT:
-        for first, after, spans in replay.segments(archive, start, stop, reader):
+        for first, after, spans in gate.segments(archive, start, stop, reader):
             yield from archive.captures.scan(
                 first, after, collection=collection, spans=cdx.within(spans, query.span), after=query.after
             )
         return
-    spans = cdx.within(replay.gate_of(archive, start, reader).spans, query.span)
+    spans = cdx.within(gate.of_key(archive, start, reader).spans, query.span)
     if query.allows_fuzzy and archive.captures.last(start, collection=collection, spans=spans) is None:
-        start = replay.find_fuzzy_key(archive, start, collection=collection, reader=reader) or start
-        spans = cdx.within(replay.gate_of(archive, start, reader).spans, query.span)
+        start = lookup_service.find_fuzzy_key(archive, start, collection=collection, reader=reader) or start
+        spans = cdx.within(gate.of_key(archive, start, reader).spans, query.span)
     if query.sort is Sort.CLOSEST:
         yield from lookup.iter_by_distance(
             archive.captures, start, query.closest, collection=collection, spans=spans

@@ -9,6 +9,7 @@ from webdepot.container import shelf
 from webdepot.exchange import catalogue
 from webdepot.model import Capture
 from webdepot.services.access import replay
+from webdepot.services.access.replay import VersionPlace
 
 
 def find_urn(archive: Archive, capture: Capture) -> str:
@@ -31,7 +32,7 @@ def cite(
     return of_place(archive, place, address=address)
 
 
-def of_place(archive: Archive, place: replay.Place, *, address: str) -> Citation:
+def of_place(archive: Archive, place: VersionPlace, *, address: str) -> Citation:
     capture = place.capture
     return Citation(
         title=place.title or capture.url,

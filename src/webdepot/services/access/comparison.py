@@ -12,6 +12,7 @@ from webdepot.errors import NotFound
 from webdepot.model import Capture
 from webdepot.quality import screenshots
 from webdepot.quality.screenshots import Screenshot
+from webdepot.services.access import lookup as lookup_service
 from webdepot.services.access import replay
 
 MOST_BYTES = 8 << 20
@@ -57,7 +58,7 @@ def run(archive: Archive, url: str, at: str, other: str, *, collection: str, rea
     wanted = other or next((step.timestamp for step in (one.steps.previous, one.steps.next) if step), "")
     if not wanted:
         raise NotFound(f"There is but one version of {url}, so there is nothing to compare it with.")
-    second = replay.find_closest(archive, url, wanted, collection=collection, reader=reader)
+    second = lookup_service.find_closest(archive, url, wanted, collection=collection, reader=reader)
     before, after = sorted((one.capture, second), key=lambda capture: capture.timestamp)
     old, new = (_taken(archive, capture, collection, reader) for capture in (before, after))
     links, pictures = (

@@ -30,7 +30,7 @@ from webdepot.index.content.text import charset_of, decoded
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING, Capture
 from webdepot.ports import Hit, Part, TextQuery
-from webdepot.services.access import replay, search
+from webdepot.services.access import lookup, replay, search
 from webdepot.url import find_canonical
 
 PAGE_PICTURES = 24
@@ -146,7 +146,7 @@ def _pictures(archive: Archive, hit: Hit, *, reader: Reader, collection: str) ->
 
 def _find(archive: Archive, url: str, timestamp: str, *, reader: Reader, collection: str) -> Capture | None:
     try:
-        capture = replay.find_closest(archive, url, timestamp, collection=collection, reader=reader)
+        capture = lookup.find_closest(archive, url, timestamp, collection=collection, reader=reader)
     except WebdepotError:
         return None
     return capture if capture.mime.startswith("image/") or capture.mime == "warc/revisit" else None
@@ -161,7 +161,7 @@ def thumbnail(
     """A small JPEG of an archived picture; NotFound where there is none, or none can be made of it, Closed
     where a rule closes it.
     """
-    capture = replay.find_closest(archive, url, timestamp, collection=collection, reader=reader)
+    capture = lookup.find_closest(archive, url, timestamp, collection=collection, reader=reader)
     path = _cached(archive, capture)
     with suppress(FileNotFoundError):
         return _there(path.read_bytes(), url)

@@ -14,13 +14,14 @@ was left at another server, is not shown for a moment longer.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from webdepot.access import policy, rules, seats
-from webdepot.access.policy import AccessPoint, Reader, RuleAnswer
+from webdepot.access import seats
+from webdepot.access.policy import AccessPoint, Reader
 from webdepot.access.seats import Held
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, NotFound
 from webdepot.model import Capture
 from webdepot.provenance import append, difference
+from webdepot.services.access import gate
 from webdepot.url import from_typed
 from webdepot.url import key as key_of
 
@@ -43,19 +44,11 @@ class InUse(Conflict):
         self.values = {"minutes": str(minutes)}
 
 
-def has_lent(archive: Archive) -> bool:
-    """Whether there is any rule that lends: where there is none, nobody's terminal matters."""
-    return archive.database.remembered("access rules", rules.by_prefix).lends
-
-
 def is_lent(archive: Archive, capture: Capture, reader: Reader) -> bool:
     """Whether this reader gets this capture only while nobody else has it."""
-    known = archive.database.remembered("access rules", rules.by_prefix)
-    if not known.lends or reader.access_point is AccessPoint.STAFF or not _is_page(capture):
+    if reader.access_point is AccessPoint.STAFF or not _is_page(capture):
         return False
-    speaking = known.speaking_about(capture.key)
-    decisive = policy.decisive(capture.key, capture.timestamp, speaking, reader, archive.clock().date())
-    return decisive is not None and decisive.answer is RuleAnswer.LEND
+    return gate.is_lent(archive, capture, reader)
 
 
 def hold(archive: Archive, capture: Capture, reader: Reader) -> bool:
@@ -95,7 +88,7 @@ def _is_to_renew(held: Held, now: datetime, lasting: timedelta) -> bool:
 
 def leave(archive: Archive, url: str, reader: Reader) -> None:
     """The page was closed at this reader's terminal."""
-    if has_lent(archive):
+    if gate.has_lending_rules(archive):
         with archive.database.transaction() as connection:
             seats.leave(connection, key_of(url), reader.seat)
 

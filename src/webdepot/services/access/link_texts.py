@@ -17,8 +17,8 @@ from webdepot.access.policy import ANYONE
 from webdepot.archive import Archive
 from webdepot.index import sqlite_file
 from webdepot.index.text.link_book import LinkBook
-from webdepot.ports import Closed
-from webdepot.services.access import rules
+from webdepot.ports import ClosedArea
+from webdepot.services.access import gate
 
 _AREAS = "anchors.json"
 
@@ -40,7 +40,7 @@ def forget_everything(archive: Archive) -> None:
 
 def settle(archive: Archive, links: LinkBook) -> int:
     """Give pages the words of links to them where links or rules have changed; how many pages got others."""
-    areas, known = rules.closed_to(archive, ANYONE), _areas(_told(archive))
+    areas, known = gate.closed_areas(archive, ANYONE), _areas(_told(archive))
     kept = _moved_on(areas, known)
     for area in set(known) ^ set(kept):
         links.reconsider(area.prefix)
@@ -58,29 +58,29 @@ def settle(archive: Archive, links: LinkBook) -> int:
 def are_due(archive: Archive) -> bool:
     """Whether rules have changed since the words of links were worked out."""
     known = _areas(_told(archive))
-    return set(known) != set(_moved_on(rules.closed_to(archive, ANYONE), known))
+    return set(known) != set(_moved_on(gate.closed_areas(archive, ANYONE), known))
 
 
-def may_be_searched(archive: Archive, closed: tuple[Closed, ...]) -> bool:
+def may_be_searched(archive: Archive, closed: tuple[ClosedArea, ...]) -> bool:
     """Whether words of links tell nothing of what is closed to this reader."""
     return not closed or _cover(_told(archive), closed)
 
 
 @lru_cache(maxsize=64)
-def _cover(told: bytes, closed: tuple[Closed, ...]) -> bool:
+def _cover(told: bytes, closed: tuple[ClosedArea, ...]) -> bool:
     """Whether all of this was closed already when the words of links were worked out."""
     known = _areas(told)
     whole, by_prefix = set(known), {area.prefix: area for area in known}
     return all(area in whole or _inside(area, by_prefix.get(area.prefix)) for area in closed)
 
 
-def _moved_on(areas: Sequence[Closed], known: Sequence[Closed]) -> tuple[Closed, ...]:
+def _moved_on(areas: Sequence[ClosedArea], known: Sequence[ClosedArea]) -> tuple[ClosedArea, ...]:
     """The areas of today; one that a rolling embargo moved on within a month stays as it was: else each day
     would bring all links anew.
     """
     by_prefix = {area.prefix: area for area in known}
 
-    def kept(area: Closed) -> Closed:
+    def kept(area: ClosedArea) -> ClosedArea:
         old = by_prefix.get(area.prefix)
         same_month = old is not None and (old.first[:6], old.last[:6]) == (area.first[:6], area.last[:6])
         return old if old is not None and same_month and _inside(area, old) else area
@@ -88,7 +88,7 @@ def _moved_on(areas: Sequence[Closed], known: Sequence[Closed]) -> tuple[Closed,
     return tuple(map(kept, areas))
 
 
-def _inside(area: Closed, known: Closed | None) -> bool:
+def _inside(area: ClosedArea, known: ClosedArea | None) -> bool:
     """A rolling embargo moves on day by day: what it closes today it closed yesterday."""
     return (
         known is not None
@@ -105,14 +105,14 @@ def _told(archive: Archive) -> bytes:
         return b"[]"
 
 
-def _areas(told: bytes) -> tuple[Closed, ...]:
+def _areas(told: bytes) -> tuple[ClosedArea, ...]:
     return tuple(
-        Closed(prefix=prefix, but=tuple(but), first=first, last=last)
+        ClosedArea(prefix=prefix, but=tuple(but), first=first, last=last)
         for prefix, but, first, last in json.loads(told)
     )
 
 
-def _keep(archive: Archive, areas: Sequence[Closed]) -> None:
+def _keep(archive: Archive, areas: Sequence[ClosedArea]) -> None:
     path = archive.index_folder / _AREAS
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps([astuple(area) for area in areas]))

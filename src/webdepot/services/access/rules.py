@@ -12,11 +12,10 @@ from datetime import date
 
 from sqlalchemy import Connection
 
-from webdepot.access import closed, rules
-from webdepot.access.policy import AccessPoint, Reader, Rule, RuleAnswer
+from webdepot.access import rules
+from webdepot.access.policy import AccessPoint, Rule, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import InputError
-from webdepot.ports import Closed
 from webdepot.provenance import Event, append, difference
 from webdepot.times import period_of, to_timestamp
 from webdepot.url import Match, from_typed, host_of, key_range, split_wildcard
@@ -142,9 +141,3 @@ def _event(archive: Archive, rule: Rule, action: str, words: str, agent: str) ->
         message=words,
         detail=difference(facts, {}) if action == "took back" else difference({}, facts),
     )
-
-
-def closed_to(archive: Archive, reader: Reader) -> tuple[Closed, ...]:
-    """What this reader must not know of, as areas that an index leaves out."""
-    by_prefix = archive.database.remembered("access rules", rules.by_prefix)
-    return closed.areas(by_prefix.every, reader, archive.clock().date())

@@ -14,8 +14,8 @@ from webdepot.errors import InputError, NotFound
 from webdepot.formats import results
 from webdepot.index.text.words import tokens as words_of
 from webdepot.model import EVERYTHING
-from webdepot.ports import Closed, Facet, Hit, Hits, Sort, State, TextQuery
-from webdepot.services.access import link_texts, rules, works
+from webdepot.ports import ClosedArea, Facet, Hit, Hits, Sort, State, TextQuery
+from webdepot.services.access import gate, link_texts, works
 from webdepot.services.access.works import Entry, Versions
 
 EVERY_FACET = tuple(Facet)
@@ -132,7 +132,7 @@ def search(
 
 def ask(archive: Archive, text: str, *, reader: Reader, collection: str = EVERYTHING) -> TextQuery:
     """What was typed, as a query that leaves out what this reader must not know."""
-    closed_areas = rules.closed_to(archive, reader)
+    closed_areas = gate.closed_areas(archive, reader)
     anchors = link_texts.may_be_searched(archive, closed_areas)
     return replace(
         works.narrowed(archive, query.parse(text)),
@@ -153,7 +153,7 @@ def _format_names(archive: Archive, found: Hits) -> dict[str, str]:
 def volume(archive: Archive, *, reader: Reader, collection: str = EVERYTHING) -> Mapping[int, int]:
     """All captures with words by month, as far as this reader may know: what a histogram is set against."""
     return archive.texts.find(
-        TextQuery(collection=collection, closed=rules.closed_to(archive, reader), limit=1)
+        TextQuery(collection=collection, closed=gate.closed_areas(archive, reader), limit=1)
     ).months
 
 
@@ -169,7 +169,7 @@ def trend(archive: Archive, words: Sequence[str], *, reader: Reader, collection:
         ).years
         for text in words
     }
-    everything = TextQuery(collection=collection, closed=rules.closed_to(archive, reader), limit=1)
+    everything = TextQuery(collection=collection, closed=gate.closed_areas(archive, reader), limit=1)
     return Trend(words=found, volume=archive.texts.find(everything).years)
 
 
@@ -223,7 +223,7 @@ def suggest(archive: Archive, typed: str, *, reader: Reader, collection: str = E
     before, _, prefix = typed[: query.LONGEST_QUERY].rpartition(" ")
     if len(prefix) < _SHORTEST_PREFIX or not prefix.isalnum():
         return []
-    areas, found = rules.closed_to(archive, reader), []
+    areas, found = gate.closed_areas(archive, reader), []
     for word, _ in archive.texts.words(prefix, limit=_MOST_LOOKED_AT):
         if _is_known(archive, word, areas, collection):
             found.append(f"{before} {word}".strip())
@@ -270,7 +270,7 @@ def _nearest(archive: Archive, word: str, asked: TextQuery) -> str:
     return ""
 
 
-def _is_known(archive: Archive, word: str, areas: tuple[Closed, ...], collection: str) -> bool:
+def _is_known(archive: Archive, word: str, areas: tuple[ClosedArea, ...], collection: str) -> bool:
     """Whether a search for the word would find anything: no word of what is closed is ever offered."""
     return (
         archive.texts.find(

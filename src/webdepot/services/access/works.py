@@ -8,7 +8,6 @@ search for words to the sites of the works that the catalogue describes so.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from webdepot.access import closed, rules
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.exchange import catalogue
@@ -16,6 +15,7 @@ from webdepot.exchange.catalogue import Record
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING
 from webdepot.ports import TextQuery
+from webdepot.services.access import gate
 from webdepot.url import host_of
 from webdepot.url import key as key_of
 
@@ -84,8 +84,7 @@ def versions(archive: Archive, key: str, collection: str, reader: Reader) -> Ver
     """The versions of a page that the reader can open: from the captures index, so that this and the list of
     versions agree.
     """
-    speaking = archive.database.remembered("access rules", rules.by_prefix).speaking_about(key)
-    spans = closed.open_spans(speaking, key, reader, archive.clock().date())
+    spans = gate.of_key(archive, key, reader).spans
     found = archive.captures.tally(key, digits=0, collection=collection, spans=spans)
     return Versions(
         count=sum(tally.count for tally in found),

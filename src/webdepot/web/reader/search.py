@@ -19,7 +19,7 @@ from webdepot.errors import InputError, WebdepotError
 from webdepot.model import EVERYTHING
 from webdepot.ports import Facet, Sort
 from webdepot.services.access import export as export_service
-from webdepot.services.access import replay
+from webdepot.services.access import lookup
 from webdepot.services.access import search as search_service
 from webdepot.services.access.export import Form
 from webdepot.services.access.search import SearchPage
@@ -314,7 +314,7 @@ def _versions_of(request: Request, asked: Asked) -> str | None:
     try:
         url = address.archived_url(asked.query)
         now = to_timestamp(archive.clock())
-        capture = replay.find_closest(
+        capture = lookup.find_closest(
             archive, url, now, collection=asked.collection, reader=reader_of(request)
         )
     except WebdepotError:
