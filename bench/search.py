@@ -54,7 +54,7 @@ from webdepot.index.text.sqlite_index import SqliteTextIndex
 from webdepot.index.text.tantivy_index import TantivyTextIndex
 from webdepot.index.text.tantivy_schema import analysers
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.ports import ClosedArea, Facet, Sort, TextIndex, TextQuery
+from webdepot.ports import ClosedArea, Facet, SearchSort, TextIndex, TextQuery
 from webdepot.times import Period, from_timestamp
 from webdepot.url import key
 
@@ -199,7 +199,7 @@ def questions(corpus: Corpus, chance: random.Random) -> dict[str, Callable[[], T
         "phrase": lambda: TextQuery(
             phrases=(" ".join((word(300), chance.choice(("de", "der", "the")))),), **grouped
         ),
-        "newest first": lambda: TextQuery(words=(word(),), sort=Sort.NEWEST, **grouped),
+        "newest first": lambda: TextQuery(words=(word(),), sort=SearchSort.NEWEST, **grouped),
         "as of a date": lambda: TextQuery(
             words=(word(),), as_of=datetime(year(), 6, 1, tzinfo=UTC), **grouped
         ),

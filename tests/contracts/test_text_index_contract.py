@@ -1,10 +1,12 @@
 """The contract of `TextIndex` about words, filters, counts and what is closed, run on every implementation."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from text_indexes import HISTORY, page, urls
 from webdepot.model import EVERYTHING
-from webdepot.ports import ClosedArea, Facet, Part, Sort, TextQuery
+from webdepot.ports import ClosedArea, Facet, PagePart, SearchSort, TextQuery
 
 # --- words, filters, counts ---
 
@@ -198,7 +200,7 @@ def test_pages_of_results_never_repeat_a_page(index):
             for year in range(10, 15)
         ],
     )
-    for sort in Sort:
+    for sort in SearchSort:
         seen = [
             hit.key
             for offset in range(0, 70, 10)
@@ -244,7 +246,13 @@ def test_words_in_one_part_of_a_page(index):
             page("http://d.org/harbour", text="z", headings="the harbour"),
         ],
     )
-    expected = {Part.TITLE: "a", Part.TEXT: "b", Part.IMAGE: "c", Part.ADDRESS: "d", Part.HEADINGS: "d"}
+    expected = {
+        PagePart.TITLE: "a",
+        PagePart.TEXT: "b",
+        PagePart.IMAGE: "c",
+        PagePart.ADDRESS: "d",
+        PagePart.HEADINGS: "d",
+    }
     for part, name in expected.items():
         assert [hit.url[7] for hit in index.find(TextQuery(parts=((part, "harbour"),))).hits] == [name]
     assert len(urls(index, "harbour")) == 4
@@ -259,16 +267,24 @@ def test_words_of_links_find_a_page_and_stay_with_it(index):
     index.add("b", [page("http://a.org/", "20210101000000", text="other")])
     assert [
         hit.timestamp
-        for hit in index.find(TextQuery(parts=((Part.ANCHOR, "lighthouse"),), sort=Sort.NEWEST)).hits
+        for hit in index.find(
+            TextQuery(parts=((PagePart.ANCHOR, "lighthouse"),), sort=SearchSort.NEWEST)
+        ).hits
     ] == ["20210101000000"]
     own = {"anchors": False}
     assert urls(index, "lighthouse", **own) == urls(index, "start", **own) == []
-    assert index.find(TextQuery(parts=((Part.ANCHOR, "lighthouse"),), **own)).pages == 0
+    assert index.find(TextQuery(parts=((PagePart.ANCHOR, "lighthouse"),), **own)).pages == 0
     assert sorted(urls(index, "nothing", excluded=("lighthouse",), **own)) == [
         "http://a.org/",
         "http://b.org/",
     ]
-    assert {state.anchors for state in index.scan(TextQuery(words=("nothing",), **own))} == {""}
+    (state,) = index.scan(
+        TextQuery(words=("start",), keys=("org,a)/",), as_of=datetime(2020, 6, 1, tzinfo=UTC))
+    )
+    assert (state.anchors, state.own_anchors) == ("the lighthouse", "start")
+    assert {
+        state.anchors + state.own_anchors for state in index.scan(TextQuery(words=("nothing",), **own))
+    } == {""}
     assert index.anchor([("org,a)/", "", "")]) == 1
     assert urls(index, "lighthouse") == []
 
@@ -332,7 +348,7 @@ def test_what_is_closed_is_neither_shown_nor_counted(index):
 def test_captures_closed_for_a_time_leave_the_others(index):
     index.add("a", HISTORY)
     first = ClosedArea(prefix="org,example)", first="20100101000000", last="20111231235959")
-    found = index.find(TextQuery(words=("old",), closed=(first,), sort=Sort.OLDEST))
+    found = index.find(TextQuery(words=("old",), closed=(first,), sort=SearchSort.OLDEST))
     assert ([hit.timestamp for hit in found.hits], dict(found.years)) == (
         ["20120101000000"],
         {2012: 1, 2016: 1},

@@ -11,7 +11,7 @@ import pytest
 
 import text_indexes
 from webdepot.errors import Conflict
-from webdepot.index.text import tantivy_add, tantivy_index, tantivy_query
+from webdepot.index.text import tantivy_add, tantivy_find, tantivy_query
 from webdepot.index.text.tantivy_index import TantivyTextIndex
 from webdepot.ports import ClosedArea, TextQuery
 from webdepot.times import from_timestamp
@@ -141,7 +141,7 @@ def test_a_new_capture_touches_only_the_state_it_follows(index, monkeypatch):
 
 
 def test_beyond_a_limit_the_number_of_pages_is_an_estimate(index, monkeypatch):
-    monkeypatch.setattr(tantivy_index, "EXACT_UP_TO", 50)
+    monkeypatch.setattr(tantivy_find, "EXACT_UP_TO", 50)
     index.add("a", [page(f"http://example.org/{number}") for number in range(300)])
     found = index.find(TextQuery(words=("words",), limit=3))
     assert not found.exact

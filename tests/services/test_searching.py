@@ -14,7 +14,7 @@ from webdepot.archive import Archive
 from webdepot.container import shelf
 from webdepot.digest import sha1
 from webdepot.errors import Conflict, CorruptData, InputError, NotFound
-from webdepot.ports import Sort
+from webdepot.ports import SearchSort
 from webdepot.services.access import lookup, search
 from webdepot.services.admin import setup
 from webdepot.services.index import indexer
@@ -122,7 +122,7 @@ def test_time_collection_and_order(filled):
         "https://www.example.org/"
     ]
     assert found(filled, "lighthouse", collection="two").hits[0].versions == 1
-    assert [hit.timestamp for hit in found(filled, "lighthouse", sort=Sort.OLDEST).hits] == [
+    assert [hit.timestamp for hit in found(filled, "lighthouse", sort=SearchSort.OLDEST).hits] == [
         "20100101000000",
         "20110601000000",
     ]

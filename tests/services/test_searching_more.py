@@ -24,7 +24,7 @@ from webdepot.exchange import catalogue
 from webdepot.formats.tables import identifications
 from webdepot.harvest import runs
 from webdepot.model import Purpose
-from webdepot.ports import ClosedArea, Facet, Part
+from webdepot.ports import ClosedArea, Facet, PagePart
 from webdepot.selection import targets
 from webdepot.services.access import export, link_texts, search
 from webdepot.services.access.export import Form
@@ -91,6 +91,7 @@ def test_why_a_page_was_found(archive):
     assert {(reason.word, reason.part, reason.count) for reason in why.reasons} == {
         ("lighthouse", "text", 1),
         ("home", "title", 1),
+        ("home", "home", 1),
     }
     assert [state.timestamps for state in why.states] == [
         ("20100101000000", "20110101000000"),
@@ -101,11 +102,25 @@ def test_why_a_page_was_found(archive):
         search.explain(archive, "lighthouse", "org,example)/", reader=ANYONE)
 
 
+@pytest.mark.parametrize("engine", ["tantivy", "sqlite"])
+def test_why_this_hit_shows_the_weights_that_the_engine_ranks_by(tmp_path, engine):
+    setup.found(tmp_path / "home")
+    (tmp_path / "home" / "webdepot.toml").write_text(f'[index]\nworkers = 1\nengine = "{engine}"\n')
+    record = ("http://mill.org/", "2014-01-01T00:00:00Z", "<title>Windmill</title><p>Open today.")
+    with Archive.open(tmp_path / "home", agent="test") as archive:
+        taken(archive, container(tmp_path / "mill.warc.gz", record), "one")
+        archive.texts.anchor([("org,mill)/", "the windmill", "windmill, opening hours")])
+        why = search.explain(archive, "windmill", "org,mill)/", reader=ANYONE)
+    shown = {reason.part: reason.weight for reason in why.reasons}
+    home = {"home": 1.0} if engine == "tantivy" else {}  # SQLite does not count a home page's title twice
+    assert shown == {"title": 5.0, "anchor": 5.0, "anchor_own": 2.0, **home}
+
+
 def test_words_of_links_lead_to_the_page_they_point_to(archive):
     assert [hit.url for hit in found(archive, "anchor:windmill").hits] == ["http://other.org/"]
     states = archive.texts.scan(search.ask(archive, "anchor:windmill", reader=ANYONE))
     assert [state.anchors for state in states] == ["the famous windmill"]
-    assert search.ask(archive, "anchor:x", reader=ANYONE).parts == ((Part.ANCHOR, "x"),)
+    assert search.ask(archive, "anchor:x", reader=ANYONE).parts == ((PagePart.ANCHOR, "x"),)
 
 
 def test_links_on_a_page_that_is_closed_say_nothing_at_once(archive):

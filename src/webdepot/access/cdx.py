@@ -47,13 +47,13 @@ class Dialect(StrEnum):
     INTERNET_ARCHIVE = "internet archive"
 
 
-class Sort(StrEnum):
+class CdxSort(StrEnum):
     DEFAULT = "default"
     REVERSE = "reverse"
     CLOSEST = "closest"
 
 
-class Output(StrEnum):
+class CdxOutput(StrEnum):
     CDXJ = "cdxj"
     JSON = "json"
     TEXT = "text"
@@ -61,8 +61,8 @@ class Output(StrEnum):
 
 
 _MATCHES = {match.value: match for match in Match}
-_SORTS = {sort.value: sort for sort in Sort}
-_OUTPUTS = {output.value: output for output in Output}
+_SORTS = {sort.value: sort for sort in CdxSort}
+_OUTPUTS = {output.value: output for output in CdxOutput}
 FIELDS: dict[str, Callable[[Capture], str]] = {
     "urlkey": lambda capture: capture.key,
     "timestamp": lambda capture: capture.timestamp,
@@ -98,7 +98,7 @@ class CdxQuery:
     url: str
     match: Match
     span: Span
-    sort: Sort = Sort.DEFAULT
+    sort: CdxSort = CdxSort.DEFAULT
     closest: str = ""
     filters: tuple[Callable[[Capture], bool], ...] = ()
     fields: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class CdxQuery:
     has_fields: bool = False
     collapse: tuple[tuple[str, int], ...] = ()
     """Field and how many of its first signs; 0 means all."""
-    output: Output = Output.CDXJ
+    output: CdxOutput = CdxOutput.CDXJ
     limit: int = MOST_LINES
     last: bool = False
     """The last ones instead of the first."""
@@ -249,17 +249,17 @@ def _url(given: dict[str, str]) -> tuple[str, Match]:
     return url, _MATCHES[asked]
 
 
-def _sort(given: dict[str, str], match: Match) -> tuple[Sort, str]:
-    asked = given.get("sort", "") or (Sort.CLOSEST.value if given.get("closest") else "")
+def _sort(given: dict[str, str], match: Match) -> tuple[CdxSort, str]:
+    asked = given.get("sort", "") or (CdxSort.CLOSEST.value if given.get("closest") else "")
     if not asked:
-        return Sort.DEFAULT, ""
+        return CdxSort.DEFAULT, ""
     if asked not in _SORTS:
         raise InputError(f"sort {asked[:50]!r} is unknown. Take reverse or closest.")
     sort = _SORTS[asked]
-    if sort is not Sort.DEFAULT and match is not Match.EXACT:
+    if sort is not CdxSort.DEFAULT and match is not Match.EXACT:
         raise InputError(f"sort={sort} is for one address only. Take matchType=exact.")
     closest = given.get("closest", "")
-    if sort is Sort.CLOSEST:
+    if sort is CdxSort.CLOSEST:
         return sort, _stamp(closest, "closest", end=False)
     return sort, ""
 
@@ -329,12 +329,12 @@ def _collapse(text: str) -> tuple[str, int]:
     return name, int(width or 0)
 
 
-def _output(given: dict[str, str], dialect: Dialect) -> Output:
+def _output(given: dict[str, str], dialect: Dialect) -> CdxOutput:
     asked = given.get("output", "")
     if not asked:
-        return Output.CDXJ if dialect is Dialect.PYWB else Output.TEXT
+        return CdxOutput.CDXJ if dialect is Dialect.PYWB else CdxOutput.TEXT
     if asked not in _OUTPUTS:
-        raise InputError(f"output {asked[:50]!r} is unknown. Take one of {', '.join(Output)}.")
+        raise InputError(f"output {asked[:50]!r} is unknown. Take one of {', '.join(CdxOutput)}.")
     return _OUTPUTS[asked]
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from webdepot import times
 from webdepot.errors import InputError
-from webdepot.ports import Part, TextQuery
+from webdepot.ports import PagePart, TextQuery
 from webdepot.times import EARLIEST, LATEST, Period
 from webdepot.url import find_canonical, is_known_host
 
@@ -49,12 +49,12 @@ TYPES = {
 }
 """Short names of formats whose words are indexed."""
 _PARTS = {
-    "title": Part.TITLE,
-    "heading": Part.HEADINGS,
-    "address": Part.ADDRESS,
-    "text": Part.TEXT,
-    "image": Part.IMAGE,
-    "anchor": Part.ANCHOR,
+    "title": PagePart.TITLE,
+    "heading": PagePart.HEADINGS,
+    "address": PagePart.ADDRESS,
+    "text": PagePart.TEXT,
+    "image": PagePart.IMAGE,
+    "anchor": PagePart.ANCHOR,
 }
 CATALOGUE_FIELDS = ("author", "genre", "keyword")
 _FIELDS = ("site", "type", "lang", "before", "after", "as-of", *CATALOGUE_FIELDS, *_PARTS)
@@ -253,7 +253,7 @@ def _mimes(term: _Term, text: str) -> tuple[str, ...]:
     )
 
 
-def _part(term: _Term, text: str) -> tuple[Part, str]:
+def _part(term: _Term, text: str) -> tuple[PagePart, str]:
     _refuse_minus(term, text)
     return _PARTS[term.field], term.text
 

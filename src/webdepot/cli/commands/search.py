@@ -14,7 +14,7 @@ from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.errors import Conflict
 from webdepot.model import EVERYTHING
-from webdepot.ports import Sort
+from webdepot.ports import SearchSort
 from webdepot.services.access import export as export_service
 from webdepot.services.access import search as search_service
 from webdepot.services.access.export import Form
@@ -28,7 +28,7 @@ def search(
         typer.Argument(help='Words, "phrases", -not, OR, site: type: lang: author: before: after: as-of:'),
     ],
     collection: Annotated[str, typer.Option(help="Search in one collection.")] = EVERYTHING,
-    sort: Annotated[Sort, typer.Option(help="Order of the results.")] = Sort.RELEVANCE,
+    sort: Annotated[SearchSort, typer.Option(help="Order of the results.")] = SearchSort.RELEVANCE,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="So many results at most.")] = 10,
     offset: Annotated[int, typer.Option(min=0, help="Leave out so many results at the beginning.")] = 0,
     fold: Annotated[

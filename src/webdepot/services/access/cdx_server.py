@@ -17,7 +17,7 @@ from pathlib import Path
 
 from webdepot import cdxj
 from webdepot.access import cdx, lookup
-from webdepot.access.cdx import CdxQuery, Sort
+from webdepot.access.cdx import CdxQuery, CdxSort
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.container import shelf
@@ -102,12 +102,12 @@ def _lines(archive: Archive, query: CdxQuery, reader: Reader, collection: str) -
     if query.allows_fuzzy and archive.captures.last(start, collection=collection, spans=spans) is None:
         start = lookup_service.find_fuzzy_key(archive, start, collection=collection, reader=reader) or start
         spans = cdx.within(gate.of_key(archive, start, reader).spans, query.span)
-    if query.sort is Sort.CLOSEST:
+    if query.sort is CdxSort.CLOSEST:
         yield from lookup.iter_by_distance(
             archive.captures, start, query.closest, collection=collection, spans=spans
         )
         return
-    newest_first = query.sort is Sort.REVERSE or query.last
+    newest_first = query.sort is CdxSort.REVERSE or query.last
     yield from archive.captures.versions(
         start, collection=collection, spans=spans, after=query.after, newest_first=newest_first
     )

@@ -29,7 +29,7 @@ from webdepot.index.content.html import Picture, pictures_of_html
 from webdepot.index.content.text import charset_of, decoded
 from webdepot.index.text.words import tokens
 from webdepot.model import EVERYTHING, Capture
-from webdepot.ports import Hit, Part, TextQuery
+from webdepot.ports import Hit, PagePart, TextQuery
 from webdepot.services.access import lookup, replay, search
 from webdepot.url import find_canonical
 
@@ -69,7 +69,7 @@ def find(
     """Pictures that answer a query, by the rank of their pages. InputError for a wrong query."""
     asked = search.ask(archive, text, reader=reader, collection=collection)
     wanted = [*asked.words, *asked.phrases]
-    said = _in_part(asked, Part.IMAGE)
+    said = _in_part(asked, PagePart.IMAGE)
     shown: dict[str, Shown] = {}
     at, pages = offset, 0
     # The same header stands on many pages: some more of them are looked through until there is enough to
@@ -92,7 +92,7 @@ def find(
     return Pictures(pages=pages, shown=list(shown.values()), next_offset=more)
 
 
-def _in_part(asked: TextQuery, part: Part) -> TextQuery:
+def _in_part(asked: TextQuery, part: PagePart) -> TextQuery:
     """The words must stand in one part of the page."""
     parts = tuple((part, text) for text in (*asked.words, *asked.phrases))
     return replace(asked, words=(), phrases=(), parts=(*asked.parts, *parts), histogram=False)
@@ -100,7 +100,7 @@ def _in_part(asked: TextQuery, part: Part) -> TextQuery:
 
 def _by_title(archive: Archive, asked: TextQuery, *, reader: Reader, collection: str) -> Iterator[Shown]:
     """Pictures of pages whose title has the words: some of each."""
-    for hit in archive.texts.find(replace(_in_part(asked, Part.TITLE), limit=PAGE_PICTURES // 2)).hits:
+    for hit in archive.texts.find(replace(_in_part(asked, PagePart.TITLE), limit=PAGE_PICTURES // 2)).hits:
         yield from _of_page(archive, hit, (), reader=reader, collection=collection)
 
 

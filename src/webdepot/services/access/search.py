@@ -12,9 +12,11 @@ from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.errors import InputError, NotFound
 from webdepot.formats import results
+from webdepot.index.text.hits import address_words
+from webdepot.index.text.weights import STEM_WEIGHT, WEIGHTS, RankedPart
 from webdepot.index.text.words import tokens as words_of
 from webdepot.model import EVERYTHING
-from webdepot.ports import ClosedArea, Facet, Hit, Hits, Sort, State, TextQuery
+from webdepot.ports import ClosedArea, Facet, Hit, Hits, SearchSort, State, TextQuery
 from webdepot.services.access import gate, link_texts, works
 from webdepot.services.access.works import Entry, Versions
 
@@ -49,13 +51,13 @@ class SearchPage:
     """What the formats among the facets and hits are called, by PRONOM identifier."""
     spelling: str
     """The query with words that are there, where this one found nothing; else empty."""
-    sort: Sort
+    sort: SearchSort
     offset: int
     limit: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class MatchReason:
     """Why a page was found: a word of the query, where it stands, how often, and what that place weighs."""
 
     word: str
@@ -71,7 +73,7 @@ class Explained:
 
     url: str
     title: str
-    reasons: Sequence[Reason]
+    reasons: Sequence[MatchReason]
     states: Sequence[State]
     """By time."""
 
@@ -93,7 +95,7 @@ def search(
     *,
     reader: Reader,
     collection: str = EVERYTHING,
-    sort: Sort = Sort.RELEVANCE,
+    sort: SearchSort = SearchSort.RELEVANCE,
     offset: int = 0,
     limit: int = 10,
     facets: tuple[Facet, ...] = (),
@@ -185,14 +187,16 @@ def explain(
     return Explained(url=last.url, title=last.title, states=states, reasons=list(_reasons(asked, last)))
 
 
-def _reasons(asked: TextQuery, state: State) -> Iterator[Reason]:
+def _reasons(asked: TextQuery, state: State) -> Iterator[MatchReason]:
     parts = {
-        "title": (state.title, 5.0),
-        "anchor": (state.anchors, 5.0),
-        "headings": (state.headings, 2.0),
-        "address": (state.url, 2.0),
-        "text": (state.text, 1.0),
-        "image": (state.images, 0.5),
+        RankedPart.TITLE: state.title,
+        RankedPart.ANCHOR: state.anchors,
+        RankedPart.OWN_ANCHOR: state.own_anchors,
+        RankedPart.HEADINGS: state.headings,
+        RankedPart.ADDRESS: address_words(state.url),
+        RankedPart.HOME: state.home,
+        RankedPart.TEXT: state.text,
+        RankedPart.IMAGE: state.images,
     }
     for word in (
         *asked.phrases,
@@ -202,11 +206,11 @@ def _reasons(asked: TextQuery, state: State) -> Iterator[Reason]:
     ):
         wanted = words_of(word)
         exact = [
-            Reason(word=word, part=name, count=_times(wanted, where), weight=weight)
-            for name, (where, weight) in parts.items()
+            MatchReason(word=word, part=part.value, count=_times(wanted, text), weight=WEIGHTS[part])
+            for part, text in parts.items()
         ]
         found = [reason for reason in exact if reason.count]
-        yield from found or [Reason(word=word, part="text", count=0, weight=0.5, is_stem=True)]
+        yield from found or [MatchReason(word=word, part="text", count=0, weight=STEM_WEIGHT, is_stem=True)]
 
 
 def _times(wanted: Sequence[str], text: str) -> int:

@@ -17,7 +17,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from webdepot.access import query
 from webdepot.errors import InputError, WebdepotError
 from webdepot.model import EVERYTHING
-from webdepot.ports import Facet, Sort
+from webdepot.ports import Facet, SearchSort
 from webdepot.services.access import export as export_service
 from webdepot.services.access import lookup
 from webdepot.services.access import search as search_service
@@ -54,7 +54,7 @@ class Asked:
 
     query: str
     collection: str
-    sort: Sort
+    sort: SearchSort
     from_: str
     """A year or a month, `2010` or `2010-03`; empty for the beginning."""
     to: str
@@ -71,7 +71,7 @@ class Asked:
         values: dict[str, object] = {
             "q": self.query,
             "collection": self.collection if self.collection != EVERYTHING else None,
-            "sort": self.sort.value if self.sort is not Sort.RELEVANCE else None,
+            "sort": self.sort.value if self.sort is not SearchSort.RELEVANCE else None,
             "from": self.from_,
             "to": self.to,
             "as_of": self.as_of,
@@ -229,7 +229,7 @@ def read(request: Request) -> Asked:
     return Asked(
         query=words,
         collection=collection,
-        sort=Sort(sort) if sort in set(Sort) else Sort.RELEVANCE,
+        sort=SearchSort(sort) if sort in set(SearchSort) else SearchSort.RELEVANCE,
         from_=_moment(given.get("from"), _MOMENT),
         to=_moment(given.get("to"), _MOMENT),
         as_of=_moment(given.get("as_of"), _DAY),
