@@ -13,7 +13,7 @@ from webdepot.access.policy import ANYONE, AccessPoint, Reader, Rule, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.container import shelf
 from webdepot.digest import sha1
-from webdepot.errors import Conflict, CorruptData, InputError, NotFound
+from webdepot.errors import Conflict, CorruptData, InputError
 from webdepot.ports import SearchSort
 from webdepot.services.access import lookup, search
 from webdepot.services.admin import setup
@@ -131,7 +131,7 @@ def test_time_collection_and_order(filled):
 
 
 def test_a_wrong_query_is_the_readers_error(filled):
-    with pytest.raises(InputError, match="never closed"):
+    with pytest.raises(InputError, match="is not closed"):
         found(filled, '"open')
 
 
@@ -228,12 +228,11 @@ def test_what_lies_behind_a_killed_run_is_swept_up(filled):
     assert not list(filled.index_folder.glob("extracting-*"))
 
 
-def test_one_container_by_name(filled):
+def test_a_container_that_one_index_has_lost_is_indexed_again(filled):
     name = sorted(name for name, _ in filled.captures.containers())[0]
     filled.captures.remove(name)
-    assert indexer.index_container(filled, name).captures in (2, 4)
-    with pytest.raises(NotFound):
-        indexer.index_container(filled, "unknown.warc.gz")
+    assert indexer.update(filled).captures in (2, 4)
+    assert name in dict(filled.captures.containers())
 
 
 def test_damage_in_a_container_is_told(archive, tmp_path):

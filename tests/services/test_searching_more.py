@@ -27,7 +27,7 @@ from webdepot.model import Purpose
 from webdepot.ports import ClosedArea, Facet, PagePart
 from webdepot.selection import targets
 from webdepot.services.access import export, link_texts, search
-from webdepot.services.access.export import Form
+from webdepot.services.access.export import ExportForm
 from webdepot.services.admin import setup
 from webdepot.services.depot import titles
 from webdepot.services.index import indexer
@@ -145,14 +145,14 @@ def test_an_embargo_that_moves_on_changes_nothing_until_the_next_month():
     def embargo(day):
         return ClosedArea(prefix="org,", first=f"202605{day}000000")
 
-    assert link_texts._moved_on((embargo("02"),), (embargo("01"),)) == (embargo("01"),)
-    assert link_texts._moved_on((ClosedArea(prefix="org,", first="20260601000000"),), (embargo("01"),)) != (
-        embargo("01"),
-    )
-    assert link_texts._moved_on((embargo("01"),), (embargo("02"),)) == (embargo("01"),)
-    told = json.dumps([["org,", [], "20260501000000", "9" * 14]]).encode()
-    assert link_texts._cover(told, (embargo("02"),))
-    assert not link_texts._cover(told, (ClosedArea(prefix="org,"),))
+    assert link_texts._keep_moving_embargoes((embargo("02"),), (embargo("01"),)) == (embargo("01"),)
+    assert link_texts._keep_moving_embargoes(
+        (ClosedArea(prefix="org,", first="20260601000000"),), (embargo("01"),)
+    ) != (embargo("01"),)
+    assert link_texts._keep_moving_embargoes((embargo("01"),), (embargo("02"),)) == (embargo("01"),)
+    stored = json.dumps([["org,", [], "20260501000000", "9" * 14]]).encode()
+    assert link_texts._were_closed(stored, (embargo("02"),))
+    assert not link_texts._were_closed(stored, (ClosedArea(prefix="org,"),))
 
 
 def test_a_container_that_is_gone_leaves_both_indexes_and_its_links(archive):
@@ -260,12 +260,12 @@ def exported(archive, form, text="lighthouse"):
 
 
 def test_exports_have_every_capture_once(archive):
-    rows = list(csv.DictReader(io.StringIO(exported(archive, Form.CSV).decode())))
+    rows = list(csv.DictReader(io.StringIO(exported(archive, ExportForm.CSV).decode())))
     expected = {"20100101000000", "20110101000000", "20110601000000", "20130101000000"}
     assert sorted(row["timestamp"] for row in rows) == sorted(expected)
-    lines = [json.loads(line) for line in exported(archive, Form.JSONL).splitlines()]
+    lines = [json.loads(line) for line in exported(archive, ExportForm.JSONL).splitlines()]
     assert {stamp for line in lines for stamp in line["timestamps"]} == expected
-    solr = [json.loads(line) for line in exported(archive, Form.SOLR).splitlines()]
+    solr = [json.loads(line) for line in exported(archive, ExportForm.SOLR).splitlines()]
     assert {str(line["wayback_date"]) for line in solr} == expected
     assert {"id", "url", "title", "content", "crawl_year", "source_file_path", "source_file_offset"} <= solr[
         0
@@ -275,7 +275,7 @@ def test_exports_have_every_capture_once(archive):
 def test_exported_records_are_a_container_that_others_read(archive):
     read = [
         (record.rec_type, record.rec_headers["WARC-Target-URI"], record.rec_headers["WARC-Date"])
-        for record in ArchiveIterator(io.BytesIO(exported(archive, Form.WARC)), check_digests="raise")
+        for record in ArchiveIterator(io.BytesIO(exported(archive, ExportForm.WARC)), check_digests="raise")
     ]
     assert {(kind, date[:10]) for kind, _, date in read} == {
         ("response", "2010-01-01"),
@@ -288,7 +288,7 @@ def test_exported_records_are_a_container_that_others_read(archive):
 def test_an_exported_table_is_read_by_arrow(archive):
     from pyarrow import parquet
 
-    table = parquet.read_table(io.BytesIO(exported(archive, Form.PARQUET))).to_pylist()
+    table = parquet.read_table(io.BytesIO(exported(archive, ExportForm.PARQUET))).to_pylist()
     assert [row["captured"].strftime("%Y%m%d") for row in sorted(table, key=lambda row: row["captured"])] == [
         "20100101",
         "20110101",
@@ -297,11 +297,13 @@ def test_an_exported_table_is_read_by_arrow(archive):
     ]
     (news,) = (row for row in table if row["url"].endswith("news"))
     assert (news["title"], news["text"], news["valid_to"]) == ("News", "A lighthouse was sold.", "")
-    assert parquet.read_table(io.BytesIO(exported(archive, Form.PARQUET, "nothing-at-all"))).num_rows == 0
+    assert (
+        parquet.read_table(io.BytesIO(exported(archive, ExportForm.PARQUET, "nothing-at-all"))).num_rows == 0
+    )
 
 
 def test_an_exported_wacz_is_whole_and_its_index_leads_to_its_records(archive, tmp_path):
-    with zipfile.ZipFile(io.BytesIO(exported(archive, Form.WACZ))) as made:
+    with zipfile.ZipFile(io.BytesIO(exported(archive, ExportForm.WACZ))) as made:
         assert made.testzip() is None
         zipped.unpack(made, tmp_path / "wacz")
     assert list(zipped.check_wacz(tmp_path / "wacz")) == []
@@ -328,7 +330,7 @@ def test_records_of_arc_files_are_exported_as_warc(archive, tmp_path):
     (tmp_path / "old.arc").write_bytes(head + line + body + b"\n")
     taken(archive, tmp_path / "old.arc", "old")
     record = next(
-        ArchiveIterator(io.BytesIO(exported(archive, Form.WARC, "zeppelin")), check_digests="raise")
+        ArchiveIterator(io.BytesIO(exported(archive, ExportForm.WARC, "zeppelin")), check_digests="raise")
     )
     assert (record.rec_headers["WARC-Target-URI"], record.rec_headers["WARC-Date"]) == (
         "http://old.org/",
@@ -339,7 +341,7 @@ def test_records_of_arc_files_are_exported_as_warc(archive, tmp_path):
 
 def test_exports_leave_out_what_is_closed(archive):
     closing(archive, "org,example)/news")
-    for form in Form:
+    for form in ExportForm:
         data = exported(archive, form).lower()
         assert b"news" not in data, form
         assert len(data) > 100

@@ -17,7 +17,7 @@ from webdepot.model import EVERYTHING
 from webdepot.ports import SearchSort
 from webdepot.services.access import export as export_service
 from webdepot.services.access import search as search_service
-from webdepot.services.access.export import Form
+from webdepot.services.access.export import ExportForm
 from webdepot.times import from_timestamp
 
 
@@ -39,7 +39,7 @@ def search(
         typer.Option("--facets", help="Count the results by site, format, language, collection and year."),
     ] = False,
     export: Annotated[
-        Form | None,
+        ExportForm | None,
         typer.Option(help="Write every capture that matches instead: a table, lines, or the records."),
     ] = None,
     out: Annotated[

@@ -51,8 +51,8 @@ def likeness(text: str) -> int:
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[Any, Any]:
-    """For each byte the letter in lower case, or zero if it ends a word; and for each pair of letters a number
-    of 64 bits, which must never change.
+    """For each byte the letter in lower case, or zero if it ends a word; and for each pair of letters a
+    number of 64 bits, which must never change.
     """
     import numpy
 
@@ -71,8 +71,8 @@ def _tables() -> tuple[Any, Any]:
 
 
 def fold_groups(ranked: Sequence[tuple[float, Any, int]]) -> list[Leader]:
-    """The leaders of a ranked list of (score, place, likeness): each near-duplicate of a better one is counted
-    there and left out.
+    """The leaders of a ranked list of (score, place, likeness): each near-duplicate of a better one is
+    counted there and left out.
     """
     leaders: list[Leader] = []
     likenesses: list[int] = []

@@ -17,7 +17,8 @@ from webdepot.index.sqlite_file import SqliteFile
 SCHEMA = 1
 _TABLES = """
 CREATE TABLE links (
-    container TEXT NOT NULL, target TEXT NOT NULL, source TEXT NOT NULL, timestamp TEXT NOT NULL, words TEXT NOT NULL
+    container TEXT NOT NULL, target TEXT NOT NULL, source TEXT NOT NULL, timestamp TEXT NOT NULL,
+    words TEXT NOT NULL
 );
 CREATE INDEX links_of_container ON links (container);
 CREATE INDEX links_to ON links (target, source);
@@ -57,7 +58,9 @@ class LinkBook:
             )
 
     def reconsider(self, prefix: str) -> None:
-        """Mark the targets of pages below a prefix as changed: links on these pages may have been opened or closed."""
+        """Mark the targets of pages below a prefix as changed: links on these pages may have been opened or
+        closed.
+        """
         with self._file.transaction() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO changed "

@@ -1,4 +1,4 @@
-"""Adding pages to the SQLite text index and removing them. Tables: see `sqlite_index.py`; runs: `states.py`."""
+"""Adding pages to the SQLite text index and removing them. The tables are in `sqlite_index.py`."""
 
 import json
 import sqlite3

@@ -1,4 +1,4 @@
-"""One query to the SQLite text index: hits, counts, and all matching states. Tables: see `sqlite_index.py`."""
+"""One query to the SQLite text index: hits, counts, matching states. The tables are in `sqlite_index.py`."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator

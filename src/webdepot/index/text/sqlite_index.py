@@ -12,9 +12,9 @@ without a Tantivy wheel.
     words        FTS5: title, external, internal, headings, address, images, body; folded by us, ranked by
                  bm25 with the weights of `weights.py`
 
-It gives the same answers as Tantivy, with four differences: no stems, no bonus for phrases, a home page counts
-like any other page, and ranking frequent words is slow, since FTS5 ranks all matches. SQLite reuses the space
-of deleted rows. Everything about time and closed captures is SQL on single captures.
+It gives the same answers as Tantivy, with four differences: no stems, no bonus for phrases, a home page
+counts like any other page, and ranking frequent words is slow, since FTS5 ranks all matches. SQLite reuses
+the space of deleted rows. Everything about time and closed captures is SQL on single captures.
 https://sqlite.org/fts5.html
 
 Writing is in `sqlite_add.py`, searching in `sqlite_find.py`.

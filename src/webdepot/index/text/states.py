@@ -1,10 +1,10 @@
 """From captures to states: the time model of the text index, independent of the engine.
 
-A *run* is a sequence of captures of one page, in the order of time, that show the same words. It is valid from
-its first capture until the first capture of the next run, so "as of a moment" is one comparison. An index
-keeps one document per run and collection with all its capture times, so that a period means "captured then"
-and a histogram counts captures. A capture that says "there is no such page" is also a run, without words: it
-ends the run before it.
+A *run* is a sequence of captures of one page, in the order of time, that show the same words. It is valid
+from its first capture until the first capture of the next run, so "as of a moment" is one comparison. An
+index keeps one document per run and collection with all its capture times, so that a period means "captured
+then" and a histogram counts captures. A capture that says "there is no such page" is also a run, without
+words: it ends the run before it.
 
     captures   A A B B A          (A, B: digest of title, headings and text)
     runs       [A A][B B][A]      valid_from of each: its first capture; valid_to: valid_from of the next
@@ -72,7 +72,7 @@ class StateRun:
     def content(self) -> Content:
         """The content of the latest capture, with the payloads of all."""
         last = self.seen[-1].content
-        payloads = frozenset().union(*(one.content.payloads for one in self.seen))
+        payloads = frozenset().union(*(capture.content.payloads for capture in self.seen))
         return last if payloads == last.payloads else replace(last, payloads=payloads)
 
 
@@ -107,8 +107,8 @@ def merged(known: Iterable[SeenCapture], new: Iterable[SeenCapture], *, until: i
     """The runs of known and new captures together; `until` is where the next run begins. In the same second,
     known captures come first.
     """
-    ordered = sorted([*known, *new], key=lambda one: one.stamp)
-    groups = [list(group) for _, group in groupby(ordered, key=lambda one: one.content.words)]
+    ordered = sorted([*known, *new], key=lambda capture: capture.stamp)
+    groups = [list(group) for _, group in groupby(ordered, key=lambda capture: capture.content.words)]
     ends = ([group[0].stamp for group in groups] + [until])[1:]
     return [
         StateRun(valid_from=group[0].stamp, valid_to=end, seen=group)

@@ -51,7 +51,7 @@ class Adding:
         if not new:
             return
         starts, addresses = self._runs(number)
-        part = states.touched(starts, [one.stamp for one in new])
+        part = states.touched(starts, [capture.stamp for capture in new])
         kept = [
             self._searcher.doc(address).to_dict() for start in starts[part] for address in addresses[start]
         ]

@@ -1,8 +1,8 @@
 """One query to the Tantivy index: the best states, and counts.
 
-Finding takes three questions to Tantivy: one that counts (states, pages, months, facets: without scores), one
-for the best states, and one for phrases among these. The states are grouped by page and folded, and only those
-that are shown are read from the store.
+Searching takes three questions to Tantivy: one that counts (states, pages, months, facets: without scores), one
+for the best states, and one for phrases among these. The states are grouped by page and folded, and only
+those that are shown are read from the store.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ class _PartlyClosed:
     """Closed captures by month."""
 
 
-class Finding:
+class TantivySearch:
     """One query, asked of one commit."""
 
     def __init__(self, make: QueryMaker, searcher: tantivy.Searcher, query: TextQuery) -> None:

@@ -32,7 +32,7 @@ from webdepot.index.garbage import collected_rarely
 from webdepot.index.sqlite_file import REBUILD
 from webdepot.index.text import tantivy_schema
 from webdepot.index.text.tantivy_add import Adding, addresses_of, count, fields_again, in_order
-from webdepot.index.text.tantivy_find import Finding, iter_in_pieces
+from webdepot.index.text.tantivy_find import TantivySearch, iter_in_pieces
 from webdepot.index.text.tantivy_query import QueryMaker
 from webdepot.index.text.tantivy_remove import Removing
 from webdepot.index.text.words import folded
@@ -186,10 +186,10 @@ class TantivyTextIndex:
         return self._searcher().terms_with_prefix("text", folded(prefix), limit=limit)
 
     def find(self, query: TextQuery) -> Hits:
-        return Finding(self._make, self._searcher(), query).hits()
+        return TantivySearch(self._make, self._searcher(), query).hits()
 
     def scan(self, query: TextQuery) -> Iterator[State]:
-        return Finding(self._make, self._searcher(), query).states()
+        return TantivySearch(self._make, self._searcher(), query).states()
 
     def close(self) -> None:
         """Nothing is held open between calls."""

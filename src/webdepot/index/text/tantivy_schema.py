@@ -8,7 +8,7 @@ been seen yet. One commit makes all documents of a container visible, together w
     kind         raw                           `state`, `gone`, `container`, `waiting`
     name         raw, stored                   container: its name; waiting: the digest it waits for
     run          raw                           page number and first capture: handle for replacing
-    page         u64 fast                      hash of the key: one hit per page, and ranges for scanning in pieces
+    page         u64 fast                      hash of the key: one hit per page, ranges for scanning
     key, url     raw, stored
     title        exact, stored
     anchor       exact, stored                 texts of links from other sites
@@ -23,7 +23,7 @@ been seen yet. One commit makes all documents of a container visible, together w
     host, domain, lang, mime, puid, collection   raw fast    filters and facets
     payload      raw, many, stored             digests, for revisits
     stamps       u64 fast, many, stored        14-digit capture time × 100 + its number within that second
-    months       u64 fast, many                YYYYMM of each capture + 1,000,000 × its number within that month
+    months       u64 fast, many                YYYYMM of each capture + 10⁶ × its number within that month
     valid_from, valid_to, last_seen   u64 fast as of a date, order by time
     likeness     u64 fast                      simhash, for near-duplicate texts
     size, digest stored
@@ -96,7 +96,7 @@ def make() -> tantivy.Schema:
 
 
 def analysers() -> dict[str, tantivy.TextAnalyzer]:
-    """Analysers by name: `exact` and `stemmed` of the schema, and `stem_nl`, … that find the stems of a word."""
+    """Analysers by name: `exact` and `stemmed` of the schema, and `stem_nl`, …, which find stems."""
 
     def plain() -> tantivy.TextAnalyzerBuilder:
         return (
@@ -171,8 +171,8 @@ def documents_of(key: str, run: StateRun, anchors: tuple[str, str] = ("", "")) -
     }
     if not content.gone:
         common |= _words_of(key, content, anchors)
-    for collection in sorted({one.collection for one in run.seen}):
-        stamps = [one.stamp for one in run.seen if one.collection == collection]
+    for collection in sorted({capture.collection for capture in run.seen}):
+        stamps = [capture.stamp for capture in run.seen if capture.collection == collection]
         yield {
             **common,
             "collection": collection,

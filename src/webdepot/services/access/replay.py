@@ -265,7 +265,7 @@ def _read(archive: Archive, capture: Capture, stack: ExitStack) -> Record:
 
 
 def _get_original(archive: Archive, capture: Capture) -> Capture:
-    """The capture whose payload a revisit refers to: by address and date as the record says, else by digest."""
+    """The capture whose payload a revisit refers to: by the record's address and date, else by digest."""
     if capture.refers_to_url and capture.refers_to_timestamp:
         key = key_of(capture.refers_to_url)
         near = lookup.iter_by_distance(archive.captures, key, capture.refers_to_timestamp)
@@ -277,8 +277,8 @@ def _get_original(archive: Archive, capture: Capture) -> Capture:
         return by_digest
     since = f" of {capture.refers_to_timestamp}" if capture.refers_to_timestamp else ""
     raise NotFound(
-        f"{capture.url} was recorded as unchanged since an earlier version{since}, and that version is not in "
-        "this archive. It may be in a container that has not been imported."
+        f"{capture.url} was recorded as unchanged since an earlier version{since}, and that version is not "
+        "in this archive. It may be in a container that has not been imported."
     )
 
 

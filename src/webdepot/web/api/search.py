@@ -23,7 +23,7 @@ from webdepot.access.saved import SavedSearch
 from webdepot.errors import InputError
 from webdepot.ports import Hit, SearchSort
 from webdepot.services.access import search
-from webdepot.services.access.export import Form
+from webdepot.services.access.export import ExportForm
 from webdepot.times import from_timestamp, to_iso
 from webdepot.web.api.openapi_parts import parameter
 from webdepot.web.reader.search import LONGEST_QUERY, read, with_period
@@ -299,7 +299,7 @@ def described(_: Site) -> dict[str, Any]:
     }
     form = {
         **parameter("form", "What the result is written as.", required=True),
-        "schema": {"enum": [form.value for form in Form]},
+        "schema": {"enum": [form.value for form in ExportForm]},
     }
 
     def answer(

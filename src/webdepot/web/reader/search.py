@@ -21,7 +21,7 @@ from webdepot.ports import Facet, SearchSort
 from webdepot.services.access import export as export_service
 from webdepot.services.access import lookup
 from webdepot.services.access import search as search_service
-from webdepot.services.access.export import Form
+from webdepot.services.access.export import ExportForm
 from webdepot.services.access.search import SearchPage
 from webdepot.services.admin import archive_status
 from webdepot.sheets import written
@@ -135,7 +135,7 @@ def search(request: Request) -> Response:
         offset=(asked.number - 1) * PAGE_HITS,
         bars=_bars(request, asked, page) if page else [],
         facets=_facets(asked, page, language_of(request)) if page else [],
-        forms=list(Form),
+        forms=list(ExportForm),
         previous_page=asked.link(page=asked.number - 1) if asked.number > 1 else "",
         next_page=asked.link(page=asked.number + 1) if has_more else "",
         # The form keeps its times by itself.
@@ -201,9 +201,9 @@ def export(request: Request) -> Response:
     if not asked.query:
         return RedirectResponse("/search", status_code=303)
     wanted = request.query_params.get("form", "")
-    if wanted not in set(Form):
-        raise InputError(f"There is no form {wanted[:30]!r}. Known: {', '.join(Form)}.")
-    form = Form(wanted)
+    if wanted not in set(ExportForm):
+        raise InputError(f"There is no form {wanted[:30]!r}. Known: {', '.join(ExportForm)}.")
+    form = ExportForm(wanted)
     pieces = export_service.export(
         site_of(request).archive,
         with_period(asked),
