@@ -1,4 +1,4 @@
-"""Every service gives the same answer as the slow reference (`rule_matrix.py`); `web/test_web_matrix.py` asks
+"""Every service gives the same answer as the slow reference (`rule_matrix.py`); `web/test_web_matrix.py` checks
 the same over HTTP.
 """
 
@@ -85,7 +85,7 @@ def _compare(
         _compare_one(
             archive, url, mine, {answers[url, stamp] for stamp in STAMPS}, answers[url, STAMPS[-1]], reader
         )
-    # Lists over many addresses, and what search must not tell.
+    # Lists of many addresses, and what search must not reveal.
     for prefix in ("a.org/*", "a.org/x*", "*.a.org", "org"):
         query = cdx.parse(
             [("url", prefix), *([("matchType", "domain")] if prefix == "org" else [])], Dialect.PYWB

@@ -1,4 +1,4 @@
-"""Search as readers meet it: real containers, both indexes, rules of access, rebuilding."""
+"""Search as readers use it: real containers, both indexes, access rules, rebuilding."""
 
 import io
 import shutil
@@ -219,7 +219,7 @@ def test_a_container_that_is_gone_is_told_and_stops_no_other(filled, tmp_path):
     assert done.captures in (2, 4)
 
 
-def test_what_lies_behind_a_killed_run_is_swept_up(filled):
+def test_folders_of_a_killed_run_are_removed(filled):
     left = filled.index_folder / "extracting-999999999-abc"
     left.mkdir()
     (left / "x.cdxj").write_text("x")
@@ -235,7 +235,7 @@ def test_a_container_that_one_index_has_lost_is_indexed_again(filled):
     assert name in dict(filled.captures.containers())
 
 
-def test_damage_in_a_container_is_told(archive, tmp_path):
+def test_damage_in_a_container_is_reported(archive, tmp_path):
     path = container(tmp_path / "bad.warc.gz", *FIRST)
     harvest = warc_files.take(archive, [path], collection="one", watch=unwatched).harvest
     with archive.database.reading() as connection:

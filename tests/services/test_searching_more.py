@@ -1,5 +1,5 @@
-"""Search beyond the list of hits: facets, help while typing, trends, reasons, exports, saved searches, words
-of links.
+"""Search beyond the list of hits: facets, help while typing, trends, reasons, exports, saved searches, link
+texts.
 """
 
 import csv

@@ -154,8 +154,9 @@ class TantivySearch:
         return hit_of(self._query, state, leader, shown)
 
     def _state(self, document: dict[str, list[Any]]) -> State:
-        key, content = document["key"][0], tantivy_schema.content_of(document)
-        home = f"{content.title}\n{content.headings}\n{address_words(content.url)}"
+        key, content, home = document["key"][0], tantivy_schema.content_of(document), ""
+        if tantivy_schema.is_home_page(key):
+            home = f"{content.title}\n{content.headings}\n{address_words(content.url)}"
         stamps = map(digits, tantivy_schema.stamps_of(document))
         return state_of(
             self._query,
@@ -165,7 +166,7 @@ class TantivySearch:
             valid=(document["valid_from"][0], document["valid_to"][0]),
             stamps=[stamp for stamp in stamps if self._is_asked(stamp) and not self._is_closed(key, stamp)],
             anchors=tantivy_schema.anchors_of(document),
-            home=home if tantivy_schema.is_home_page(key) else "",
+            home=home,
         )
 
     def _is_asked(self, timestamp: str) -> bool:
