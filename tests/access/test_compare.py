@@ -25,7 +25,7 @@ def test_encodings_and_other_types():
     assert read(b"x\n" * (MOST_LINES + 5), "text/plain", BASE).is_cut
 
 
-def test_words_inside_a_line_are_told():
+def test_changed_words_inside_a_line_are_found():
     removed, added = of_lines(["Open from ten to four"], ["Open from ten to five"])
     assert [(piece.kind, piece.text) for piece in removed.pieces] == [
         (LineKind.SAME, "Open from ten to "),

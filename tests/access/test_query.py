@@ -72,7 +72,7 @@ def test_what_is_understood(text, expected):
         ("x site:[", "is not a host", 2),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(text, message, place):
+def test_an_error_shows_its_place(text, message, place):
     with pytest.raises(InputError, match=message) as caught:
         query.parse(text)
     shown, mark = str(caught.value).splitlines()[-2:]
@@ -86,7 +86,7 @@ def test_a_query_needs_something_to_look_for(text):
         query.parse(text)
 
 
-def test_a_place_far_to_the_right_is_shown_with_what_stands_around_it():
+def test_a_place_far_to_the_right_is_shown_with_the_text_around_it():
     with pytest.raises(InputError) as caught:
         query.parse("word " * 20 + '"open')
     shown, mark = str(caught.value).splitlines()[-2:]

@@ -18,7 +18,7 @@ def test_an_empty_index_answers(index):
     assert index.total() == 0
 
 
-def test_a_hit_tells_what_it_found(index):
+def test_a_hit_shows_what_was_found(index):
     index.add(
         "a",
         [
@@ -259,7 +259,7 @@ def test_words_in_one_part_of_a_page(index):
     assert urls(index, "harbour", keys=("org,a)/",)) == ["http://a.org/"]
 
 
-def test_words_of_links_find_a_page_and_stay_with_it(index):
+def test_link_texts_find_a_page_and_stay_with_it(index):
     index.add("a", [page("http://a.org/", text="nothing"), page("http://b.org/", text="nothing")])
     assert index.anchor([("org,a)/", "the lighthouse", "start"), ("org,unknown)/", "x", "")]) == 1
     assert index.anchor([("org,a)/", "the lighthouse", "start")]) == 0

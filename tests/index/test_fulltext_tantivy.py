@@ -25,7 +25,7 @@ def index(tmp_path):
     return TantivyTextIndex(tmp_path / "text", memory_bytes=16 << 20)
 
 
-def test_stems_add_pages_behind_the_exact_ones(index):
+def test_stems_add_pages_after_the_exact_ones(index):
     index.add(
         "a",
         [
@@ -64,7 +64,7 @@ def test_words_in_a_row_and_home_pages_come_first(index):
     assert index.find(TextQuery(words=("stad",))).hits[0].url == "http://c.org/"
 
 
-def test_what_is_no_index_of_this_version_is_refused_with_the_remedy(tmp_path):
+def test_an_index_of_another_version_is_refused_with_the_remedy(tmp_path):
     import tantivy
 
     folder = tmp_path / "text"

@@ -211,7 +211,7 @@ def test_damaged_indexes_are_refused_until_they_are_rebuilt(filled, damage):
         assert answer(archive) == expected
 
 
-def test_a_container_that_is_gone_is_told_and_stops_no_other(filled, tmp_path):
+def test_a_container_that_is_gone_is_reported_and_does_not_stop_the_others(filled, tmp_path):
     name = sorted(name for name, _ in filled.captures.containers())[0]
     filled.container_path(name).unlink()
     done = indexer.rebuild(filled)

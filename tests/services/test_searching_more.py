@@ -116,7 +116,7 @@ def test_why_this_hit_shows_the_weights_that_the_engine_ranks_by(tmp_path, engin
     assert shown == {"title": 5.0, "anchor": 5.0, "anchor_own": 2.0, **home}
 
 
-def test_words_of_links_lead_to_the_page_they_point_to(archive):
+def test_link_texts_lead_to_the_page_they_point_to(archive):
     assert [hit.url for hit in found(archive, "anchor:windmill").hits] == ["http://other.org/"]
     states = archive.texts.scan(search.ask(archive, "anchor:windmill", reader=ANYONE))
     assert [state.anchors for state in states] == ["the famous windmill"]
@@ -206,7 +206,7 @@ def test_the_catalogue_is_searched_by_title_author_genre_and_keyword(archive, te
     assert [part.level.value for part in entry.slices] == ["slice"]
 
 
-def test_what_the_catalogue_says_narrows_to_its_sites_and_tells_nothing_closed(archive):
+def test_catalogue_terms_restrict_the_search_to_their_sites_and_reveal_nothing_closed(archive):
     described(archive)
     assert found(archive, "kind").pages == 1
     assert found(archive, "kind author:jansen").pages == 0
@@ -361,7 +361,7 @@ def test_saved_searches_belong_to_a_person(archive):
             saved.save(connection, "ann", name="x", query=" ", collection="all", now=NOW)
 
 
-def test_status_tells_how_far_the_indexes_are(archive):
+def test_status_shows_how_complete_the_indexes_are(archive):
     done = indexer.status(archive)
     assert (done.containers, done.with_captures, done.with_words, done.captures) == (2, 2, 2, 7)
     assert done.size_bytes > 1000

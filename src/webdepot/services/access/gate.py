@@ -1,7 +1,7 @@
 """The access gate: what a reader may see, decided in one place for every surface.
 
 Replay, lists of versions, CDX, search, works, lending, export, images, the home page and the OAI provider all
-ask here; nothing else reads the rules of access to decide. `access/policy.py` has the decision itself.
+ask here; nothing else reads the access rules to decide. `access/policy.py` has the decision itself.
 
     of_key        one key: a verdict on each capture, and the stretches of time that are open
     segments      a range of keys, cut where the answer changes
