@@ -1,7 +1,7 @@
 """The captures index for programs: answers of the CDX server, export to files, and import of other archives'
 files.
 
-The rules of access come from the gate (`gate.py`), as everywhere.
+Access rules come from the gate (`gate.py`), as everywhere.
 """
 
 import gzip
