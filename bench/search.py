@@ -54,7 +54,7 @@ from webdepot.index.text.sqlite_index import SqliteTextIndex
 from webdepot.index.text.tantivy_index import TantivyTextIndex
 from webdepot.index.text.tantivy_schema import analysers
 from webdepot.model import Capture, Location, RecordKind
-from webdepot.ports import Closed, Facet, Sort, TextIndex, TextQuery
+from webdepot.ports import ClosedArea, Facet, SearchSort, TextIndex, TextQuery
 from webdepot.times import Period, from_timestamp
 from webdepot.url import key
 
@@ -199,7 +199,7 @@ def questions(corpus: Corpus, chance: random.Random) -> dict[str, Callable[[], T
         "phrase": lambda: TextQuery(
             phrases=(" ".join((word(300), chance.choice(("de", "der", "the")))),), **grouped
         ),
-        "newest first": lambda: TextQuery(words=(word(),), sort=Sort.NEWEST, **grouped),
+        "newest first": lambda: TextQuery(words=(word(),), sort=SearchSort.NEWEST, **grouped),
         "as of a date": lambda: TextQuery(
             words=(word(),), as_of=datetime(year(), 6, 1, tzinfo=UTC), **grouped
         ),
@@ -264,7 +264,7 @@ def check(index: TextIndex, corpus: Corpus) -> list[str]:
         }
         if {hit.url for hit in index.find(TextQuery(**asked, period=period)).hits} != right:
             wrong.append(f"{word}: in a period")
-        closed = (Closed(prefix="nl,"), Closed(prefix="de,", last="20141231235959"))
+        closed = (ClosedArea(prefix="nl,"), ClosedArea(prefix="de,", last="20141231235959"))
         stamps = [(key(url), stamp) for url, stamps, _ in known for stamp in stamps]
         visible = [place for place in stamps if not any(place in area for area in closed)]
         found = index.find(TextQuery(**asked, closed=closed))

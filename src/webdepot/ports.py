@@ -311,7 +311,7 @@ class PageText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
+class ClosedArea:
     """Captures that whoever asks must not learn about: below `prefix`, but not below one of `but`, between
     two timestamps.
     """
@@ -331,7 +331,7 @@ class Closed:
         )
 
 
-class Sort(StrEnum):
+class SearchSort(StrEnum):
     RELEVANCE = "relevance"
     OLDEST = "oldest"
     NEWEST = "newest"
@@ -347,7 +347,7 @@ class Facet(StrEnum):
     LANGUAGE = "language"
 
 
-class Part(StrEnum):
+class PagePart(StrEnum):
     """Where in a page a word may be asked for."""
 
     TITLE = "title"
@@ -371,7 +371,7 @@ class TextQuery:
     mimes: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
-    parts: tuple[tuple[Part, str], ...] = ()
+    parts: tuple[tuple[PagePart, str], ...] = ()
     """Words or phrases that must stand in one part of the page."""
     keys: tuple[str, ...] = ()
     """Only these pages."""
@@ -383,11 +383,11 @@ class TextQuery:
     as_of: datetime | None = None
     """Pages as they stood then: the state that the last capture before that moment shows."""
     collection: str = EVERYTHING
-    closed: tuple[Closed, ...] = ()
+    closed: tuple[ClosedArea, ...] = ()
     """What must not appear, nor be counted."""
     anchors: bool = True
     """Whether words of links to a page count. They stand on other pages, which may have been closed since."""
-    sort: Sort = Sort.RELEVANCE
+    sort: SearchSort = SearchSort.RELEVANCE
     offset: int = 0
     limit: int = 10
     histogram: bool = True
@@ -460,6 +460,11 @@ class State:
     headings: str
     text: str
     anchors: str
+    """Texts of links to the page from other sites."""
+    own_anchors: str
+    """Texts of links to the page from its own site."""
+    home: str
+    """What counts once more because the page is a site's home page; empty where nothing does."""
     images: str
     mime: str
     format: str

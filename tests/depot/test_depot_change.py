@@ -15,7 +15,7 @@ from webdepot.depot.store.folder import FolderStore
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted
 from webdepot.provenance import iter_of
 from webdepot.services import pipeline
-from webdepot.services.access import replay, search
+from webdepot.services.access import lookup, replay, search
 from webdepot.services.admin import rebuild
 from webdepot.services.depot import audit, format_migration, withdrawal
 from webdepot.services.intake import submissions
@@ -162,7 +162,7 @@ def test_an_old_picture_is_kept_as_png_too(archive, tmp_path):
         assert (picture.format, picture.size) == ("PNG", (8, 8))
         black = {(x, y) for x in range(8) for y in range(8) if picture.getpixel((x, y)) == 0}
         assert black == {(number, number) for number in range(8)}, "a diagonal"
-    capture = replay.find_closest(archive, "https://x.example/a.xbm", "2024", collection="all", reader=ANYONE)
+    capture = lookup.find_closest(archive, "https://x.example/a.xbm", "2024", collection="all", reader=ANYONE)
     assert capture.mime == "image/x-xbitmap", "a conversion is no other version of the address"
     assert archive.captures.count(capture.key) == 1
     opened = replay.open_conversion(

@@ -11,7 +11,7 @@ from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.services.access import cdx_server
-from webdepot.services.access.cdx_server import Form
+from webdepot.services.access.cdx_server import CdxFileForm
 from webdepot.services.index import indexer
 
 commands = typer.Typer(no_args_is_help=True)
@@ -73,8 +73,8 @@ def export(
     context: typer.Context,
     path: Annotated[Path, typer.Argument(help="File to write; with .gz it is compressed.")],
     form: Annotated[
-        Form, typer.Option(help="cdxj, cdx11, cdx9, or zipnum (NAME.cdxj.gz with its .idx and .loc).")
-    ] = Form.CDXJ,
+        CdxFileForm, typer.Option(help="cdxj, cdx11, cdx9, or zipnum (NAME.cdxj.gz with its .idx and .loc).")
+    ] = CdxFileForm.CDXJ,
     collection: Annotated[str, typer.Option(help="Only captures of this collection.")] = "all",
     json: Json = False,
 ) -> None:

@@ -14,10 +14,10 @@ from webdepot.cli.output import plain, size_words
 from webdepot.cli.progress import shown
 from webdepot.errors import Conflict
 from webdepot.model import EVERYTHING
-from webdepot.ports import Sort
+from webdepot.ports import SearchSort
 from webdepot.services.access import export as export_service
 from webdepot.services.access import search as search_service
-from webdepot.services.access.export import Form
+from webdepot.services.access.export import ExportForm
 from webdepot.times import from_timestamp
 
 
@@ -28,7 +28,7 @@ def search(
         typer.Argument(help='Words, "phrases", -not, OR, site: type: lang: author: before: after: as-of:'),
     ],
     collection: Annotated[str, typer.Option(help="Search in one collection.")] = EVERYTHING,
-    sort: Annotated[Sort, typer.Option(help="Order of the results.")] = Sort.RELEVANCE,
+    sort: Annotated[SearchSort, typer.Option(help="Order of the results.")] = SearchSort.RELEVANCE,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="So many results at most.")] = 10,
     offset: Annotated[int, typer.Option(min=0, help="Leave out so many results at the beginning.")] = 0,
     fold: Annotated[
@@ -39,7 +39,7 @@ def search(
         typer.Option("--facets", help="Count the results by site, format, language, collection and year."),
     ] = False,
     export: Annotated[
-        Form | None,
+        ExportForm | None,
         typer.Option(help="Write every capture that matches instead: a table, lines, or the records."),
     ] = None,
     out: Annotated[
