@@ -1,8 +1,8 @@
 """PREMIS 3 of a package: `metadata/premis.xml`, for the tools of other depots.
 
-https://www.loc.gov/standards/premis/v3/. One object for the package, one for each file (a container, a file
-of rows, a log): never one for each record, which no tool survives at a million; records are rows. Events are
-those of `log/events.jsonl`, agents whoever acted.
+https://www.loc.gov/standards/premis/v3/. One object for the package and one for each file (container, file of
+rows, log). Records of containers are not objects, because no tool can read a million of them; they are in the
+files of rows. Events are those of `log/events.jsonl`, agents the people and programs that acted.
 """
 
 import re
@@ -19,7 +19,7 @@ PREMIS = "http://www.loc.gov/premis/v3"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _LOCATION = f"{PREMIS} https://www.loc.gov/standards/premis/premis.xsd"
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# The words of https://id.loc.gov/vocabulary/preservation/eventType.html where there is one.
+# Terms of https://id.loc.gov/vocabulary/preservation/eventType.html where one exists.
 _TYPES = {
     "harvested": "capture",
     "imported": "ingestion",
@@ -53,7 +53,7 @@ class FileEntry:
 
 
 def to_xml(identifier: str, title: str, files: Sequence[FileEntry], events: Iterable[Event]) -> bytes:
-    """The document; equal facts give equal bytes."""
+    """The PREMIS document; equal facts give equal bytes."""
     root = etree.Element(f"{{{PREMIS}}}premis", nsmap={None: PREMIS, "xsi": XSI}, version="3.0")
     root.set(f"{{{XSI}}}schemaLocation", _LOCATION)
     _entity(root, identifier, title)
@@ -70,7 +70,7 @@ def to_xml(identifier: str, title: str, files: Sequence[FileEntry], events: Iter
 
 
 def plain(text: str) -> str:
-    """Without what XML 1.0 cannot hold."""
+    """The text without the characters that XML 1.0 does not allow."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 
