@@ -281,7 +281,7 @@ def test_the_virus_scanner_has_a_word(archive, bagged, tmp_path):
     )
     scanner.chmod(0o755)
     object.__setattr__(archive.config.depot, "virus_scanner", str(scanner))
-    for answer, words in (("1", "found something: Eicar found"), ("2", "failed with exit 2")):
+    for answer, words in (("1", "found something: Eicar found"), ("2", "failed with exit status 2")):
         (tmp_path / "answer").write_text(answer)
         assert words in submissions.receive(archive, bagged, collection="x").receipt.reasons[0]
     (tmp_path / "answer").write_text("0")

@@ -103,7 +103,7 @@ def expect(
 
 
 def expect_all(connection: Connection, place: str, now: datetime) -> int:
-    """Let everything that the main place has and this one does not wait to be copied; the number of packages."""
+    """Mark everything that only the main place has as waiting for this place; return the number."""
     main, there = copies.alias(), copies.alias()
     has = select(there.c.package).where(there.c.place == place, there.c.package == main.c.package).exists()
     missing = (main.c.place == MAIN) & ~has
@@ -128,7 +128,7 @@ def expect_all(connection: Connection, place: str, now: datetime) -> int:
 def due(
     connection: Connection, *, before: datetime, place: str = "", after: Copy | None = None, limit: int
 ) -> list[Copy]:
-    """The copies not read since `before`, the oldest check first; `after` is the last one of the page before."""
+    """Copies not read since `before`, the oldest check first; `after` is the last of the page before."""
     chosen = select(copies).where(copies.c.checked_at < before, copies.c.state != CopyState.WAITING.value)
     if place:
         chosen = chosen.where(copies.c.place == place)

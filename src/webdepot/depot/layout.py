@@ -71,8 +71,8 @@ def _declare(store: ObjectStore, key: str, wanted: Mapping[str, object]) -> None
     rules = {name: value for name, value in wanted.items() if name != "description"}
     if not isinstance(actual, dict) or any(actual.get(name) != value for name, value in rules.items()):
         raise Conflict(
-            f"The depot has another layout than this version of Webdepot writes ({key}). Nothing was changed. "
-            "Choose an empty place."
+            f"The depot has another layout than this version of Webdepot writes ({key}). "
+            "Nothing was changed. Choose an empty place."
         )
 
 

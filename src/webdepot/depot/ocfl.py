@@ -139,7 +139,7 @@ def iter_unfinished(store: ObjectStore) -> Iterator[str]:
 
 
 def frame(inventory: Inventory) -> dict[str, bytes]:
-    """Everything of an object except its content, by key, in the order of writing; from the inventory alone."""
+    """All files of an object except its content, by key, in the order of writing; made from the inventory."""
     folder = layout.folder_of(inventory.id)
     files: dict[str, bytes] = {}
     for number in range(1, inventory.head + 1):
@@ -316,7 +316,8 @@ def _by_digest(state: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
 def _check_logical(logical: str) -> None:
     if not logical or any(step in ("", ".", "..") for step in logical.split("/")):
         raise InputError(
-            f"{logical!r} is not a path inside an object: it must be relative, without '.', '..' or empty steps."
+            f"{logical!r} is not a path inside an object: "
+            "it must be relative, without '.', '..' or empty steps."
         )
 
 

@@ -4,7 +4,7 @@
     index/captures.cdxj.gz       one line for each capture
     index/formats.jsonl.gz       one row for each distinct payload: its format and whether it is valid
     index/findings.jsonl.gz      the findings about the harvest
-    metadata/package.json        target, harvest, settings, counts, verdict: all that the database needs (below)
+    metadata/package.json        target, harvest, settings, counts, verdict: all that a database needs (below)
     metadata/dublin_core.xml     and other descriptions that the caller gives
     metadata/premis.xml          files and events in PREMIS 3
     metadata/mets.xml            table of contents in METS
@@ -134,7 +134,7 @@ class PackageFacts:
 
 
 def id_of(harvest: HarvestId) -> PackageId:
-    """The identifier of a harvest's package: always the same, so that a repeated deposit continues the first."""
+    """The identifier of a harvest's package: always the same, so that a deposit can be repeated."""
     return PackageId(uuid.uuid5(_NAMESPACE, harvest).urn)
 
 
@@ -211,7 +211,7 @@ def extend(
 
 
 def read(store: ObjectStore, package: PackageId) -> PackageFacts:
-    """The facts in `metadata/package.json`, with the places of the containers; CorruptData if it is damaged."""
+    """The facts in `metadata/package.json`, with the places of the containers; CorruptData if damaged."""
     inventory = ocfl.read_inventory(store, package)
     where = f"{package} {FACTS}"
     try:

@@ -59,8 +59,8 @@ class DepotPlace:
 def check_name(name: str) -> str:
     if not _NAME.fullmatch(name) or name == MAIN:
         raise InputError(
-            f"{name!r} is not a valid name for a place. Use a to z, digits and hyphens, starting with a letter; "
-            f"the name `{MAIN}` is reserved."
+            f"{name!r} is not a valid name for a place. Use a to z, digits and hyphens, "
+            f"starting with a letter; the name `{MAIN}` is reserved."
         )
     return name
 
@@ -93,7 +93,8 @@ def require_present(name: str, store: ObjectStore) -> None:
     """
     if store.size(layout.ROOT_DECLARATION) is None and store.size("ocfl_layout.json") is None:
         raise RemoteError(
-            f"The place {name} is not available: its OCFL declaration is missing. Mount it or check its address.",
+            f"The place {name} is not available: its OCFL declaration is missing. "
+            "Mount it or check its address.",
             retry=True,
         )
 
@@ -161,9 +162,9 @@ def _bucket(address: str) -> "BucketAddress":
     options = parse_qs(parts.query, strict_parsing=bool(parts.query))
     if parts.username or parts.password or not options.keys() <= _OPTIONS or parts.fragment:
         raise InputError(
-            f"{address.partition('?')[0]}: the address of a place consists of a bucket, a prefix and the options "
-            "endpoint and region. It must not contain keys or passwords: put those into the environment "
-            "(WEBDEPOT_PLACE_NAME_ACCESS_KEY, WEBDEPOT_PLACE_NAME_SECRET_KEY)."
+            f"{address.partition('?')[0]}: the address of a place consists of a bucket, a prefix and "
+            "the options endpoint and region. It must not contain keys or passwords: put those into the "
+            "environment (WEBDEPOT_PLACE_NAME_ACCESS_KEY, WEBDEPOT_PLACE_NAME_SECRET_KEY)."
         )
     if not parts.netloc:
         raise InputError(f"{address} has no bucket. Write s3://BUCKET/PREFIX?endpoint=https://host")

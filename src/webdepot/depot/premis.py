@@ -80,8 +80,8 @@ def _entity(root: etree._Element, identifier: str, title: str) -> None:
 
 
 def _file(root: etree._Element, package: str, file: FileEntry) -> None:
-    made = _object(root, "file", "local", f"{package}/{file.path}")
-    facts = _add(made, "objectCharacteristics")
+    element = _object(root, "file", "local", f"{package}/{file.path}")
+    facts = _add(element, "objectCharacteristics")
     fixity = _add(facts, "fixity")
     _add(fixity, "messageDigestAlgorithm", "SHA-256")
     _add(fixity, "messageDigest", file.sha256)
@@ -92,8 +92,8 @@ def _file(root: etree._Element, package: str, file: FileEntry) -> None:
         registry = _add(kind, "formatRegistry")
         _add(registry, "formatRegistryName", "PRONOM")
         _add(registry, "formatRegistryKey", file.puid)
-    _add(made, "originalName", file.path)
-    relation = _add(made, "relationship")
+    _add(element, "originalName", file.path)
+    relation = _add(element, "relationship")
     _add(relation, "relationshipType", "structural")
     _add(relation, "relationshipSubType", "is part of")
     related = _add(relation, "relatedObjectIdentifier")
@@ -102,52 +102,52 @@ def _file(root: etree._Element, package: str, file: FileEntry) -> None:
 
 
 def _event(root: etree._Element, package: str, number: int, event: Event) -> None:
-    made = _add(root, "event")
-    identity = _add(made, "eventIdentifier")
+    element = _add(root, "event")
+    identity = _add(element, "eventIdentifier")
     _add(identity, "eventIdentifierType", "local")
     _add(identity, "eventIdentifierValue", f"{package}/log/events.jsonl#{number}")
-    _add(made, "eventType", _TYPES.get(event.action, event.action))
-    _add(made, "eventDateTime", _moment(event.at))
+    _add(element, "eventType", _TYPES.get(event.action, event.action))
+    _add(element, "eventDateTime", _moment(event.at))
     _add(
-        _add(made, "eventDetailInformation"),
+        _add(element, "eventDetailInformation"),
         "eventDetail",
         f"{event.action} {event.subject_kind} {event.subject}",
     )
-    outcome = _add(made, "eventOutcomeInformation")
+    outcome = _add(element, "eventOutcomeInformation")
     _add(outcome, "eventOutcome", event.outcome.value)
     if event.message:
         _add(_add(outcome, "eventOutcomeDetail"), "eventOutcomeDetailNote", event.message)
-    agent = _add(made, "linkingAgentIdentifier")
+    agent = _add(element, "linkingAgentIdentifier")
     _add(agent, "linkingAgentIdentifierType", "local")
     _add(agent, "linkingAgentIdentifierValue", event.agent)
-    linked = _add(made, "linkingObjectIdentifier")
+    linked = _add(element, "linkingObjectIdentifier")
     _add(linked, "linkingObjectIdentifierType", "URI")
     _add(linked, "linkingObjectIdentifierValue", package)
 
 
 def _agent(root: etree._Element, agent: str) -> None:
-    made = _add(root, "agent")
-    identity = _add(made, "agentIdentifier")
+    element = _add(root, "agent")
+    identity = _add(element, "agentIdentifier")
     _add(identity, "agentIdentifierType", "local")
     _add(identity, "agentIdentifierValue", agent)
-    _add(made, "agentName", agent)
-    _add(made, "agentType", "software" if agent.startswith("webdepot ") else "person")
+    _add(element, "agentName", agent)
+    _add(element, "agentType", "software" if agent.startswith("webdepot ") else "person")
 
 
 def _object(root: etree._Element, kind: str, type_: str, value: str) -> etree._Element:
-    made = _add(root, "object")
-    made.set(f"{{{XSI}}}type", kind)
-    identity = _add(made, "objectIdentifier")
+    element = _add(root, "object")
+    element.set(f"{{{XSI}}}type", kind)
+    identity = _add(element, "objectIdentifier")
     _add(identity, "objectIdentifierType", type_)
     _add(identity, "objectIdentifierValue", value)
-    return made
+    return element
 
 
 def _add(parent: etree._Element, name: str, text: str | None = None) -> etree._Element:
-    made = etree.SubElement(parent, f"{{{PREMIS}}}{name}")
+    element = etree.SubElement(parent, f"{{{PREMIS}}}{name}")
     if text is not None:
-        made.text = plain(text)
-    return made
+        element.text = plain(text)
+    return element
 
 
 def _moment(at: datetime) -> str:

@@ -3,8 +3,8 @@ empty machine restores them too.
 
 One OCFL object for each year, `info:webdepot/register/YEAR`, so that its inventory stays small:
 
-    tables/NAME.jsonl.gz               every row of a table in its current state (earlier states are in earlier
-                                       versions of the object)
+    tables/NAME.jsonl.gz               every row of a table in its current state (earlier states are in
+                                       earlier versions of the object)
     events/FIRST-LAST.jsonl.gz         events by their number, each written once
     webdepot.toml                      the configuration
 

@@ -120,7 +120,7 @@ def _agrees(store: ObjectStore, key: str, value: str) -> bool:
 def _put_from(
     target: ObjectStore, sources: Mapping[str, ObjectStore], key: str, value: str
 ) -> tuple[str, int]:
-    """Copy one file from the first good source and read it back; the source's name and the size, or ("", 0)."""
+    """Copy one file from the first good source and read it back; source and size, or ("", 0)."""
     for name, source in sources.items():
         try:
             with expect_sha256(source.open(key), value, f"{name} {key}") as stream:

@@ -4,7 +4,7 @@ Each table can have millions of rows, so they are in a temporary SQLite database
 grows and then on the disk. Addresses are matched exactly or by their key, because the frontier treats
 different spellings of one page as one.
 
-    visits    url, key, status, reason, rule, path, note   from crawl.jsonl; the last line of an address counts
+    visits    url, key, status, reason, rule, path, note   from crawl.jsonl; the last line of a URL counts
     links     page, url, key, hop                          from metadata records, or extracted from pages
     answers   key, url, digest                             documents of this harvest
     before    key, url, digest                             documents of the harvest before it
@@ -134,7 +134,7 @@ class CheckDatabase:
         return int(rows.fetchone()[0])
 
     def find_visit(self, url: str) -> Visited | None:
-        """The visit of an address in this spelling, otherwise the best one with the same key; None if none."""
+        """The visit of an address in this spelling, otherwise the best one with the same key."""
         row = self._database.execute(
             "SELECT url, status, reason, rule FROM visits WHERE url = ?", (url,)
         ).fetchone()

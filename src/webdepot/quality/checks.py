@@ -192,7 +192,7 @@ def _check_changes(database: CheckDatabase, traces: HarvestTraces) -> Iterator[F
 
 
 def _check_paths(database: CheckDatabase) -> Iterator[Finding]:
-    """Findings about addresses that look like a crawler trap: a program that makes new addresses without end."""
+    """Findings about addresses that look like a crawler trap: a site that generates endless addresses."""
     count = 0
     for url in database.iter_kept():
         if count >= MOST_LISTED:
@@ -207,7 +207,7 @@ def _check_paths(database: CheckDatabase) -> Iterator[Finding]:
 
 
 def _repeated(segments: list[str]) -> str:
-    """Segments that occur three times in succession, or one segment that occurs three times; empty if none."""
+    """Segments repeated three times in succession, or one that occurs three times; empty if none."""
     for length in range(1, len(segments) // 3 + 1):
         for at in range(len(segments) - 3 * length + 1):
             part = segments[at : at + length]

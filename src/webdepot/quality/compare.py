@@ -31,7 +31,7 @@ class HarvestMeasures:
 
 
 def against(now: HarvestMeasures, earlier: Sequence[HarvestMeasures], *, subject: str) -> Iterator[Finding]:
-    """Findings about what differs from the median of the earlier harvests; none if there are no earlier ones."""
+    """Findings about what differs from the median of the earlier harvests; none without earlier ones."""
     if not earlier:
         return
     usual = median(each.documents for each in earlier)

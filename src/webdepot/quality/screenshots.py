@@ -28,7 +28,7 @@ class Screenshot:
 
 
 def iter_in(stream: BinaryIO, name: str) -> Iterator[Screenshot]:
-    """The screenshots in a container; damaged records are skipped, as the check of the harvest reports them."""
+    """The screenshots in a container; damaged records are skipped, as the harvest check reports them."""
     for record in iter_records(stream, name, on_finding=lambda _: None):
         if record.kind is not RecordKind.RESOURCE or not record.url.startswith(PREFIXES):
             continue

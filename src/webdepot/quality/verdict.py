@@ -22,7 +22,7 @@ _FATAL = ("nothing-harvested",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictLimits:
-    """The limits up to which a harvest is accepted without a person. Shares are of the harvested documents."""
+    """Limits up to which a harvest is accepted without a person. Shares are of the harvested documents."""
 
     missing_parts: float = 0.05
     broken_links: float = 0.10

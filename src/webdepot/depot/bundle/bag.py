@@ -124,7 +124,10 @@ def _check_oxum(folder: Path, payload: set[str]) -> Iterator[str]:
     if stated:
         size = sum((folder / name).stat().st_size for name in payload if (folder / name).is_file())
         if (int(stated[1]), int(stated[2])) != (size, len(payload)):
-            yield f"Payload-Oxum says {stated[1]} bytes in {stated[2]} files; there are {size} in {len(payload)}"
+            yield (
+                f"Payload-Oxum says {stated[1]} bytes in {stated[2]} files; "
+                f"there are {size} bytes in {len(payload)} files"
+            )
 
 
 def _copy(store: ObjectStore, key: str, path: Path, value: str) -> int:

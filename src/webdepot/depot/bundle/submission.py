@@ -142,7 +142,7 @@ def containers_of(submission: Submission) -> list[Path]:
 
 
 def contents_of(submission: Submission) -> list[Path]:
-    """The files that define its identity: all except the description for UOF, the containers for other kinds."""
+    """The files that define its identity: its containers, but for UOF all files except the description."""
     if submission.kind is not SubmissionKind.UOF:
         return containers_of(submission)
     described = submission.root / UOF_METS

@@ -40,7 +40,7 @@ DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def write_zip(store: ObjectStore, inventory: Inventory, target: Path) -> int:
-    """Write every file of the newest version of an object under its logical path; return the payload bytes."""
+    """Write the files of the newest version of an object by logical path; return the payload bytes."""
     with _new_zip(target) as archive:
         for logical, value in inventory.files().items():
             archive.add(logical, _chunks(store, ocfl.content_key(inventory, logical), value))
@@ -134,7 +134,7 @@ def unpack(archive: zipfile.ZipFile, folder: Path) -> None:
 
 
 def check_wacz(folder: Path) -> Iterator[str]:
-    """One message for each fault of an unpacked WACZ: resources whose digest differs, containers not listed."""
+    """One message for each fault of an unpacked WACZ: wrong checksums, containers that are not listed."""
     try:
         path = folder / DATAPACKAGE
         if path.stat().st_size > LONGEST_DATAPACKAGE_BYTES:

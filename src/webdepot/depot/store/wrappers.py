@@ -25,7 +25,7 @@ class ReadableStore(Protocol):
 
 
 class Meter:
-    """Counts the bytes of all streams that share it, and keeps their total rate below a limit. Thread-safe."""
+    """Counts the bytes of all streams that share it and limits their total rate. Thread-safe."""
 
     def __init__(
         self,

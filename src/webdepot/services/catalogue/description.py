@@ -53,7 +53,7 @@ class RecordForm(StrEnum):
 
 
 def site_values(archive: Archive, target: TargetId) -> Values:
-    """The metadata on the newest version of a site's start page; empty if it is not kept or cannot be read."""
+    """The metadata on the newest version of a site's start page; empty if it cannot be read."""
     dossier = targets.get(archive, target)
     now = to_timestamp(archive.clock())
     for seed in dossier.target.seeds[:3]:
@@ -76,7 +76,7 @@ def site_values(archive: Archive, target: TargetId) -> Values:
 
 
 def draft(archive: Archive, target: TargetId) -> tuple[Record, Values, frozenset[str]]:
-    """The record of a site, the values for its form, and the names of those that come from the site itself."""
+    """The record of a site, the values for its form, and the names of those taken from the site itself."""
     record = records.site_record(archive, targets.get(archive, target).target)
     own = site_values(archive, target)
     values: dict[str, str | tuple[str, ...]] = {}
@@ -111,7 +111,7 @@ def save(archive: Archive, target: TargetId, values: Values, *, by: str = "") ->
 
 
 def may_assign_urn(archive: Archive, record: Record) -> bool:
-    """Whether the publisher's URN can still replace ours: no harvest of the site has been published under it."""
+    """Whether the publisher's URN can still replace ours: no harvest was published under ours yet."""
     return not records.view(archive, record.key).children
 
 

@@ -75,7 +75,7 @@ def find_tree(archive: Archive, key: str) -> Transfer | None:
 
 
 def shown_at(levels: Sequence[Record], transfer_object: Transfer) -> dict[str, tuple[str, str]]:
-    """Where the files of an object that is not a web site can be replayed: member to address and timestamp."""
+    """Where files of an object that is not a web site can be replayed: member to address and timestamp."""
     own = levels[-1]
     files = transfer_object.files
     if transfer_object.form is not Form.FILES or levels[0].level is Level.SITE:
@@ -235,7 +235,7 @@ def checked(name: str, value: Any) -> Any:
 
 
 def valid_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a partner that are valid in our fields; the others remain only in the partner's own XML."""
+    """The partner's values that are valid in our fields; the others remain in the partner's own XML."""
     valid = {}
     for name, value in fields.items():
         try:

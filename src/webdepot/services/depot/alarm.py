@@ -19,7 +19,7 @@ _COMMAND_S = 60
 
 
 def send(archive: Archive, alarms: Sequence[str]) -> None:
-    """Send the alarms to every address of the configuration and to its command, and record each as an event."""
+    """Send the alarms to every configured address and to the command; each attempt is an event."""
     more = [f"… and {len(alarms) - MOST_ALARMS} more."] if len(alarms) > MOST_ALARMS else []
     name = archive.config.archive.name
     text = "\n".join(

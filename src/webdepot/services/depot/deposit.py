@@ -81,7 +81,7 @@ def keep(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Pac
 
 
 def keep_descriptions(archive: Archive, harvest: Harvest, described: Mapping[str, bytes]) -> None:
-    """Put the sender's descriptions of a submission into the working folder; `keep` adds them to the package."""
+    """Put the sender's descriptions into the working folder; `keep` adds them to the package."""
     folder = harvests.folder_of(archive, harvest) / SUBMISSION
     for name, data in described.items():
         folder.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ def _record(archive: Archive, facts: PackageFacts, *, is_new: bool = False) -> N
 
 
 def record_version(archive: Archive, facts: PackageFacts, event: Event) -> None:
-    """Write the rows of a new version of a known package, and the event; other places are to get the version."""
+    """Write the rows of a new version of a package, and the event; other places wait for the version."""
     with archive.database.transaction() as connection:
         _place_containers(connection, facts)
         migration.record(connection, _conversions(archive, facts))
@@ -202,7 +202,7 @@ def _restore(archive: Archive, connection: Connection, facts: PackageFacts) -> N
 
 
 def _content(archive: Archive, harvest: Harvest) -> PackageContent:
-    """Everything that the package consists of; the file of captures is written to the working folder first."""
+    """The content of the package; the file of captures is written to the working folder first."""
     folder = harvests.folder_of(archive, harvest)
     with archive.database.reading() as connection:
         target = targets.get(connection, harvest.target)

@@ -177,7 +177,7 @@ def restore(
 def _record_site_values(
     archive: Archive, connection: Connection, before: Record | None, after: Record
 ) -> None:
-    """Write the event about fields that were filled from the site's own metadata, with their earlier values."""
+    """Write the event about fields filled from the site's own metadata, with their earlier values."""
     names = [name for name, source in after.sources.items() if source == Source.SITE]
     detail = difference(
         {name: getattr(before, name) for name in names} if before else {},

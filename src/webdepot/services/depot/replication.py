@@ -90,7 +90,7 @@ def _to_detail(place: DepotPlace) -> dict[str, object]:
 def fill(
     archive: Archive, *, place: str = "", rate_bytes_s: float | None = None, watch: Watch = unwatched
 ) -> FillReport:
-    """Copy the packages that wait to be copied, to one place or to all; an interrupted fill can be repeated."""
+    """Copy the packages that wait to be copied, to one place or to all; can be repeated if interrupted."""
     with locked(archive):
         return fill_locked(archive, place=place, meter=new_meter(archive, rate_bytes_s), watch=watch)
 
@@ -264,7 +264,7 @@ def _activate_filled(archive: Archive, names: Sequence[str]) -> int:
 
 @contextmanager
 def locked(archive: Archive) -> Iterator[None]:
-    """Hold the lock of the depot: only one audit or fill runs at a time. Conflict if another one is running."""
+    """Hold the lock of the depot: only one audit or fill runs at a time, another one gets Conflict."""
     busy = "Another audit or fill of the depot is running. Wait until it is finished, or stop that process."
     with durable.locked(archive.home / "depot.lock", busy=busy):
         yield

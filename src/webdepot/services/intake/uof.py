@@ -96,7 +96,7 @@ def _iter_mismatches(opened: Submission, delivered: Delivered) -> Iterator[str]:
 
 
 def _complete(file: CheckedFile, delivered: Delivered, *, strip: bool) -> CheckedFile:
-    """Fill in what METS may leave out; `strip` removes `content/`, the folder of the package, from the path."""
+    """Fill in what METS may leave out; `strip` removes the folder `content/` from the path."""
     facts = file.facts
     try:
         at = to_iso(from_iso(facts.file_date_time))

@@ -218,7 +218,7 @@ def read_through(path: Path, name: str, findings: list[Finding]) -> tuple[int, b
 
 
 def _rewrite(partial: Path, name: str, findings: list[Finding]) -> tuple[str, str, int]:
-    """Replace the copy by one that is compressed record by record; its name, checksum and number of records."""
+    """Replace the copy by one compressed record by record; its name, checksum and number of records."""
     target = partial.with_name(".rewritten")
     with partial.open("rb") as stream:
         result = rewrite.record_wise(stream, target, name=name)

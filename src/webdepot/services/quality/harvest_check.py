@@ -298,7 +298,7 @@ def _captures(archive: Archive, harvest: Harvest) -> Iterator[Capture]:
 
 
 def _false_pages(archive: Archive, harvest: Harvest) -> dict[str, tuple[str, str]]:
-    """Addresses that returned an error page, a form or a CAPTCHA, with the code and the text that showed it."""
+    """Addresses that returned an error page, a form or a CAPTCHA, with the code and the evidence."""
     with archive.database.reading() as connection:
         findings = [
             each
