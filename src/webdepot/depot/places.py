@@ -87,6 +87,15 @@ def open_store(name: str, address: str, environment: Mapping[str, str] = os.envi
     )
 
 
+def refuses_overwriting(store: ObjectStore) -> bool:
+    """Whether a store refuses to overwrite keys; a folder always does, a server is tested."""
+    if isinstance(store, FolderStore):
+        return True
+    from webdepot.depot.store import s3  # its library (obstore) is large
+
+    return not isinstance(store, s3.S3Store) or s3.refuses_overwriting(store)
+
+
 def require_present(name: str, store: ObjectStore) -> None:
     """RemoteError if the place has no depot: an empty folder whose disk is not mounted must not count as a
     loss.

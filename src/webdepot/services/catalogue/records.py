@@ -195,20 +195,18 @@ def write(
         changed_at=changed_at,
     )
     if not after.title:
-        raise InputError("A record needs a title.")
+        raise InputError("A record must have a title. Give one.")
     _keep(archive, after)
     with archive.database.transaction() as connection:
         written = catalogue.put(connection, after)
         catalogue.touch_below(connection, written.key, written.changed_at)
+        detail = difference({name: getattr(before, name) for name in wanted}, wanted)
         event = archive.event(
             "described",
             "title",
             written.key,
             message=", ".join(sorted(wanted)),
-            detail={
-                **difference({name: getattr(before, name) for name in wanted}, wanted),
-                "source": source.value,
-            },
+            detail={**detail, "source": source.value},
             by=by,
         )
         append(connection, event)

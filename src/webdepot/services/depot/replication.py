@@ -16,7 +16,6 @@ from webdepot.config import FILE_NAME
 from webdepot.depot import copies, holdings, layout, package, places, register, replication
 from webdepot.depot.copies import Copy, CopyState
 from webdepot.depot.places import MAIN, DepotPlace, PlaceState
-from webdepot.depot.store import s3
 from webdepot.depot.store.wrappers import Meter, MeteredStore
 from webdepot.errors import Conflict, NoSpace, NotPermitted, RemoteError, WebdepotError
 from webdepot.model import PackageId
@@ -57,9 +56,7 @@ def add_place(archive: Archive, name: str, address: str, *, write_once: bool = F
         address=address,
         state=PlaceState.FILLING,
         write_once=write_once,
-        refuses_overwriting=s3.refuses_overwriting(store)
-        if isinstance(store, s3.S3Store) and not write_once
-        else True,
+        refuses_overwriting=write_once or places.refuses_overwriting(store),
         added_at=archive.clock(),
     )
     with archive.database.transaction() as connection:
