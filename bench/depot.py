@@ -34,7 +34,7 @@ from pathlib import Path
 from bench.portal import add_person, time_pages
 
 from webdepot.archive import Archive
-from webdepot.depot import copies, fixity, holdings, ocfl
+from webdepot.depot import copies, fixity, holdings, ocfl, ocfl_verification
 from webdepot.depot.ocfl import Source
 from webdepot.depot.store.folder import FolderStore
 from webdepot.model import PackageId
@@ -193,7 +193,7 @@ def bench_memory(folder: Path, size_bytes: int) -> dict[str, float]:
     began = time.perf_counter()
     ocfl.put_version(store, "info:webdepot/bench/sparse", content, message="", user="", created=WHEN)
     kept, after_keeping = time.perf_counter(), _peak_kb()
-    findings = list(ocfl.verify(store, "info:webdepot/bench/sparse"))
+    findings = list(ocfl_verification.verify(store, "info:webdepot/bench/sparse"))
     audited, after_audit = time.perf_counter(), _peak_kb()
     if findings:
         raise RuntimeError(f"what was just kept is damaged: {findings}")

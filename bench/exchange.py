@@ -224,7 +224,7 @@ def _transfer(number: int) -> Transfer:
 
 def transferring(folder: Path, size_bytes: int) -> dict[str, object]:
     """One plain WARC with incompressible bytes goes from A to B."""
-    from webdepot.services.depot import titles  # noqa: F401 - the whole way of a deposit
+    from webdepot.services.depot import deposit_records  # noqa: F401 - the whole way of a deposit
     from webdepot.services.intake import warc_files
     from webdepot.services.progress import unwatched
 

@@ -13,21 +13,20 @@ HOME/
   index/text/              words and time
 """
 
-import io
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from webdepot import config as configuration
 from webdepot.container import shelf
 from webdepot.database import Database
 from webdepot.depot import places
 from webdepot.depot.store import cache
-from webdepot.depot.store.wrapped import Seekable
+from webdepot.depot.store.wrappers import open_seekable
 from webdepot.errors import NotFound, NotPermitted, RemoteError
 from webdepot.model import Container, ContainerState
 from webdepot.ports import CaptureIndex, Engine, FormatIdentifier, ObjectStore, TextIndex
@@ -213,10 +212,9 @@ class Archive:
             if fetched.exists():
                 return fetched
             limit_bytes = self.config.depot.cache_bytes
-            part = cast(ObjectStore, source)
             return cache.fetch(
                 self.cache_folder,
-                part,
+                source,
                 "",
                 name=found.name,
                 sha256=found.sha256,
@@ -293,8 +291,7 @@ class Archive:
             with self._path_of(name, found).open("rb") as stream:
                 yield stream
         else:
-            raw = cast(io.RawIOBase, Seekable(store, found.place, found.size_bytes))
-            with io.BufferedReader(raw, 64 << 10) as remote:
+            with open_seekable(store, found.place, found.size_bytes) as remote:
                 yield remote
 
     def _find_container(self, name: str) -> Container | None:

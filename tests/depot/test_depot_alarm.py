@@ -48,11 +48,11 @@ def test_what_is_lost_is_told_by_letter(archive, keep_site, letter_box):  # noqa
         ["bert@example.org"],
     ]
     letter = letter_box.letters[0].message
-    assert "alarm of the depot (1)" in letter["Subject"]
+    assert "depot alarm (1)" in letter["Subject"]
     assert "site-1.warc.gz" in letter.get_content()
     assert acts(archive) == [
-        (Outcome.SUCCESS, "letter to anna@example.org: 1 alarms"),
-        (Outcome.SUCCESS, "letter to bert@example.org: 1 alarms"),
+        (Outcome.SUCCESS, "email to anna@example.org: 1 alarms"),
+        (Outcome.SUCCESS, "email to bert@example.org: 1 alarms"),
     ]
 
 
@@ -73,7 +73,7 @@ from webdepot.archive import Archive
 from webdepot.depot import copies, fixity, holdings, ocfl, package
 from webdepot.depot.copies import CopyState
 from webdepot.errors import NoSpace
-from webdepot.services.depot import audit, deposit
+from webdepot.services.depot import audit, deposit, replication
 
 home, folder, disk = map(Path, sys.argv[1:])
 
@@ -82,12 +82,12 @@ def fill_up(path, left):
     (path / "ballast").write_bytes(bytes(max(0, room.f_bavail * room.f_frsize - left)))
 
 with Archive.open(home, agent="test") as archive:
-    audit.add_place(archive, "second", str(disk / "second"))
+    replication.add_place(archive, "second", str(disk / "second"))
     kept = [package.build(archive.store, content_of(folder, number)).package for number in range(3)]
     deposit.adopt(archive)
     # The disk of a copy is full: the others go on, the copy waits, nothing half of it can be seen.
     fill_up(disk, 20_000)
-    report = audit.fill(archive)
+    report = replication.fill(archive)
     assert "is full" in report.away["second"], report
     assert report.waiting >= 1, report
     for identifier in ocfl.iter_objects(archive.stores()["second"]):
@@ -95,7 +95,7 @@ with Archive.open(home, agent="test") as archive:
     audited = audit.audit(archive, older_than_days=0)
     assert any("is full" in words for words in audited.alarms), audited.alarms
     (disk / "ballast").unlink()
-    report = audit.fill(archive)
+    report = replication.fill(archive)
     assert (report.waiting, report.away) == (0, {}), report
     with archive.database.reading() as connection:
         for each in kept:

@@ -52,7 +52,7 @@ def test_a_disk_that_takes_no_more(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
     )
-    assert "large was not written and nothing was lost" in done.stdout
+    assert "large was not written, and nothing was lost" in done.stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["small"]
 
 

@@ -16,7 +16,7 @@ from webdepot.depot import copies, fixity, holdings, ocfl, package
 from webdepot.depot.copies import CopyState
 from webdepot.depot.store.folder import FolderStore
 from webdepot.provenance import iter_of
-from webdepot.services.depot import audit, deposit
+from webdepot.services.depot import audit, deposit, replication
 
 KILLS = 30
 
@@ -35,7 +35,7 @@ def work(home: Path, folder: Path, acknowledged: Path) -> None:
                 log.write(f"{facts.package.id} {content.containers[0].sha256}\n")
                 log.flush()
                 os.fsync(log.fileno())
-            audit.fill(archive)
+            replication.fill(archive)
             victim = chance.choice(acknowledged.read_text().split("\n")[:-1]).partition(" ")[0]
             spoiled = files_of(folder / "second", victim)
             if spoiled:
@@ -49,7 +49,7 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(home, tmp_path):
     acknowledged = tmp_path / "acknowledged"
     acknowledged.touch()
     with Archive.open(home) as archive:
-        audit.add_place(archive, "second", str(tmp_path / "second"))
+        replication.add_place(archive, "second", str(tmp_path / "second"))
     chance = random.Random(7)
     turn_s = 0.0
     for number in range(KILLS):

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from webdepot.depot import copying, fixity, layout, ocfl
+from webdepot.depot import fixity, layout, ocfl, ocfl_verification, replication
 from webdepot.depot.fixity import AuditOutcome
 from webdepot.depot.store.folder import FolderStore
 from webdepot.model import PackageId
@@ -58,7 +58,7 @@ class Depot(RuleBasedStateMachine):
         self.model[identifier] = self.model.get(identifier, {}) | files
         self.known[identifier] = inventory.sha256
         self.versions[identifier] = inventory.head
-        assert not copying.bring(self.stores["second"], {"main": self.stores["main"]}, inventory).lost
+        assert not replication.replicate(self.stores["second"], {"main": self.stores["main"]}, inventory).lost
 
     @precondition(lambda self: self.model)
     @rule(
@@ -114,7 +114,7 @@ class Depot(RuleBasedStateMachine):
             for place in PLACES:
                 assert self.content(place, identifier) == self.model[identifier]
                 assert not list(
-                    ocfl.verify_against(
+                    ocfl_verification.verify_against(
                         self.stores[place], ocfl.read_inventory(self.stores[place], identifier)
                     )
                 )
@@ -127,7 +127,7 @@ class Depot(RuleBasedStateMachine):
     def withdraw(self, number: int) -> None:
         identifier = self.id_of(number)
         for store in self.stores.values():
-            copying.remove(store, identifier)
+            replication.remove(store, identifier)
         assert not any(self.files(place, identifier) for place in PLACES)
         self.forget(identifier)
 
@@ -135,7 +135,9 @@ class Depot(RuleBasedStateMachine):
     def rebuild(self, place: str) -> None:
         """From one place alone: what it shows whole is what was put."""
         for identifier in ocfl.iter_objects(self.stores[place]):
-            if identifier in self.model and not list(ocfl.verify(self.stores[place], identifier)):
+            if identifier in self.model and not list(
+                ocfl_verification.verify(self.stores[place], identifier)
+            ):
                 inventory = ocfl.read_inventory(self.stores[place], identifier)
                 if inventory.sha256 == self.known[identifier]:
                     assert self.content(place, identifier) == self.model[identifier]

@@ -190,7 +190,7 @@ def test_the_depot_gives_it_all_back(home):
         identification.update_signatures(archive, other_signatures(place.with_name("other.sig")))
         assert len(list(identification.identify_again(archive, [harvest]))) == 1
         harvest_check.check(archive, harvests.get(archive, harvest), again=True)
-        told = harvest_check.found_so_far(archive, harvest)
+        told = harvest_check.last_check(archive, harvest)
         watched = format_watch.watch_list(archive)
         shares = format_watch.of_harvest(archive, harvest)[1]
         with archive.database.reading() as connection:
@@ -201,7 +201,7 @@ def test_the_depot_gives_it_all_back(home):
     with Archive.open(elsewhere) as archive:
         deposit.adopt(archive)
         assert harvests.get(archive, harvest).state is HarvestState.KEPT
-        again = harvest_check.found_so_far(archive, harvest)
+        again = harvest_check.last_check(archive, harvest)
         assert (again.verdict, again.counts) == (told.verdict, told.counts)
         assert format_watch.of_harvest(archive, harvest)[1] == shares
         assert [each.name for each in format_watch.watch_list(archive)] == [each.name for each in watched]

@@ -62,7 +62,9 @@ CHANGES: dict[str, Callable[[Archive], object]] = {
         accounts.make_key(archive.database, "kees", "script", [Role.READER], archive.clock(), by="Ada"),
     ),
     "work restricted": lambda archive: records.restrict(archive, described(archive), "restricted"),
-    "work named": lambda archive: records.own_urn(archive, described(archive), "urn:nbn:de:0000-2011051900"),
+    "work named": lambda archive: records.assign_urn(
+        archive, described(archive), "urn:nbn:de:0000-2011051900"
+    ),
     "work closed": lambda archive: records.close(archive, described(archive), reason="asked for"),
 }
 

@@ -29,7 +29,7 @@ from webdepot.selection import targets
 from webdepot.services.access import export, link_texts, search
 from webdepot.services.access.export import ExportForm
 from webdepot.services.admin import setup
-from webdepot.services.depot import titles
+from webdepot.services.depot import deposit_records
 from webdepot.services.index import indexer
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -181,14 +181,16 @@ def described(archive):
             now=NOW,
         )
         site = replace(
-            titles.new_site(archive, target, NOW),
+            deposit_records.new_site(archive, target, NOW),
             creators=("Anna Jansen",),
             genre="Museum site",
             keywords=("Weather", "Vanes"),
         )
         catalogue.put(connection, site)
         harvest = next(shelf.iter_all(connection)).harvest
-        catalogue.put(connection, titles.new_slice(archive, site, runs.get(connection, harvest), NOW))
+        catalogue.put(
+            connection, deposit_records.new_slice(archive, site, runs.get(connection, harvest), NOW)
+        )
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.result import End, Trouble, reason_of
 from webdepot.quality import acceptance, verdict
 from webdepot.quality import texts as quality_texts
-from webdepot.quality.acceptance import AcceptanceLimits, Figures
+from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures
 from webdepot.selection import permission
 from webdepot.selection.cases import CaseState
 from webdepot.selection.permission import Basis, Ground, Notice
@@ -174,12 +174,12 @@ def test_every_answer_of_the_gate_is_said_in_the_readers_language(code):
 @pytest.mark.parametrize("code", CODES)
 def test_what_rules_say_of_a_harvest_is_said_in_the_readers_language(code):
     good = verdict.of({}, {"fetched": 100})
-    limits, now = AcceptanceLimits(), Figures(documents=5000, size_bytes=9_000_000)
+    limits, now = AcceptanceLimits(), HarvestFigures(documents=5000, size_bytes=9_000_000)
     for found in (
         acceptance.by_rules(good, now, None, 0, limits),
-        acceptance.by_rules(good, Figures(documents=10, size_bytes=1, not_valid=5), now, 1, limits),
-        acceptance.by_rules(good, now, Figures(documents=10, size_bytes=1), 1, limits),
-        acceptance.by_rules(good, now, Figures(documents=5000, size_bytes=1), 1, limits),
+        acceptance.by_rules(good, HarvestFigures(documents=10, size_bytes=1, not_valid=5), now, 1, limits),
+        acceptance.by_rules(good, now, HarvestFigures(documents=10, size_bytes=1), 1, limits),
+        acceptance.by_rules(good, now, HarvestFigures(documents=5000, size_bytes=1), 1, limits),
         acceptance.by_rules(good, now, now, 1, limits),
     ):
         said = wording.of_reason(load(code), found.reason)

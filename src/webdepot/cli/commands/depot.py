@@ -15,9 +15,10 @@ from webdepot.errors import CorruptData
 from webdepot.model import Severity
 from webdepot.services.admin import rebuild as rebuild_service
 from webdepot.services.depot import audit as audit_service
+from webdepot.services.depot import replication, withdrawal
 from webdepot.services.depot import status as status_service
-from webdepot.services.depot import withdrawal
-from webdepot.services.depot.audit import AuditReport, FillReport
+from webdepot.services.depot.audit import AuditReport
+from webdepot.services.depot.replication import FillReport
 
 EXIT_LOST = CorruptData.exit_status
 
@@ -247,7 +248,7 @@ def add(
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
-        place = audit_service.add_place(archive, name, address, write_once=write_once)
+        place = replication.add_place(archive, name, address, write_once=write_once)
         if not place.refuses_overwriting:
             output.warn(
                 "This server does not refuse to overwrite. Copies there are still checked, but two writers would not be kept apart."
@@ -255,7 +256,7 @@ def add(
         filled = (
             FillReport(copied=0, size_bytes=0, waiting=0)
             if no_fill
-            else audit_service.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
+            else replication.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
         )
     _tell_fill(output, filled)
 
@@ -274,7 +275,7 @@ def fill(
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
-        filled = audit_service.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
+        filled = replication.fill(archive, place=name, rate_bytes_s=rate, watch=watch)
     _tell_fill(output, filled)
 
 
@@ -283,7 +284,7 @@ def remove(context: typer.Context, name: PlaceName, json: Json = False) -> None:
     """Forget a place. Its files stay where they are."""
     call = call_of(context)
     with call.archive() as archive:
-        place = audit_service.remove_place(archive, name)
+        place = replication.remove_place(archive, name)
     words = f"{plain(name)} is no place of the depot any more. Its files stay at {plain(place.address)}."
     call.output(json).result({"place": name, "address": place.address}, words)
 

@@ -14,7 +14,7 @@ from webdepot.depot.holds import Hold, HoldKind, HoldScope
 from webdepot.errors import InputError
 from webdepot.services.depot import export as export_service
 from webdepot.services.depot import format_migration, status, withdrawal
-from webdepot.services.depot.export import Form
+from webdepot.services.depot.export import PackageForm
 from webdepot.services.intake import submissions
 
 commands = typer.Typer(no_args_is_help=True)
@@ -104,8 +104,8 @@ def export(
     identifier: Identifier,
     target: Annotated[Path, typer.Option("--output", "-o", help="New file or folder.")],
     form: Annotated[
-        Form, typer.Option(help="bagit and ocfl are folders; wacz, zip and uof are files.")
-    ] = Form.BAGIT,
+        PackageForm, typer.Option(help="bagit and ocfl are folders; wacz, zip and uof are files.")
+    ] = PackageForm.BAGIT,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -262,7 +262,7 @@ def migrate(
         raise typer.Exit(1)
 
 
-def _tell_received(output: Output, path: Path, done: submissions.Received) -> None:
+def _tell_received(output: Output, path: Path, done: submissions.ReceivedSubmission) -> None:
     receipt = done.receipt
     state = "known" if done.is_known else receipt.state.value
     fields = {

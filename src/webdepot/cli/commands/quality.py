@@ -10,7 +10,7 @@ from webdepot.cli.progress import shown
 from webdepot.model import Finding
 from webdepot.services.harvest import harvests
 from webdepot.services.quality import harvest_check
-from webdepot.services.quality.harvest_check import Checked
+from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.services.review import patches
 
 commands = typer.Typer(no_args_is_help=True)
@@ -125,7 +125,7 @@ def _finding_words(finding: Finding) -> str:
     return f"[{colour}]{finding.severity.value:8}[/{colour}] {plain(finding.subject)}\n    {plain(finding.message)}{plain(action)}{place}"
 
 
-def _verdict_fields(harvest: str, checked: Checked) -> dict[str, Any]:
+def _verdict_fields(harvest: str, checked: HarvestCheck) -> dict[str, Any]:
     verdict = checked.verdict
     return {
         "harvest": harvest,
@@ -134,6 +134,6 @@ def _verdict_fields(harvest: str, checked: Checked) -> dict[str, Any]:
     }
 
 
-def _verdict_words(checked: Checked) -> str:
+def _verdict_words(checked: HarvestCheck) -> str:
     mark = "[green]✓[/green]" if checked.verdict else "[yellow]![/yellow]"
     return f"{mark} {plain(checked.verdict.reason)}"

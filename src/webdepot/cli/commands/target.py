@@ -15,7 +15,7 @@ from webdepot.selection.criteria import SCALE, Judgement, Kind
 from webdepot.selection.states import TargetState
 from webdepot.selection.targets import Dossier, Filter, Origin, Sort, Strategy
 from webdepot.services.catalogue import description, records
-from webdepot.services.catalogue.description import Form
+from webdepot.services.catalogue.description import RecordForm
 from webdepot.services.permission import letters
 from webdepot.services.selection import csv_lists, targets
 
@@ -195,7 +195,7 @@ def describe(
     from_site: Annotated[
         bool, typer.Option("--from-site", help="Fill it from the site's own words in its newest version.")
     ] = False,
-    form: Annotated[Form | None, typer.Option(help="Print the record in this form instead.")] = None,
+    form: Annotated[RecordForm | None, typer.Option(help="Print the record in this form instead.")] = None,
     json: Json = False,
 ) -> None:
     """The catalogue record of a site: show it, fill it, write it out. What a person wrote is not written over
@@ -204,7 +204,7 @@ def describe(
     call = call_of(context)
     with call.archive() as archive:
         dossier = targets.find(archive, target)
-        given = description.given_in(values or ())
+        given = description.parse_fields(values or ())
         record = (
             description.take_over(archive, dossier.id)
             if from_site

@@ -22,7 +22,7 @@ from webdepot.services.intake import ingest
 from webdepot.services.intake.ingest import ArchiveReport
 from webdepot.services.progress import Watch, unwatched
 from webdepot.services.quality import harvest_check
-from webdepot.services.quality.harvest_check import Checked
+from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.url import Url, find_canonical, host_of
 
 MOST_ADDRESSES = 100_000
@@ -34,7 +34,7 @@ class Patched:
     patch: ArchiveReport | None
     """None when nothing could be brought."""
     asked: int
-    checked: Checked
+    checked: HarvestCheck
     """The parent, judged again together with its patches."""
     reason: str = ""
 
