@@ -214,7 +214,7 @@ def test_a_package_is_written_through_stale_lists_after_an_interrupted_try(
 
 
 def test_keys_that_cannot_delete_leave_the_copy_in_peace(archive, keep_site, seaweed, keys, monkeypatch):
-    """The portal has read-only keys: it can neither delete nor overwrite, and a withdrawal says what is left."""
+    """The portal has read-only keys: it cannot delete or overwrite, and a withdrawal says what is left."""
     kept = keep_site(1)
     address = seaweed.new_address()
     replication.add_place(archive, "vault", address, write_once=True)
