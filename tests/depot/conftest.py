@@ -1,4 +1,4 @@
-"""An archive whose clock stands still, and packages in it."""
+"""An archive with a fixed clock, and packages in it."""
 
 from collections.abc import Callable
 from pathlib import Path

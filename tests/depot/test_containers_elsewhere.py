@@ -1,4 +1,4 @@
-"""Containers that stay where they are: folders, WACZ, web servers, buckets; moved, missing and unfit ones."""
+"""Containers read in place: folders, WACZ, web servers, buckets; moved, missing and unsuitable files."""
 
 import gzip
 import io

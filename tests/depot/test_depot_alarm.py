@@ -1,4 +1,4 @@
-"""The alarm goes out by letter; a disk that is really full stops nothing but the copy it cannot take."""
+"""Alarms are sent by email; a disk that is really full stops only the copy that does not fit."""
 
 import subprocess
 import sys
@@ -85,7 +85,7 @@ with Archive.open(home, agent="test") as archive:
     replication.add_place(archive, "second", str(disk / "second"))
     kept = [package.build(archive.store, content_of(folder, number)).package for number in range(3)]
     deposit.adopt(archive)
-    # The disk of a copy is full: the others go on, the copy waits, nothing half of it can be seen.
+    # The disk of a copy is full: the others continue, the copy waits, nothing incomplete is visible.
     fill_up(disk, 20_000)
     report = replication.fill(archive)
     assert "is full" in report.away["second"], report
@@ -101,7 +101,7 @@ with Archive.open(home, agent="test") as archive:
         for each in kept:
             assert {copy.state for copy in copies.of_package(connection, each.id)} == {CopyState.WHOLE}
 
-# The disk of the depot itself is full: nothing is acknowledged, nothing is lost, and it works when there is room again.
+# The disk of the depot is full: nothing is acknowledged or lost, and it works when there is space again.
 (disk / "depot").mkdir()
 os.rename(home / "depot", home / "old")
 (home / "depot").symlink_to(disk / "depot")

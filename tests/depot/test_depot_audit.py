@@ -1,5 +1,5 @@
-"""Copies in several places: filled, read through, mended; whatever is broken is found, and whatever one good
-copy can mend is mended.
+"""Copies in several places: filled, audited, repaired; all damage is found, and repaired if one good copy is
+left.
 """
 
 import shutil
@@ -42,7 +42,7 @@ def bytes_of(root: Path) -> dict[str, bytes]:
 
 
 def check_tallies(archive) -> None:
-    """The sums kept beside are those of the rows."""
+    """The stored tallies are the sums of the rows."""
     with archive.database.reading() as connection:
         chosen = select(table.c.place, table.c.state, func.count(), func.sum(table.c.size_bytes)).group_by(
             table.c.place, table.c.state
@@ -263,7 +263,7 @@ def test_an_interrupted_fill_goes_on(archive, keep_site, tmp_path):
     for number in range(1, 4):
         keep_site(number)
     replication.add_place(archive, "second", str(tmp_path / "second"))
-    # What a killed copy leaves: a part of the content, no inventory.
+    # An interrupted copy leaves a part of the content and no inventory.
     shutil.copytree(archive.home / "depot", tmp_path / "second", dirs_exist_ok=True)
     left = [
         path

@@ -1,4 +1,4 @@
-"""Withdrawal with its tombstone, holds, migration: what may change, and what stays."""
+"""Withdrawal with its tombstone, holds, migration: what may change and what must stay."""
 
 import io
 
@@ -21,13 +21,16 @@ from webdepot.services.depot import format_migration, replication, withdrawal
 from webdepot.services.intake import submissions
 from webdepot.web.app import build_portal, build_replay
 
-XBM = b"#define x_width 8\n#define x_height 8\nstatic char x_bits[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};\n"
+XBM = (
+    b"#define x_width 8\n#define x_height 8\n"
+    b"static char x_bits[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80};\n"
+)
 PAGES = {"https://x.example/": b"<!doctype html><title>X</title><p>The windmill <img src=a.xbm>."}
 
 
 @pytest.fixture
 def kept(archive, tmp_path):
-    """A real package with words to find, in two places."""
+    """A real package with searchable text, in two places."""
     replication.add_place(archive, "second", str(tmp_path / "second"))
     write_warc(tmp_path / "x.warc.gz", PAGES)
     report = pipeline.import_files(archive, [tmp_path / "x.warc.gz"], collection="news")

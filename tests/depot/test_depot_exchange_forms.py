@@ -1,5 +1,5 @@
-"""Packages out as bags, WACZ, ZIP and OCFL, judged by other tools; submissions in, checked, taken once, or
-refused with their reasons.
+"""Packages exported as bags, WACZ, ZIP and OCFL and checked by other tools; submissions taken in once, or
+refused with reasons.
 """
 
 import io
@@ -277,7 +277,8 @@ def test_bombs_links_and_broken_zips_are_refused(archive, tmp_path):
 def test_the_virus_scanner_has_a_word(archive, bagged, tmp_path):
     scanner = tmp_path / "scanner"
     scanner.write_text(
-        f"#!{sys.executable}\nimport pathlib, sys\nprint('Eicar found')\nsys.exit(int(pathlib.Path('{tmp_path}/answer').read_text()))"
+        f"#!{sys.executable}\nimport pathlib, sys\nprint('Eicar found')\n"
+        f"sys.exit(int(pathlib.Path('{tmp_path}/answer').read_text()))"
     )
     scanner.chmod(0o755)
     object.__setattr__(archive.config.depot, "virus_scanner", str(scanner))

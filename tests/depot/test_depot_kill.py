@@ -1,6 +1,4 @@
-"""kill -9 in the middle of keeping, copying, auditing and repairing: nothing acknowledged is lost, and the
-log tells the truth.
-"""
+"""kill -9 during deposit, copy, audit and repair: nothing acknowledged is lost, and the log is true."""
 
 import os
 import random
@@ -22,7 +20,7 @@ KILLS = 30
 
 
 def work(home: Path, folder: Path, acknowledged: Path) -> None:
-    """What a busy archive does, until it is killed: keep, copy, spoil, audit."""
+    """The work of a busy archive until it is killed: deposit, copy, damage, audit."""
     chance = random.Random()
     with Archive.open(home, agent="worker") as archive:
         while True:
@@ -60,11 +58,11 @@ def test_killed_at_any_moment_nothing_acknowledged_is_lost(home, tmp_path):
                 work(home, tmp_path, acknowledged)
             finally:
                 os._exit(1)
-        if number == 0:  # how long one turn of the work takes here and now
+        if number == 0:  # measure how long one round of the work takes on this machine
             while not acknowledged.stat().st_size and os.waitpid(child, os.WNOHANG) == (0, 0):
                 time.sleep(0.005)
             turn_s = time.monotonic() - begun_s
-        time.sleep(chance.uniform(0.0, 2 * turn_s))  # the moment of the blow is what is tested
+        time.sleep(chance.uniform(0.0, 2 * turn_s))  # the kill must come at an arbitrary moment
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         assert os.WIFSIGNALED(status), "it was killed; it did not fail by itself"

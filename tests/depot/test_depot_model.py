@@ -1,8 +1,8 @@
-"""A depot in two places against a plain dictionary: put, version, damage, lose, audit, withdraw, rebuild, in
-any order.
+"""A depot in two places compared with a plain dictionary: put, version, damage, lose, audit, withdraw,
+rebuild, in any order.
 
-The law: whatever one place still has whole is whole everywhere after an audit; what no place has is reported
-lost, never more, never less.
+Invariant: what one place still has whole is whole everywhere after an audit; exactly what no place has is
+reported as lost.
 """
 
 import shutil
@@ -27,7 +27,7 @@ numbers = st.integers(0, 2)
 
 
 class Depot(RuleBasedStateMachine):
-    """Objects whose identifiers are no packages, so that the bytes alone count."""
+    """Objects that are not packages, so that only the bytes count."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,8 +44,8 @@ class Depot(RuleBasedStateMachine):
 
     @rule(number=numbers, files=st.dictionaries(names, contents, min_size=1, max_size=3))
     def put(self, number: int, files: dict[str, bytes]) -> None:
-        """A first or a further version, written to the main place and copied to the other; damage is mended
-        before, as the service does.
+        """Write a first or further version to the main place and copy it to the other; damage is repaired
+        first, as the service does.
         """
         identifier = self.id_of(number)
         if identifier in self.model:
@@ -133,7 +133,7 @@ class Depot(RuleBasedStateMachine):
 
     @rule(place=st.sampled_from(PLACES))
     def rebuild(self, place: str) -> None:
-        """From one place alone: what it shows whole is what was put."""
+        """From one place alone: every object that it shows as whole is what was put."""
         for identifier in ocfl.iter_objects(self.stores[place]):
             if identifier in self.model and not list(
                 ocfl_verification.verify(self.stores[place], identifier)
@@ -168,8 +168,8 @@ class Depot(RuleBasedStateMachine):
         return found
 
     def whole_somewhere(self, identifier: str) -> bool:
-        """By plain means: an inventory with the right bytes in one of its places, and each content file good
-        in some place.
+        """Computed independently: an inventory with the right bytes in one of its places, and each content
+        file good in some place.
         """
         inventory = None
         for place in PLACES:
@@ -203,7 +203,7 @@ class Depot(RuleBasedStateMachine):
         return True
 
     def is_found(self, identifier: str) -> bool:
-        """Whether some place proves the newest inventory in the way the audit looks for it."""
+        """Whether some place has the newest inventory with a proof that the audit accepts."""
         return any(
             found.sha256 == self.known[identifier]
             for store in self.stores.values()

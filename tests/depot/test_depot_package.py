@@ -1,4 +1,4 @@
-"""A package goes in, proves itself, and gives everything back to an empty machine."""
+"""A package is deposited, verified, and restores everything on an empty machine."""
 
 import gzip
 import hashlib

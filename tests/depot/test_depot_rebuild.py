@@ -1,6 +1,4 @@
-"""Everything but the depot is lost; it comes back: the same search results, the same bytes, the same
-catalogue.
-"""
+"""Everything except the depot is lost and rebuilt: same search results, same bytes, same catalogue."""
 
 import shutil
 from pathlib import Path
@@ -21,17 +19,17 @@ from webdepot.services.admin import rebuild, setup
 from webdepot.services.depot import audit, replication
 
 PAGES = {
-    "https://museum.example/": b"<!doctype html><title>Museum</title><p>The windmill exhibition opens in spring.",
-    "https://museum.example/mill": b"<!doctype html><title>The mill</title><p>A windmill of 1742 with four sails.",
+    "https://museum.example/": b"<!doctype html><title>Museum</title>"
+    b"<p>The windmill exhibition opens in spring.",
+    "https://museum.example/mill": b"<!doctype html><title>The mill</title>"
+    b"<p>A windmill of 1742 with four sails.",
     "https://museum.example/tram": b"<!doctype html><title>The tram</title><p>The steam tram.",
 }
 _CHANGING = {"alembic_version", "sessions", "depot_growth"}
 
 
 def catalogue(archive: Archive) -> dict[str, list[tuple]]:
-    """Every row of every table but what a rebuild may change: the numbers of events and when something was
-    last looked at.
-    """
+    """Every row of every table, without what a rebuild may change: numbers of events and dates of checks."""
     known = MetaData()
     found = {}
     with archive.database.reading() as connection:
@@ -53,7 +51,7 @@ def catalogue(archive: Archive) -> dict[str, list[tuple]]:
 
 
 def answers(archive: Archive) -> list[object]:
-    """What readers see."""
+    """The search results and pages that readers see."""
     seen: list[object] = []
     for text in ("windmill", '"steam tram"', "nothing"):
         page = search.search(archive, text, reader=ANYONE)
@@ -99,11 +97,8 @@ def test_rebuilt_on_an_empty_machine_all_is_as_it_was(filled, tmp_path, place):
         assert answers(archive) == seen
         after = catalogue(archive)
         for name in before:
-            if name in (
-                "copies",
-                "copy_tallies",
-                "events",
-            ):  # what the other place has must be looked at again
+            # The copies in the other place must be checked again.
+            if name in ("copies", "copy_tallies", "events"):
                 continue
             assert after[name] == before[name], name
         assert set(before["events"]) <= set(after["events"]) | {

@@ -1,4 +1,4 @@
-"""The OCFL writer, judged by ocfl-py, by killing it at every step and by damaging what it wrote."""
+"""The OCFL writer: validated by ocfl-py, killed at every step, and with damaged files."""
 
 import io
 import os

@@ -1,5 +1,5 @@
-"""A harvest beside the last ones: numbers, sizes, types and times that differ; files that are new, gone or
-changed; wrong digests.
+"""A harvest compared with the last ones: numbers, sizes, types and times that differ; files that are new,
+gone or changed; wrong digests.
 """
 
 import gzip
@@ -82,9 +82,15 @@ def response(url, body, **fields):
 def capture(url, body):
     place = Location(container="old.warc.gz", offset=0, length=1)
     return Capture(
-        key=key(url), timestamp="20200101000000", url=url, kind=RecordKind.RESPONSE, status=200, mime="text/html",
-        digest=str(sha1(body)), location=place,
-    )  # fmt: skip
+        key=key(url),
+        timestamp="20200101000000",
+        url=url,
+        kind=RecordKind.RESPONSE,
+        status=200,
+        mime="text/html",
+        digest=str(sha1(body)),
+        location=place,
+    )
 
 
 def traces(tmp_path, *records, **more):

@@ -1,4 +1,4 @@
-"""Verdicts, and what the database keeps of findings."""
+"""Verdicts, and findings in the database."""
 
 from datetime import UTC, datetime
 

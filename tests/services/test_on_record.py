@@ -1,4 +1,4 @@
-"""Changes that are made on the command line alone leave who, before and after, too; and never a secret."""
+"""Changes on the command line are recorded with person, before and after, and never with a secret."""
 
 from collections.abc import Callable
 from datetime import timedelta
