@@ -44,6 +44,7 @@ FOUNDATION = {
     "accounts",
     "ports",
     "mail",
+    "sessions",
     "sheets",
     "states",
     "version",

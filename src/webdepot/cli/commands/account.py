@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from webdepot import accounts
+from webdepot import accounts, sessions
 from webdepot.accounts import Role
 from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
@@ -108,7 +108,7 @@ def key(
     """Make a key for programs (`Authorization: Bearer KEY`). It is printed this once."""
     call = call_of(context)
     with call.archive() as archive:
-        made, text = accounts.make_key(
+        made, text = sessions.make_key(
             archive.database, name, label, role, archive.clock(), days=days, by=archive.agent
         )
     call.output(json).result(
@@ -127,8 +127,8 @@ def keys(
     call = call_of(context)
     with call.archive() as archive:
         if revoke:
-            accounts.revoke_key(archive.database, name, revoke, archive.clock(), by=archive.agent)
-        for held in accounts.keys_of(archive.database, name):
+            sessions.revoke_key(archive.database, name, revoke, archive.clock(), by=archive.agent)
+        for held in sessions.keys_of(archive.database, name):
             fields = {
                 "id": held.id,
                 "label": held.label,
@@ -141,8 +141,8 @@ def keys(
             )
 
 
-@commands.command(epilog="Example: webdepot account sessions anna --end")
-def sessions(
+@commands.command(name="sessions", epilog="Example: webdepot account sessions anna --end")
+def sessions_(
     context: typer.Context,
     name: Name,
     end: Annotated[bool, typer.Option("--end", help="End all of them.")] = False,
@@ -152,8 +152,8 @@ def sessions(
     call = call_of(context)
     with call.archive() as archive:
         if end:
-            accounts.end_session(archive.database, name, "", archive.clock(), by=archive.agent)
-        for each in accounts.sessions_of(archive.database, name, archive.clock()):
+            sessions.end_session(archive.database, name, "", archive.clock(), by=archive.agent)
+        for each in sessions.sessions_of(archive.database, name, archive.clock()):
             fields = {
                 "id": each.id,
                 "began": each.began_at,
