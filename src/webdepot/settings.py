@@ -59,7 +59,7 @@ class ArchiveConfig:
         "Name of the archive, shown on every page and written into every container.",
     )
     contact: str = _key(
-        "", "Web page or e-mail address where site owners can reach you; part of the user agent."
+        "", "Web page or email address where site owners can reach you; part of the user agent."
     )
     purpose: str = _key(
         "This archive keeps web sites as part of the cultural and public record.",
@@ -293,8 +293,7 @@ class DepotConfig:
     )
     alarm_mail: tuple[str, ...] = _key(
         (),
-        "E-mail addresses to notify if damage cannot be repaired or a place stays unreachable (needs "
-        "[mail]).",
+        "Email addresses to notify if damage cannot be repaired or a place stays unreachable (needs [mail]).",
     )
     alarm_command: str = _key(
         "",
@@ -317,7 +316,7 @@ class ExchangeConfig:
         "web.portal_url, if set.",
     )
     admin_email: str = _key(
-        "", "E-mail address for partners; empty means archive.contact, if it is an e-mail address."
+        "", "Email address for partners; empty means archive.contact, if it is an email address."
     )
     institution_code: str = _key(
         "", "Code of the institution in library records (ISIL, such as DE-9999); empty means none."

@@ -28,7 +28,7 @@ def add(
     who: Annotated[Who, typer.Option(help="Who objects.")] = Who.OTHER,
     ground: Annotated[Objection, typer.Option(help="Ground of the objection.")] = Objection.OTHER,
     name: Annotated[str, typer.Option(help="Name of the complainant.")] = "",
-    mail: Annotated[str, typer.Option(help="E-mail address for letters.")] = "",
+    mail: Annotated[str, typer.Option(help="Email address for letters.")] = "",
     language: Annotated[str, typer.Option(help="Language of letters: en, nl or de.")] = "en",
     json: Json = False,
 ) -> None:

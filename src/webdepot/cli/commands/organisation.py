@@ -248,7 +248,7 @@ def _print_profile(output: Output, organisation: Organisation) -> None:
         ("Name servers", profile.name_servers),
         ("Registrant", profile.registrant),
         ("Address", profile.address),
-        ("E-mail domains", profile.mail_domains),
+        ("Email domains", profile.mail_domains),
         ("Names", profile.names),
         ("VAT numbers", profile.vat_ids),
         ("Domains", profile.domains),

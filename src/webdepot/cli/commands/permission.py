@@ -32,7 +32,7 @@ Which = Annotated[str, typer.Argument(help="Number, name or address of the site.
 def contact(
     context: typer.Context,
     target: Which,
-    mail: Annotated[str, typer.Option(help="E-mail address.")] = "",
+    mail: Annotated[str, typer.Option(help="Email address.")] = "",
     name: Annotated[str, typer.Option(help="Name for the salutation.")] = "",
     organisation: Annotated[str, typer.Option(help="Organisation.")] = "",
     language: Annotated[str, typer.Option(help="Language of letters: en, nl or de.")] = "en",
