@@ -101,7 +101,7 @@ def _shown(name: str, value: object) -> object:
 
 
 def sections() -> Iterator[tuple[str, str]]:
-    """Section names and their one-line descriptions, for the reference page and the file written by `init`."""
+    """Section names and descriptions, for the reference page and the file written by `init`."""
     for item in dataclasses.fields(Config):
         if item.name not in _NO_SECTIONS:
             yield item.name, " ".join((_section_type(item).__doc__ or "").split())

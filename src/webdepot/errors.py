@@ -7,7 +7,7 @@
     ├── Withdrawn                 1     410   it existed but was withdrawn permanently
     ├── NotPermitted              3     403   forbidden by a role, a decision or the site owner
     │   └── Closed                3     451   closed to this reader by an access rule (RFC 7725)
-    ├── Conflict                  4     409   in use by another process, in the wrong state, or it already exists
+    ├── Conflict                  4     409   it is in use, in the wrong state, or already exists
     ├── RemoteError               5     502   another server failed; `retry` says whether to try again
     ├── CorruptData               6     500   stored data is damaged; `where` says which
     └── NoSpace                   7     507   a disk is full or read-only

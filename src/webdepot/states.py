@@ -51,9 +51,13 @@ class Machine(Generic[State]):
             raise Conflict(f"There is no act {act!r} for a {self.noun}. Known: {known}.")
         required = list(dict.fromkeys(before for step in rows for before in step.before))
         current = f"in the state {state.value!r}" if state is not None else "because it does not exist yet"
-        needed = f" Required state: {_or([before.value for before in required])}." if required else ""
+        needed = (
+            f"Required state: {_or([before.value for before in required])}."
+            if required
+            else "It is possible only for a new one."
+        )
         possible = f" Possible now: {', '.join(acts)}." if (acts := list(self.acts(state))) else ""
-        message = f"{subject}: the step {act!r} is not possible {current}.{needed}{possible}"
+        message = f"{subject}: the step {act!r} is not possible {current}. {needed}{possible}"
         if state is None or not required:
             raise Conflict(message)
         values = {

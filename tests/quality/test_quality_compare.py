@@ -115,7 +115,7 @@ def test_new_gone_and_changed(tmp_path):
         "changed": ["http://a.example/other"],
     }
     summary = next(each for each in found if each.code == "quality.since-before")
-    assert summary.message == "Since h1: 1 new, 1 gone, 1 changed, 2 the same."
+    assert summary.message == "Since h1: 1 new, 1 gone, 1 changed, 2 unchanged."
 
 
 def test_a_digest_that_does_not_match(tmp_path):

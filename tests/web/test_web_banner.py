@@ -101,8 +101,8 @@ def test_no_title_breaks_out_of_its_field(title: str, archive: str, form: Form):
     ("path", "status", "words"),
     [
         ("/", 200, "Shown as it was on 4 March 2015"),
-        ("/gone", 410, "On that day the server answered: Not found (410)."),
-        ("/broken", 503, "On that day the server answered: Server error (503)."),
+        ("/gone", 410, "On that day the server returned: Not found (410)."),
+        ("/broken", 503, "On that day the server returned: Server error (503)."),
         ("/orphan", 404, "its file cannot be read at the moment"),
         ("/lost", 500, "its file cannot be read at the moment"),
         ("/lost.png", 500, "its file cannot be read at the moment"),

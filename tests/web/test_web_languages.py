@@ -3,6 +3,7 @@
 import re
 import tomllib
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -41,11 +42,7 @@ def test_every_state_and_outcome_has_its_word():
 
 def test_no_text_is_left_unused():
     sources = [path.read_text(encoding="utf-8") for path in (files("webdepot.web") / "templates").iterdir()]
-    sources += [
-        path.read_text(encoding="utf-8")
-        for path in files("webdepot.web").iterdir()
-        if path.name.endswith(".py")
-    ]
+    sources += [path.read_text(encoding="utf-8") for path in Path(str(files("webdepot.web"))).rglob("*.py")]
     everything = "\n".join(sources)
     # Keys put together from a beginning and a value: t("depot.state_" ~ state) in templates,
     # f"depot.state_{state}" in code.
@@ -129,4 +126,4 @@ def test_a_public_form_says_what_is_wrong_in_the_readers_language(served: Served
     answer = ask(f"{served.portal}/suggest", "POST", headers=headers, body=b"address=geen+adres")
     assert answer.status == 400 and "&#39;geen adres&#39; is geen webadres." in answer.text
     answer = ask(f"{served.portal}/complain", "POST", headers=headers, body=b"url=example.org&words=")
-    assert answer.status == 400 and "Zeg wat er mis is met de pagina" in answer.text
+    assert answer.status == 400 and "Beschrijf wat er mis is met de pagina" in answer.text

@@ -123,7 +123,7 @@ def test_the_screen_of_pictures(served: Served):
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 375, "height": 800})
         page.goto(f"{served.portal}/search?q=windmill")
-        page.click("text=Pictures")
+        page.click("text=Images")
         page.wait_for_load_state("networkidle")
         assert page.locator(".pictures img").first.evaluate("image => image.naturalWidth") == 240
         assert page.locator(".pictures li").count() == 2

@@ -107,7 +107,7 @@ def test_every_page_fits_and_keeps_nobody_out(page: Page, kept):
 def test_a_finding_is_ignored_and_stays_so(page: Page, kept):
     served, paths = kept
     page.goto(served.portal + paths[0] + "?lang=nl")
-    expect(page.locator("tbody").first).to_contain_text("Getoond door")
+    expect(page.locator("tbody").first).to_contain_text("Onderdeel van")
     expect(page.get_by_text("Genegeerd", exact=True)).to_have_count(0)
     page.locator("td button.link").first.click()
     page.wait_for_url("**started=ignored**")

@@ -109,7 +109,11 @@ def test_statistics_can_be_switched_off(tmp_path: Path, museum: Path):
 def test_one_reader_at_a_time(home: Path):
     with serving(home) as served:
         first = frame_of(served, "/news.html")
-        assert first.status == 200 and "data-lent" in first.text and "Open for you alone" in first.text
+        assert (
+            first.status == 200
+            and "data-lent" in first.text
+            and "This page is reserved for you" in first.text
+        )
         raw = f"{served.replay}/all/{EDITIONS[1]}id_/{SITE}/news.html"
         assert ask(raw).status == 200, "the same terminal"
         second = ask(raw, source=FROM_ELSEWHERE)

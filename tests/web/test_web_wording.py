@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,8 +63,41 @@ def test_every_finding_has_its_words(code):
 
 def test_gaps_are_filled_in_dutch_and_german():
     one = quality_texts.finding("part-error", subject="x", pages="one page", detail="404")
-    assert wording.of_finding(load("nl"), one) == "Getoond door één pagina, maar de server antwoordde 404."
-    assert wording.of_finding(load("de"), one) == "Gezeigt von einer Seite, aber der Server antwortete 404."
+    assert (
+        wording.of_finding(load("nl"), one) == "Onderdeel van één pagina, maar de server antwoordde met 404."
+    )
+    assert wording.of_finding(load("de"), one) == "Teil von einer Seite, aber der Server antwortete mit 404."
+
+
+def test_findings_of_an_earlier_wording_are_said_by_their_facts():
+    facts = {"pages": "1234 pages", "detail": "404"}
+    old = replace(
+        quality_texts.finding("part-error", subject="x", **facts),
+        message="Shown by 1234 pages, but the server answered 404.",
+    )
+    assert wording.of_finding(load("en"), old) == "Part of 1,234 pages, but the server returned 404."
+    assert (
+        wording.of_finding(load("nl"), old)
+        == "Onderdeel van 1.234 pagina’s, maar de server antwoordde met 404."
+    )
+    left = replace(quality_texts.finding("queue-left", subject="x", count=1234), message="1,234 waited.")
+    assert "1.234 Adressen" in wording.of_finding(load("de"), left)
+    unknown = replace(old, facts={})
+    assert wording.of_finding(load("nl"), unknown) == unknown.message, "nothing to fill its gaps with"
+
+
+def test_reasons_of_an_earlier_wording_are_said_in_the_readers_language():
+    old = (
+        "2 answers are not what their records state. It differs much from the last harvests. "
+        "90 answers are not whole, more than 1% of 100 documents."
+    )
+    new = wording.of_reason(load("en"), old)
+    assert new == (
+        "2 responses do not match the checksums in their records. "
+        "The harvest differs considerably from the last ones. "
+        "90 responses are incomplete, more than 1% of 100 documents."
+    )
+    assert wording.of_reason(load("de"), old) == wording.of_reason(load("de"), new)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +238,7 @@ def test_kept_reasons_know_states_grounds_and_days_again():
         said
         == f"{load('de').texts['targets.ground_implied_consent']}: keine Antwort auf L-1 bis 29. Mai 2026"
     )
-    state = reasons.said("it_is", "it is {state}", state=TargetState.PUT_OFF)
+    state = reasons.said("it_is", "its state is: {state}", state=TargetState.PUT_OFF)
     assert load("nl").texts["targets.state_put_off"] in wording.of_reason(load("nl"), kept(state))
 
 
@@ -240,7 +274,7 @@ def test_a_kept_reason_that_cannot_be_read_is_its_sentence(text):
 
 
 def test_reasons_are_texts_that_can_be_copied_and_sent():
-    reason = reasons.said("it_is", "it is {state}", state=TargetState.PUT_OFF)
+    reason = reasons.said("it_is", "its state is: {state}", state=TargetState.PUT_OFF)
     for again in (
         copy.deepcopy(reason),
         pickle.loads(pickle.dumps(reason)),
@@ -283,11 +317,11 @@ def test_a_step_that_is_not_possible_is_refused_in_the_readers_language():
         TARGET.after(TargetState.NOMINATED, "select", subject)
     reason = refused.value.args[0]
     assert reason == (
-        "Target 7 (<b>): the step 'select' is not possible, it is nominated; only what is judged can be. "
+        "Target 7 (<b>): the step 'select' is not possible in the state 'nominated'. Required state: judged. "
         "Possible now: judge, put off, reject, refuse."
     )
     said = wording.of_reason(load("de"), kept(reason))
     assert said.startswith(
-        "Website 7 (<b>): der Schritt „Auswählen“ ist jetzt nicht möglich, der Stand ist: aufgenommen."
+        "Website 7 (<b>): Der Schritt „Auswählen“ ist im Status „nominiert“ nicht möglich."
     )
     assert "beurteilt" in said and "{" not in said
