@@ -21,7 +21,7 @@ from webdepot.exchange import partners
 from webdepot.exchange.partners import PartnerRecord, RecordState
 from webdepot.harvest import runs
 from webdepot.model import HarvestState, TargetId
-from webdepot.provenance import Asked, Event
+from webdepot.provenance import Event, EventFilter
 from webdepot.selection import schedule
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.domains import organisations
@@ -83,7 +83,7 @@ class Office:
         with Archive.open(self.served.home) as archive:
             found = [
                 (number, event)
-                for number, event in audit_trail.trail(archive, Asked(), limit=100)
+                for number, event in audit_trail.trail(archive, EventFilter(), limit=100)
                 if number > self.seen
             ]
         self.seen = max([self.seen, *(number for number, _ in found)])
@@ -353,7 +353,7 @@ def walk_people(walk: Walk) -> None:
     walk.look("/account/keys")
     with Archive.open(office.served.home) as archive:
         number = sessions.keys_of(archive.database, ADA)[0].id
-        events = audit_trail.trail(archive, Asked(action="key made"), limit=1)
+        events = audit_trail.trail(archive, EventFilter(action="key made"), limit=1)
     assert events and text[0][:12] not in str(events), "never the key itself"
     walk.post("/account/keys", revoke=str(number))
     other = sign_in(office.served, ADA)
