@@ -3,8 +3,8 @@
 HOME/
   webdepot.toml            the configuration
   webdepot.db              the database: decisions, states, events
-  harvests/ID/             working folder of a harvest: containers, crawl log, frontier; removed after the deposit
-  depot/                   main place of the depot (OCFL); everything else can be rebuilt from it and the database
+  harvests/ID/             working folder of a harvest: containers, log, queue; removed after the deposit
+  depot/                   main place of the depot (OCFL); from it and the database all else can be rebuilt
   cache/containers/        containers fetched from a remote depot
   quarantine/              refused submissions, unchanged
   signatures/              installed sets of PRONOM signatures

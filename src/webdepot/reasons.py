@@ -98,7 +98,7 @@ def from_kept(kept: str) -> str:
 
 
 def to_told(text: str) -> dict[str, object]:
-    """Fields of a JSON document: `reason`, the sentence, and for a reason `reason_said`, its key and values."""
+    """JSON fields: `reason`, the sentence, and for a reason also `reason_said`, its key and values."""
     return {
         "reason": str(text),
         **({"reason_said": _plain(text, with_text=False)} if isinstance(text, Reason) else {}),

@@ -88,7 +88,7 @@ def test_a_second_run_changes_nothing(home: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in files}
     told: list[str] = []
     run(home, told.append, editions=TWO)
-    assert sum("is there already" in line for line in told) == len(TWO)
+    assert sum("already archived" in line for line in told) == len(TWO)
     after = sorted(path for path in (home / "depot").rglob("*") if path.is_file())
     assert {path: path.stat().st_mtime_ns for path in after} == before
     assert any("damast" in line for line in told)
