@@ -56,7 +56,7 @@ def test_the_pinned_files_are_there_and_nothing_is_fetched():
         env={**os.environ, "PATH": "/nonexistent"},
         check=False,
     )
-    assert (done.returncode, done.stdout) == (0, "Browser files: all there.\n")
+    assert (done.returncode, done.stdout) == (0, "Browser files: up to date.\n")
 
 
 def test_the_right_bytes_are_put_in_place(vendor, npm, tmp_path: Path):
