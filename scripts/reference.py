@@ -173,7 +173,7 @@ def configuration() -> Iterator[str]:
     from webdepot import config
 
     yield from ("# Configuration", "")
-    yield f"An archive is configured by one file, `{config.FILE_NAME}`, in its home. `webdepot init` writes it"
+    yield f"An archive is configured by the file `{config.FILE_NAME}` in its home. `webdepot init` writes it"
     yield "with every key commented out, with its meaning and default. An environment variable"
     yield "`WEBDEPOT_SECTION_KEY` overrides the file. Unknown keys and invalid values are errors."
     yield from ("`webdepot config show` shows each value and its source.", "")
