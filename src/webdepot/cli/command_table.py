@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command (it has a `function`), or a noun with commands of its own (a `group`, a `typer.Typer`)."""
+    """A command (`function`), or a noun with commands (`group`, a `typer.Typer`)."""
 
     name: str
     module: str
