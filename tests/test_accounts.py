@@ -51,7 +51,7 @@ def test_the_database_holds_neither_password_nor_token(archive, home):
     assert token not in dump
 
 
-def test_a_hash_costs_what_is_recommended(archive, monkeypatch):
+def test_hashing_uses_the_recommended_parameters(archive, monkeypatch):
     """RFC 9106, its second recommended option; tests use a cheaper one elsewhere."""
     monkeypatch.setattr(accounts, "PasswordHasher", PasswordHasher)
     accounts.add(archive.database, "anna", PASSWORD, [Role.READER], utc_now())
@@ -70,7 +70,7 @@ def test_a_new_password_ends_all_sessions(archive):
     assert sessions.sign_in(archive.database, "anna", PASSWORD + "2", now)
 
 
-def test_bad_names_and_passwords_are_refused_in_words(archive):
+def test_bad_names_and_passwords_are_refused_with_a_message(archive):
     now = utc_now()
     with pytest.raises(InputError, match="password"):
         accounts.add(archive.database, "anna", "short", [Role.READER], now)
