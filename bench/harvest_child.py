@@ -1,7 +1,7 @@
-"""One harvest in a process of its own, for `bench.harvest`: HOME SETTINGS.json -> HOME/bench.json.
+"""One harvest in a separate process, for `bench.harvest`: HOME SETTINGS.json -> HOME/bench.json.
 
-The time runs from the moment a crawl first says anything, which it does before it asks for its first page:
-without starting Python, once for the program and once for each further process of the harvest.
+Time is measured from the first progress report of the crawl, before it requests its first page: without
+starting Python for the program and for each further process of the harvest.
 """
 
 import json

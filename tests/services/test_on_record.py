@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from webdepot import accounts
+from webdepot import accounts, sessions
 from webdepot.access import seats
 from webdepot.access.policy import RuleAnswer
 from webdepot.accounts import Role
@@ -59,7 +59,7 @@ CHANGES: dict[str, Callable[[Archive], object]] = {
     ),
     "key made": lambda archive: (
         accounts.add(archive.database, "kees", PASSWORD, [Role.READER], archive.clock(), by="Ada"),
-        accounts.make_key(archive.database, "kees", "script", [Role.READER], archive.clock(), by="Ada"),
+        sessions.make_key(archive.database, "kees", "script", [Role.READER], archive.clock(), by="Ada"),
     ),
     "work restricted": lambda archive: records.restrict(archive, described(archive), "restricted"),
     "work named": lambda archive: records.assign_urn(

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from webdepot import accounts, reasons
+from webdepot import accounts, reasons, sessions
 from webdepot.errors import Conflict
 from webdepot.formats import texts as format_texts
 from webdepot.harvest.control import OrderVerb
@@ -291,11 +291,12 @@ def test_what_was_done_has_its_words(code):
         for path in (Path(reasons.__file__).parent / "services").rglob("*.py")
     )
     source += Path(accounts.__file__).read_text(encoding="utf-8")
+    source += Path(sessions.__file__).read_text(encoding="utf-8")
     actions = set(re.findall(r'action="([a-z ]+)"', source)) | set(
         re.findall(r'\b_?(?:event|note)\((?:\w+, )*"([a-z ]+)"', source)
     )
     actions |= (
-        set(re.findall(r'_note\(connection, [\w.\[\]"]+, "([a-z ]+)"', source))
+        set(re.findall(r'note\(connection, [\w.\[\]"]+, "([a-z ]+)"', source))
         | set(TargetState)
         | set(CaseState)
     )

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from webdepot import accounts
+from webdepot import sessions
 from webdepot.access.policy import ANYONE, AccessPoint, Reader
 from webdepot.accounts import STAFF, Person, Role
 from webdepot.archive import Archive
@@ -143,13 +143,13 @@ def _find_person(request: Request) -> Person | None:
     if site.face is not Face.PORTAL:
         return None
     if has_key(request):
-        return accounts.find_key(
+        return sessions.find_key(
             site.archive.database,
             request.headers["authorization"][len(BEARER) :].strip(),
             site.archive.clock(),
         )
     token = session_token(request)
-    return accounts.find_session(site.archive.database, token, site.archive.clock()) if token else None
+    return sessions.find_session(site.archive.database, token, site.archive.clock()) if token else None
 
 
 def has_key(request: Request) -> bool:

@@ -7,7 +7,7 @@ Access rules come from the gate (`gate.py`), as everywhere.
 import gzip
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from webdepot import cdxj, durable
 from webdepot.access import cdx, lookup
-from webdepot.access.cdx import CdxQuery, CdxSort
+from webdepot.access.cdx import CdxQuery, CdxSort, Dialect
 from webdepot.access.policy import Reader
 from webdepot.archive import Archive
 from webdepot.container import shelf
@@ -75,6 +75,14 @@ def find(archive: Archive, query: CdxQuery, *, reader: Reader, collection: str =
     if not query.shows_resume_key:
         return Lines(captures=islice(captures, query.limit), resume=resume)
     return Lines(captures=_noting_the_last(captures, query.limit, resume), resume=resume)
+
+
+def find_lines(
+    archive: Archive, parameters: Sequence[tuple[str, str]], *, reader: Reader, collection: str = EVERYTHING
+) -> Iterator[str]:
+    """CDXJ lines for the parameters of pywb's CDX server: (name, value) pairs."""
+    query = cdx.parse(parameters, Dialect.PYWB)
+    return map(cdxj.line, find(archive, query, reader=reader, collection=collection).captures)
 
 
 def count_pages(archive: Archive, query: CdxQuery, *, reader: Reader, collection: str = EVERYTHING) -> int:

@@ -256,6 +256,11 @@ def _record_result(archive: Archive, result: CopyAudit) -> None:
         append(connection, event)
 
 
+def open_place(address: str) -> ObjectStore:
+    """The store at a folder or s3:// address, whether this archive uses it or not."""
+    return places.open_store(MAIN, places.normal_address(address))
+
+
 def verify_place(store: ObjectStore, *, watch: Watch = unwatched) -> Iterator[tuple[str, Finding]]:
     """Read a whole depot from its files, without a database; each finding with the object it is about."""
     if store.size(layout.ROOT_DECLARATION) is None:

@@ -161,6 +161,18 @@ def save_registry(archive: Archive, new: Registry, *, by: str) -> None:
         append(connection, event)
 
 
+def registry_document(archive: Archive) -> dict[str, object]:
+    """The registry as a JSON document."""
+    return registry.to_document(load_registry(archive))
+
+
+def save_document(archive: Archive, document: Any, *, by: str) -> Registry:
+    """Replace the registry by one from a JSON document; InputError if it is not a registry."""
+    taken = registry.from_document(document)
+    save_registry(archive, taken, by=by)
+    return taken
+
+
 def _to_detail(known: Registry) -> dict[str, object]:
     """Entries and programs as plain values, by their identifiers."""
     entries = {name: asdict(entry) for name, entry in known.entries.items()}
