@@ -15,6 +15,7 @@ from webdepot.selection.criteria import SCALE, Judgement, Kind
 from webdepot.selection.states import TargetState
 from webdepot.selection.targets import Dossier, Filter, Origin, Sort, Strategy
 from webdepot.services.catalogue import description, records
+from webdepot.services.catalogue.description import RecordForm
 from webdepot.services.permission import letters
 from webdepot.services.selection import csv_lists, targets
 
