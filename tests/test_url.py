@@ -360,7 +360,7 @@ def test_no_blow_up_on_hostile_addresses(address):
         ("javascript:alert(1)", "https://example.org/", None),
         ("mailto:a@b.org", None, None),
         ("http://a b/", None, None),
-        ("no scheme", None, None),
+        ("not a known scheme", None, None),
         ("http://example.org/" + "a" * url.LONGEST_URL, None, None),
         ("ftp://example.org/x", None, "ftp://example.org/x"),
         ("\ud800", "https://example.org/", None),
@@ -371,7 +371,7 @@ def test_find_canonical(raw, base, expected):
 
 
 def test_canonicalise_says_what_is_wrong():
-    with pytest.raises(InputError, match="'mailto:x' is no web address"):
+    with pytest.raises(InputError, match="'mailto:x' is not a web address"):
         url.canonicalise("mailto:x")
 
 

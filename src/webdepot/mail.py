@@ -55,7 +55,7 @@ def checked_address(text: str) -> str:
         raise InputError(
             said(
                 "no_mail_address",
-                "{typed} is no mail address. Write it like name@example.org.",
+                "{typed} is not an email address. Write it like name@example.org.",
                 typed=repr(address[:60]),
             )
         )
@@ -65,7 +65,7 @@ def checked_address(text: str) -> str:
         raise InputError(
             said(
                 "no_mail_address",
-                "{typed} is no mail address. Write it like name@example.org.",
+                "{typed} is not an email address. Write it like name@example.org.",
                 typed=repr(address[:60]),
             )
         ) from error
@@ -79,7 +79,7 @@ def checked_address(text: str) -> str:
         raise InputError(
             said(
                 "no_mail_address",
-                "{typed} is no mail address. Write it like name@example.org.",
+                "{typed} is not an email address. Write it like name@example.org.",
                 typed=repr(address[:60]),
             )
         )

@@ -52,14 +52,14 @@ class Machine(Generic[State]):
                 f"There is no act {act!r} for a {self.noun}. Known: {', '.join(sorted({step.act for step in self.steps}))}."
             )
         fitting = list(dict.fromkeys(before for step in rows for before in step.before))
-        where = f"it is {state.value}" if state is not None else "it does not exist yet"
+        where = f"in the state {state.value!r}" if state is not None else "because it does not exist yet"
         needed = (
-            f"only what is {_or([before.value for before in fitting])} can be"
+            f"Required state: {_or([before.value for before in fitting])}."
             if fitting
-            else "that is how one begins"
+            else "It is possible only for a new one."
         )
         instead = f" Possible now: {', '.join(acts)}." if (acts := list(self.acts(state))) else ""
-        words = f"{subject}: the step {act!r} is not possible, {where}; {needed}.{instead}"
+        words = f"{subject}: the step {act!r} is not possible {where}. {needed}{instead}"
         if state is None or not fitting:
             raise Conflict(words)
         told = {

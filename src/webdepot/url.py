@@ -105,7 +105,7 @@ def _no_address(typed: str) -> InputError:
     return InputError(
         said(
             "no_web_address",
-            "{typed} is no web address. Write it like https://www.example.org/",
+            "{typed} is not a web address. Write it like https://www.example.org/",
             typed=repr(typed[:200]),
         )
     )
@@ -150,7 +150,7 @@ def _with_scheme(typed: str) -> str:
             raise InputError(
                 said(
                     "no_scheme",
-                    "{typed} is no scheme. Write the address like https://www.example.org/",
+                    "{typed} is not a known scheme. Write the address like https://www.example.org/",
                     typed=repr(before[:50]),
                 )
             )

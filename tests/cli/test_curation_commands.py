@@ -44,14 +44,18 @@ def test_from_a_list_to_a_refusal(run, letter_box: LetterBox, tmp_path: Path):
     assert run("target", "import", str(listing))[-1]["entered"] is True
     assert run("target", "add", "HTTP://museum.example/index.html")[0]["new"] is False
     run("target", "decide", "Museum", "select", expect=4)
-    assert "only what is judged" in run.error
+    assert "Required state: judged" in run.error
     [judged] = run("target", "judge", "Museum", "national=yes:Dutch", "cultural=yes:clocks")
     assert (judged["state"], judged["verdict"]) == ("judged", "accept")
     run("target", "decide", "Museum", "select")
     assert run("permission", "ask", "--all", "--dry-run")[0]["why"] == "dry run" and letter_box.letters == []
     assert run("permission", "ask", "Museum")[-1]["sent"] == 1 and letter_box.to("owner@museum.example")
     [shown] = run("target", "show", "www.museum.example")
-    assert shown["state"] == "asked" and shown["may_harvest"] is False and "time to refuse" in shown["why"]
+    assert (
+        shown["state"] == "asked"
+        and shown["may_harvest"] is False
+        and "the owner can refuse until" in shown["why"]
+    )
     assert run("permission", "reply", "Museum", "refusal", "--words", "no")[0]["state"] == "refused"
     assert run("rule", "list")[0]["prefix"] == "example,museum)"
     run("archive", "https://www.museum.example/", expect=3)

@@ -72,9 +72,9 @@ def record(url: str, body: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("url", "status", "words"),
     [
-        ("http://exa mple/", 2, "no web address"),
-        ("ht!tp://example.org/", 2, "no scheme"),
-        ("javascript:alert(1)", 2, "no web address"),
+        ("http://exa mple/", 2, "not a web address"),
+        ("ht!tp://example.org/", 2, "not a known scheme"),
+        ("javascript:alert(1)", 2, "not a web address"),
         ("http://nosuch.invalid/", 5, "no host nosuch.invalid"),
         ("http://127.0.0.1:9/", 5, "--allow-private"),
     ],

@@ -64,7 +64,7 @@ def test_a_refused_object_is_seen_with_its_reason_and_tried_again(home):
             assert ask(f"{url}/partners/p", "POST", headers=form | curator, body=b"what=retry").status == 303
             until = time.monotonic() + 120
             while (
-                "Nothing was refused" not in (page := ask(f"{url}/partners/p", headers=curator).text)
+                "No records were refused" not in (page := ask(f"{url}/partners/p", headers=curator).text)
                 or "is being harvested" in page
             ):
                 assert time.monotonic() < until, page

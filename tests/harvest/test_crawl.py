@@ -129,7 +129,7 @@ def test_a_site_that_shuts_everybody_out_ends_at_once_and_says_so(site: Site, tm
     assert site.paths() == ["/robots.txt"]
     assert (result.end, result.trouble) == (End.FINISHED, Trouble.ROBOTS)
     assert result.shut_out == (f"127.0.0.1:{site.port}",)
-    assert "shuts everybody out" in result.reason
+    assert "excludes all crawlers" in result.reason
     assert "Disallow: /" in result.explain()
     refused = [line for line in lines(tmp_path) if line["status"] == -9998]
     assert sorted(str(line["url"]) for line in refused) == sorted(of(site, "/", "/other"))

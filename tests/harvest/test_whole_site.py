@@ -259,7 +259,7 @@ def test_nearly_full_disk_stops_it_and_it_goes_on_later(site: Site, tmp_path: Pa
     with Archive.open(home) as archive:
         harvest = harvests.run(archive, begin(archive, plan))
         assert harvest.state is HarvestState.STOPPED
-        assert "Make room" in harvest.reason
+        assert "Free some space" in harvest.reason
         assert site.log == []  # room is looked for before the first request
     toml.write_text(settings)
     with Archive.open(home) as archive:

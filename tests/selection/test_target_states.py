@@ -30,9 +30,9 @@ def test_every_state_is_reached_and_explained_and_the_rest_is_refused(machine):
 
 
 def test_a_site_cannot_be_selected_before_it_is_judged_nor_asked_before_it_is_selected():
-    with pytest.raises(Conflict, match="it is nominated; only what is judged can be"):
+    with pytest.raises(Conflict, match=r"in the state 'nominated'\. Required state: judged\."):
         TARGET.after(TargetState.NOMINATED, "select", "Target 1")
-    with pytest.raises(Conflict, match="only what is selected or cleared can be"):
+    with pytest.raises(Conflict, match=r"Required state: selected or cleared\."):
         TARGET.after(TargetState.REFUSED, "ask", "Target 1")
 
 
@@ -117,11 +117,11 @@ def test_the_term_lasts_through_its_last_day():
 @pytest.mark.parametrize(
     ("state", "letters", "words"),
     [
-        (TargetState.SUGGESTED, [], "only suggested"),
+        (TargetState.SUGGESTED, [], "only been suggested"),
         (TargetState.NOMINATED, [], "judge it"),
         (TargetState.SELECTED, [], "no letter has been sent"),
         (TargetState.SELECTED, [Notice(state=LetterState.QUEUED)], "not sent yet"),
-        (TargetState.SELECTED, [Notice(state=LetterState.UNDELIVERABLE)], "came back"),
+        (TargetState.SELECTED, [Notice(state=LetterState.UNDELIVERABLE)], "was returned"),
         (TargetState.REFUSED, [], "the owner refused"),
     ],
 )

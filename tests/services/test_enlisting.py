@@ -47,7 +47,7 @@ def test_each_bad_line_is_named_and_nothing_is_imported(archive: Archive):
     assert [line for line, _ in seen.bad] == [3, 7, 8, 9, 10]
     words = dict(seen.bad)
     assert (
-        "same site as line 2" in words[7]
+        "same site as in line 2" in words[7]
         and "purpose" in words[8]
         and "mail address" in words[9]
         and "5 cells" in words[10]

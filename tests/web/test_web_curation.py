@@ -105,7 +105,7 @@ def test_the_path_of_a_site_in_the_portal(office: Served, cookies, box: LetterBo
         == f"{where}?known=1"
     )
     refused = post(office, f"{where}/decide", curator, act="select")
-    assert refused.status == 409 and "only what is judged" in refused.text
+    assert refused.status == 409 and "Required state: judged" in refused.text
     fields = {
         "answer-national": "1",
         "reason-national": EVIL,
@@ -131,7 +131,7 @@ def test_the_path_of_a_site_in_the_portal(office: Served, cookies, box: LetterBo
     assert post(office, f"{where}/ask", curator).status == 303
     [letter] = box.to("owner@museum.example")
     [answer] = re.findall(r"/answer/\S+", letter.text)
-    assert "time to refuse" in get(office, where, curator).text
+    assert "the owner can refuse until" in get(office, where, curator).text
     assert get(office, "/answer/nothing").status == 404
     assert "Museum" in get(office, answer).text
     assert post(office, answer, answer="refusal", words=EVIL).status == 303
@@ -182,7 +182,7 @@ def test_a_list_is_uploaded_looked_at_and_imported(office: Served, cookies):
     headers = {"Content-Type": "multipart/form-data; boundary=x", "Cookie": cookies["partner"]}
     seen = ask(f"{office.portal}/targets/import", "POST", headers=headers, body=body).headers["Location"]
     page = get(office, seen, cookies["partner"]).text
-    assert "Nothing is imported while a line is bad" in page and ">3<" in page
+    assert "Nothing is imported while the list contains errors" in page and ">3<" in page
     assert get(office, seen, cookies["curator"]).status == 404, "somebody else's list"
     assert post(office, seen, cookies["partner"]).status == 409
     good = body.replace(b"bad line,x\n", b"")

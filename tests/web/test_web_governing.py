@@ -160,7 +160,7 @@ def test_a_plan_is_made_in_the_portal(office: Office, cookies):
     }
     assert post(office, path, curator, **fields, profile="quick").status == 303
     text = get(office, path, curator).text
-    assert 'value="0 4 * * SUN"' in text and 'value="22:00"' in text and "It may be harvested" in text
+    assert 'value="0 4 * * SUN"' in text and 'value="22:00"' in text and "May be harvested" in text
     assert "0 4 * * SUN" in get(office, "/schedule/targets?frequency=cron", curator).text
     wrong = post(office, path, curator, **fields | {"cron": "every day"})
     assert wrong.status == 400 and "five fields" in wrong.text and "every day" in wrong.text
@@ -175,7 +175,7 @@ def test_what_is_missing_is_said_and_names_of_strangers_are_harmless(office: Off
     with office.served.archive() as archive:
         third = targets.find(archive, HOSTILE).id
     page = get(office, f"/schedule/targets/{third}", cookies["curator"])
-    assert "It may not be harvested yet" in page.text and "judge it against the criteria" in page.text
+    assert "May not be harvested now" in page.text and "judge it against the criteria" in page.text
     assert HOSTILE not in page.text and "&lt;img src=x" in page.text
     refused = post(office, f"/schedule/targets/{third}", cookies["curator"], order="run")
     assert refused.status == 403 and "may not be harvested" in refused.text
@@ -304,24 +304,24 @@ def steer(page: Page) -> None:
     the page.
     """
     page.get_by_label("Reason").first.fill("the owner telephones")
-    page.get_by_role("button", name="Pause").click()
-    expect(page.get_by_role("button", name="Go on")).to_be_visible(timeout=20_000)
+    page.get_by_role("button", name="Pause harvest").click()
+    expect(page.get_by_role("button", name="Resume harvest")).to_be_visible(timeout=20_000)
     expect(page.locator(".state.stopped")).to_be_visible(timeout=20_000)
-    page.get_by_role("button", name="Go on").click()
-    expect(page.get_by_role("button", name="Pause")).to_be_visible(timeout=20_000)
+    page.get_by_role("button", name="Resume harvest").click()
+    expect(page.get_by_role("button", name="Pause harvest")).to_be_visible(timeout=20_000)
     page.get_by_text("Change limits").click()
     page.locator("#limit_pages").fill("5000")
-    page.get_by_role("button", name="Change", exact=True).click()
+    page.get_by_role("button", name="Save limits", exact=True).click()
     expect(page.get_by_text("limit_pages = 5000")).to_be_visible()
     page.get_by_text("Add or remove addresses").click()
     page.locator("#urls").fill(page.get_by_role("heading", level=1).inner_text().strip() + "2")
-    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("button", name="Add addresses", exact=True).click()
     page.get_by_text("Add or remove addresses").click()
     page.locator("#patterns").fill("/slow5")
     page.locator("button[value=reject]").click()
     expect(page.locator("#orders ~ div tbody tr")).to_have_count(5, timeout=20_000)
     page.get_by_role(
-        "button", name="Stop"
+        "button", name="Stop harvest"
     ).click()  # what is being waited for is given up: nothing more comes from the site
 
 

@@ -75,7 +75,7 @@ def test_the_list_and_one_harvest(harvested: tuple[Served, str]) -> None:
     assert f"/harvests/{harvest}" in get(served, "/harvests").text
     page = get(served, f"/harvests/{harvest}").text
     assert "/profiles/museum" in page
-    assert "Complete: nothing waits." in page
+    assert "Complete. The queue is empty." in page
     live = get(served, f"/harvests/{harvest}/live")
     assert live.headers["X-Ended"] == "1"
     assert "<html" not in live.text
@@ -122,7 +122,7 @@ def test_scope_is_explained(harvested: tuple[Served, str]) -> None:
         {"url": "http://a.example/x.avi", "profile": "museum", "seed": "http://a.example/", "path": "L"}
     )
     page = get(served, f"/scope?{query}").text
-    assert "It is not harvested" in page
+    assert "This address is not harvested" in page
     assert "reject extension avi" in page
     assert "There is no target" in get(served, "/scope?url=http://a.example/&target=99").text
 

@@ -129,4 +129,4 @@ def test_a_public_form_says_what_is_wrong_in_the_readers_language(served: Served
     answer = ask(f"{served.portal}/suggest", "POST", headers=headers, body=b"address=geen+adres")
     assert answer.status == 400 and "&#39;geen adres&#39; is geen webadres." in answer.text
     answer = ask(f"{served.portal}/complain", "POST", headers=headers, body=b"url=example.org&words=")
-    assert answer.status == 400 and "Zeg wat er mis is met de pagina" in answer.text
+    assert answer.status == 400 and "Beschrijf wat er mis is met de pagina" in answer.text

@@ -320,7 +320,7 @@ def test_a_star_lists_addresses_with_their_versions(served: Served):
     assert there.status == 302 and there.headers["Location"].startswith("/versions?url=")
     text = ask(f"{served.portal}/versions?url=example.org/n*").text
     assert f"/all/*/{SITE}/news.html" in text and "style.css" not in text and "<td>4</td>" in text
-    assert "Nothing is kept there." in ask(f"{served.portal}/versions?url=*.example.net").text
+    assert "No matching addresses in the archive." in ask(f"{served.portal}/versions?url=*.example.net").text
 
 
 def test_the_list_of_versions_is_narrowed(served: Served):

@@ -102,7 +102,7 @@ def test_a_key_never_does_more_than_its_role_whoever_made_it(ruled: Served, role
             headers={"Authorization": f"Bearer {text}"},
             body=b"label=x&role=administrator&session=&old=x",
         )
-        assert answer.status == 400 and "not with a key" in answer.text, path
+        assert answer.status == 400 and "with an API key" in answer.text, path
 
 
 def test_every_changing_route_asks_for_a_role_or_is_meant_for_everybody():
@@ -217,7 +217,7 @@ def test_sessions_are_listed_and_ended(ruled: Served, cookies):
     first, second = sign_in(ruled, "partner"), sign_in(ruled, "partner")
     text = ask(f"{ruled.portal}/account", headers={"Cookie": first}).text
     other = accounts.session_id(second.partition("=")[2])
-    assert accounts.session_id(first.partition("=")[2]) in text and other in text and "this one" in text
+    assert accounts.session_id(first.partition("=")[2]) in text and other in text and "this session" in text
     assert second.partition("=")[2] not in text
     assert post(ruled, "/account/sessions", first, {"session": other}).status == 303
     assert ask(f"{ruled.portal}/account", headers={"Cookie": second}).status == 303
@@ -246,7 +246,7 @@ def test_a_key_opens_what_its_role_opens_and_no_more(ruled: Served, cookies):
     refused = ask(
         f"{ruled.portal}/account/keys", "POST", headers=header, body=urlencode({"revoke": number[1]}).encode()
     )
-    assert refused.status == 400 and "not with a key" in refused.text
+    assert refused.status == 400 and "with an API key" in refused.text
     assert post(ruled, "/account/keys", curator, {"revoke": number[1]}).status == 303
     assert ask(f"{ruled.portal}/harvests", headers=header).status == 401
 

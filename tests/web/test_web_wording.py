@@ -204,7 +204,7 @@ def test_kept_reasons_know_states_grounds_and_days_again():
         said
         == f"{load('de').texts['targets.ground_implied_consent']}: keine Antwort auf L-1 bis 29. Mai 2026"
     )
-    state = reasons.said("it_is", "it is {state}", state=TargetState.PUT_OFF)
+    state = reasons.said("it_is", "its state is: {state}", state=TargetState.PUT_OFF)
     assert load("nl").texts["targets.state_put_off"] in wording.of_reason(load("nl"), kept(state))
 
 
@@ -240,7 +240,7 @@ def test_a_kept_reason_that_cannot_be_read_is_its_sentence(text):
 
 
 def test_reasons_are_texts_that_can_be_copied_and_sent():
-    reason = reasons.said("it_is", "it is {state}", state=TargetState.PUT_OFF)
+    reason = reasons.said("it_is", "its state is: {state}", state=TargetState.PUT_OFF)
     for again in (
         copy.deepcopy(reason),
         pickle.loads(pickle.dumps(reason)),
@@ -282,11 +282,11 @@ def test_a_step_that_is_not_possible_is_refused_in_the_readers_language():
         TARGET.after(TargetState.NOMINATED, "select", subject)
     reason = refused.value.args[0]
     assert reason == (
-        "Target 7 (<b>): the step 'select' is not possible, it is nominated; only what is judged can be. "
+        "Target 7 (<b>): the step 'select' is not possible in the state 'nominated'. Required state: judged. "
         "Possible now: judge, put off, reject, refuse."
     )
     said = wording.of_reason(load("de"), kept(reason))
     assert said.startswith(
-        "Website 7 (<b>): der Schritt „Auswählen“ ist jetzt nicht möglich, der Stand ist: aufgenommen."
+        "Website 7 (<b>): Der Schritt „Auswählen“ ist im Status „nominiert“ nicht möglich."
     )
     assert "beurteilt" in said and "{" not in said

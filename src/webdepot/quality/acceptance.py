@@ -34,12 +34,12 @@ def by_rules(
     if checked.answer is not Answer.ACCEPT:
         return _person(checked.rule, checked.reason)
     if accepted_before < limits.after_accepted:
-        words = "{accepted} harvests of this site were accepted before; rules need {needed}."
+        words = "{accepted} harvests of this site have been accepted so far; the rules require {needed}."
         return _person(
             "too-new", said("too_new", words, accepted=accepted_before, needed=limits.after_accepted)
         )
     if now.not_valid > now.documents * limits.not_valid:
-        words = "{not_valid} of {documents} files are not valid by their format."
+        words = "{not_valid} of {documents} files do not conform to their format."
         return _person(
             "not-valid", said("not_valid", words, not_valid=now.not_valid, documents=now.documents)
         )
@@ -54,9 +54,11 @@ def by_rules(
         ("bytes-differ", "bytes", now.size_bytes, last.size_bytes if last else 0, limits.bytes_differ),
     ):
         if last is not None and abs(here - there) > there * limit:
-            text = f"{{here:,}} {words} came, {{there:,}} the last time: more than {{limit}} apart."
+            text = f"{{here:,}} {words} were harvested, {{there:,}} last time: a difference of more than {{limit}}."
             return _person(rule, said(f"{words}_differ", text, here=here, there=there, limit=f"{limit:.0%}"))
-    reason = said("like_the_last", "{checked} Like the last accepted harvest.", checked=checked.reason)
+    reason = said(
+        "like_the_last", "{checked} It is similar to the last accepted harvest.", checked=checked.reason
+    )
     return Verdict(answer=Answer.ACCEPT, rule="within-limits", reason=reason)
 
 

@@ -35,7 +35,9 @@ class Contact:
 def checked(contact: Contact) -> Contact:
     """InputError when nobody could be reached by it, or a part cannot be kept."""
     if not contact.mail and not contact.post.strip():
-        raise InputError(said("contact_needs_address", "A contact needs a mail address or a postal address."))
+        raise InputError(
+            said("contact_needs_address", "A contact needs an email address or a postal address.")
+        )
     if contact.mail:
         checked_address(contact.mail)
     for name, value, longest in (
@@ -47,7 +49,7 @@ def checked(contact: Contact) -> Contact:
             raise InputError(f"The {name} of a contact has at most {longest} characters.")
     if not (contact.name + contact.organisation).isprintable():
         raise InputError(
-            said("contact_one_line", "Names of contacts stand in one line, in printable characters.")
+            said("contact_one_line", "The name of a contact must be one line of printable characters.")
         )
     return contact
 

@@ -56,7 +56,8 @@ class Criterion:
     @property
     def is_default(self) -> bool:
         """Asked in the words that came with the program; faces have these in their own languages."""
-        return any((one.code, one.question) == (self.code, self.question) for one in DEFAULT)
+        asked = (self.code, self.question)
+        return asked in _EARLIER or any((one.code, one.question) == asked for one in DEFAULT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +82,25 @@ class Judgement:
 DEFAULT = (
     Criterion(
         code="national",
-        question="Does it belong to the national domain in the wide sense (country, language, subject or maker)?",
+        question="Does it belong to the national domain in the broad sense (country, language, subject or creator)?",
         required=True,
     ),
-    Criterion(code="scholarly", question="Has it scholarly content?"),
-    Criterion(code="cultural", question="Has it cultural content?"),
+    Criterion(code="scholarly", question="Does it have scholarly content?"),
+    Criterion(code="cultural", question="Does it have cultural content?"),
     Criterion(code="innovative", question="Is it innovative in form or use?"),
     Criterion(code="public-act", question="Is it a record of public acts?"),
 )
+_EARLIER = frozenset(
+    {
+        (
+            "national",
+            "Does it belong to the national domain in the wide sense (country, language, subject or maker)?",
+        ),
+        ("scholarly", "Has it scholarly content?"),
+        ("cultural", "Has it cultural content?"),
+    }
+)
+"""How defaults were worded before; an institution may have saved its list then."""
 
 
 def judge(
@@ -123,7 +135,7 @@ def judge(
     still_open = [criterion.code for criterion in others if criterion.code not in given]
     if still_open:
         return Verdict(answer=Answer.PASS, rule=still_open[0], reason=_open(still_open))
-    return Verdict(answer=Answer.REJECT, rule="none", reason=said("too_few", "too few criteria speak for it"))
+    return Verdict(answer=Answer.REJECT, rule="none", reason=said("too_few", "too few criteria are met"))
 
 
 def _open(codes: Sequence[str]) -> Reason:

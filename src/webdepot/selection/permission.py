@@ -92,7 +92,7 @@ def may_harvest(bases: Sequence[Basis], today: date) -> Verdict:
             rule=Ground.REFUSAL.value,
             reason=refusal.reason or said("refused_on", "refused on {day}", day=refusal.since),
         )
-    reason = said("no_ground", "no consent, no elapsed opt-out term and no ground that needs no letter")
+    reason = said("no_ground", "no consent, no opt-out deadline that has passed, and no other ground")
     return Verdict(answer=Answer.REJECT, rule="no ground", reason=reason)
 
 
@@ -102,7 +102,7 @@ def gate(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], 
         Basis(
             ground=Ground.IMPLIED_CONSENT,
             since=notice.term_ends_on + timedelta(days=1),
-            reason=said("silence", "silence since {day}", day=notice.term_ends_on),
+            reason=said("silence", "no answer by {day}", day=notice.term_ends_on),
         )
         for notice in notices
         if notice.is_silence_on(today) and notice.term_ends_on is not None
@@ -126,14 +126,14 @@ def gate(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], 
 
 _ON_THE_LIST = frozenset({TargetState.SELECTED, TargetState.ASKED, TargetState.CLEARED})
 _SELECTION_MISSING = {
-    TargetState.SUGGESTED: "it is only suggested; nominate it and judge it against the criteria",
-    TargetState.NOMINATED: "it is only nominated; judge it against the criteria and select it",
-    TargetState.JUDGED: "it is judged but not selected; select it",
-    TargetState.PUT_OFF: "it is put off; reopen it, judge and select it",
-    TargetState.REJECTED: "it is rejected; reopen it, judge and select it",
-    TargetState.ENDED: "it is ended; reopen it, judge and select it",
-    TargetState.IMPORTED: "it holds imported containers and has no site to harvest",
-    TargetState.REFUSED: "the owner refused; only the owner's consent opens it again",
+    TargetState.SUGGESTED: "it has only been suggested; nominate it and judge it against the criteria",
+    TargetState.NOMINATED: "it has only been nominated; judge it against the criteria and select it",
+    TargetState.JUDGED: "it has been judged but not selected; select it",
+    TargetState.PUT_OFF: "it has been put off; reopen it, then judge and select it",
+    TargetState.REJECTED: "it has been rejected; reopen it, then judge and select it",
+    TargetState.ENDED: "it has been ended; reopen it, then judge and select it",
+    TargetState.IMPORTED: "it contains only imported containers; there is no site to harvest",
+    TargetState.REFUSED: "the owner refused; it can be harvested only after the owner consents",
 }
 
 
@@ -143,19 +143,17 @@ def _selection_missing(state: TargetState) -> Reason:
 
 def _missing(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], today: date) -> Reason:
     if state not in _ON_THE_LIST:
-        return said("then_a_ground", "{what}; then it needs a ground", what=_selection_missing(state))
+        return said("then_a_ground", "{what}; after that it needs a ground", what=_selection_missing(state))
     running = [
         notice for notice in notices if notice.state is LetterState.SENT and notice.term_ends_on is not None
     ]
     if running:
         ends = max(notice.term_ends_on for notice in running if notice.term_ends_on is not None)
-        words = (
-            "the owner has time to refuse until {ends}; without an answer it may be harvested from {then} on"
-        )
+        words = "the owner can refuse until {ends}; without an answer it may be harvested from {then}"
         return said("term_runs", words, ends=ends, then=ends + timedelta(days=1))
     states = {notice.state for notice in notices}
     if states & {LetterState.QUEUED, LetterState.FAILED}:
-        return said("letter_waits", "the letter to the owner is written but not sent yet")
+        return said("letter_waits", "the letter to the owner has been written but not sent yet")
     ended = [basis for basis in bases if basis.until is not None and basis.until < today]
     if ended:
         words = "its ground ({ground}) ended on {day}; ask the owner again or record another ground"
@@ -163,7 +161,7 @@ def _missing(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notic
     if LetterState.UNDELIVERABLE in states:
         return said(
             "letter_back",
-            "the letter to the owner came back; find another address, or record a ground that needs no letter",
+            "the letter to the owner was returned; find another address, or record a ground that needs no letter",
         )
     return said(
         "no_letter", "no letter has been sent to the owner, and no ground that needs no letter is recorded"

@@ -173,15 +173,20 @@ class SeedOutcome:
         """As a sentence."""
         match self.trouble:
             case None if not self.status:
-                return said("seed_waits", "{seed} was not fetched yet.", seed=self.seed)
+                return said("seed_waits", "{seed} has not been fetched yet.", seed=self.seed)
             case Trouble.MOVED_AWAY:
-                words = "{seed} only redirects to {place}, which is outside the scope."
+                words = "{seed} redirects to {place}, which is outside the scope."
                 return said("seed_moved", words, seed=self.seed, place=self.moved_to)
             case Trouble.ONLY_REDIRECTS:
-                return said("seed_redirects", "{seed} redirects and never arrives.", seed=self.seed)
+                return said(
+                    "seed_redirects", "{seed} redirects without ever reaching a page.", seed=self.seed
+                )
             case None | Trouble.ERROR_ANSWERS:
                 return said(
-                    "seed_answers", "{seed} answers {status}.", seed=self.seed, status=str(self.status)
+                    "seed_answers",
+                    "{seed} returned status {status}.",
+                    seed=self.seed,
+                    status=str(self.status),
                 )
             case Trouble.EMPTY:
                 return said("seed_empty", "{seed} is an empty page.", seed=self.seed)
@@ -240,7 +245,7 @@ def trouble_of(seeds: Sequence[SeedOutcome], *, good_pages: int) -> Trouble | No
 def reason_of(end: End, settings: CrawlSettings, *, waiting: int, shut_out: Sequence[str]) -> str:
     """How it ended and what is left, in words."""
     hosts = ", ".join(shut_out[:5])
-    closed = said("shut_out", "robots.txt of {hosts} shuts everybody out.", hosts=hosts) if shut_out else ""
+    closed = said("shut_out", "robots.txt of {hosts} excludes all crawlers.", hosts=hosts) if shut_out else ""
     if end is End.FINISHED:
         return together([_finished(waiting), closed])
     return together([_ending(end, settings), left_waiting(waiting)])
@@ -267,7 +272,7 @@ def _ending(end: End, settings: CrawlSettings) -> Reason:
         case End.STOPPED:
             return said("stopped", "Stopped by request.")
         case End.NO_ROOM:
-            words = "The disk has less than {bytes} bytes left. Make room, then resume the harvest."
+            words = "Less than {bytes} bytes are free on the disk. Free some space, then resume the harvest."
             return said("no_room", words, bytes=settings.least_free_bytes)
         case End.ABORTED:
             return said("given_up", "Given up by request.")
@@ -284,7 +289,7 @@ def _ending(end: End, settings: CrawlSettings) -> Reason:
 
 def limit_reached(end: End) -> Reason:
     """Of a harvest that several processes share."""
-    return said(f"shared_{end.name.lower()}", f"The {end} of the harvest was reached.")
+    return said(f"shared_{end.name.lower()}", f"The {_LIMITED[end]} limit of the harvest was reached.")
 
 
 def left_waiting(waiting: int) -> str:
@@ -292,6 +297,8 @@ def left_waiting(waiting: int) -> str:
         return said("left_waiting_one", "One address was left waiting.")
     return said("left_waiting", "{waiting} addresses were left waiting.", waiting=waiting) if waiting else ""
 
+
+_LIMITED = {End.LIMIT_PAGES: "page", End.LIMIT_BYTES: "byte", End.LIMIT_TIME: "time"}
 
 _TROUBLES = {
     Failure.DNS: Trouble.NO_SUCH_HOST,
@@ -301,14 +308,14 @@ _TROUBLES = {
 }
 
 _ADVICE = {
-    Trouble.NO_SUCH_HOST: "Check the spelling of the host name and that this machine can look names up.",
-    Trouble.UNREACHABLE: "Try again later, or check the address and this machine's connection.",
-    Trouble.PRIVATE_ADDRESS: "Private addresses are asked only with --allow-private.",
-    Trouble.TLS: 'Its certificate is not valid for this machine; try http, ask the owner, or set tls = "accept" under [harvest].',
-    Trouble.ROBOTS: "The owner's robots.txt decides; to harvest against it needs --robots ignore and is recorded.",
+    Trouble.NO_SUCH_HOST: "Check the spelling of the host name, and that this computer can resolve host names.",
+    Trouble.UNREACHABLE: "Try again later, or check the address and the network connection of this computer.",
+    Trouble.PRIVATE_ADDRESS: "Private addresses are fetched only with --allow-private.",
+    Trouble.TLS: 'Its certificate is not valid for this computer. Try http, ask the owner, or set tls = "accept" under [harvest].',
+    Trouble.ROBOTS: "The robots.txt of the site forbids it. To harvest it anyway, use --robots ignore; this is recorded.",
     Trouble.MOVED_AWAY: "Archive the new address instead, or widen the scope.",
-    Trouble.ONLY_REDIRECTS: "Check where it leads in a browser, and archive that address.",
+    Trouble.ONLY_REDIRECTS: "Open it in a browser to see where it leads, and archive that address.",
     Trouble.ERROR_ANSWERS: "Check the address in a browser.",
-    Trouble.EMPTY: "The answers are kept, but there is nothing to show.",
+    Trouble.EMPTY: "The responses are kept, but there is nothing to show.",
     Trouble.SEVERAL: "",
 }

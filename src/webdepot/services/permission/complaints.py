@@ -103,7 +103,7 @@ def complain(
         raise InputError(
             said(
                 "say_what_is_wrong",
-                "Say what is wrong with the page, in up to {most} characters.",
+                "Describe what is wrong with the page, in at most {most} characters.",
                 most=LONGEST_WORDS,
             )
         )
@@ -115,7 +115,7 @@ def complain(
         asker, objection = Who(who), Objection(ground)
     except ValueError:
         raise InputError(
-            said("choose_objection", "Choose who you are and what your objection is from the list.")
+            said("choose_objection", "Choose from the lists who you are and what the complaint is about.")
         ) from None
     now = archive.clock()
     draft = Case(
@@ -372,21 +372,21 @@ def _write(
 _WORDS = {
     "en": {
         Decision.NO_ACTION: "the page stays as it is.",
-        Decision.WARNING: "a warning stands above the page from now on.",
-        Audience.EVERYONE: "access to it is closed from now on.",
-        Audience.PUBLIC: "from now on it can be read in the reading room only.",
+        Decision.WARNING: "a warning is now shown above the page.",
+        Audience.EVERYONE: "access to the page is now closed.",
+        Audience.PUBLIC: "the page can now be viewed in the reading room only.",
     },
     "nl": {
-        Decision.NO_ACTION: "de pagina blijft zoals zij is.",
-        Decision.WARNING: "boven de pagina staat vanaf nu een waarschuwing.",
-        Audience.EVERYONE: "de toegang ertoe is vanaf nu gesloten.",
-        Audience.PUBLIC: "vanaf nu is zij alleen in de leeszaal te lezen.",
+        Decision.NO_ACTION: "de pagina blijft zoals die is.",
+        Decision.WARNING: "boven de pagina staat nu een waarschuwing.",
+        Audience.EVERYONE: "de toegang tot de pagina is nu gesloten.",
+        Audience.PUBLIC: "de pagina is nu alleen nog in de leeszaal te raadplegen.",
     },
     "de": {
         Decision.NO_ACTION: "Die Seite bleibt, wie sie ist.",
-        Decision.WARNING: "Über der Seite steht ab jetzt ein Warnhinweis.",
-        Audience.EVERYONE: "Der Zugang dazu ist ab jetzt geschlossen.",
-        Audience.PUBLIC: "Sie ist ab jetzt nur noch im Lesesaal zu lesen.",
+        Decision.WARNING: "Über der Seite steht jetzt ein Warnhinweis.",
+        Audience.EVERYONE: "Der Zugang zu der Seite ist jetzt geschlossen.",
+        Audience.PUBLIC: "Die Seite ist jetzt nur noch im Lesesaal einsehbar.",
     },
 }
 
@@ -400,7 +400,7 @@ def _in_words(case: Case, ruling_: Ruling) -> str:
 
 def _reason(text: str) -> str:
     if not text.strip():
-        raise InputError(said("say_why", "Say why, in a few words."))
+        raise InputError(said("say_why", "Give a reason."))
     return text.strip()[:LONGEST_WORDS]
 
 

@@ -81,7 +81,7 @@ class Conditions:
         }
 
 
-_CAME_BACK = said("letter_came_back", "the letter came back")
+_CAME_BACK = said("letter_came_back", "the letter was returned")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +203,7 @@ def _consented(
     TARGET.after(dossier.state, "clear", targets.named(dossier))
     _answer_letter(connection, letter)
     _end_grounds(
-        connection, archive, dossier, by=by, reason=said("followed_by", "followed by {ground}", ground=ground)
+        connection, archive, dossier, by=by, reason=said("followed_by", "replaced by {ground}", ground=ground)
     )
     made = _limit(connection, archive, dossier, conditions, by=by)
     basis = Basis(ground=ground, since=now.date(), until=conditions.until, reason=words or conditions.words)
@@ -244,14 +244,14 @@ def record_ground(
         raise InputError(
             said(
                 "say_where_ground",
-                "Say where the ground is found: the address of the licence, the letter, the law.",
+                "State the source of the ground: the address of the licence, the letter or the law.",
             )
         )
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
         if dossier.state is TargetState.REFUSED and ground is not Ground.CONSENT:
             raise Conflict(
-                f"Target {dossier.id} ({dossier.name}): the owner refused; only the owner's consent opens it again."
+                f"Target {dossier.id} ({dossier.name}): the owner refused; it can be harvested only after the owner consents."
             )
         conditions = Conditions(until=until)
         return _consented(
@@ -269,7 +269,7 @@ def record_ground(
 def withdraw_ground(archive: Archive, target: TargetId, number: int, *, by: str = "", reason: str) -> Dossier:
     """A ground that does not hold after all; without another one the target may not be harvested any more."""
     if not reason.strip():
-        raise InputError(said("say_why_ground_fails", "Say why the ground does not hold."))
+        raise InputError(said("say_why_ground_fails", "Say why the ground is not valid."))
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
         kept = next((one for one in grounds.holding(connection, target) if one.id == number), None)
@@ -442,7 +442,7 @@ def settle(archive: Archive) -> Tended:
                 archive,
                 kept,
                 by="",
-                reason=said("last_day", "its last day was {day}", day=kept.basis.until),
+                reason=said("last_day", "it was valid until {day}", day=kept.basis.until),
             )
             dossier = targets.dossier_of(connection, kept.target)
             append(

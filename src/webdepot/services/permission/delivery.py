@@ -142,7 +142,7 @@ def _record(archive: Archive, letter: Letter, act: str, **values: object) -> Let
         )
         if act == "send" and letter.kind is LetterKind.NOTICE and TARGET.allows(dossier.state, "ask"):
             reason = said(
-                "letter_out", "{letter}, term until {day}", letter=moved.reference, day=moved.term_ends_on
+                "letter_out", "{letter}, deadline {day}", letter=moved.reference, day=moved.term_ends_on
             )
             targets_service.step(connection, archive, dossier, "ask", by=letter.agent, reason=reason)
     return moved

@@ -97,11 +97,11 @@ def _consider(connection: Connection, dossiers: Sequence[Dossier]) -> Asking:
     left_out: list[tuple[Dossier, str]] = []
     for one in dossiers:
         if not TARGET.allows(one.state, "ask"):
-            left_out.append((one, said("it_is", "it is {state}", state=one.state)))
+            left_out.append((one, said("it_is", "its state is: {state}", state=one.state)))
         elif one.id in busy:
-            left_out.append((one, said("asked_already", "a letter is out already")))
+            left_out.append((one, said("asked_already", "a letter has already been written")))
         elif not any(contact.mail for contact in contacts.of_target(connection, one.id)):
-            left_out.append((one, said("no_contact", "it has no contact with a mail address")))
+            left_out.append((one, said("no_contact", "it has no contact with an email address")))
         else:
             ready.append(one)
     return Asking(ready=ready, left_out=left_out)

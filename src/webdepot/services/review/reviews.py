@@ -212,11 +212,11 @@ def settle(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> V
         verdict = Verdict(
             answer=Answer.ACCEPT,
             rule="always",
-            reason=said("always", "Everything is accepted: [review] accept = always."),
+            reason=said("always", "All harvests are accepted: [review] accept = always."),
         )
     elif mode == "person":
         verdict = Verdict(
-            answer=Answer.PASS, rule="person", reason=said("for_a_person", "It waits for a reviewer.")
+            answer=Answer.PASS, rule="person", reason=said("for_a_person", "It is waiting for a reviewer.")
         )
     else:
         verdict = rules_say(archive, harvest)
@@ -290,7 +290,7 @@ def annotate(archive: Archive, harvest: str, *, by: str = "", words: str) -> Har
     """Say something about it; whatever its state."""
     found = harvests_service.get(archive, harvest)
     if not words.strip():
-        raise InputError(said("note_needs_words", "A note needs words."))
+        raise InputError(said("note_needs_words", "The note is empty. Write a text."))
     _record(archive, found, Decision.ANNOTATE, words, by=by, state=found.state)
     return found
 
@@ -307,7 +307,7 @@ def _decide(archive: Archive, harvest: str, decision: Decision, words: str, *, b
     state = HARVEST.after(found.state, decision.value, f"Harvest {found.id}")
     if not words.strip():
         raise InputError(
-            said("reason_missing", "The reason is missing: it is kept for those who come later.")
+            said("reason_missing", "The reason is missing. Give one; it is kept with the harvest.")
         )
     with harvests_service.locked(harvests_service.folder_of(archive, found)):
         _record(archive, found, decision, words, by=by, state=state)
@@ -319,7 +319,7 @@ def _decide(archive: Archive, harvest: str, decision: Decision, words: str, *, b
                         connection,
                         patch.id,
                         state,
-                        reason=said("with_harvest", "with {harvest}", harvest=found.id),
+                        reason=said("with_harvest", "together with {harvest}", harvest=found.id),
                     )
     return harvests_service.get(archive, found.id)
 

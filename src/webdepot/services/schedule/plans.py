@@ -168,7 +168,7 @@ def run_now(archive: Archive, target: TargetId, *, by: str = "") -> Turn:
             target,
             now,
             not_before=now,
-            reason=said("asked_for_by", "asked for by {agent}", agent=agent),
+            reason=said("asked_for_by", "requested by {agent}", agent=agent),
         )
         if turn is None:
             raise Conflict(f"There is a turn of {found.name} at this very moment already.")
@@ -197,6 +197,9 @@ def skip(archive: Archive, number: int, *, by: str = "") -> Turn:
     return _move(archive, number, "skip", by=by)
 
 
+_PAST = {"retry": "retried", "skip": "skipped"}
+
+
 def _move(archive: Archive, number: int, act: str, *, by: str) -> Turn:
     now, agent = archive.clock(), by or archive.agent
     with archive.database.transaction() as connection:
@@ -206,7 +209,7 @@ def _move(archive: Archive, number: int, act: str, *, by: str) -> Turn:
             before,
             act,
             now,
-            reason=said(f"turn_{act}", f"{act} by {{agent}}", agent=agent),
+            reason=said(f"turn_{act}", f"{_PAST[act]} by {{agent}}", agent=agent),
             not_before=now if act == "retry" else None,
             forget_harvest=act == "retry",
         )

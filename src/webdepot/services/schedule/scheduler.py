@@ -274,7 +274,7 @@ def give_back_abandoned(archive: Archive) -> list[Turn]:
     with archive.database.transaction() as connection:
         found = schedules.abandoned(connection, now)
         for turn in found:
-            reason = said("no_sign_of_life", "{holder} gave no sign of life", holder=turn.holder)
+            reason = said("no_sign_of_life", "{holder} stopped responding", holder=turn.holder)
             schedules.move(connection, turn, "give back", now, reason=reason, not_before=now)
     return found
 
@@ -341,7 +341,7 @@ def _stopped(archive: Archive, turn: Turn, plan: Plan | None, harvest: Harvest) 
     )
     opens = schedule.opening(plan.window, again, zone) if plan else again
     with archive.database.transaction() as connection:
-        words = harvest.reason if is_open else said("window_ended", "its window has ended")
+        words = harvest.reason if is_open else said("window_ended", "its time window has ended")
         schedules.move(connection, turn, "give back", now, reason=words, not_before=opens)
 
 
@@ -413,7 +413,7 @@ def _missed(archive: Archive, plan: Plan, due_at: datetime, missed: int) -> Even
         outcome=Outcome.WARNING,
         message=said(
             "dates_missed",
-            "{missed} dates passed while no scheduler ran; the latest is made up for",
+            "{missed} dates passed while no scheduler was running; only the latest is harvested now",
             missed=missed,
         ),
         detail={"missed": missed, "made up for": due_at.isoformat()},
@@ -428,6 +428,6 @@ def _skipped(archive: Archive, plan: Plan, due_at: datetime) -> Event:
         subject_kind="target",
         subject=str(plan.target),
         outcome=Outcome.WARNING,
-        message=said("turn_before", "the turn before still waits or runs"),
+        message=said("turn_before", "the previous scheduled harvest is still waiting or running"),
         detail={"missed": 1, "due_at": due_at.isoformat()},
     )

@@ -166,7 +166,7 @@ def _decoded(raw: bytes) -> str:
         raise InputError(
             said(
                 "list_too_large",
-                "The list is larger than {most} MB. Cut it in parts.",
+                "The list is larger than {most} MB. Split it into parts.",
                 most=LONGEST_BYTES >> 20,
             )
         )
@@ -197,12 +197,12 @@ def _read(connection: Connection, text: str, *, by: str, origin: Origin, token: 
         keys = [targets.site_key(seed) for seed in row.nomination.seeds]
         same = next((first_seen[key] for key in keys if key in first_seen), None)
         if same is not None:
-            bad.append((line, said("list_same_site", "It is the same site as line {line}.", line=same)))
+            bad.append((line, said("list_same_site", "This is the same site as in line {line}.", line=same)))
             continue
         first_seen |= dict.fromkeys(keys, line)
         rows.append(row)
     if not rows and not bad:
-        raise InputError(said("list_empty", "The list has no lines with an address."))
+        raise InputError(said("list_empty", "The list has no line with an address."))
     known = targets.known_keys(connection, list(first_seen))
     told = [_told(row, known) for row in rows]
     return Preview(token=token, rows=told, bad=sorted(bad))
@@ -226,7 +226,7 @@ def _lines(text: str, bad: list[tuple[int, str]]) -> Iterator[tuple[int, dict[st
             raise InputError(
                 said(
                     "list_columns",
-                    "The first line names the columns, and one of them is `address`. Known: {names}.",
+                    "The first line must name the columns, and one of them must be `address`. Known: {names}.",
                     names=", ".join(COLUMNS),
                 )
             )
@@ -235,7 +235,7 @@ def _lines(text: str, bad: list[tuple[int, str]]) -> Iterator[tuple[int, dict[st
                 raise InputError(
                     said(
                         "list_too_long",
-                        "The list has more than {most} lines. Cut it in parts.",
+                        "The list has more than {most} lines. Split it into parts.",
                         most=MOST_ROWS,
                     )
                 )
@@ -243,7 +243,7 @@ def _lines(text: str, bad: list[tuple[int, str]]) -> Iterator[tuple[int, dict[st
             if not any(value.strip() for value in values):
                 continue
             if len(values) > len(columns):
-                words = "It has {cells} cells, but there are {columns} columns."
+                words = "The line has {cells} cells, but there are {columns} columns."
                 bad.append((line, said("list_cells", words, cells=len(values), columns=len(columns))))
                 continue
             yield line, dict(zip(columns, map(read_cell, values), strict=False))

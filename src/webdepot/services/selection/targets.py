@@ -121,7 +121,7 @@ def public_address(typed: str) -> Url:
         raise InputError(
             said(
                 "no_site_address",
-                "{typed} is no address of a web site. Write it like https://www.example.org/",
+                "{typed} is not the address of a website. Write it like https://www.example.org/",
                 typed=repr(typed[:100]),
             )
         )
@@ -129,7 +129,7 @@ def public_address(typed: str) -> Url:
         raise InputError(
             said(
                 "no_full_host",
-                "{typed} has no full host name. Write it like https://www.example.org/",
+                "{typed} does not contain a full host name. Write it like https://www.example.org/",
                 typed=repr(typed[:100]),
             )
         )
@@ -151,14 +151,14 @@ def draft(
     seeds = tuple(dict.fromkeys(public_address(one) for one in typed if one.strip()))
     if not 1 <= len(seeds) <= MOST_SEEDS:
         raise InputError(
-            said("needs_seeds", "A target needs 1 to {most} addresses to start from.", most=MOST_SEEDS)
+            said("needs_seeds", "A target needs 1 to {most} seeds (start addresses).", most=MOST_SEEDS)
         )
     label = " ".join(name.split())
     if len(label) > LONGEST_NAME or len(note) > LONGEST_NOTE:
         raise InputError(
             said(
                 "name_too_long",
-                "A name has at most {name} characters, a note {note}.",
+                "A name can have at most {name} characters, a note at most {note}.",
                 name=LONGEST_NAME,
                 note=LONGEST_NOTE,
             )
@@ -171,7 +171,7 @@ def draft(
         raise InputError(
             said(
                 "no_collection_name",
-                "{typed} is no name for a collection. Use letters, digits, - and _.",
+                "{typed} is not a valid name for a collection. Use letters, digits, - and _.",
                 typed=repr(collection[:60]),
             )
         )
@@ -344,10 +344,16 @@ def _checked(given: Judgement, criterion: Criterion) -> Judgement:
     reason = given.reason.strip()
     if not reason or len(reason) > LONGEST_NOTE:
         raise InputError(
-            said("answer_needs_reason", "The answer to {code} needs a reason.", code=repr(criterion.code))
+            said(
+                "answer_needs_reason",
+                "The answer to {code} needs a reason. Write one.",
+                code=repr(criterion.code),
+            )
         )
     if criterion.kind is Kind.TEXT and not given.words.strip():
-        raise InputError(said("answered_in_words", "{code} is answered in words.", code=repr(criterion.code)))
+        raise InputError(
+            said("answered_in_words", "The answer to {code} must be a text.", code=repr(criterion.code))
+        )
     if not 0 <= given.value <= 1:
         raise InputError(f"The answer to {criterion.code!r} lies between no (0) and yes (1).")
     value = 0.0 if criterion.kind is Kind.TEXT else given.value
@@ -371,7 +377,7 @@ def decide(
     if act not in DECISIONS:
         raise InputError(f"{act[:40]!r} is no decision about a target. Known: {', '.join(DECISIONS)}.")
     if act in NEEDS_REASON and not reason.strip():
-        raise InputError(said("say_why_act", "Say why: to {act} needs a reason.", act=act))
+        raise InputError(said("say_why_act", "Give a reason: the step {act} needs one.", act=act))
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
         return step(
@@ -498,7 +504,7 @@ def operators_decision(archive: Archive) -> Basis:
     return Basis(
         ground=Ground.OPERATOR,
         since=archive.clock().date(),
-        reason=said("operator", "asked for on the command line by {agent}", agent=archive.agent),
+        reason=said("operator", "requested on the command line by {agent}", agent=archive.agent),
     )
 
 

@@ -185,7 +185,7 @@ def _choice(request: Request) -> Choice:
 
 
 def _no_address(asked: str) -> InputError:
-    return InputError(f"{asked[:200]!r} is no web address.")
+    return InputError(f"{asked[:200]!r} is not a web address.")
 
 
 # --- the page of the proxy itself ---
