@@ -20,7 +20,7 @@ from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.config import read
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted
-from webdepot.selection.domains.facts import Status
+from webdepot.selection.domains.facts import LookupStatus
 from webdepot.selection.domains.lookup.resolver import Resolver
 from webdepot.services.selection import discovery
 
@@ -165,7 +165,7 @@ def test_an_organisation_without_a_range_an_unknown_and_a_dead_root(archive: Arc
 
 
 def test_lying_and_silent_name_servers_are_not_a_no(closed: ClosedNetwork) -> None:
-    async def ask(servers: str, *hosts: str) -> list[Status]:
+    async def ask(servers: str, *hosts: str) -> list[LookupStatus]:
         resolver = Resolver(servers, timeout_s=0.5)
         return [(await resolver.host(host))[0].status for host in hosts]
 
@@ -173,9 +173,9 @@ def test_lying_and_silent_name_servers_are_not_a_no(closed: ClosedNetwork) -> No
     found = discovery.in_event_loop(
         ask(here, "a.schleife.example", "www.schleife.example", "x" * 70 + ".example", "refused.invalid")
     )
-    assert found[0] in (Status.FAILED, Status.NONE)
-    assert found[1:] == [Status.FOUND, Status.FAILED, Status.FAILED]
-    assert discovery.in_event_loop(ask("127.0.0.1:9", "www.uni-musterstadt.example")) == [Status.FAILED]
+    assert found[0] in (LookupStatus.FAILED, LookupStatus.NONE)
+    assert found[1:] == [LookupStatus.FOUND, LookupStatus.FAILED, LookupStatus.FAILED]
+    assert discovery.in_event_loop(ask("127.0.0.1:9", "www.uni-musterstadt.example")) == [LookupStatus.FAILED]
     with pytest.raises(ConfigError, match="resolver"):
         Resolver("nonsense:port")
 

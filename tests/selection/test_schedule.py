@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from webdepot.errors import ConfigError, InputError
 from webdepot.selection import schedule
-from webdepot.selection.schedule import Dates, Frequency, Window
+from webdepot.selection.schedule import Dates, Frequency, HarvestWindow
 
 ZONE = ZoneInfo("Europe/Amsterdam")
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
@@ -90,12 +90,12 @@ def test_windows():
         with pytest.raises(InputError):
             schedule.read_window(opens, closes)
     night = schedule.read_window("22:00", "06:00")
-    assert night == Window(opens=time(22), closes=time(6))
+    assert night == HarvestWindow(opens=time(22), closes=time(6))
     noon = datetime(2026, 1, 15, 11, tzinfo=UTC)
     assert schedule.opening(night, noon, ZONE) == datetime(2026, 1, 15, 21, tzinfo=UTC)
     inside = datetime(2026, 1, 15, 2, tzinfo=UTC)
     assert schedule.opening(night, inside, ZONE) == inside and schedule.is_open(night, inside, ZONE)
-    day = Window(opens=time(8), closes=time(18))
+    day = HarvestWindow(opens=time(8), closes=time(18))
     assert schedule.opening(day, datetime(2026, 1, 15, 20, tzinfo=UTC), ZONE) == datetime(
         2026, 1, 16, 7, tzinfo=UTC
     )

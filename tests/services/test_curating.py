@@ -17,17 +17,17 @@ from webdepot.errors import Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import HarvestState
 from webdepot.selection import letters
 from webdepot.selection.contacts import Contact
-from webdepot.selection.criteria import Criterion, Judgement, Kind
+from webdepot.selection.criteria import AnswerKind, Criterion, Judgement
 from webdepot.selection.permission import Ground
 from webdepot.selection.states import LetterState, TargetState
-from webdepot.selection.targets import Filter, Origin, Sort
+from webdepot.selection.targets import Origin, TargetFilter, TargetSort
 from webdepot.selection.templates import LetterKind, Template
 from webdepot.services.access import rules
 from webdepot.services.harvest import harvests
 from webdepot.services.harvest.options import HarvestOptions
 from webdepot.services.permission import consent, delivery
 from webdepot.services.permission import letters as letters_service
-from webdepot.services.permission.consent import Conditions, Reply, Showing
+from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts, targets
 from webdepot.settings import MailConfig
 from webdepot.url import key
@@ -195,8 +195,8 @@ def test_criteria_are_configured_with_weights_kinds_and_who_may_answer(office: A
         office,
         [
             Criterion(code="ours", question="Is it ours?", required=True),
-            Criterion(code="depth", question="How deep?", kind=Kind.SCALE, weight=2.0, roles=reviewers),
-            Criterion(code="remark", question="What else?", kind=Kind.TEXT),
+            Criterion(code="depth", question="How deep?", kind=AnswerKind.SCALE, weight=2.0, roles=reviewers),
+            Criterion(code="remark", question="What else?", kind=AnswerKind.TEXT),
         ],
     )
     dossier = nominated(office)
@@ -222,13 +222,16 @@ def test_the_list_is_filtered_sorted_and_paged_in_the_database(office: Archive, 
         nominated(office, f"https://site{number:02d}.example/")
         clock.now += timedelta(minutes=1)
     targets.suggest(office, "https://wish_100%.example/".replace("_100%", "-100"))
-    first = targets.listed(office, Filter())
+    first = targets.listed(office, TargetFilter())
     assert (first.total, first.pages, len(first.rows), first.rows[0].name) == (61, 2, 50, "site00.example")
-    assert [one.name for one in targets.listed(office, Filter(page=2)).rows][-1] == "wish-100.example"
-    assert targets.listed(office, Filter(state=TargetState.SUGGESTED)).total == 1
-    assert targets.listed(office, Filter(words="TE05 exam")).rows[0].name == "site05.example"
-    assert targets.listed(office, Filter(words="%")).total == 0
-    assert targets.listed(office, Filter(sort=Sort.CREATED, descending=True)).rows[1].name == "site59.example"
+    assert [one.name for one in targets.listed(office, TargetFilter(page=2)).rows][-1] == "wish-100.example"
+    assert targets.listed(office, TargetFilter(state=TargetState.SUGGESTED)).total == 1
+    assert targets.listed(office, TargetFilter(words="TE05 exam")).rows[0].name == "site05.example"
+    assert targets.listed(office, TargetFilter(words="%")).total == 0
+    assert (
+        targets.listed(office, TargetFilter(sort=TargetSort.CREATED, descending=True)).rows[1].name
+        == "site59.example"
+    )
     assert targets.counts(office)[TargetState.NOMINATED] == 60
 
 
@@ -308,7 +311,7 @@ def test_a_refusal_closes_access_at_once_and_consent_opens_it_again(office: Arch
     dossier = asked(office)
     page = "https://museum.example/clocks/1.html"
     assert is_shown(office, page)
-    consent.reply(office, dossier.id, Reply.REFUSAL, words="No thank you", by="Ms Owner")
+    consent.reply(office, dossier.id, OwnerReply.REFUSAL, words="No thank you", by="Ms Owner")
     assert not is_shown(office, page) and not is_shown(office, page, Reader(access_point=AccessPoint.STAFF))
     assert is_shown(office, "https://museum.example.org/")
     with pytest.raises(NotPermitted, match="No thank you"):
@@ -320,7 +323,7 @@ def test_a_refusal_closes_access_at_once_and_consent_opens_it_again(office: Arch
         consent.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
     with pytest.raises(Conflict, match="not possible in the state 'refused'"):
         targets.decide(office, dossier.id, "select")
-    consent.reply(office, dossier.id, Reply.CONSENT, words="All right after all")
+    consent.reply(office, dossier.id, OwnerReply.CONSENT, words="All right after all")
     assert is_shown(office, page) and targets.may_harvest(office, dossier.id).rule == "consent"
 
 
@@ -330,7 +333,7 @@ def test_conditions_become_rules_of_access(office: Archive, clock: Clock):
     conditions = Conditions(
         showing=Showing.READING_ROOM, until=date(2026, 12, 31), words="only on your premises"
     )
-    consent.reply(office, dossier.id, Reply.CONDITIONS, conditions=conditions)
+    consent.reply(office, dossier.id, OwnerReply.CONDITIONS, conditions=conditions)
     assert not is_shown(office, page) and is_shown(office, page, READING_ROOM)
     assert targets.may_harvest(office, dossier.id)
     clock.now = datetime(2027, 1, 1, tzinfo=UTC)
@@ -349,12 +352,12 @@ def test_a_letter_that_comes_back_never_starts_a_term(office: Archive, clock: Cl
     consent.tend(office)
     assert "was returned" in targets.may_harvest(office, dossier.id).reason
     other = asked(office, typed="https://later.example/", mail="later@later.example")
-    consent.reply(office, other.id, Reply.UNDELIVERABLE, words="bounced")
+    consent.reply(office, other.id, OwnerReply.UNDELIVERABLE, words="bounced")
     clock.pass_days(100)
     consent.tend(office)
     assert not targets.may_harvest(office, other.id)
     with pytest.raises(Conflict, match="no letter is out"):
-        consent.reply(office, other.id, Reply.UNDELIVERABLE)
+        consent.reply(office, other.id, OwnerReply.UNDELIVERABLE)
 
 
 def test_a_server_that_is_away_leaves_letters_waiting_and_none_goes_out_twice(
@@ -468,7 +471,7 @@ def test_a_harvest_that_was_stopped_is_not_resumed_after_a_refusal(office: Archi
         office, ["http://127.0.0.1:1/"], HarvestOptions.from_config(office.config)
     )
     dossier = targets.get(office, harvest.target)
-    consent.reply(office, dossier.id, Reply.REFUSAL, words="please stop")
+    consent.reply(office, dossier.id, OwnerReply.REFUSAL, words="please stop")
     with pytest.raises(NotPermitted, match="please stop"):
         harvests.run(office, harvest)
     with pytest.raises(NotPermitted, match="please stop"):

@@ -28,7 +28,7 @@ from webdepot.provenance import Asked, iter_of
 from webdepot.selection import schedule, schedules
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
-from webdepot.selection.schedules import Filter, TurnState
+from webdepot.selection.schedules import PlanFilter, TurnState
 from webdepot.services.admin import audit_trail, setup
 from webdepot.services.harvest import harvests, profiles
 from webdepot.services.permission import consent
@@ -140,7 +140,7 @@ def test_a_date_comes_true_once_and_the_harvest_waits_for_a_reviewer(
         datetime(2026, 3, 3, 14, tzinfo=UTC),
         datetime(2026, 3, 4, 14, tzinfo=UTC),
     ]
-    assert [each.plan.target for each in plans.listed(planned, Filter()).rows] == [target]
+    assert [each.plan.target for each in plans.listed(planned, PlanFilter()).rows] == [target]
 
 
 def test_a_target_without_a_ground_is_refused_with_what_is_missing(
@@ -169,7 +169,7 @@ def test_a_target_without_a_ground_is_refused_with_what_is_missing(
 def test_a_refusal_ends_what_is_planned(planned: Archive, site: Site, clock: Clock):
     target = cleared(planned, f"http://localhost:{site.port}/")
     plans.set_plan(planned, target, daily(), profile="quick")
-    consent.reply(planned, target, consent.Reply.REFUSAL, words="no")
+    consent.reply(planned, target, consent.OwnerReply.REFUSAL, words="no")
     clock.now += timedelta(hours=2)
     (turn,) = scheduler.run_due(planned)
     assert turn.state is TurnState.REFUSED and "refus" in turn.reason and not site.asked

@@ -25,7 +25,7 @@ from webdepot.provenance import Asked, Event
 from webdepot.selection import schedule
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.domains import organisations
-from webdepot.selection.domains.profile import Profile
+from webdepot.selection.domains.profile import OrganisationProfile
 from webdepot.services.admin import audit_trail, setup
 from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.harvest import profiles
@@ -120,7 +120,9 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
             )
             runs.move(connection, begun.id, HarvestState.RUNNING)
             organisations.save(
-                connection, Profile(root="museum.example", host="www.museum.example"), now=archive.clock()
+                connection,
+                OrganisationProfile(root="museum.example", host="www.museum.example"),
+                now=archive.clock(),
             )
     with serving(home) as served:
         made = Office(served, [harvest for harvest in harvests if harvest], begun.id, numbers[0])

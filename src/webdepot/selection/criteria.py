@@ -34,7 +34,7 @@ _CODE = re.compile(r"[a-z0-9][a-z0-9-]{0,59}\Z")
 _JUDGES = frozenset(Role) - {Role.READER}
 
 
-class Kind(StrEnum):
+class AnswerKind(StrEnum):
     """What an answer looks like."""
 
     YES_NO = "yes-no"
@@ -47,7 +47,7 @@ class Kind(StrEnum):
 class Criterion:
     code: str
     question: str
-    kind: Kind = Kind.YES_NO
+    kind: AnswerKind = AnswerKind.YES_NO
     weight: float = 1.0
     required: bool = False
     roles: frozenset[Role] = _JUDGES
@@ -111,12 +111,14 @@ def judge(
     required = [criterion for criterion in asked if criterion.required]
     for criterion in required:
         answer = given.get(criterion.code)
-        if answer is not None and criterion.kind is not Kind.TEXT and not answer.is_yes:
+        if answer is not None and criterion.kind is not AnswerKind.TEXT and not answer.is_yes:
             return Verdict(answer=Answer.REJECT, rule=criterion.code, reason=answer.reason)
     missing = [criterion.code for criterion in required if criterion.code not in given]
     if missing:
         return Verdict(answer=Answer.PASS, rule=missing[0], reason=_open(missing))
-    others = [criterion for criterion in asked if not criterion.required and criterion.kind is not Kind.TEXT]
+    others = [
+        criterion for criterion in asked if not criterion.required and criterion.kind is not AnswerKind.TEXT
+    ]
     points = {
         criterion.code: criterion.weight * given[criterion.code].value
         for criterion in others
@@ -162,7 +164,7 @@ def every(connection: Connection) -> tuple[Criterion, ...]:
         Criterion(
             code=row.code,
             question=row.question,
-            kind=Kind(row.kind),
+            kind=AnswerKind(row.kind),
             weight=row.weight,
             required=bool(row.required),
             roles=frozenset(map(Role, row.roles)),

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from webdepot.errors import InputError, NotFound
 from webdepot.model import TargetId
-from webdepot.selection.permission import Basis, Ground
+from webdepot.selection.permission import Ground, PermissionBasis
 from webdepot.selection.tables import grounds
 
 
@@ -20,7 +20,7 @@ class KeptGround:
 
     id: int
     target: TargetId
-    basis: Basis
+    basis: PermissionBasis
     conditions: Mapping[str, object] = field(default_factory=dict)
     rules: tuple[int, ...] = ()
     """Numbers of the rules of access that came with it."""
@@ -35,7 +35,7 @@ class KeptGround:
 def add(
     connection: Connection,
     target: TargetId,
-    basis: Basis,
+    basis: PermissionBasis,
     *,
     agent: str,
     now: datetime,
@@ -107,7 +107,7 @@ def _kept(row: Row[tuple[object, ...]]) -> KeptGround:
     return KeptGround(
         id=got["id"],
         target=TargetId(got["target"]),
-        basis=Basis(
+        basis=PermissionBasis(
             ground=Ground(got["ground"]),
             since=date.fromisoformat(got["since"]),
             until=date.fromisoformat(got["until"]) if got["until"] else None,

@@ -41,7 +41,7 @@ WITHOUT_LETTER = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
+class PermissionBasis:
     """One ground with the day from which it counts and the day after which it ends."""
 
     ground: Ground
@@ -69,7 +69,7 @@ class Notice:
         return self.state is LetterState.SENT and self.term_ends_on is not None and day > self.term_ends_on
 
 
-def may_harvest(bases: Sequence[Basis], today: date) -> Verdict:
+def may_harvest(bases: Sequence[PermissionBasis], today: date) -> Verdict:
     """The latest refusal wins over everything older; otherwise any ground that holds today is enough."""
     holding = [basis for basis in bases if basis.holds_on(today)]
     refusal = max(
@@ -96,10 +96,12 @@ def may_harvest(bases: Sequence[Basis], today: date) -> Verdict:
     return Verdict(answer=Answer.REJECT, rule="no ground", reason=reason)
 
 
-def gate(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], today: date) -> Verdict:
+def gate(
+    state: TargetState, bases: Sequence[PermissionBasis], notices: Sequence[Notice], today: date
+) -> Verdict:
     """May it be harvested today, and if not, what is missing."""
     silences = [
-        Basis(
+        PermissionBasis(
             ground=Ground.IMPLIED_CONSENT,
             since=notice.term_ends_on + timedelta(days=1),
             reason=said("silence", "no answer by {day}", day=notice.term_ends_on),
@@ -141,7 +143,9 @@ def _selection_missing(state: TargetState) -> Reason:
     return said(f"not_selected_{state.name.lower()}", _SELECTION_MISSING[state])
 
 
-def _missing(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], today: date) -> Reason:
+def _missing(
+    state: TargetState, bases: Sequence[PermissionBasis], notices: Sequence[Notice], today: date
+) -> Reason:
     if state not in _ON_THE_LIST:
         return said("then_a_ground", "{what}; after that it needs a ground", what=_selection_missing(state))
     running = [

@@ -55,7 +55,7 @@ class Dates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class HarvestWindow:
     """Hours of the day in which a harvest may run; over midnight when it ends before it opens."""
 
     opens: time
@@ -75,7 +75,7 @@ class Plan:
 
     target: TargetId
     dates: Dates
-    window: Window | None = None
+    window: HarvestWindow | None = None
     profile: str = ""
     """Name of a profile; empty means the configuration."""
     is_active: bool = True
@@ -115,7 +115,7 @@ def read_dates(
     )
 
 
-def read_window(opens: str, closes: str) -> Window | None:
+def read_window(opens: str, closes: str) -> HarvestWindow | None:
     """Both or neither."""
     if not opens and not closes:
         return None
@@ -123,7 +123,7 @@ def read_window(opens: str, closes: str) -> Window | None:
         raise InputError("A window needs both an opening and a closing time.")
     if opens == closes:
         raise InputError("A window that opens and closes at the same time has no hours.")
-    return Window(opens=_time(opens), closes=_time(closes))
+    return HarvestWindow(opens=_time(opens), closes=_time(closes))
 
 
 def next_after(dates: Dates, after: datetime, zone: ZoneInfo) -> datetime | None:
@@ -146,7 +146,7 @@ def last_before(dates: Dates, first: datetime, now: datetime, zone: ZoneInfo) ->
     return latest, missed
 
 
-def opening(window: Window | None, moment: datetime, zone: ZoneInfo) -> datetime:
+def opening(window: HarvestWindow | None, moment: datetime, zone: ZoneInfo) -> datetime:
     """The moment itself if the window is open then, else when it opens next."""
     if window is None:
         return moment
@@ -157,7 +157,7 @@ def opening(window: Window | None, moment: datetime, zone: ZoneInfo) -> datetime
     return _moment(day, window.opens, zone)
 
 
-def is_open(window: Window | None, moment: datetime, zone: ZoneInfo) -> bool:
+def is_open(window: HarvestWindow | None, moment: datetime, zone: ZoneInfo) -> bool:
     return window is None or window.has(moment.astimezone(zone).time())
 
 

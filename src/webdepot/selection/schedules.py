@@ -29,7 +29,7 @@ from sqlalchemy import (
 
 from webdepot.errors import NotFound
 from webdepot.model import TargetId
-from webdepot.selection.schedule import Dates, Frequency, Plan, Window
+from webdepot.selection.schedule import Dates, Frequency, HarvestWindow, Plan
 from webdepot.selection.tables import schedules, targets, turns
 from webdepot.selection.targets import having
 from webdepot.states import Machine, Step
@@ -109,7 +109,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlanRow:
     """A row of the list of plans."""
 
     plan: Plan
@@ -118,24 +118,24 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queued:
+class TurnRow:
     """A row of the list of turns."""
 
     turn: Turn
     name: str
 
 
-class Sort(StrEnum):
+class PlanSort(StrEnum):
     NEXT = "next"
     NAME = "name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class PlanFilter:
     frequency: Frequency | None = None
     is_active: bool | None = None
     words: str = ""
-    sort: Sort = Sort.NEXT
+    sort: PlanSort = PlanSort.NEXT
     page: int = 1
 
 
@@ -195,30 +195,30 @@ def move_on(connection: Connection, target: TargetId, *, next_at: datetime | Non
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plans:
-    rows: Sequence[Planned]
+class PlanPage:
+    rows: Sequence[PlanRow]
     total: int | None
     """None where counting would take longer than the page: those with certain words."""
     has_more: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
-    rows: Sequence[Queued]
+class TurnPage:
+    rows: Sequence[TurnRow]
     has_more: bool
 
 
-def listing(connection: Connection, asked: Filter) -> Plans:
+def listing(connection: Connection, asked: PlanFilter) -> PlanPage:
     """A page of plans, filtered and sorted in the database."""
     joined = schedules.join(targets, targets.c.id == schedules.c.target)
     where, offset = _where(asked), (max(asked.page, 1) - 1) * ROWS
     order = (
         (targets.c.name, targets.c.id)
-        if asked.sort is Sort.NAME
+        if asked.sort is PlanSort.NAME
         else (schedules.c.next_at.is_(None), schedules.c.next_at)
     )
     rows = select(schedules, targets.c.name, targets.c.state).select_from(joined).order_by(*order)
-    if asked.sort is Sort.NAME or asked.words:
+    if asked.sort is PlanSort.NAME or asked.words:
         found = connection.execute(rows.where(*where).limit(ROWS + 1).offset(offset)).mappings().all()
     else:
         # Numbers along the index first; those without a next date stand last.
@@ -229,8 +229,8 @@ def listing(connection: Connection, asked: Filter) -> Plans:
         if asked.words
         else connection.execute(select(func.count()).select_from(schedules).where(*where)).scalar_one()
     )
-    made = [Planned(plan=_plan(row), name=row["name"], target_state=row["state"]) for row in found[:ROWS]]
-    return Plans(
+    made = [PlanRow(plan=_plan(row), name=row["name"], target_state=row["state"]) for row in found[:ROWS]]
+    return PlanPage(
         rows=made, total=total, has_more=len(found) > ROWS if total is None else offset + ROWS < total
     )
 
@@ -255,7 +255,7 @@ def _numbers_by_next(connection: Connection, where: Sequence[ColumnElement[bool]
     return found
 
 
-def _where(asked: Filter) -> list[ColumnElement[bool]]:
+def _where(asked: PlanFilter) -> list[ColumnElement[bool]]:
     where: list[ColumnElement[bool]] = []
     if asked.frequency:
         where.append(schedules.c.frequency == asked.frequency.value)
@@ -297,7 +297,7 @@ def on_day(
     *,
     limit: int,
     after: int = 0,
-) -> list[Planned]:
+) -> list[PlanRow]:
     """Active plans of which a date falls on a day, by the number of their targets. `counted` is what
     `day_groups` gives.
 
@@ -318,7 +318,7 @@ def on_day(
     rows = connection.execute(
         chosen.where(schedules.c.target.in_(numbers)).order_by(schedules.c.target)
     ).mappings()
-    return [Planned(plan=_plan(row), name=row["name"], target_state=row["state"]) for row in rows]
+    return [PlanRow(plan=_plan(row), name=row["name"], target_state=row["state"]) for row in rows]
 
 
 def _looked_through(connection: Connection, groups: Sequence[Dates], limit: int, after: int) -> list[int]:
@@ -500,7 +500,7 @@ def move(
     connection.execute(update(turns).where(turns.c.id == turn.id).values(**values))
 
 
-def queue(connection: Connection, state: TurnState | None, *, page: int = 1) -> Queue:
+def queue(connection: Connection, state: TurnState | None, *, page: int = 1) -> TurnPage:
     """A page of turns: what waits and runs in its order, what has ended the newest first."""
     where = [turns.c.state == state.value] if state else []
     is_open = state in (TurnState.WAITING, TurnState.RUNNING)
@@ -515,8 +515,8 @@ def queue(connection: Connection, state: TurnState | None, *, page: int = 1) -> 
         .where(turns.c.id.in_(found[:ROWS]))
         .order_by(*order)
     )
-    rows = [Queued(turn=_turn(row), name=row["name"]) for row in connection.execute(chosen).mappings()]
-    return Queue(rows=rows, has_more=len(found) > ROWS)
+    rows = [TurnRow(turn=_turn(row), name=row["name"]) for row in connection.execute(chosen).mappings()]
+    return TurnPage(rows=rows, has_more=len(found) > ROWS)
 
 
 def of_target(connection: Connection, target: TargetId, limit: int) -> list[Turn]:
@@ -570,7 +570,7 @@ def counts(connection: Connection) -> dict[TurnState, int]:
 def _plan(row: RowMapping) -> Plan:
     window = None
     if row["window_opens"]:
-        window = Window(
+        window = HarvestWindow(
             opens=time.fromisoformat(row["window_opens"]), closes=time.fromisoformat(row["window_closes"])
         )
     return Plan(

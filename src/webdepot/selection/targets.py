@@ -93,14 +93,14 @@ class Nomination:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownTarget:
     """A target that an address belongs to: the same site, or one that it is a part of."""
 
     dossier: Dossier
     is_same: bool
 
 
-class Sort(StrEnum):
+class TargetSort(StrEnum):
     NAME = "name"
     HOST = "host"
     SINCE = "since"
@@ -108,20 +108,20 @@ class Sort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class TargetFilter:
     """What a list of targets shows. Empty fields take in everything."""
 
     state: TargetState | None = None
     words: str = ""
     collection: str = ""
     origin: Origin | None = None
-    sort: Sort = Sort.NAME
+    sort: TargetSort = TargetSort.NAME
     descending: bool = False
     page: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class TargetPage:
     rows: Sequence[Dossier]
     total: int
     page: int
@@ -193,7 +193,7 @@ def _keep_seeds(connection: Connection, target: TargetId, seeds: Iterable[Url]) 
     )
 
 
-def find_known(connection: Connection, url: Url) -> Known | None:
+def find_known(connection: Connection, url: Url) -> KnownTarget | None:
     """The target that this address is a seed of, in any spelling, or lies below; the closest one."""
     wanted = site_key(url)
     above = _above(wanted)
@@ -205,7 +205,7 @@ def find_known(connection: Connection, url: Url) -> Known | None:
         .limit(1)
     )
     row = connection.execute(chosen).mappings().one_or_none()
-    return Known(dossier=_dossier(row), is_same=row["seed_key"] == wanted) if row is not None else None
+    return KnownTarget(dossier=_dossier(row), is_same=row["seed_key"] == wanted) if row is not None else None
 
 
 def known_keys(connection: Connection, keys: Sequence[str]) -> dict[str, TargetId]:
@@ -269,7 +269,7 @@ def find_named(connection: Connection, text: str) -> Target | None:
     return _target(row) if row is not None else None
 
 
-def listing(connection: Connection, asked: Filter) -> Listing:
+def listing(connection: Connection, asked: TargetFilter) -> TargetPage:
     """A page of the list; filtered, sorted and counted in the database."""
     where = _where(asked)
     total = connection.execute(select(func.count()).select_from(targets).where(*where)).scalar_one()
@@ -289,10 +289,10 @@ def listing(connection: Connection, asked: Filter) -> Listing:
                 _sorted(select(targets.c.id).where(*where), asked).limit(ROWS).offset(first)
             ).scalars()
         )
-    return Listing(rows=dossiers_of(connection, chosen), total=total, page=page)
+    return TargetPage(rows=dossiers_of(connection, chosen), total=total, page=page)
 
 
-def iter_filtered(connection: Connection, asked: Filter) -> Iterator[Dossier]:
+def iter_filtered(connection: Connection, asked: TargetFilter) -> Iterator[Dossier]:
     """Everything that a filter takes in, in its order; streams."""
     rows = connection.execute(
         _sorted(select(targets).where(*_where(asked)), asked).execution_options(yield_per=1000)
@@ -309,7 +309,7 @@ def counts(connection: Connection) -> Mapping[TargetState, int]:
     return {state: found.get(state.value, 0) for state in TargetState}
 
 
-def _where(asked: Filter) -> list[ColumnElement[bool]]:
+def _where(asked: TargetFilter) -> list[ColumnElement[bool]]:
     where: list[ColumnElement[bool]] = []
     where.append(
         targets.c.state == asked.state.value if asked.state else targets.c.state != TargetState.IMPORTED.value
@@ -351,12 +351,12 @@ def _readable_host(url: Url) -> str:
         return ""
 
 
-def _sorted(chosen: Select[Any], asked: Filter) -> Select[Any]:
+def _sorted(chosen: Select[Any], asked: TargetFilter) -> Select[Any]:
     column = {
-        Sort.NAME: targets.c.name,
-        Sort.HOST: targets.c.host,
-        Sort.SINCE: targets.c.state_since,
-        Sort.CREATED: targets.c.created_at,
+        TargetSort.NAME: targets.c.name,
+        TargetSort.HOST: targets.c.host,
+        TargetSort.SINCE: targets.c.state_since,
+        TargetSort.CREATED: targets.c.created_at,
     }[asked.sort]
     return (
         chosen.order_by(column.desc(), targets.c.id.desc())

@@ -12,7 +12,7 @@ from webdepot.cli.call import Call, Json, Quiet, agent, call_of
 from webdepot.cli.output import Output, plain
 from webdepot.cli.progress import shown
 from webdepot.selection.domains.organisations import KnownHost, Organisation
-from webdepot.selection.domains.profile import Told
+from webdepot.selection.domains.profile import SourcedValue
 from webdepot.services.admin import setup
 from webdepot.services.selection import discovery
 
@@ -243,7 +243,7 @@ def _print_list(hosts: Sequence[KnownHost]) -> None:
 
 def _tell_profile(output: Output, organisation: Organisation) -> None:
     profile = organisation.profile
-    parts: list[tuple[str, tuple[Told, ...]]] = [
+    parts: list[tuple[str, tuple[SourcedValue, ...]]] = [
         ("Net ranges", profile.ranges),
         ("Ranges of others", profile.other_ranges),
         ("Name servers", profile.name_servers),

@@ -14,10 +14,10 @@ from webdepot.selection.contacts import Contact
 from webdepot.selection.letters import Letter
 from webdepot.selection.permission import WITHOUT_LETTER, Ground
 from webdepot.selection.states import LetterState, TargetState
-from webdepot.selection.targets import Filter
+from webdepot.selection.targets import TargetFilter
 from webdepot.services.permission import consent, delivery
 from webdepot.services.permission import letters as letters_service
-from webdepot.services.permission.consent import Conditions, Reply, Showing
+from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts
 from webdepot.services.selection import targets as targets_service
 
@@ -104,7 +104,7 @@ def ask(
         raise InputError("Name sites, or say --all.")
     with call.archive() as archive:
         if every:
-            seen = letters_service.consider_list(archive, Filter(state=TargetState.SELECTED))
+            seen = letters_service.consider_list(archive, TargetFilter(state=TargetState.SELECTED))
         else:
             seen = letters_service.consider(
                 archive, [targets_service.find(archive, one).id for one in targets or ()]
@@ -154,7 +154,7 @@ def tend(context: typer.Context, json: Json = False) -> None:
 def reply(
     context: typer.Context,
     target: Which,
-    answer: Annotated[Reply, typer.Argument(help="What the owner answered.")],
+    answer: Annotated[OwnerReply, typer.Argument(help="What the owner answered.")],
     words: Annotated[str, typer.Option(help="In which words, and how.")] = "",
     showing: Annotated[Showing, typer.Option(help="Condition: who may read it.")] = Showing.OPEN,
     embargo_days: Annotated[int, typer.Option(min=0, help="Condition: shown only after so many days.")] = 0,
@@ -166,7 +166,7 @@ def reply(
     conditions = Conditions(showing=showing, embargo_days=embargo_days, until=_day(until), words=words)
     with call.archive() as archive:
         dossier = targets_service.find(archive, target)
-        given = conditions if answer is Reply.CONDITIONS else None
+        given = conditions if answer is OwnerReply.CONDITIONS else None
         moved = consent.reply(archive, dossier.id, answer, words=words, conditions=given)
     call.output(json).result(fields(moved), f"{plain(moved.name)} is {moved.state.value}.")
 

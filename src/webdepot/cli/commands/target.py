@@ -11,9 +11,9 @@ from webdepot.cli.commands.rule import day_of
 from webdepot.cli.output import plain
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING, Purpose
-from webdepot.selection.criteria import SCALE, Judgement, Kind
+from webdepot.selection.criteria import SCALE, AnswerKind, Judgement
 from webdepot.selection.states import TargetState
-from webdepot.selection.targets import Dossier, Filter, Origin, Sort, Strategy
+from webdepot.selection.targets import Dossier, Origin, Strategy, TargetFilter, TargetSort
 from webdepot.services.catalogue import description, records
 from webdepot.services.catalogue.description import Form
 from webdepot.services.permission import letters
@@ -65,14 +65,16 @@ def list_(
     origin: Annotated[
         Origin | None, typer.Option(help="Only those named by the public, staff or partners.")
     ] = None,
-    sort: Annotated[Sort, typer.Option(help="Order of the list.")] = Sort.NAME,
+    sort: Annotated[TargetSort, typer.Option(help="Order of the list.")] = TargetSort.NAME,
     page: Annotated[int, typer.Option(min=1, help="Fifty a page.")] = 1,
     json: Json = False,
 ) -> None:
     """Sites with where they stand, fifty a page."""
     call = call_of(context)
     with call.archive() as archive:
-        asked = Filter(state=state, words=words, collection=collection, origin=origin, sort=sort, page=page)
+        asked = TargetFilter(
+            state=state, words=words, collection=collection, origin=origin, sort=sort, page=page
+        )
         found = targets.listed(archive, asked)
     output = call.output(json)
     for one in found.rows:
@@ -268,7 +270,7 @@ def export(
 ) -> None:
     """The list as CSV on stdout; it can be imported again."""
     with call_of(context).archive() as archive:
-        for line in csv_lists.export(archive, Filter(state=state, collection=collection)):
+        for line in csv_lists.export(archive, TargetFilter(state=state, collection=collection)):
             sys.stdout.write(line)
 
 
@@ -290,18 +292,18 @@ def fields(dossier: Dossier) -> dict[str, Any]:
     }
 
 
-def _judgement(text: str, kinds: dict[str, Kind]) -> Judgement:
+def _judgement(text: str, kinds: dict[str, AnswerKind]) -> Judgement:
     code, mark, rest = text.partition("=")
     given, colon, reason = rest.partition(":")
     if not mark or not colon:
         raise InputError(f"{text[:60]!r} is no answer. Write it like cultural=yes:'clocks of the city'.")
     kind, word = kinds.get(code), given.strip().lower()
-    if kind is Kind.TEXT:
+    if kind is AnswerKind.TEXT:
         return Judgement(criterion=code, words=given.strip(), reason=reason)
-    if kind is Kind.SCALE and word.isascii() and word.isdigit() and int(word) <= SCALE:
+    if kind is AnswerKind.SCALE and word.isascii() and word.isdigit() and int(word) <= SCALE:
         return Judgement(criterion=code, value=int(word) / SCALE, reason=reason)
-    if kind is not Kind.SCALE and word in ("yes", "no"):
+    if kind is not AnswerKind.SCALE and word in ("yes", "no"):
         return Judgement(criterion=code, value=float(word == "yes"), reason=reason)
     raise InputError(
-        f"{given[:40]!r} is no answer to {code!r}: {f'0 to {SCALE}' if kind is Kind.SCALE else 'yes or no'}."
+        f"{given[:40]!r} is no answer to {code!r}: {f'0 to {SCALE}' if kind is AnswerKind.SCALE else 'yes or no'}."
     )

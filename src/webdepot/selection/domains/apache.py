@@ -20,14 +20,14 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class NamedHost:
     name: str
     file: str
     line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wrong:
+class UnreadableLine:
     file: str
     line: int
     words: str
@@ -36,13 +36,13 @@ class Wrong:
 @dataclass(slots=True)
 class _Reading:
     root: Path
-    names: list[Named] = field(default_factory=list)
-    errors: list[Wrong] = field(default_factory=list)
+    names: list[NamedHost] = field(default_factory=list)
+    errors: list[UnreadableLine] = field(default_factory=list)
     defined: dict[str, str] = field(default_factory=dict)
     files: int = 0
 
 
-def read(path: Path) -> tuple[list[Named], list[Wrong]]:
+def read(path: Path) -> tuple[list[NamedHost], list[UnreadableLine]]:
     """Names of a file and all it includes, and what could not be read."""
     reading = _Reading(root=path.parent)
     _read(path, reading, ())
@@ -54,7 +54,9 @@ def _read(path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        reading.errors.append(Wrong(file=str(path), line=0, words=error.strerror or "cannot be read"))
+        reading.errors.append(
+            UnreadableLine(file=str(path), line=0, words=error.strerror or "cannot be read")
+        )
         return
     blocks: list[tuple[str, int]] = []
     for number, line in _lines(text):
@@ -62,7 +64,9 @@ def _read(path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
         if closing:
             if not blocks or blocks[-1][0] != closing[1].lower():
                 reading.errors.append(
-                    Wrong(file=str(path), line=number, words=f"</{closing[1]}> closes nothing that is open")
+                    UnreadableLine(
+                        file=str(path), line=number, words=f"</{closing[1]}> closes nothing that is open"
+                    )
                 )
             else:
                 blocks.pop()
@@ -71,7 +75,7 @@ def _read(path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
         else:
             _directive(line, number, path, reading, above)
     for name, number in blocks:
-        reading.errors.append(Wrong(file=str(path), line=number, words=f"<{name}> is never closed"))
+        reading.errors.append(UnreadableLine(file=str(path), line=number, words=f"<{name}> is never closed"))
 
 
 def _directive(line: str, number: int, path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
@@ -79,11 +83,13 @@ def _directive(line: str, number: int, path: Path, reading: _Reading, above: tup
     try:
         word, *arguments = shlex.split(line, comments=False)
     except ValueError as error:
-        reading.errors.append(Wrong(file=str(path), line=number, words=f"{error}: {line[:80]}"))
+        reading.errors.append(UnreadableLine(file=str(path), line=number, words=f"{error}: {line[:80]}"))
         return
     match word.lower():
         case "servername" | "serveralias":
-            reading.names.extend(Named(name=argument, file=str(path), line=number) for argument in arguments)
+            reading.names.extend(
+                NamedHost(name=argument, file=str(path), line=number) for argument in arguments
+            )
         case "define" if len(arguments) == 2:
             reading.defined[arguments[0]] = arguments[1]
         case "serverroot" if arguments and Path(arguments[0]).is_dir():
@@ -106,7 +112,7 @@ def _include(
         found = [base] if base.exists() else []
     if not found and not is_optional:
         reading.errors.append(
-            Wrong(file=str(path), line=number, words=f"Include {argument}: there is no such file")
+            UnreadableLine(file=str(path), line=number, words=f"Include {argument}: there is no such file")
         )
     for item in found:
         inner = sorted(item.rglob("*")) if item.is_dir() else [item]
@@ -118,12 +124,14 @@ def _include(
 def _include_file(file: Path, number: int, path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
     if file.resolve() in above or file.resolve() == path.resolve():
         reading.errors.append(
-            Wrong(
+            UnreadableLine(
                 file=str(path), line=number, words=f"Include {file}: the files include each other in a circle"
             )
         )
     elif len(above) >= DEEPEST or reading.files >= MOST_INCLUDED:
-        reading.errors.append(Wrong(file=str(path), line=number, words=f"Include {file}: too many includes"))
+        reading.errors.append(
+            UnreadableLine(file=str(path), line=number, words=f"Include {file}: too many includes")
+        )
     else:
         _read(file, reading, (*above, path.resolve()))
 

@@ -23,9 +23,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from webdepot.selection.domains.facts import Facts, Page, Status, registrable
+from webdepot.selection.domains.facts import HostFacts, LookupStatus, PageFacts, registrable
 from webdepot.selection.domains.names import Kinship, Rarity, folded, nearest, similarity
-from webdepot.selection.domains.profile import Measure
+from webdepot.selection.domains.profile import ProfileMatcher
 
 CERTAIN = 50.0
 """A person's word."""
@@ -56,7 +56,7 @@ class Group(StrEnum):
     PRIOR = "prior"
 
 
-class Origin(StrEnum):
+class HostOrigin(StrEnum):
     """How a host became a candidate."""
 
     ROOT = "root"
@@ -71,15 +71,15 @@ class Origin(StrEnum):
 
 
 PRIORS = {
-    Origin.ROOT: 4.0,
-    Origin.MEMBER: -2.5,
-    Origin.FOREIGN: -3.0,
-    Origin.LOGGED: -2.5,
-    Origin.LOGGED_FOR: -1.0,
-    Origin.CERTIFICATE: -2.5,
-    Origin.VHOST: 0.0,
-    Origin.SCAN: -2.0,
-    Origin.PERSON: -1.0,
+    HostOrigin.ROOT: 4.0,
+    HostOrigin.MEMBER: -2.5,
+    HostOrigin.FOREIGN: -3.0,
+    HostOrigin.LOGGED: -2.5,
+    HostOrigin.LOGGED_FOR: -1.0,
+    HostOrigin.CERTIFICATE: -2.5,
+    HostOrigin.VHOST: 0.0,
+    HostOrigin.SCAN: -2.0,
+    HostOrigin.PERSON: -1.0,
 }
 
 
@@ -123,7 +123,9 @@ class Sharing:
                 known[key].add(who)
 
 
-def signs_of(facts: Facts, measure: Measure, origin: Origin, sharing: Sharing, rarity: Rarity) -> list[Sign]:
+def signs_of(
+    facts: HostFacts, measure: ProfileMatcher, origin: HostOrigin, sharing: Sharing, rarity: Rarity
+) -> list[Sign]:
     """All signs, strongest first."""
     found = [
         *_of_person(facts, measure),
@@ -138,12 +140,12 @@ def signs_of(facts: Facts, measure: Measure, origin: Origin, sharing: Sharing, r
     return sorted(found, key=lambda sign: -abs(sign.weight))
 
 
-def score_of(signs: Iterable[Sign], origin: Origin) -> float:
+def score_of(signs: Iterable[Sign], origin: HostOrigin) -> float:
     """The score between 0 and 1."""
     return 1.0 / (1.0 + math.exp(-min(max(log_odds(signs, origin), -60.0), 60.0)))
 
 
-def log_odds(signs: Iterable[Sign], origin: Origin) -> float:
+def log_odds(signs: Iterable[Sign], origin: HostOrigin) -> float:
     groups: dict[tuple[Group, bool], list[float]] = defaultdict(list)
     for sign in signs:
         groups[sign.group, sign.weight > 0].append(sign.weight)
@@ -156,7 +158,7 @@ def log_odds(signs: Iterable[Sign], origin: Origin) -> float:
     return PRIORS[origin] + sum(sums.values()) + max(network, zone) + GUEST * min(network, zone)
 
 
-def shared_keys(facts: Facts) -> list[str]:
+def shared_keys(facts: HostFacts) -> list[str]:
     """What this host uses that others may use too."""
     keys = [f"ns:{name}" for name in facts.name_servers]
     if facts.records is not None:
@@ -179,7 +181,7 @@ def shared_keys(facts: Facts) -> list[str]:
     return keys
 
 
-def owner_of(facts: Facts) -> str:
+def owner_of(facts: HostFacts) -> str:
     """Somebody's name for this site, where it can be read: imprint first, then the registry."""
     for page in (facts.imprint, facts.front):
         if page is not None and (page.operators or page.structured):
@@ -194,20 +196,20 @@ def _sign(code: str, group: Group, weight: float, words: str) -> Sign:
     return Sign(code=code, group=group, weight=round(weight, 2), words=words)
 
 
-def _of_person(facts: Facts, measure: Measure) -> Iterator[Sign]:
+def _of_person(facts: HostFacts, measure: ProfileMatcher) -> Iterator[Sign]:
     stranger = measure.stranger_of(facts.host)
     if stranger and len(stranger) >= len(measure.owner_of(facts.host)):
         yield _sign("person-no", Group.PERSON, -CERTAIN, f"a person said that {stranger} does not belong")
 
 
-def _of_origin(origin: Origin) -> Iterator[Sign]:
-    if origin is Origin.VHOST:
+def _of_origin(origin: HostOrigin) -> Iterator[Sign]:
+    if origin is HostOrigin.VHOST:
         yield _sign(
             "vhost", Group.PRIOR, 3.0, "it stands in the configuration of a server of the organisation"
         )
 
 
-def _of_name(facts: Facts, measure: Measure) -> Iterator[Sign]:
+def _of_name(facts: HostFacts, measure: ProfileMatcher) -> Iterator[Sign]:
     owner = _covering(facts.host, facts, measure)
     if owner:
         yield _sign(
@@ -215,9 +217,9 @@ def _of_name(facts: Facts, measure: Measure) -> Iterator[Sign]:
         )
 
 
-def _of_network(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]:
+def _of_network(facts: HostFacts, measure: ProfileMatcher, sharing: Sharing) -> Iterator[Sign]:
     records = facts.records
-    if records is None or records.status is not Status.FOUND:
+    if records is None or records.status is not LookupStatus.FOUND:
         return
     held = measure.range_of(records.addresses)
     if held:
@@ -235,7 +237,7 @@ def _of_network(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Si
         )
 
 
-def _of_zone(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]:
+def _of_zone(facts: HostFacts, measure: ProfileMatcher, sharing: Sharing) -> Iterator[Sign]:
     if _covering(facts.domain, facts, measure):
         return
     share = _share(facts)
@@ -286,7 +288,9 @@ def _of_zone(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]
         )
 
 
-def _of_certificate(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
+def _of_certificate(
+    facts: HostFacts, measure: ProfileMatcher, sharing: Sharing, rarity: Rarity
+) -> Iterator[Sign]:
     certificate = facts.certificate
     if certificate is None or not certificate.is_trusted:
         return
@@ -311,7 +315,7 @@ def _of_certificate(facts: Facts, measure: Measure, sharing: Sharing, rarity: Ra
         yield _sign("certificate-names", Group.CERTIFICATE, weight, f"one certificate covers it and {own[0]}")
 
 
-def _of_site(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
+def _of_site(facts: HostFacts, measure: ProfileMatcher, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
     front, imprint = facts.front, facts.imprint
     if imprint is not None:
         yield from _of_imprint(imprint, facts, measure, rarity)
@@ -358,7 +362,7 @@ def _of_site(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -
             yield _sign("security-contact", Group.SITE, 3.0, f"its security.txt names a contact at {contact}")
 
 
-def _of_imprint(page: Page, facts: Facts, measure: Measure, rarity: Rarity) -> Iterator[Sign]:
+def _of_imprint(page: PageFacts, facts: HostFacts, measure: ProfileMatcher, rarity: Rarity) -> Iterator[Sign]:
     vat_ids = {item.value for item in measure.profile.vat_ids}
     vat = next((found for found in page.vat_ids if found in vat_ids), "")
     if vat:
@@ -397,7 +401,7 @@ def _of_imprint(page: Page, facts: Facts, measure: Measure, rarity: Rarity) -> I
         yield _sign("imprint-person", Group.SITE, -3.0, "its imprint names a private person as operator")
 
 
-def _of_structured(page: Page, measure: Measure, rarity: Rarity) -> Iterator[Sign]:
+def _of_structured(page: PageFacts, measure: ProfileMatcher, rarity: Rarity) -> Iterator[Sign]:
     for name in page.parents:
         if nearest(name, measure.names, rarity)[0].kinship in (Kinship.SAME, Kinship.UNIT):
             yield _sign("parent", Group.SITE, 4.5, f"its JSON-LD names {name} as parent organisation")
@@ -412,8 +416,10 @@ def _of_structured(page: Page, measure: Measure, rarity: Rarity) -> Iterator[Sig
             return
 
 
-def _of_registry(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
-    if facts.registration is None or facts.registration.status is not Status.FOUND:
+def _of_registry(
+    facts: HostFacts, measure: ProfileMatcher, sharing: Sharing, rarity: Rarity
+) -> Iterator[Sign]:
+    if facts.registration is None or facts.registration.status is not LookupStatus.FOUND:
         return
     if _covering(facts.domain, facts, measure):
         return
@@ -453,7 +459,7 @@ def _of_registry(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarit
         yield _sign("registrant-person", Group.REGISTRY, -1.5 * share, "its registrant is a private person")
 
 
-def _names_it(facts: Facts, measure: Measure, rarity: Rarity) -> bool:
+def _names_it(facts: HostFacts, measure: ProfileMatcher, rarity: Rarity) -> bool:
     """Does the site itself name the organisation as its operator or parent, or give its VAT id?"""
     if facts.imprint is not None and {item.value for item in measure.profile.vat_ids} & set(
         facts.imprint.vat_ids
@@ -470,7 +476,7 @@ def _names_it(facts: Facts, measure: Measure, rarity: Rarity) -> bool:
     )
 
 
-def _covering(name: str, facts: Facts, measure: Measure) -> str:
+def _covering(name: str, facts: HostFacts, measure: ProfileMatcher) -> str:
     """The member domain around a name; but what became known through this very host says nothing new about
     it.
     """
@@ -478,11 +484,11 @@ def _covering(name: str, facts: Facts, measure: Measure) -> str:
     return owner if owner and measure.teachers.get(owner) != facts.host else ""
 
 
-def _is_own_mail(domain: str, facts: Facts, measure: Measure) -> bool:
+def _is_own_mail(domain: str, facts: HostFacts, measure: ProfileMatcher) -> bool:
     return domain in measure.mail_domains or bool(_covering(domain, facts, measure))
 
 
-def _share(facts: Facts) -> float:
+def _share(facts: HostFacts) -> float:
     return 1.0 if facts.host in (facts.domain, f"www.{facts.domain}") else DEEP
 
 

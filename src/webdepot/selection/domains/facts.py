@@ -20,7 +20,7 @@ from webdepot.url import domain_of
 _Value = TypeVar("_Value")
 
 
-class Status(StrEnum):
+class LookupStatus(StrEnum):
     """How a look-up ended."""
 
     FOUND = "found"
@@ -34,7 +34,7 @@ class Status(StrEnum):
 class HostRecords:
     """Where a name leads."""
 
-    status: Status = Status.FAILED
+    status: LookupStatus = LookupStatus.FAILED
     addresses: tuple[str, ...] = ()
     chain: tuple[str, ...] = ()
     """The CNAME chain behind the name: the last owner tells the host, the first the content's owner."""
@@ -45,7 +45,7 @@ class HostRecords:
 class ZoneRecords:
     """What the zone of a registrable domain says about who runs it. Names without final dot, lower case."""
 
-    status: Status = Status.FAILED
+    status: LookupStatus = LookupStatus.FAILED
     name_servers: tuple[str, ...] = ()
     soa_contact: str = ""
     """Domain of the mailbox in the SOA record."""
@@ -80,7 +80,7 @@ class Registrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    status: Status = Status.FAILED
+    status: LookupStatus = LookupStatus.FAILED
     registrant: Registrant = Registrant()
     name_servers: tuple[str, ...] = ()
     source: str = ""
@@ -92,7 +92,7 @@ class Registration:
 class Network:
     """The most specific network around an address, with its holder."""
 
-    status: Status = Status.FAILED
+    status: LookupStatus = LookupStatus.FAILED
     first: str = ""
     last: str = ""
     name: str = ""
@@ -114,7 +114,7 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class PageFacts:
     """What one page says about its owner."""
 
     url: str
@@ -149,7 +149,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class HostFacts:
     """Everything known about a host so far; None where it was not asked yet."""
 
     host: str
@@ -157,9 +157,9 @@ class Facts:
     records: HostRecords | None = None
     zone: ZoneRecords | None = None
     certificate: Certificate | None = None
-    front: Page | None = None
-    imprint: Page | None = None
-    security: Page | None = None
+    front: PageFacts | None = None
+    imprint: PageFacts | None = None
+    security: PageFacts | None = None
     registration: Registration | None = None
     requests: int = 0
     """Pages asked so far."""

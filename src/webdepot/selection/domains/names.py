@@ -142,7 +142,7 @@ _LIKELY_LEGAL = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class NamePart:
     kinds: frozenset[str]
     distinctive: frozenset[str]
     is_unit: bool
@@ -210,7 +210,7 @@ def acronyms_of(name: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=20_000)
-def parsed(name: str) -> tuple[Part, ...]:
+def parsed(name: str) -> tuple[NamePart, ...]:
     """The parts of a name; empty for a name of fillers and legal forms alone."""
     without = _PARENTHESES.sub(
         lambda found: " " if _ACRONYM.match(found[1].strip()) else found[0], name[:_LONGEST_NAME]
@@ -300,7 +300,7 @@ def _split_at_articles(words: list[str]) -> list[list[str]]:
     return [words]
 
 
-def _part(words: list[str]) -> Part | None:
+def _part(words: list[str]) -> NamePart | None:
     kinds, distinctive, is_unit, is_beside = set(), set(), False, False
     for word in words:
         if word in _FILLERS or word in _LEGAL or word.isdigit():
@@ -318,7 +318,7 @@ def _part(words: list[str]) -> Part | None:
             distinctive.add(word)
     if not (kinds or distinctive or is_unit or is_beside):
         return None
-    return Part(
+    return NamePart(
         kinds=frozenset(kinds), distinctive=frozenset(distinctive), is_unit=is_unit, is_beside=is_beside
     )
 
@@ -355,10 +355,10 @@ def _is_compound_unit(word: str) -> bool:
     )
 
 
-def _joined(parts: tuple[Part, ...]) -> Part | None:
+def _joined(parts: tuple[NamePart, ...]) -> NamePart | None:
     if not parts:
         return None
-    return Part(
+    return NamePart(
         kinds=frozenset().union(*(part.kinds for part in parts)),
         distinctive=frozenset().union(*(part.distinctive for part in parts)),
         is_unit=all(part.is_unit for part in parts),
@@ -366,7 +366,7 @@ def _joined(parts: tuple[Part, ...]) -> Part | None:
     )
 
 
-def _is_same(part: Part, wanted: Part) -> bool:
+def _is_same(part: NamePart, wanted: NamePart) -> bool:
     if part.kinds != wanted.kinds:
         return False
     if not wanted.distinctive:
@@ -402,6 +402,6 @@ def _is_swapped(word: str, other: str) -> bool:
     return sorted(word) == sorted(other) and OSA.distance(word, other, score_cutoff=1) == 1
 
 
-def _is_place(part: Part, wanted: Part) -> bool:
+def _is_place(part: NamePart, wanted: NamePart) -> bool:
     """A part that repeats the name's own words, or says nothing: `Universität Konstanz, Konstanz`."""
     return not part.kinds and not part.is_beside and part.distinctive <= wanted.distinctive

@@ -23,8 +23,8 @@ from sqlalchemy import (
 
 from webdepot.errors import NotFound
 from webdepot.selection.domains.facts import from_json, to_json
-from webdepot.selection.domains.profile import Corrections, Profile, corrected
-from webdepot.selection.domains.verdict import Judgement
+from webdepot.selection.domains.profile import Corrections, OrganisationProfile, corrected
+from webdepot.selection.domains.verdict import HostJudgement
 from webdepot.selection.tables import organisation_hosts, organisations
 
 _BATCH = 200
@@ -35,14 +35,14 @@ _TOLD = 4
 class Organisation:
     id: int
     root: str
-    found: Profile
+    found: OrganisationProfile
     """As look-ups say."""
     corrections: Corrections
     created_at: datetime
     surveyed_at: datetime
 
     @property
-    def profile(self) -> Profile:
+    def profile(self) -> OrganisationProfile:
         """As it counts: with a person's corrections."""
         return corrected(self.found, self.corrections, at=self.surveyed_at)
 
@@ -80,7 +80,7 @@ class KnownHost:
         return [f"{sign['words']} ({sign['weight']:+.1f})" for sign in self.signs]
 
 
-def save(connection: Connection, profile: Profile, *, now: datetime) -> Organisation:
+def save(connection: Connection, profile: OrganisationProfile, *, now: datetime) -> Organisation:
     """Keep a profile; what a person said about it earlier stays."""
     row = (
         connection.execute(select(organisations).where(organisations.c.root == profile.root))
@@ -137,7 +137,7 @@ def counts(connection: Connection, organisation: int) -> Mapping[str, int]:
 def save_hosts(
     connection: Connection,
     organisation: int,
-    rows: Iterable[tuple[Judgement, int, Sequence[str]]],
+    rows: Iterable[tuple[HostJudgement, int, Sequence[str]]],
     *,
     now: datetime,
 ) -> None:
@@ -259,7 +259,7 @@ def _own_word(own: bool | None, *, is_resolved: bool) -> str:
 
 
 def _host_values(
-    organisation: int, item: tuple[Judgement, int, Sequence[str]], known: Mapping[str, Any], now: datetime
+    organisation: int, item: tuple[HostJudgement, int, Sequence[str]], known: Mapping[str, Any], now: datetime
 ) -> dict[str, Any]:
     judged, case, linkers = item
     before = known.get(judged.host)
@@ -285,7 +285,7 @@ def _organisation(row: RowMapping) -> Organisation:
     return Organisation(
         id=row["id"],
         root=row["root"],
-        found=from_json(Profile, row["profile"]),
+        found=from_json(OrganisationProfile, row["profile"]),
         corrections=from_json(Corrections, row["corrections"]),
         created_at=row["created_at"],
         surveyed_at=row["surveyed_at"],

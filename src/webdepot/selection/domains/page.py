@@ -14,7 +14,7 @@ import turbohtml
 
 from webdepot.container.http import HttpHead, content_decoded, transfer_decoded
 from webdepot.selection.domains import imprint
-from webdepot.selection.domains.facts import Page, is_below, registrable
+from webdepot.selection.domains.facts import PageFacts, is_below, registrable
 from webdepot.selection.domains.lookup.registrant import mail_domains_in
 from webdepot.selection.domains.names import looks_like_organisation
 from webdepot.url import find_canonical, host_of
@@ -48,7 +48,7 @@ _ORGANISATION = re.compile(
 )
 
 
-def read(url: str, head: HttpHead, body: BinaryIO, *, as_imprint: bool = False) -> Page:
+def read(url: str, head: HttpHead, body: BinaryIO, *, as_imprint: bool = False) -> PageFacts:
     """What the page says; an answer that is no HTML has no more than its status and its redirect."""
     redirect = (
         find_canonical(head.get("location") or "", url)
@@ -59,13 +59,17 @@ def read(url: str, head: HttpHead, body: BinaryIO, *, as_imprint: bool = False) 
     kind = (head.get("content-type") or "").partition(";")[0].strip().lower()
     text = _decoded(data, head.get("content-type") or "")
     if kind.startswith("text/plain"):
-        return Page(url=url, status=head.status, redirect=redirect or "", mail_domains=_contact_domains(text))
+        return PageFacts(
+            url=url, status=head.status, redirect=redirect or "", mail_domains=_contact_domains(text)
+        )
     if "html" not in kind and not _HTML.search(data[:2000]):
-        return Page(url=url, status=head.status, redirect=redirect or "")
+        return PageFacts(url=url, status=head.status, redirect=redirect or "")
     return of_html(url, text, status=head.status, redirect=redirect or "", as_imprint=as_imprint)
 
 
-def of_html(url: str, text: str, *, status: int = 200, redirect: str = "", as_imprint: bool = False) -> Page:
+def of_html(
+    url: str, text: str, *, status: int = 200, redirect: str = "", as_imprint: bool = False
+) -> PageFacts:
     document = turbohtml.parse(text, positions=False)
     title = document.select_one("title")
     found = _Structured()
@@ -84,7 +88,7 @@ def of_html(url: str, text: str, *, status: int = 200, redirect: str = "", as_im
     if refresh is not None and not redirect:
         redirect = _refresh(refresh.attr("content") or "", url)
     copyright_names = tuple(name for name in (_copyright(line) for line in lines) if name)
-    return Page(
+    return PageFacts(
         url=url,
         status=status,
         redirect=redirect,

@@ -10,13 +10,13 @@ from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from webdepot.errors import InputError
-from webdepot.selection.domains.facts import bare_host, is_below, registrable
+from webdepot.selection.domains.facts import bare_host, registrable
 
 PERSON = "a person"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class SourcedValue:
     """One item with its source and date."""
 
     value: str
@@ -39,26 +39,26 @@ class Corrections:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class OrganisationProfile:
     root: str
     """The registrable domain of the given host."""
     host: str
-    names: tuple[Told, ...] = ()
+    names: tuple[SourcedValue, ...] = ()
     """Surest first: the first is shown as the organisation's name."""
-    ranges: tuple[Told, ...] = ()
+    ranges: tuple[SourcedValue, ...] = ()
     """Networks held by the organisation, in CIDR form."""
-    other_ranges: tuple[Told, ...] = ()
+    other_ranges: tuple[SourcedValue, ...] = ()
     """Networks around its addresses that somebody else holds (a provider, a host): no sign."""
-    name_servers: tuple[Told, ...] = ()
-    registrant: tuple[Told, ...] = ()
+    name_servers: tuple[SourcedValue, ...] = ()
+    registrant: tuple[SourcedValue, ...] = ()
     """The registrant's name, as the registry says."""
-    address: tuple[Told, ...] = ()
-    mail_domains: tuple[Told, ...] = ()
-    vat_ids: tuple[Told, ...] = ()
-    trackers: tuple[Told, ...] = ()
-    domains: tuple[Told, ...] = ()
+    address: tuple[SourcedValue, ...] = ()
+    mail_domains: tuple[SourcedValue, ...] = ()
+    vat_ids: tuple[SourcedValue, ...] = ()
+    trackers: tuple[SourcedValue, ...] = ()
+    domains: tuple[SourcedValue, ...] = ()
     """Domains (or single hosts) that surely belong."""
-    strangers: tuple[Told, ...] = ()
+    strangers: tuple[SourcedValue, ...] = ()
     notes: tuple[str, ...] = ()
     """What could not be found out, in words."""
 
@@ -68,10 +68,10 @@ class Profile:
 
 
 @dataclass(slots=True)
-class Measure:
+class ProfileMatcher:
     """A profile prepared for fast questions; made anew when the profile has learned."""
 
-    profile: Profile
+    profile: OrganisationProfile
     teachers: Mapping[str, str] = field(default_factory=dict)
     """Which host made a domain known as a member."""
     networks: list[IPv4Network | IPv6Network] = field(default_factory=list)
@@ -121,11 +121,11 @@ class Measure:
         return known
 
 
-def corrected(profile: Profile, said: Corrections, *, at: datetime) -> Profile:
+def corrected(profile: OrganisationProfile, said: Corrections, *, at: datetime) -> OrganisationProfile:
     """The profile as a person wants it."""
 
-    def merged(found: tuple[Told, ...], added: Iterable[str]) -> tuple[Told, ...]:
-        mine = tuple(Told(value=value, source=PERSON, at=at) for value in added)
+    def merged(found: tuple[SourcedValue, ...], added: Iterable[str]) -> tuple[SourcedValue, ...]:
+        mine = tuple(SourcedValue(value=value, source=PERSON, at=at) for value in added)
         known = {item.value for item in mine}
         return (
             *mine,
@@ -168,15 +168,3 @@ def _covering(name: str, domains: frozenset[str]) -> str:
             return rest
         rest = rest.partition(".")[2]
     return ""
-
-
-__all__ = [
-    "Corrections",
-    "Measure",
-    "Profile",
-    "Told",
-    "checked_host",
-    "checked_range",
-    "corrected",
-    "is_below",
-]

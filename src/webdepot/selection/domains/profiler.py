@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from webdepot.selection.domains.facts import Facts, Network, Status, is_below, registrable
+from webdepot.selection.domains.facts import HostFacts, LookupStatus, Network, is_below, registrable
 from webdepot.selection.domains.lookup.site_visit import visit_site
 from webdepot.selection.domains.lookup.sources import Sources
 from webdepot.selection.domains.names import Kinship, compare, looks_like_organisation
-from webdepot.selection.domains.profile import Measure, Profile, Told
+from webdepot.selection.domains.profile import OrganisationProfile, ProfileMatcher, SourcedValue
 
 MOST_NETWORK_QUESTIONS = 12
 _GOOD = (Kinship.SAME, Kinship.UNIT)
@@ -25,45 +25,45 @@ _GOOD = (Kinship.SAME, Kinship.UNIT)
 
 async def profile_of(
     host: str, sources: Sources, *, now: datetime, ports: tuple[int, int] = (80, 443)
-) -> tuple[Profile, Facts]:
+) -> tuple[OrganisationProfile, HostFacts]:
     """The profile, and what was learned about the root itself. An unreachable root gives a profile of notes."""
     root = registrable(host)
-    facts = Facts(host=host, domain=root)
+    facts = HostFacts(host=host, domain=root)
     records, zone, registration = await asyncio.gather(
         sources.host(host), sources.zone(root), sources.registration(root)
     )
     facts = replace(facts, records=records, zone=zone, registration=registration)
-    if records.status is not Status.FOUND and host == root:
+    if records.status is not LookupStatus.FOUND and host == root:
         www = await sources.host(f"www.{root}")
-        if www.status is Status.FOUND:
+        if www.status is LookupStatus.FOUND:
             facts = replace(facts, records=www, host=f"www.{root}")
-    if facts.records is not None and facts.records.status is Status.FOUND:
+    if facts.records is not None and facts.records.status is LookupStatus.FOUND:
         facts = replace(facts, certificate=await sources.certificate(facts.host, facts.records.addresses))
         facts = await visit_site(facts, sources, wants_imprint=True, ports=ports)
     names = _names(facts, now)
-    profile = Profile(
+    profile = OrganisationProfile(
         root=root,
         host=host,
         names=names,
-        name_servers=tuple(Told(value=name, source="DNS", at=now) for name in facts.name_servers),
+        name_servers=tuple(SourcedValue(value=name, source="DNS", at=now) for name in facts.name_servers),
         registrant=_told([registration.registrant.name], registration.source, registration.at or now),
         address=_told([registration.registrant.address], registration.source, registration.at or now),
         mail_domains=_mail_domains(facts, root, names, now),
         vat_ids=_told(_of_pages(facts, "vat_ids"), f"imprint of {facts.host}", now),
         trackers=_told(facts.front.trackers if facts.front else (), f"front page of {facts.host}", now),
-        domains=(Told(value=root, source="given", at=now),),
+        domains=(SourcedValue(value=root, source="given", at=now),),
         notes=tuple(_notes(facts)),
     )
     return await with_ranges(profile, await _addresses(facts, root, sources), sources, now=now), facts
 
 
 async def with_ranges(
-    profile: Profile, addresses: Iterable[str], sources: Sources, *, now: datetime
-) -> Profile:
+    profile: OrganisationProfile, addresses: Iterable[str], sources: Sources, *, now: datetime
+) -> OrganisationProfile:
     """Ask whose networks these addresses are; those of the organisation become its ranges."""
     asked = 0
     for address in dict.fromkeys(addresses):
-        measure = Measure(profile)
+        measure = ProfileMatcher(profile)
         if (
             measure.range_of([address])
             or _in(address, profile.other_ranges)
@@ -72,11 +72,11 @@ async def with_ranges(
             continue
         asked += 1
         network = await sources.network(address)
-        if network.status is not Status.FOUND:
+        if network.status is not LookupStatus.FOUND:
             continue
         is_held, words = _is_held(network, measure)
         found = tuple(
-            Told(value=str(part), source=f"{network.source} ({words})", at=network.at or now)
+            SourcedValue(value=str(part), source=f"{network.source} ({words})", at=network.at or now)
             for part in network.ranges()[:20]
         )
         if is_held:
@@ -86,7 +86,7 @@ async def with_ranges(
     return profile
 
 
-def _is_held(network: Network, measure: Measure) -> tuple[bool, str]:
+def _is_held(network: Network, measure: ProfileMatcher) -> tuple[bool, str]:
     holder = network.holder
     if holder.name:
         best = [name for name in measure.names if compare(holder.name, name).kinship in _GOOD]
@@ -98,12 +98,12 @@ def _is_held(network: Network, measure: Measure) -> tuple[bool, str]:
     return False, f"held by {holder.name or network.name or 'somebody else'}"
 
 
-def _in(address: str, ranges: Sequence[Told]) -> bool:
-    measure = Measure(Profile(root="", host="", ranges=tuple(ranges)))
+def _in(address: str, ranges: Sequence[SourcedValue]) -> bool:
+    measure = ProfileMatcher(OrganisationProfile(root="", host="", ranges=tuple(ranges)))
     return bool(measure.range_of([address]))
 
 
-async def _addresses(facts: Facts, root: str, sources: Sources) -> list[str]:
+async def _addresses(facts: HostFacts, root: str, sources: Sources) -> list[str]:
     """Of the root itself, its `www`, and the name servers and mail hosts below it: one of them stands on the
     campus.
     """
@@ -116,9 +116,9 @@ async def _addresses(facts: Facts, root: str, sources: Sources) -> list[str]:
     ]
 
 
-def _names(facts: Facts, now: datetime) -> tuple[Told, ...]:
+def _names(facts: HostFacts, now: datetime) -> tuple[SourcedValue, ...]:
     """Names by how many sources agree on them; sources in the order of their trust."""
-    said: list[Told] = []
+    said: list[SourcedValue] = []
     page = f"imprint of {facts.host}"
     operators = _of_pages(facts, "operators")
     said += _told(operators[:3], page, now)
@@ -161,9 +161,11 @@ def _is_kin(one: str, other: str) -> bool:
     return compare(one, other).kinship in _GOOD or compare(other, one).kinship in _GOOD
 
 
-def _mail_domains(facts: Facts, root: str, names: Sequence[Told], now: datetime) -> tuple[Told, ...]:
+def _mail_domains(
+    facts: HostFacts, root: str, names: Sequence[SourcedValue], now: datetime
+) -> tuple[SourcedValue, ...]:
     """The registrant's, if the registrant is the organisation; those of the imprint; the root itself."""
-    found = [Told(value=root, source="given", at=now)]
+    found = [SourcedValue(value=root, source="given", at=now)]
     registration = facts.registration
     if registration is not None and any(_is_kin(registration.registrant.name, item.value) for item in names):
         found += _told(registration.registrant.mail_domains, registration.source, registration.at or now)
@@ -171,27 +173,27 @@ def _mail_domains(facts: Facts, root: str, names: Sequence[Told], now: datetime)
     return tuple({item.value: item for item in found if item.value in known}.values())
 
 
-def _of_pages(facts: Facts, name: str) -> tuple[str, ...]:
+def _of_pages(facts: HostFacts, name: str) -> tuple[str, ...]:
     values: list[str] = []
     for page in (facts.imprint, facts.front):
         values.extend(getattr(page, name) if page is not None else ())
     return tuple(dict.fromkeys(values))
 
 
-def _told(values: Iterable[str], source: str, at: datetime) -> tuple[Told, ...]:
-    return tuple(Told(value=value, source=source, at=at) for value in dict.fromkeys(values) if value)
+def _told(values: Iterable[str], source: str, at: datetime) -> tuple[SourcedValue, ...]:
+    return tuple(SourcedValue(value=value, source=source, at=at) for value in dict.fromkeys(values) if value)
 
 
-def _notes(facts: Facts) -> list[str]:
+def _notes(facts: HostFacts) -> list[str]:
     notes = []
-    if facts.records is None or facts.records.status is not Status.FOUND:
+    if facts.records is None or facts.records.status is not LookupStatus.FOUND:
         notes.append(
             f"{facts.host} does not resolve: {facts.records.detail if facts.records else 'not asked'}"
         )
     elif facts.front is None:
         notes.append(f"{facts.host} did not answer over HTTP or HTTPS")
     registration = facts.registration
-    if registration is None or registration.status is not Status.FOUND:
+    if registration is None or registration.status is not LookupStatus.FOUND:
         notes.append(
             f"the registry gave nothing for {facts.domain}: {registration.detail if registration else 'not asked'}".rstrip(
                 ": "

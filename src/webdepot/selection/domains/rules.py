@@ -17,11 +17,11 @@ from enum import StrEnum
 
 from webdepot.errors import InputError
 from webdepot.model import Answer, Verdict
-from webdepot.selection.domains.evidence import Origin
-from webdepot.selection.domains.facts import Registrant, Status, registrable
+from webdepot.selection.domains.evidence import HostOrigin
+from webdepot.selection.domains.facts import LookupStatus, Registrant, registrable
 from webdepot.selection.domains.names import similarity
-from webdepot.selection.domains.profile import Measure
-from webdepot.selection.domains.verdict import Judge
+from webdepot.selection.domains.profile import ProfileMatcher
+from webdepot.selection.domains.verdict import HostJudge
 
 DEFAULT_THRESHOLD = 0.8
 _NAME_SHARE = 0.7
@@ -29,7 +29,7 @@ _NAME_SHARE = 0.7
 HostRule = Callable[[str], Awaitable[Verdict]]
 
 
-class Kind(StrEnum):
+class HostRuleKind(StrEnum):
     IN_NET_RANGE = "InNetRange"
     SAME_NAME_SERVERS = "SameNameServers"
     SAME_REGISTRANT = "SameRegistrant"
@@ -40,22 +40,24 @@ class Kind(StrEnum):
 class RuleName:
     """A rule as written: `InNetRange`, `SameRegistrant(0.8)`."""
 
-    kind: Kind
+    kind: HostRuleKind
     threshold: float = DEFAULT_THRESHOLD
 
     def __str__(self) -> str:
         return (
-            f"{self.kind.value}({self.threshold:g})" if self.kind is Kind.SAME_REGISTRANT else self.kind.value
+            f"{self.kind.value}({self.threshold:g})"
+            if self.kind is HostRuleKind.SAME_REGISTRANT
+            else self.kind.value
         )
 
 
 def parse(text: str) -> RuleName:
     """InputError for what is no rule."""
     found = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*([0-9.]*)\s*\))?\s*", text)
-    kind = next((kind for kind in Kind if found and kind.value.lower() == found[1].lower()), None)
+    kind = next((kind for kind in HostRuleKind if found and kind.value.lower() == found[1].lower()), None)
     if found is None or kind is None:
         raise InputError(
-            f"{text!r} is no rule about hosts. Known: {', '.join(Kind)}; SameRegistrant takes a threshold: SameRegistrant(0.8)."
+            f"{text!r} is no rule about hosts. Known: {', '.join(HostRuleKind)}; SameRegistrant takes a threshold: SameRegistrant(0.8)."
         )
     try:
         threshold = float(found[2]) if found[2] else DEFAULT_THRESHOLD
@@ -66,58 +68,58 @@ def parse(text: str) -> RuleName:
     return RuleName(kind=kind, threshold=threshold)
 
 
-def rule_of(name: RuleName, judge: Judge) -> HostRule:
+def rule_of(name: RuleName, judge: HostJudge) -> HostRule:
     """The rule as a callable that looks up what it needs."""
     match name.kind:
-        case Kind.IN_NET_RANGE:
+        case HostRuleKind.IN_NET_RANGE:
             return lambda host: in_net_range(host, judge)
-        case Kind.SAME_NAME_SERVERS:
+        case HostRuleKind.SAME_NAME_SERVERS:
             return lambda host: same_name_servers(host, judge)
-        case Kind.SAME_REGISTRANT:
+        case HostRuleKind.SAME_REGISTRANT:
             return lambda host: same_registrant(host, judge, name.threshold)
-        case Kind.BELONGS_TO:
+        case HostRuleKind.BELONGS_TO:
             return lambda host: belongs_to(host, judge)
     raise AssertionError(name)
 
 
-async def in_net_range(host: str, judge: Judge) -> Verdict:
+async def in_net_range(host: str, judge: HostJudge) -> Verdict:
     records = await judge.sources.host(host)
     held = judge.measure.range_of(records.addresses)
     if held:
         return _accepted(
-            Kind.IN_NET_RANGE.value, f"{host} is at {', '.join(records.addresses[:2])}, in {held}"
+            HostRuleKind.IN_NET_RANGE.value, f"{host} is at {', '.join(records.addresses[:2])}, in {held}"
         )
     return _passed(
-        Kind.IN_NET_RANGE.value,
+        HostRuleKind.IN_NET_RANGE.value,
         f"{host} has no address in the organisation's ranges ({records.detail or ', '.join(records.addresses[:2])})",
     )
 
 
-async def same_name_servers(host: str, judge: Judge) -> Verdict:
+async def same_name_servers(host: str, judge: HostJudge) -> Verdict:
     zone = await judge.sources.zone(registrable(host))
     shared = sorted(set(zone.name_servers) & judge.measure.name_servers)
     if shared:
         return _accepted(
-            Kind.SAME_NAME_SERVERS.value,
+            HostRuleKind.SAME_NAME_SERVERS.value,
             f"{shared[0]} is authoritative for {registrable(host)} and for the organisation",
         )
-    return _passed(Kind.SAME_NAME_SERVERS.value, f"{registrable(host)} has other name servers")
+    return _passed(HostRuleKind.SAME_NAME_SERVERS.value, f"{registrable(host)} has other name servers")
 
 
-async def same_registrant(host: str, judge: Judge, threshold: float) -> Verdict:
-    name = str(RuleName(kind=Kind.SAME_REGISTRANT, threshold=threshold))
+async def same_registrant(host: str, judge: HostJudge, threshold: float) -> Verdict:
+    name = str(RuleName(kind=HostRuleKind.SAME_REGISTRANT, threshold=threshold))
     registration = await judge.sources.registration(registrable(host))
-    if registration.status is not Status.FOUND:
+    if registration.status is not LookupStatus.FOUND:
         return _passed(name, f"the registry says nothing about {registrable(host)}")
     found, words = registrant_similarity(registration.registrant, judge.measure)
     return _accepted(name, words) if found >= threshold else _passed(name, words)
 
 
-async def belongs_to(host: str, judge: Judge) -> Verdict:
-    return (await judge.examine(host, judge.origins.get(host, Origin.MEMBER))).verdict()
+async def belongs_to(host: str, judge: HostJudge) -> Verdict:
+    return (await judge.examine(host, judge.origins.get(host, HostOrigin.MEMBER))).verdict()
 
 
-def registrant_similarity(registrant: Registrant, measure: Measure) -> tuple[float, str]:
+def registrant_similarity(registrant: Registrant, measure: ProfileMatcher) -> tuple[float, str]:
     """Between 0 and 1, as the report has it: the e-mail domain decides alone; else Levenshtein of name and
     address.
     """

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from webdepot.selection.domains.evidence import Origin
-from webdepot.selection.domains.facts import Facts, bare_host, registrable
+from webdepot.selection.domains.evidence import HostOrigin
+from webdepot.selection.domains.facts import HostFacts, bare_host, registrable
 from webdepot.selection.domains.lookup.site_visit import MOST_REQUESTS
 from webdepot.selection.domains.profiler import with_ranges
-from webdepot.selection.domains.verdict import TEACHES_AT, Judge, Judgement
+from webdepot.selection.domains.verdict import TEACHES_AT, HostJudge, HostJudgement
 from webdepot.url import host_of
 
 ROUNDS = 3
@@ -43,17 +43,17 @@ class Reach(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SurveyedHost:
     """A judged host with its case (0 when none fits) and who linked it."""
 
-    judgement: Judgement
+    judgement: HostJudgement
     case: int
     linked_by: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Survey:
-    judge: Judge
+    judge: HostJudge
     workers: int = 24
     limit_hosts: int = 20_000
     progress: Callable[[int, int, str], None] = lambda done, waiting, host: None
@@ -67,8 +67,8 @@ class Survey:
     _logged: set[str] = field(default_factory=set)
 
     async def run(
-        self, root: str, *, root_facts: Facts | None = None, extra: Mapping[str, Origin] | None = None
-    ) -> list[Seen]:
+        self, root: str, *, root_facts: HostFacts | None = None, extra: Mapping[str, HostOrigin] | None = None
+    ) -> list[SurveyedHost]:
         """Everything found from the root, members first."""
         judge = self.judge
         self._start_with(root, root_facts)
@@ -76,7 +76,7 @@ class Survey:
             self._add(host, origin, Reach.MEMBER)
         for name in judge.measure.names[:5]:
             for host in await judge.sources.logged_for(name):
-                self._add(host, Origin.LOGGED_FOR, Reach.MEMBER)
+                self._add(host, HostOrigin.LOGGED_FOR, Reach.MEMBER)
         for _ in range(ROUNDS):
             await self._ask_logs()
             await self._drain()
@@ -94,10 +94,10 @@ class Survey:
 
     # --- the walk ---
 
-    def _start_with(self, root: str, facts: Facts | None) -> None:
-        self._add(root, Origin.ROOT, Reach.MEMBER)
+    def _start_with(self, root: str, facts: HostFacts | None) -> None:
+        self._add(root, HostOrigin.ROOT, Reach.MEMBER)
         domain = registrable(root)
-        self._add(f"www.{domain}" if root == domain else domain, Origin.MEMBER, Reach.MEMBER)
+        self._add(f"www.{domain}" if root == domain else domain, HostOrigin.MEMBER, Reach.MEMBER)
         if facts is not None:
             self.judge.facts[facts.host] = facts
 
@@ -122,7 +122,7 @@ class Survey:
         self._take_links(host, facts, judged)
         self.progress(len(self._done), len(self._waiting), host)
 
-    async def _inner_pages(self, facts: Facts) -> Facts:
+    async def _inner_pages(self, facts: HostFacts) -> HostFacts:
         """A member's pages that are likely to lead to other sites, as far as its four requests last."""
         front = facts.front
         if front is None or front.status != 200:
@@ -139,7 +139,7 @@ class Survey:
                 self._note_links(facts.host, page.links, Reach.MEMBER)
         return facts
 
-    def _take_links(self, host: str, facts: Facts, judged: Judgement) -> None:
+    def _take_links(self, host: str, facts: HostFacts, judged: HostJudgement) -> None:
         if not judged.own and self.reaches[host] is Reach.FAR:
             return
         reach = Reach.MEMBER if judged.own else Reach(self.reaches[host] + 1)
@@ -153,10 +153,10 @@ class Survey:
             and len({registrable(name) for name in certificate.names}) <= MOST_SAN_DOMAINS
         ):
             for name in certificate.names:
-                self._add(name, Origin.CERTIFICATE, Reach.MEMBER)
+                self._add(name, HostOrigin.CERTIFICATE, Reach.MEMBER)
 
     def _note_links(self, host: str, links: Iterable[str], reach: Reach) -> None:
-        origin = Origin.MEMBER if reach is Reach.MEMBER else Origin.FOREIGN
+        origin = HostOrigin.MEMBER if reach is Reach.MEMBER else HostOrigin.FOREIGN
         for link in links:
             target = bare_host(host_of(link))
             if target == host or not _HOST.match(target) or target.rpartition(".")[2].isdigit():
@@ -167,7 +167,7 @@ class Survey:
                 linkers.append(host)
             self._add(target, origin, reach)
 
-    def _add(self, host: str, origin: Origin, reach: Reach) -> None:
+    def _add(self, host: str, origin: HostOrigin, reach: Reach) -> None:
         if not _HOST.match(host):
             return
         known = self.reaches.get(host)
@@ -187,9 +187,9 @@ class Survey:
         for domain in sorted(self.judge.measure.domains - self._logged)[:200]:
             self._logged.add(domain)
             for host in await self.judge.sources.logged_below(domain):
-                self._add(host, Origin.LOGGED, Reach.MEMBER)
+                self._add(host, HostOrigin.LOGGED, Reach.MEMBER)
 
-    async def _learn_ranges(self, judgements: Mapping[str, Judgement]) -> None:
+    async def _learn_ranges(self, judgements: Mapping[str, HostJudgement]) -> None:
         """Sure members may stand in further networks of the organisation."""
         addresses: dict[str, None] = {}
         for judged in judgements.values():
@@ -200,7 +200,7 @@ class Survey:
             await with_ranges(self.judge.profile, addresses, self.judge.sources, now=self.judge.now)
         )
 
-    def _follow_new(self, judgements: Mapping[str, Judgement]) -> None:
+    def _follow_new(self, judgements: Mapping[str, HostJudgement]) -> None:
         """Hosts that turned out to be members lead on as members; those below new members are looked at
         again.
         """
@@ -210,14 +210,14 @@ class Survey:
 
     # --- the result ---
 
-    def _result(self, root: str) -> list[Seen]:
+    def _result(self, root: str) -> list[SurveyedHost]:
         judgements = self.judge.judgements()
         inside, anyhow = (
             self._reached(root, judgements, internal_only=True),
             self._reached(root, judgements, internal_only=False),
         )
         seen = [
-            Seen(
+            SurveyedHost(
                 judgement=judged,
                 case=_case(judged, host in inside, host in anyhow),
                 linked_by=tuple(self.linkers.get(host, ())),
@@ -229,7 +229,9 @@ class Survey:
             key=lambda item: (item.judgement.own is not True, -item.judgement.score, item.judgement.host),
         )
 
-    def _reached(self, root: str, judgements: Mapping[str, Judgement], *, internal_only: bool) -> set[str]:
+    def _reached(
+        self, root: str, judgements: Mapping[str, HostJudgement], *, internal_only: bool
+    ) -> set[str]:
         """Hosts to which a path of links leads from the root, over internal servers only or over any."""
         domain = registrable(root)
         reached = {root, f"www.{domain}", domain}
@@ -249,7 +251,7 @@ class Survey:
         return reached
 
 
-def _case(judged: Judgement, is_reached_inside: bool, is_reached: bool) -> int:
+def _case(judged: HostJudgement, is_reached_inside: bool, is_reached: bool) -> int:
     """The five cases of the report; 0 for a host whose place is not known."""
     if not judged.is_resolved:
         return 0

@@ -23,11 +23,11 @@ from pathlib import Path
 from webdepot.archive import Archive
 from webdepot.model import Answer, Verdict
 from webdepot.selection.domains import organisations
-from webdepot.selection.domains.evidence import Origin
+from webdepot.selection.domains.evidence import HostOrigin
 from webdepot.selection.domains.organisations import Organisation
-from webdepot.selection.domains.profile import Measure
-from webdepot.selection.domains.rules import HostRule, Kind, RuleName, rule_of
-from webdepot.selection.domains.verdict import TEACHES_AT, Judge, Judgement
+from webdepot.selection.domains.profile import ProfileMatcher
+from webdepot.selection.domains.rules import HostRule, HostRuleKind, RuleName, rule_of
+from webdepot.selection.domains.verdict import TEACHES_AT, HostJudge, HostJudgement
 from webdepot.services.harvest.host_gate import MOST_LINKERS, names_of, remembered_of, verdict_of
 from webdepot.services.selection import discovery
 
@@ -78,7 +78,7 @@ class Examiner:
         self,
         archive: Archive,
         organisation: Organisation,
-        judge: Judge,
+        judge: HostJudge,
         names: Sequence[RuleName],
         tell: Tell,
     ) -> None:
@@ -93,7 +93,7 @@ class Examiner:
         """Hosts not examined yet, in their order, with who led there."""
         self._running: dict[str, asyncio.Task[None]] = {}
         self._linkers: dict[str, list[str]] = {}
-        self._unsaved: dict[str, Judgement] = {}
+        self._unsaved: dict[str, HostJudgement] = {}
 
     def find(self, host: str) -> Verdict | None:
         verdict = self._verdicts.get(host)
@@ -133,7 +133,7 @@ class Examiner:
     async def _decide(self, host: str, via: str) -> None:
         try:
             self._judge.origins.setdefault(
-                host, Origin.MEMBER if not via or self.words_of(via) else Origin.FOREIGN
+                host, HostOrigin.MEMBER if not via or self.words_of(via) else HostOrigin.FOREIGN
             )
             verdict = self._verdicts[host] = await self._verdict(host)
             self._tell(host, verdict)
@@ -150,7 +150,7 @@ class Examiner:
         reasons = []
         for name, rule in zip(self._names, self._rules, strict=True):
             verdict = await rule(host)
-            if name.kind is Kind.BELONGS_TO:
+            if name.kind is HostRuleKind.BELONGS_TO:
                 judged = self._judge.judge(self._judge.facts[host])
                 is_new = (
                     bool(judged.own)
@@ -175,8 +175,8 @@ class Examiner:
         )
 
     @property
-    def _measure(self) -> Measure:
-        return Measure(self._organisation.profile)
+    def _measure(self) -> ProfileMatcher:
+        return ProfileMatcher(self._organisation.profile)
 
     def _save(self) -> None:
         if not self._unsaved:
@@ -191,7 +191,7 @@ class Examiner:
             self._linkers.pop(host, None)
         self._unsaved.clear()
 
-    def _case(self, judged: Judgement) -> int:
+    def _case(self, judged: HostJudgement) -> int:
         """The way to it is known by who linked it: over members only, or through others."""
         if not judged.is_resolved:
             return 0

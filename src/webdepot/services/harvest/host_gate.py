@@ -18,7 +18,7 @@ from webdepot.model import Answer, Verdict
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.lookup.resolver import Resolver
 from webdepot.selection.domains.organisations import Organisation, Remembered
-from webdepot.selection.domains.rules import Kind, RuleName, parse
+from webdepot.selection.domains.rules import HostRuleKind, RuleName, parse
 from webdepot.selection.domains.verdict import RULE
 from webdepot.services.harvest.open_gate import OpenGate
 from webdepot.services.selection import discovery
@@ -67,7 +67,7 @@ async def gate_of(
 
 
 def names_of(rules: Sequence[str]) -> tuple[RuleName, ...]:
-    return tuple(parse(text) for text in rules) or (RuleName(kind=Kind.BELONGS_TO),)
+    return tuple(parse(text) for text in rules) or (RuleName(kind=HostRuleKind.BELONGS_TO),)
 
 
 def remembered_of(
@@ -76,7 +76,7 @@ def remembered_of(
     """What earlier runs decided, if BelongsTo is asked; the plain rules look again, and only a curator stands
     above them.
     """
-    uses_evidence = any(name.kind is Kind.BELONGS_TO for name in names)
+    uses_evidence = any(name.kind is HostRuleKind.BELONGS_TO for name in names)
     since = archive.clock() - timedelta(days=_DAYS_OF_MONTH * archive.config.discovery.reopen_months)
     with archive.database.reading() as connection:
         return {

@@ -28,7 +28,7 @@ from webdepot.reasons import Reason, said
 from webdepot.selection import grounds, letters, targets
 from webdepot.selection.grounds import KeptGround
 from webdepot.selection.letters import Letter
-from webdepot.selection.permission import WITHOUT_LETTER, Basis, Ground
+from webdepot.selection.permission import WITHOUT_LETTER, Ground, PermissionBasis
 from webdepot.selection.states import TARGET, LetterState, TargetState
 from webdepot.selection.targets import Dossier
 from webdepot.selection.templates import LetterKind
@@ -45,7 +45,7 @@ EMBARGO_TEXT = "The owner of this site lets it be read only after some time."
 DARK_TEXT = "The owner of this site lets it be kept, but not shown."
 
 
-class Reply(StrEnum):
+class OwnerReply(StrEnum):
     """What an owner answered."""
 
     CONSENT = "consent"
@@ -104,7 +104,7 @@ def grounds_of(archive: Archive, target: TargetId) -> list[KeptGround]:
 def reply(
     archive: Archive,
     target: TargetId,
-    answer: Reply,
+    answer: OwnerReply,
     *,
     by: str = "",
     words: str = "",
@@ -122,11 +122,11 @@ def reply(
             (one for one in open_letters if one.state in (LetterState.SENT, LetterState.SILENT)), None
         )
         match answer:
-            case Reply.UNDELIVERABLE:
+            case OwnerReply.UNDELIVERABLE:
                 moved = _returned(connection, archive, dossier, answered, by=by, words=told)
-            case Reply.REFUSAL:
+            case OwnerReply.REFUSAL:
                 moved = _refused(connection, archive, dossier, answered, by=by, words=told)
-            case Reply.CONSENT | Reply.CONDITIONS:
+            case OwnerReply.CONSENT | OwnerReply.CONDITIONS:
                 moved = _consented(
                     connection,
                     archive,
@@ -137,7 +137,7 @@ def reply(
                     words=told,
                 )
         _withdraw_waiting(connection, open_letters)
-    if answer is Reply.REFUSAL:
+    if answer is OwnerReply.REFUSAL:
         stop_harvests(archive, target, by=by)
     return moved
 
@@ -176,7 +176,7 @@ def _refused(
     _answer_letter(connection, letter)
     _end_grounds(connection, archive, dossier, by=by, reason=said("refused", "refused"))
     made = _close(connection, archive, dossier, RuleAnswer.REFUSE, None, REFUSED_TEXT, by=by)
-    basis = Basis(
+    basis = PermissionBasis(
         ground=Ground.REFUSAL,
         since=now.date(),
         reason=words or said("owner_refused_on", "the owner refused on {day}", day=now.date()),
@@ -206,7 +206,9 @@ def _consented(
         connection, archive, dossier, by=by, reason=said("followed_by", "replaced by {ground}", ground=ground)
     )
     made = _limit(connection, archive, dossier, conditions, by=by)
-    basis = Basis(ground=ground, since=now.date(), until=conditions.until, reason=words or conditions.words)
+    basis = PermissionBasis(
+        ground=ground, since=now.date(), until=conditions.until, reason=words or conditions.words
+    )
     grounds.add(
         connection,
         dossier.id,
@@ -220,7 +222,7 @@ def _consented(
     return targets_service.step(connection, archive, dossier, "clear", by=by, reason=_because(basis))
 
 
-def _because(basis: Basis) -> Reason:
+def _because(basis: PermissionBasis) -> Reason:
     if basis.reason:
         return said("ground_because", "{ground}: {reason}", ground=basis.ground, reason=basis.reason)
     return said("ground_alone", "{ground}", ground=basis.ground)
@@ -471,7 +473,7 @@ def _pass_in_silence(connection: Connection, archive: Archive, letter: Letter) -
     reason = said(
         "no_answer", "no answer to {letter} by {day}", letter=letter.reference, day=letter.term_ends_on
     )
-    basis = Basis(ground=Ground.IMPLIED_CONSENT, since=since, reason=reason)
+    basis = PermissionBasis(ground=Ground.IMPLIED_CONSENT, since=since, reason=reason)
     grounds.add(connection, dossier.id, basis, agent=archive.agent, now=archive.clock(), letter=letter.id)
     targets_service.step(connection, archive, dossier, "clear", reason=_because(basis))
     return 1

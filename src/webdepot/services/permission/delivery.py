@@ -32,7 +32,7 @@ _sending = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
+class DeliveryResult:
     sent: int
     returned: int
     failed: int
@@ -40,7 +40,7 @@ class Delivered:
     """What the mail server said last, where it failed."""
 
 
-def deliver(archive: Archive, *, limit: int = letters_service.MOST_LETTERS) -> Delivered:
+def deliver(archive: Archive, *, limit: int = letters_service.MOST_LETTERS) -> DeliveryResult:
     """Send what waits, oldest first, until nothing is left or the server fails; ConfigError when none is
     configured.
     """
@@ -66,7 +66,7 @@ def deliver(archive: Archive, *, limit: int = letters_service.MOST_LETTERS) -> D
                     failed, error = failed + 1, outcome.error
             if failed:
                 break  # the server is away: the rest waits for the next time
-    return Delivered(sent=sent, returned=returned, failed=failed, error=error)
+    return DeliveryResult(sent=sent, returned=returned, failed=failed, error=error)
 
 
 def _send(archive: Archive, letter: Letter) -> Letter:

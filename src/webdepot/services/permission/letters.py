@@ -21,7 +21,7 @@ from webdepot.selection import contacts, letters, targets, templates
 from webdepot.selection.contacts import Contact
 from webdepot.selection.letters import Letter
 from webdepot.selection.states import TARGET, LetterState, TargetState
-from webdepot.selection.targets import Dossier, Filter
+from webdepot.selection.targets import Dossier, TargetFilter
 from webdepot.selection.templates import LetterKind, Rendered, Template
 from webdepot.services.selection import targets as targets_service
 from webdepot.settings import ArchiveConfig
@@ -82,7 +82,7 @@ def consider(archive: Archive, numbers: Sequence[int]) -> Asking:
         )
 
 
-def consider_list(archive: Archive, asked: Filter) -> Asking:
+def consider_list(archive: Archive, asked: TargetFilter) -> Asking:
     """As `consider`, for everything that a list shows; those that are not on the selection list are passed
     over.
     """

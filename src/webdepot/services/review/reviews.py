@@ -71,7 +71,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class HarvestComparison:
     """A harvest beside the last one of its target."""
 
     before: Harvest
@@ -82,7 +82,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dossier:
+class ReviewDossier:
     """Everything a reviewer needs on one page."""
 
     harvest: Harvest
@@ -90,7 +90,7 @@ class Dossier:
     checked: Checked
     groups: Mapping[str, Sequence[tuple[str, int]]]
     """By question: codes that were found, with their numbers."""
-    compared: Compared | None
+    compared: HarvestComparison | None
     formats: HarvestTable
     shares: Sequence[FormatShare]
     not_valid: int
@@ -120,7 +120,7 @@ def verdicts_of(archive: Archive, harvests: Sequence[Harvest]) -> Mapping[Harves
         }
 
 
-def dossier(archive: Archive, harvest: str) -> Dossier:
+def dossier(archive: Archive, harvest: str) -> ReviewDossier:
     found = harvests_service.get(archive, harvest)
     checked = harvest_check.found_so_far(archive, found.id)
     with archive.database.reading() as connection:
@@ -136,7 +136,7 @@ def dossier(archive: Archive, harvest: str) -> Dossier:
     groups = {
         group: [(code, codes[code]) for code in known if codes.get(code)] for group, known in GROUPS.items()
     }
-    return Dossier(
+    return ReviewDossier(
         harvest=found,
         target_name=name,
         checked=checked,
@@ -170,7 +170,7 @@ def possible(harvest: Harvest) -> list[str]:
     ]
 
 
-def pictures(archive: Archive, found: Dossier) -> list[tuple[Screenshot | None, Screenshot]]:
+def pictures(archive: Archive, found: ReviewDossier) -> list[tuple[Screenshot | None, Screenshot]]:
     """Screenshots of this harvest's pages, each beside that of the last harvest."""
     with archive.database.reading() as connection:
         now = screenshots.of_harvest(connection, found.harvest.id, MOST_PICTURES)
@@ -383,7 +383,7 @@ def _ask_for_other_eyes(archive: Archive, harvest: Harvest, by: str) -> None:
         )
 
 
-def _compared(archive: Archive, harvest: Harvest) -> Compared | None:
+def _compared(archive: Archive, harvest: Harvest) -> HarvestComparison | None:
     """By what the check told: it knows the harvest it compared with, whatever was decided about that one
     since.
     """
@@ -394,7 +394,7 @@ def _compared(archive: Archive, harvest: Harvest) -> Compared | None:
             return None
         before = runs.get(connection, HarvestId(facts["before"]))
     added, gone, changed, same = (int(facts.get(name, 0)) for name in ("new", "gone", "changed", "same"))
-    return Compared(before=before, added=added, gone=gone, changed=changed, same=same)
+    return HarvestComparison(before=before, added=added, gone=gone, changed=changed, same=same)
 
 
 def _figures(harvest: Harvest, not_valid: int) -> Figures:

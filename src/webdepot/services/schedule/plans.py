@@ -18,8 +18,8 @@ from webdepot.model import TargetId, Verdict
 from webdepot.provenance import Event, append, difference
 from webdepot.reasons import said
 from webdepot.selection import schedule, schedules, targets
-from webdepot.selection.schedule import Dates, Plan, Window
-from webdepot.selection.schedules import Filter, Planned, Plans, Queue, Turn, TurnState
+from webdepot.selection.schedule import Dates, HarvestWindow, Plan
+from webdepot.selection.schedules import PlanFilter, PlanPage, PlanRow, Turn, TurnPage, TurnState
 from webdepot.services.harvest import profiles
 from webdepot.services.selection import targets as targets_service
 
@@ -41,7 +41,7 @@ class PlanOf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
+class CalendarDay:
     on: date
     planned: int
     """Dates of plans that lie ahead on this day."""
@@ -58,7 +58,7 @@ def set_plan(
     target: TargetId,
     dates: Dates,
     *,
-    window: Window | None = None,
+    window: HarvestWindow | None = None,
     profile: str = "",
     is_active: bool = True,
     by: str = "",
@@ -131,12 +131,12 @@ def of_target(archive: Archive, target: TargetId, *, dates: int = 6) -> PlanOf:
     return PlanOf(target=target, name=found.name, plan=plan, verdict=verdict, next_dates=ahead, turns=turns)
 
 
-def listed(archive: Archive, asked: Filter) -> Plans:
+def listed(archive: Archive, asked: PlanFilter) -> PlanPage:
     with archive.database.reading() as connection:
         return schedules.listing(connection, asked)
 
 
-def queue(archive: Archive, state: TurnState | None, *, page: int = 1) -> Queue:
+def queue(archive: Archive, state: TurnState | None, *, page: int = 1) -> TurnPage:
     with archive.database.reading() as connection:
         return schedules.queue(connection, state, page=page)
 
@@ -232,7 +232,7 @@ def _move(archive: Archive, number: int, act: str, *, by: str) -> Turn:
 # --- the calendar ---
 
 
-def month(archive: Archive, year: int, number: int) -> list[Day]:
+def month(archive: Archive, year: int, number: int) -> list[CalendarDay]:
     """Every day of a month: how many harvests lie ahead, and what became of those that have come."""
     local, now = zone(archive), archive.clock()
     today = now.astimezone(local).date()
@@ -248,10 +248,10 @@ def month(archive: Archive, year: int, number: int) -> list[Day]:
         come = schedules.by_day(connection, first, after, local)
     # Today's dates that have come already are turns; the rest of today lies ahead.
     planned[today] = max(planned[today] - sum(come.get(today, {}).values()), 0)
-    return [Day(on=day, planned=planned[day], turns=come.get(day, {})) for day in days]
+    return [CalendarDay(on=day, planned=planned[day], turns=come.get(day, {})) for day in days]
 
 
-def on_day(archive: Archive, day: date, *, limit: int = 50, after: int = 0) -> list[Planned]:
+def on_day(archive: Archive, day: date, *, limit: int = 50, after: int = 0) -> list[PlanRow]:
     """Whose date falls on a day, by the number of the target."""
     local = zone(archive)
     with archive.database.reading() as connection:

@@ -24,7 +24,7 @@ from webdepot.reasons import said
 from webdepot.selection import contacts, targets
 from webdepot.selection.contacts import Contact
 from webdepot.selection.tables import target_lists
-from webdepot.selection.targets import Dossier, Filter, Nomination, Origin, Strategy
+from webdepot.selection.targets import Dossier, Nomination, Origin, Strategy, TargetFilter
 from webdepot.selection.templates import LANGUAGES
 from webdepot.services.selection import targets as targets_service
 from webdepot.services.selection.contacts import add_contact_in
@@ -49,7 +49,7 @@ EXPORTED = ("id", "state", "since", "reason", "origin", "nominated_by", "created
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ListRow:
     """A line of the list that can be imported."""
 
     line: int
@@ -59,26 +59,26 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class ListPreview:
     """What an import would do."""
 
     token: str
-    rows: Sequence[Row]
+    rows: Sequence[ListRow]
     bad: Sequence[tuple[int, str]]
     """Line number and what is wrong with it."""
 
     @property
-    def new(self) -> Sequence[Row]:
+    def new(self) -> Sequence[ListRow]:
         return [row for row in self.rows if row.known is None]
 
     @property
-    def known(self) -> Sequence[Row]:
+    def known(self) -> Sequence[ListRow]:
         return [row for row in self.rows if row.known is not None]
 
 
 def preview(
     archive: Archive, raw: bytes, *, by: str = "", origin: Origin = Origin.STAFF, keep: bool = True
-) -> Preview:
+) -> ListPreview:
     """Read a list and say what an import would do; nothing is entered. InputError when it is no list at all."""
     text = _decoded(raw)
     token = secrets.token_urlsafe(16) if keep else ""
@@ -93,7 +93,7 @@ def preview(
     return made
 
 
-def look_at(archive: Archive, token: str, *, by: str = "", origin: Origin = Origin.STAFF) -> Preview:
+def look_at(archive: Archive, token: str, *, by: str = "", origin: Origin = Origin.STAFF) -> ListPreview:
     """The preview again; NotFound when the list is gone or somebody else's."""
     with archive.database.reading() as connection:
         return _read(
@@ -105,7 +105,7 @@ def look_at(archive: Archive, token: str, *, by: str = "", origin: Origin = Orig
         )
 
 
-def import_(archive: Archive, token: str, *, by: str = "", origin: Origin = Origin.STAFF) -> Preview:
+def import_(archive: Archive, token: str, *, by: str = "", origin: Origin = Origin.STAFF) -> ListPreview:
     """Enter every new site of a list that was looked at, or none: Conflict when a line is bad."""
     with archive.database.transaction() as connection:
         made = _read(
@@ -120,7 +120,7 @@ def import_(archive: Archive, token: str, *, by: str = "", origin: Origin = Orig
     return made
 
 
-def import_file(archive: Archive, raw: bytes, *, by: str = "") -> Preview:
+def import_file(archive: Archive, raw: bytes, *, by: str = "") -> ListPreview:
     """Preview and import in one go, for the command line; all or nothing."""
     with archive.database.transaction() as connection:
         made = _read(connection, _decoded(raw), by=by or archive.agent, origin=Origin.STAFF, token="")
@@ -128,7 +128,7 @@ def import_file(archive: Archive, raw: bytes, *, by: str = "") -> Preview:
     return made
 
 
-def export(archive: Archive, asked: Filter) -> Iterator[str]:
+def export(archive: Archive, asked: TargetFilter) -> Iterator[str]:
     """What a list shows, as CSV, line by line."""
 
     def rows() -> Iterator[Mapping[str, object]]:
@@ -184,8 +184,8 @@ def _decoded(raw: bytes) -> str:
     return text
 
 
-def _read(connection: Connection, text: str, *, by: str, origin: Origin, token: str) -> Preview:
-    rows: list[Row] = []
+def _read(connection: Connection, text: str, *, by: str, origin: Origin, token: str) -> ListPreview:
+    rows: list[ListRow] = []
     bad: list[tuple[int, str]] = []
     first_seen: dict[str, int] = {}
     for line, cells in _lines(text, bad):
@@ -205,14 +205,14 @@ def _read(connection: Connection, text: str, *, by: str, origin: Origin, token: 
         raise InputError(said("list_empty", "The list has no line with an address."))
     known = targets.known_keys(connection, list(first_seen))
     told = [_told(row, known) for row in rows]
-    return Preview(token=token, rows=told, bad=sorted(bad))
+    return ListPreview(token=token, rows=told, bad=sorted(bad))
 
 
-def _told(row: Row, known: Mapping[str, TargetId]) -> Row:
+def _told(row: ListRow, known: Mapping[str, TargetId]) -> ListRow:
     found = next(
         (known[key] for seed in row.nomination.seeds if (key := targets.site_key(seed)) in known), None
     )
-    return Row(line=row.line, nomination=row.nomination, contact=row.contact, known=found)
+    return ListRow(line=row.line, nomination=row.nomination, contact=row.contact, known=found)
 
 
 def _lines(text: str, bad: list[tuple[int, str]]) -> Iterator[tuple[int, dict[str, str]]]:
@@ -259,7 +259,7 @@ def _numbered(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
         before = reader.line_num  # type: ignore[attr-defined]
 
 
-def _row(line: int, cells: Mapping[str, str], *, by: str, origin: Origin) -> Row:
+def _row(line: int, cells: Mapping[str, str], *, by: str, origin: Origin) -> ListRow:
     def cell(name: str) -> str:
         return cells.get(name, "").strip()
 
@@ -282,10 +282,10 @@ def _row(line: int, cells: Mapping[str, str], *, by: str, origin: Origin) -> Row
             target=TargetId(0), name=cell("contact_name"), mail=cell("contact_mail"), language=language
         )
         contact = contacts.checked(drafted)
-    return Row(line=line, nomination=nomination, contact=contact)
+    return ListRow(line=line, nomination=nomination, contact=contact)
 
 
-def _enter(connection: Connection, archive: Archive, made: Preview, *, by: str) -> None:
+def _enter(connection: Connection, archive: Archive, made: ListPreview, *, by: str) -> None:
     if made.bad:
         line, words = made.bad[0]
         raise Conflict(f"Nothing was imported: {len(made.bad)} lines are bad. Line {line}: {words}")

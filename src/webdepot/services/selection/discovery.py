@@ -24,8 +24,8 @@ from webdepot.harvest.fetch.http import CurlFetcher, FetchLimits
 from webdepot.model import Finding
 from webdepot.provenance import Event, append, difference
 from webdepot.selection.domains import organisations, vhosts
-from webdepot.selection.domains.evidence import Origin
-from webdepot.selection.domains.facts import Facts, bare_host, registrable
+from webdepot.selection.domains.evidence import HostOrigin
+from webdepot.selection.domains.facts import HostFacts, bare_host, registrable
 from webdepot.selection.domains.lookup import probe
 from webdepot.selection.domains.lookup.answer_cache import KeptAnswers
 from webdepot.selection.domains.lookup.http_query import Asker
@@ -36,12 +36,12 @@ from webdepot.selection.domains.lookup.sources import LiveSources
 from webdepot.selection.domains.lookup.transparency import Transparency
 from webdepot.selection.domains.lookup.whois import Whois
 from webdepot.selection.domains.organisations import KnownHost, Organisation
-from webdepot.selection.domains.profile import Corrections, Profile, checked_range
+from webdepot.selection.domains.profile import Corrections, OrganisationProfile, checked_range
 from webdepot.selection.domains.profile import checked_host as checked_host
 from webdepot.selection.domains.profiler import profile_of
 from webdepot.selection.domains.rules import parse
 from webdepot.selection.domains.survey import Survey
-from webdepot.selection.domains.verdict import Bounds, Judge
+from webdepot.selection.domains.verdict import HostJudge, ScoreBounds
 from webdepot.services.progress import Phase, Progress, Watch, unwatched
 
 LOOKUPS_NAME = "lookups.db"
@@ -198,7 +198,7 @@ def read_vhosts(
     found = vhosts.read(paths)
     if not found.hosts:
         return [], found.findings
-    extra = dict.fromkeys(found.hosts, Origin.VHOST)
+    extra = dict.fromkeys(found.hosts, HostOrigin.VHOST)
     discovery = in_event_loop(_examine(archive, organisation, extra, allow_private, watch))
     wanted = set(found.hosts)
     return [host for host in discovery if host.host in wanted], found.findings
@@ -376,7 +376,7 @@ class authorities:  # noqa: N801 - read as a verb in a `with` line
             self._file.close()
 
 
-def judge_of(archive: Archive, organisation: Organisation, sources: LiveSources) -> Judge:
+def judge_of(archive: Archive, organisation: Organisation, sources: LiveSources) -> HostJudge:
     """A judge that knows the profile and every decision of a curator."""
     given = archive.config.discovery
     with archive.database.reading() as connection:
@@ -387,17 +387,17 @@ def judge_of(archive: Archive, organisation: Organisation, sources: LiveSources)
 def _judge(
     archive: Archive,
     sources: LiveSources,
-    profile: Profile,
+    profile: OrganisationProfile,
     decisions: Mapping[str, bool],
     ports: tuple[int, int],
-) -> Judge:
+) -> HostJudge:
     given = archive.config.discovery
     if given.ignore_at > given.follow_at:
         raise ConfigError(
             "discovery.ignore_at is higher than discovery.follow_at. Set it to the lower of the two."
         )
-    bounds = Bounds(follow_at=given.follow_at, ignore_at=given.ignore_at)
-    return Judge(
+    bounds = ScoreBounds(follow_at=given.follow_at, ignore_at=given.ignore_at)
+    return HostJudge(
         sources=sources, profile=profile, now=archive.clock(), bounds=bounds, decisions=decisions, ports=ports
     )
 
@@ -408,7 +408,7 @@ def _judge(
 async def _discover(
     archive: Archive,
     host: str,
-    extra: Mapping[str, Origin],
+    extra: Mapping[str, HostOrigin],
     allow_private: bool,
     watch: Watch,
     *,
@@ -425,7 +425,7 @@ async def _discover(
         return await _survey(archive, organisation, sources, facts, extra, watch, by=by)
 
 
-def _told(profile: Profile) -> dict[str, object]:
+def _told(profile: OrganisationProfile) -> dict[str, object]:
     """What is known of an organisation, for the record."""
     names = ("names", "ranges", "name_servers", "registrant", "mail_domains", "domains")
     return {name: [told.value for told in getattr(profile, name)] for name in names}
@@ -435,8 +435,8 @@ async def _survey(
     archive: Archive,
     organisation: Organisation,
     sources: LiveSources,
-    facts: Facts | None,
-    extra: Mapping[str, Origin],
+    facts: HostFacts | None,
+    extra: Mapping[str, HostOrigin],
     watch: Watch,
     *,
     by: str = "",
@@ -450,8 +450,8 @@ async def _survey(
     survey = Survey(judge=judge, workers=given.workers, limit_hosts=given.limit_hosts, progress=progress)
     named = {
         **extra,
-        **dict.fromkeys(organisation.corrections.domains, Origin.PERSON),
-        **dict.fromkeys(judge.decisions, Origin.PERSON),
+        **dict.fromkeys(organisation.corrections.domains, HostOrigin.PERSON),
+        **dict.fromkeys(judge.decisions, HostOrigin.PERSON),
     }
     seen = await survey.run(organisation.profile.host, root_facts=facts, extra=named)
     learned = replace(judge.profile, strangers=organisation.found.strangers)
@@ -476,7 +476,7 @@ async def _survey(
 async def _examine(
     archive: Archive,
     organisation: Organisation,
-    extra: Mapping[str, Origin],
+    extra: Mapping[str, HostOrigin],
     allow_private: bool,
     watch: Watch,
 ) -> tuple[KnownHost, ...]:
@@ -535,7 +535,7 @@ async def _scan(
             names.update(
                 dict.fromkeys((*(certificate.names if certificate else ()), *([pointer] if pointer else [])))
             )
-    good = {name: Origin.SCAN for name in names if "." in name and not name.rpartition(".")[2].isdigit()}
+    good = {name: HostOrigin.SCAN for name in names if "." in name and not name.rpartition(".")[2].isdigit()}
     hosts = await _examine(archive, organisation, good, allow_private, watch) if good else ()
     return Scanned(
         answering=tuple(answering),

@@ -18,19 +18,19 @@ from webdepot.model import EVERYTHING, Answer, Purpose, Target, TargetId, Verdic
 from webdepot.provenance import Event, append, difference, iter_of
 from webdepot.reasons import Reason, said
 from webdepot.selection import criteria, grounds, letters, permission, targets
-from webdepot.selection.criteria import Criterion, Judgement, Kind
-from webdepot.selection.permission import Basis, Ground
+from webdepot.selection.criteria import AnswerKind, Criterion, Judgement
+from webdepot.selection.permission import Ground, PermissionBasis
 from webdepot.selection.states import TARGET, TargetState
 from webdepot.selection.targets import (
     LONGEST_NAME,
     LONGEST_NOTE,
     Dossier,
-    Filter,
-    Known,
-    Listing,
+    KnownTarget,
     Nomination,
     Origin,
     Strategy,
+    TargetFilter,
+    TargetPage,
 )
 from webdepot.url import Url, from_typed, host_of
 
@@ -41,7 +41,7 @@ DECISIONS = ("nominate", "select", "put off", "reject", "reopen", "end")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class CriteriaResult:
     """A target's criteria with the answers given, and what they come to."""
 
     asked: Sequence[Criterion]
@@ -193,7 +193,7 @@ def draft(
     )
 
 
-def find_known(archive: Archive, url: Url) -> Known | None:
+def find_known(archive: Archive, url: Url) -> KnownTarget | None:
     """The target that an address belongs to, in whatever spelling."""
     with archive.database.reading() as connection:
         return targets.find_known(connection, url)
@@ -202,7 +202,7 @@ def find_known(archive: Archive, url: Url) -> Known | None:
 # --- looking ---
 
 
-def listed(archive: Archive, asked: Filter) -> Listing:
+def listed(archive: Archive, asked: TargetFilter) -> TargetPage:
     with archive.database.reading() as connection:
         return targets.listing(connection, asked)
 
@@ -263,12 +263,12 @@ def _told(criterion: Criterion) -> dict[str, object]:
     return {**asdict(criterion), "kind": criterion.kind.value, "roles": sorted(criterion.roles)}
 
 
-def judged(archive: Archive, target: TargetId) -> Judged:
+def judged(archive: Archive, target: TargetId) -> CriteriaResult:
     with archive.database.reading() as connection:
         return _judged(connection, archive, target)
 
 
-def _judged(connection: Connection, archive: Archive, target: TargetId) -> Judged:
+def _judged(connection: Connection, archive: Archive, target: TargetId) -> CriteriaResult:
     asked, given = criteria.every(connection), criteria.given_for(connection, target)
     needed = archive.config.selection.points_needed
     by_code = {one.criterion: one for one in given}
@@ -276,12 +276,12 @@ def _judged(connection: Connection, archive: Archive, target: TargetId) -> Judge
         one.weight * by_code[one.code].value for one in asked if not one.required and one.code in by_code
     )
     verdict = criteria.judge(given, asked, points_needed=needed)
-    return Judged(asked=asked, given=by_code, verdict=verdict, points=points, points_needed=needed)
+    return CriteriaResult(asked=asked, given=by_code, verdict=verdict, points=points, points_needed=needed)
 
 
 def answer(
     archive: Archive, target: TargetId, given: Sequence[Judgement], *, person: Person | None = None
-) -> Judged:
+) -> CriteriaResult:
     """Keep answers to criteria, each with its reason; with all that is needed answered the target is judged.
 
     `person` None is whoever works on the archive's own machine. NotPermitted when a role may not answer a
@@ -350,13 +350,13 @@ def _checked(given: Judgement, criterion: Criterion) -> Judgement:
                 code=repr(criterion.code),
             )
         )
-    if criterion.kind is Kind.TEXT and not given.words.strip():
+    if criterion.kind is AnswerKind.TEXT and not given.words.strip():
         raise InputError(
             said("answered_in_words", "The answer to {code} must be a text.", code=repr(criterion.code))
         )
     if not 0 <= given.value <= 1:
         raise InputError(f"The answer to {criterion.code!r} lies between no (0) and yes (1).")
-    value = 0.0 if criterion.kind is Kind.TEXT else given.value
+    value = 0.0 if criterion.kind is AnswerKind.TEXT else given.value
     return Judgement(
         criterion=given.criterion, value=value, words=given.words.strip()[:LONGEST_NOTE], reason=reason
     )
@@ -462,7 +462,7 @@ def describe(
 # --- the gate ---
 
 
-def may_harvest(archive: Archive, target: TargetId, extra: Sequence[Basis] = ()) -> Verdict:
+def may_harvest(archive: Archive, target: TargetId, extra: Sequence[PermissionBasis] = ()) -> Verdict:
     """May this target be harvested now, and if not, what is missing. `extra` grounds count for this question
     alone.
     """
@@ -470,13 +470,13 @@ def may_harvest(archive: Archive, target: TargetId, extra: Sequence[Basis] = ())
         return _gate(connection, target, extra, archive.clock().date())
 
 
-def _gate(connection: Connection, target: TargetId, extra: Sequence[Basis], today: date) -> Verdict:
+def _gate(connection: Connection, target: TargetId, extra: Sequence[PermissionBasis], today: date) -> Verdict:
     dossier = targets.dossier_of(connection, target)
     bases = [kept.basis for kept in grounds.holding(connection, target)]
     return permission.gate(dossier.state, [*bases, *extra], letters.notices(connection, target), today)
 
 
-def admit(archive: Archive, target: Target, bases: Sequence[Basis] = ()) -> None:
+def admit(archive: Archive, target: Target, bases: Sequence[PermissionBasis] = ()) -> None:
     """Ask the gate and keep its verdict; NotPermitted says what is missing."""
     now = archive.clock()
     with archive.database.transaction() as connection:
@@ -499,9 +499,9 @@ def refusal(name: str, verdict: Verdict) -> Reason:
     return said("may_not_be_harvested", words, name=name, reason=verdict.reason, rule=verdict.rule)
 
 
-def operators_decision(archive: Archive) -> Basis:
+def operators_decision(archive: Archive) -> PermissionBasis:
     """The ground of `webdepot archive`: whoever typed the command answers for it, and the record says so."""
-    return Basis(
+    return PermissionBasis(
         ground=Ground.OPERATOR,
         since=archive.clock().date(),
         reason=said("operator", "requested on the command line by {agent}", agent=archive.agent),

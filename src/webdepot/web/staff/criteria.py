@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.accounts import Role
 from webdepot.errors import InputError
-from webdepot.selection.criteria import DEFAULT, Criterion, Kind
+from webdepot.selection.criteria import DEFAULT, AnswerKind, Criterion
 from webdepot.services.selection import targets
 from webdepot.web.forms import read_fields
 from webdepot.web.problems import words_for
@@ -35,7 +35,7 @@ def _page(request: Request, asked: Sequence[Criterion], *, status: int = 200, wr
         status=status,
         criteria=asked,
         wrong=wrong,
-        kinds=list(Kind),
+        kinds=list(AnswerKind),
         roles=ANSWERING,
         blanks=range(BLANKS),
         points_needed=archive.config.selection.points_needed,
@@ -73,7 +73,7 @@ def _criterion(number: int, form: Mapping[str, str], fields: Sequence[tuple[str,
         return Criterion(
             code=code,
             question=form.get(f"question-{number}", "").strip(),
-            kind=Kind(form.get(f"kind-{number}", "")),
+            kind=AnswerKind(form.get(f"kind-{number}", "")),
             weight=float(form.get(f"weight-{number}", "") or "1"),
             required=form.get(f"required-{number}", "") == "1",
             roles=frozenset(Role(value) for name, value in fields if name == f"roles-{number}"),

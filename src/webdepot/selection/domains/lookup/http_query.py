@@ -20,7 +20,7 @@ MOST_REDIRECTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class HttpReply:
     url: str
     status: int
     """0 without an answer."""
@@ -37,7 +37,7 @@ class Asker:
         self._pace = pace
         self._clock = clock
 
-    async def get(self, url: str) -> Reply:
+    async def get(self, url: str) -> HttpReply:
         reply = await self._followed(url)
         if reply.status not in (429, 503):
             return reply
@@ -48,7 +48,7 @@ class Asker:
         await asyncio.sleep(wait_s)
         return await self._followed(url)
 
-    async def _followed(self, url: str) -> Reply:
+    async def _followed(self, url: str) -> HttpReply:
         reply = await self._once(url)
         for _ in range(MOST_REDIRECTS):
             target = (
@@ -61,17 +61,19 @@ class Asker:
             reply = await self._once(target)
         return reply
 
-    async def _once(self, url: str) -> Reply:
+    async def _once(self, url: str) -> HttpReply:
         canonical = find_canonical(url)
         if canonical is None:
-            return Reply(url=url, status=0, head=parse_head(b""), data=b"", detail="no web address")
+            return HttpReply(url=url, status=0, head=parse_head(b""), data=b"", detail="no web address")
         async with self._pace.turn(host_of(canonical)):
             visit = await self._fetcher.fetch(Candidate(url=canonical))
         with visit.body:
             head = parse_head(visit.head)
             body = content_decoded(transfer_decoded(visit.body, head), head, limit_bytes=LIMIT_BYTES)
             data = body.read(LIMIT_BYTES) if visit.failure is None else b""
-        return Reply(url=canonical, status=visit.status, head=head, data=data, detail=visit.failure_detail)
+        return HttpReply(
+            url=canonical, status=visit.status, head=head, data=data, detail=visit.failure_detail
+        )
 
 
 def retry_after_s(value: str | None, now: datetime) -> float:

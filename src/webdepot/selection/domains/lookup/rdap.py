@@ -15,7 +15,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
-from webdepot.selection.domains.facts import Network, Registration, Status
+from webdepot.selection.domains.facts import LookupStatus, Network, Registration
 from webdepot.selection.domains.lookup import registrant
 from webdepot.selection.domains.lookup.answer_cache import KeptAnswers
 from webdepot.selection.domains.lookup.http_query import Asker
@@ -60,17 +60,17 @@ class Rdap:
             return Network(status=status, source=server, at=at)
         return registrant.network_of_rdap(answer, source=server, at=at)
 
-    async def _ask(self, url: str) -> tuple[Status, Mapping[str, Any] | None, str]:
+    async def _ask(self, url: str) -> tuple[LookupStatus, Mapping[str, Any] | None, str]:
         self.questions += 1
         reply = await self._asker.get(url)
         if reply.status == 404:
-            return Status.NONE, None, "the registry does not know it"
+            return LookupStatus.NONE, None, "the registry does not know it"
         if reply.status != 200:
-            return Status.FAILED, None, reply.detail or f"the server answered {reply.status}"
+            return LookupStatus.FAILED, None, reply.detail or f"the server answered {reply.status}"
         answer = _json(reply.data)
         if not isinstance(answer, dict) or "errorCode" in answer:
-            return Status.FAILED, None, "the answer is no RDAP object"
-        return Status.FOUND, answer, ""
+            return LookupStatus.FAILED, None, "the answer is no RDAP object"
+        return LookupStatus.FOUND, answer, ""
 
     async def _services(self, name: str) -> list[Any]:
         # A closed network may have one file for names and addresses.

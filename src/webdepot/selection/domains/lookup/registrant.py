@@ -12,7 +12,14 @@ from datetime import datetime
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from webdepot.selection.domains.facts import Network, Registrant, Registration, Status, bare_host, registrable
+from webdepot.selection.domains.facts import (
+    LookupStatus,
+    Network,
+    Registrant,
+    Registration,
+    bare_host,
+    registrable,
+)
 from webdepot.selection.domains.names import looks_like_organisation
 
 MOST_ENTITIES = 200
@@ -108,7 +115,7 @@ def registration_of_rdap(answer: Mapping[str, Any], *, source: str, at: datetime
         default=Registrant(is_redacted=True),
     )
     return Registration(
-        status=Status.FOUND,
+        status=LookupStatus.FOUND,
         registrant=best,
         name_servers=tuple(dict.fromkeys(filter(None, servers[:50]))),
         source=source,
@@ -125,7 +132,7 @@ def network_of_rdap(answer: Mapping[str, Any], *, source: str, at: datetime) -> 
     holders = [_holder(entity) for entity in _entities(answer) if "registrant" in _roles(entity)]
     best = max(holders, key=lambda holder: bool(holder.name), default=Registrant())
     return Network(
-        status=Status.FOUND,
+        status=LookupStatus.FOUND,
         first=bounds[0],
         last=bounds[1],
         name=_text(answer.get("name"))[:100],

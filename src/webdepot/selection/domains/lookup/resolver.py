@@ -18,7 +18,7 @@ import dns.rdatatype
 import dns.resolver
 
 from webdepot.errors import ConfigError
-from webdepot.selection.domains.facts import HostRecords, Status, ZoneRecords, bare_host
+from webdepot.selection.domains.facts import HostRecords, LookupStatus, ZoneRecords, bare_host
 
 SHORTEST_S, LONGEST_S, FAILED_S = 300.0, 86_400.0, 600.0
 MOST_RECORDS = 30
@@ -57,11 +57,11 @@ class Resolver:
             four = await self._ask(name, "A")
             # A name that does not exist has no record of any kind (RFC 8020): a wide harvest meets thousands
             # of them.
-            six = four if four is Status.NONE else await self._ask(name, "AAAA")
-            answers = [answer for answer in (four, six) if not isinstance(answer, Status)]
+            six = four if four is LookupStatus.NONE else await self._ask(name, "AAAA")
+            answers = [answer for answer in (four, six) if not isinstance(answer, LookupStatus)]
             if not answers:
-                status = Status.FAILED if Status.FAILED in (four, six) else Status.NONE
-                words = "no such name" if status is Status.NONE else "no answer from DNS"
+                status = LookupStatus.FAILED if LookupStatus.FAILED in (four, six) else LookupStatus.NONE
+                words = "no such name" if status is LookupStatus.NONE else "no answer from DNS"
                 return HostRecords(status=status, chain=tuple(chain), detail=words), FAILED_S
             aliases = [
                 bare_host(str(record.target))
@@ -77,15 +77,15 @@ class Resolver:
                 LONGEST_S,
             )
             if addresses:
-                return HostRecords(status=Status.FOUND, addresses=addresses, chain=tuple(chain)), kept_s
+                return HostRecords(status=LookupStatus.FOUND, addresses=addresses, chain=tuple(chain)), kept_s
             # A server that does not recurse leaves the rest of the chain to us.
             if not aliases or aliases[-1] in chain[: -len(aliases)] or aliases[-1] == host:
                 return HostRecords(
-                    status=Status.NONE, chain=tuple(chain), detail="the name has no address"
+                    status=LookupStatus.NONE, chain=tuple(chain), detail="the name has no address"
                 ), kept_s
             name = aliases[-1]
         return HostRecords(
-            status=Status.FAILED, chain=tuple(chain), detail="a chain of aliases without end"
+            status=LookupStatus.FAILED, chain=tuple(chain), detail="a chain of aliases without end"
         ), FAILED_S
 
     async def zone(self, domain: str) -> tuple[ZoneRecords, float]:
@@ -96,12 +96,12 @@ class Resolver:
             self._ask(domain, "TXT"),
             self._ask(f"_dmarc.{domain}", "TXT"),
         )
-        if all(isinstance(answer, Status) for answer in (servers, soa, mail, texts)):
-            status = Status.FAILED if Status.FAILED in (servers, soa, mail) else Status.NONE
+        if all(isinstance(answer, LookupStatus) for answer in (servers, soa, mail, texts)):
+            status = LookupStatus.FAILED if LookupStatus.FAILED in (servers, soa, mail) else LookupStatus.NONE
             return ZoneRecords(status=status), FAILED_S
         spf = [text for text in _texts(texts) if text.lower().startswith("v=spf1")]
         return ZoneRecords(
-            status=Status.FOUND,
+            status=LookupStatus.FOUND,
             name_servers=_names(servers, "target"),
             soa_contact=_mailbox_domain(soa),
             mail_hosts=tuple(name for name in _names(mail, "exchange") if name),
@@ -123,7 +123,7 @@ class Resolver:
             return ""
         return bare_host(str(answer[0].target)) if len(answer) else ""
 
-    async def _ask(self, name: str, kind: str) -> "dns.resolver.Answer | Status":
+    async def _ask(self, name: str, kind: str) -> "dns.resolver.Answer | LookupStatus":
         async with self._places:
             self.questions += 1
             try:
@@ -131,9 +131,9 @@ class Resolver:
                     dns.name.from_text(name), kind, raise_on_no_answer=False, search=False
                 )
             except dns.resolver.NXDOMAIN:
-                return Status.NONE
+                return LookupStatus.NONE
             except (dns.exception.DNSException, OSError, ValueError, UnicodeError):
-                return Status.FAILED
+                return LookupStatus.FAILED
 
 
 def _nameserver(text: str) -> "dns.nameserver.Nameserver":
@@ -147,23 +147,23 @@ def _nameserver(text: str) -> "dns.nameserver.Nameserver":
     )
 
 
-def _names(answer: "dns.resolver.Answer | Status", attribute: str) -> tuple[str, ...]:
-    if isinstance(answer, Status):
+def _names(answer: "dns.resolver.Answer | LookupStatus", attribute: str) -> tuple[str, ...]:
+    if isinstance(answer, LookupStatus):
         return ()
     return tuple(
         sorted({bare_host(str(getattr(record, attribute))) for record in list(answer)[:MOST_RECORDS]})
     )
 
 
-def _texts(answer: "dns.resolver.Answer | Status") -> Sequence[str]:
-    if isinstance(answer, Status):
+def _texts(answer: "dns.resolver.Answer | LookupStatus") -> Sequence[str]:
+    if isinstance(answer, LookupStatus):
         return []
     return [b"".join(record.strings).decode("utf-8", "replace") for record in list(answer)[:MOST_RECORDS]]
 
 
-def _mailbox_domain(answer: "dns.resolver.Answer | Status") -> str:
+def _mailbox_domain(answer: "dns.resolver.Answer | LookupStatus") -> str:
     """`hostmaster.uni.example.` -> `uni.example`: the first label is the mailbox (RFC 1035, 3.3.13)."""
-    if isinstance(answer, Status) or not len(answer):
+    if isinstance(answer, LookupStatus) or not len(answer):
         return ""
     mailbox = answer[0].rname
     return bare_host(str(mailbox.parent())) if len(mailbox.labels) > 2 else ""

@@ -17,10 +17,10 @@ from webdepot.selection.domains import page as pages
 from webdepot.selection.domains.facts import (
     Certificate,
     HostRecords,
+    LookupStatus,
     Network,
-    Page,
+    PageFacts,
     Registration,
-    Status,
     ZoneRecords,
     from_json,
     to_json,
@@ -54,7 +54,7 @@ class Sources(Protocol):
 
     async def certificate(self, host: str, addresses: tuple[str, ...]) -> Certificate | None: ...
 
-    async def page(self, url: str, *, as_imprint: bool = False) -> Page | None:
+    async def page(self, url: str, *, as_imprint: bool = False) -> PageFacts | None:
         """One request, no redirect followed; None without an answer."""
 
     async def registration(self, domain: str) -> Registration: ...
@@ -112,7 +112,7 @@ class LiveSources:
             found = await self._rdap.registration(domain, at=at) or await self._whois.registration(
                 domain, at=at
             )
-            return found, FAILED_S if found.status is Status.FAILED else REGISTRATION_S
+            return found, FAILED_S if found.status is LookupStatus.FAILED else REGISTRATION_S
 
         return await self._once("domain", domain, Registration, ask)
 
@@ -126,10 +126,10 @@ class LiveSources:
             found = await self._rdap.network(address, at=at)
             if found is None:
                 found = await self._whois.network(address, at=at)
-            return found, FAILED_S if found.status is Status.FAILED else REGISTRATION_S
+            return found, FAILED_S if found.status is LookupStatus.FAILED else REGISTRATION_S
 
         found = await self._once("network", address, Network, ask)
-        if found.status is Status.FOUND and found not in self._networks:
+        if found.status is LookupStatus.FOUND and found not in self._networks:
             self._networks.append(found)
         return found
 
@@ -148,14 +148,14 @@ class LiveSources:
         self._kept.keep("certificate", host, to_json(found) if found else {}, DAY_S if found else FAILED_S)
         return found
 
-    async def page(self, url: str, *, as_imprint: bool = False) -> Page | None:
+    async def page(self, url: str, *, as_imprint: bool = False) -> PageFacts | None:
         canonical = find_canonical(url)
         if canonical is None:
             return None
         kind = "imprint" if as_imprint else "page"
         kept = self._kept.find(kind, canonical)
         if kept is not None:
-            return from_json(Page, kept) if kept else None
+            return from_json(PageFacts, kept) if kept else None
         # Pages of one name wait for each other; one address may serve thousands of names and is not asked
         # more at once than its names.
         host = host_of(canonical).partition(":")[0]

@@ -8,7 +8,7 @@ Answers are cut at a limit; a server that says we ask too much is left alone for
 import asyncio
 from datetime import datetime
 
-from webdepot.selection.domains.facts import Network, Registration, Status
+from webdepot.selection.domains.facts import LookupStatus, Network, Registration
 from webdepot.selection.domains.lookup import whois_parser
 from webdepot.selection.domains.lookup.answer_cache import KeptAnswers
 from webdepot.selection.domains.lookup.pace import Pace
@@ -45,7 +45,7 @@ class Whois:
             "ip6" if ":" in address else f"ip {address.partition('.')[0]}", address
         )
         found = whois_parser.network_of(text, address, source=f"whois {server}", at=at)
-        return found if found.status is Status.FOUND else Network(source=f"whois {server}", at=at)
+        return found if found.status is LookupStatus.FOUND else Network(source=f"whois {server}", at=at)
 
     async def _found(self, group: str, query: str) -> tuple[str, str]:
         """Ask the server remembered for the group, or the first one and whom it refers to."""

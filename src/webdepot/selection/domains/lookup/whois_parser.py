@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from ipaddress import ip_address, ip_network
 
-from webdepot.selection.domains.facts import Network, Registrant, Registration, Status, bare_host
+from webdepot.selection.domains.facts import LookupStatus, Network, Registrant, Registration, bare_host
 from webdepot.selection.domains.lookup.registrant import of_fields
 
 LONGEST_ANSWER_BYTES = 256 << 10
@@ -66,7 +66,7 @@ def registration_of(text: str, domain: str, *, source: str, at: datetime) -> Reg
     if is_limited(text):
         return Registration(source=source, at=at, detail="the server says that we ask too often")
     if _NOTHING.search(text[:20_000]):
-        return Registration(status=Status.NONE, source=source, at=at)
+        return Registration(status=LookupStatus.NONE, source=source, at=at)
     reader = _READERS.get(domain.rpartition(".")[2], of_lines)
     holder = reader(text)
     if holder == Registrant() and reader is not of_lines:
@@ -78,7 +78,9 @@ def registration_of(text: str, domain: str, *, source: str, at: datetime) -> Reg
         return Registration(source=source, at=at, detail="the answer could not be read")
     if holder == Registrant():
         holder = Registrant(is_redacted=True)
-    return Registration(status=Status.FOUND, registrant=holder, name_servers=servers, source=source, at=at)
+    return Registration(
+        status=LookupStatus.FOUND, registrant=holder, name_servers=servers, source=source, at=at
+    )
 
 
 def network_of(text: str, address: str, *, source: str, at: datetime) -> Network:
@@ -99,7 +101,7 @@ def network_of(text: str, address: str, *, source: str, at: datetime) -> Network
     _, first, last, fields = min(found, key=lambda item: item[0])
     name = _first(fields, "netname", "netname")
     return Network(
-        status=Status.FOUND,
+        status=LookupStatus.FOUND,
         first=first,
         last=last,
         name=name,
