@@ -34,6 +34,7 @@ from webdepot.services.harvest import harvests, profiles
 from webdepot.services.permission import consent
 from webdepot.services.review import reviews
 from webdepot.services.schedule import plans, scheduler
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.services.selection import targets
 from webdepot.settings import ReviewConfig
 from webdepot.url import key
@@ -155,7 +156,7 @@ def test_a_target_without_a_ground_is_refused_with_what_is_missing(
     assert harvests_of(planned, dossier.id) == [] and not site.asked
     with pytest.raises(NotPermitted, match="judge it"):
         plans.run_now(planned, dossier.id)
-    targets.answer(
+    criteria_service.answer(
         planned,
         dossier.id,
         [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],

@@ -31,6 +31,7 @@ from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.harvest import profiles
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import contacts, targets
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.web.app import PORTAL_PAGES
 
 ADA = "Ada"
@@ -228,7 +229,7 @@ def walk_the_path_of_a_site(walk: Walk, box: LetterBox) -> None:
 def walk_a_list_of_letters(walk: Walk, box: LetterBox) -> None:
     with Archive.open(walk.office.served.home) as archive:
         one = targets.find(archive, "https://one.example/")
-        targets.answer(
+        criteria_service.answer(
             archive,
             one.id,
             [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],

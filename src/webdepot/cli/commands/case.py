@@ -62,7 +62,7 @@ def list_(
     """Complaints; those that wait, the oldest first."""
     call = call_of(context)
     with call.archive() as archive:
-        found, _ = complaints.listed(archive, state=state, host=host, page=page)
+        found, _ = complaints.list_cases(archive, state=state, host=host, page=page)
     for one in found:
         decision = one.decision.value if one.decision else ""
         since = f"{one.state.value:9}  {one.since:%Y-%m-%d}"

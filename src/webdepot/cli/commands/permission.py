@@ -15,7 +15,7 @@ from webdepot.selection.letters import Letter
 from webdepot.selection.permission import WITHOUT_LETTER, Ground
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.targets import TargetFilter
-from webdepot.services.permission import consent, delivery
+from webdepot.services.permission import consent, deadlines, delivery
 from webdepot.services.permission import letters as letters_service
 from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts
@@ -139,7 +139,7 @@ def tend(context: typer.Context, json: Json = False) -> None:
     """
     call = call_of(context)
     with call.archive() as archive:
-        done = consent.tend(archive)
+        done = deadlines.process_deadlines(archive)
         sent = delivery.deliver(archive).sent if archive.config.mail.host else 0
     counts = {"implied": done.implied, "ended": done.ended, "reminders": done.reminders, "sent": sent}
     call.output(json).result(

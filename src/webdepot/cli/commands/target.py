@@ -17,6 +17,7 @@ from webdepot.selection.targets import Dossier, Origin, Strategy, TargetFilter, 
 from webdepot.services.catalogue import description, records
 from webdepot.services.catalogue.description import Form
 from webdepot.services.permission import letters
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.services.selection import csv_lists, targets
 
 commands = typer.Typer(no_args_is_help=True)
@@ -75,7 +76,7 @@ def list_(
         asked = TargetFilter(
             state=state, words=words, collection=collection, origin=origin, sort=sort, page=page
         )
-        found = targets.listed(archive, asked)
+        found = targets.list_targets(archive, asked)
     output = call.output(json)
     for one in found.rows:
         text = f"{one.id:6}  {one.state.value:10}  {one.since:%Y-%m-%d}  [bold]{plain(one.name)}[/bold]  [dim]{plain(one.reason[:80])}[/dim]"
@@ -129,8 +130,8 @@ def judge(
     call = call_of(context)
     with call.archive() as archive:
         dossier = targets.find(archive, target)
-        kinds = {one.code: one.kind for one in targets.criteria_of(archive)}
-        result = targets.answer(archive, dossier.id, [_judgement(text, kinds) for text in answers])
+        kinds = {one.code: one.kind for one in criteria_service.criteria_of(archive)}
+        result = criteria_service.answer(archive, dossier.id, [_judgement(text, kinds) for text in answers])
         dossier = targets.get(archive, dossier.id)
     shown = {
         **fields(dossier),
@@ -149,7 +150,7 @@ def criteria(context: typer.Context, json: Json = False) -> None:
     """The criteria that sites are judged against."""
     call = call_of(context)
     with call.archive() as archive:
-        for one in targets.criteria_of(archive):
+        for one in criteria_service.criteria_of(archive):
             shown = {
                 "code": one.code,
                 "question": one.question,

@@ -175,6 +175,7 @@ def _answer_page(request: Request, *, status: int = 200, wrong: str = "") -> Res
         headers=headers,
         dossier=dossier,
         letter=letter,
+        may_harvest=bool(targets.may_harvest(archive, dossier.id)),
         wrong=wrong,
         done=done,
         showings=list(Showing),

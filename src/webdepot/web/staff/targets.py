@@ -24,6 +24,7 @@ from webdepot.services.catalogue import records
 from webdepot.services.permission import consent, delivery, letters
 from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts, csv_lists, targets
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.web.forms import read_form, read_upload
 from webdepot.web.problems import words_for
 from webdepot.web.site import CURATORS, person_of, render, site_of
@@ -35,7 +36,7 @@ MOST_SHOWN = 100
 def listed(request: Request) -> Response:
     archive = site_of(request).archive
     asked = filter_of(request)
-    listing = targets.listed(archive, asked)
+    listing = targets.list_targets(archive, asked)
     return render(
         request,
         "targets.html",
@@ -183,7 +184,7 @@ def shown(request: Request) -> Response:
     archive = site_of(request).archive
     dossier = targets.get(archive, target_of(request))
     person = person_of(request)
-    judged = targets.judged(archive, dossier.id)
+    judged = criteria_service.criteria_result(archive, dossier.id)
     roles = person.roles if person else frozenset()
     return render(
         request,
@@ -225,7 +226,7 @@ async def answer(request: Request) -> Response:
 def _answered(request: Request, form: Mapping[str, str]) -> Response:
     archive, target = site_of(request).archive, target_of(request)
     given: list[Judgement] = []
-    for criterion in targets.criteria_of(archive):
+    for criterion in criteria_service.criteria_of(archive):
         value, reason = (
             form.get(f"answer-{criterion.code}", "").strip(),
             form.get(f"reason-{criterion.code}", ""),
@@ -241,10 +242,10 @@ def _answered(request: Request, form: Mapping[str, str]) -> Response:
             raise InputError(f"{value[:20]!r} is no answer to {criterion.code!r}.")
     if not given:
         raise InputError("No criterion was answered.")
-    before = targets.judged(archive, target).given
+    before = criteria_service.criteria_result(archive, target).given
     changed = [one for one in given if _is_new(one, before.get(one.criterion))]
     if changed:
-        targets.answer(archive, target, changed, person=person_of(request))
+        criteria_service.answer(archive, target, changed, person=person_of(request))
     return back(target, "criteria")
 
 
