@@ -257,9 +257,9 @@ def test_what_was_done_has_its_words(code):
         for path in (Path(reasons.__file__).parent / "services").rglob("*.py")
     )
     source += Path(accounts.__file__).read_text(encoding="utf-8")
-    actions = set(re.findall(r'action="([a-z ]+)"', source)) | set(
-        re.findall(r'\b_?(?:event|note)\((?:\w+, )*"([a-z ]+)"', source)
-    )
+    actions = set(re.findall(r'action="([a-z ]+)"', source))
+    actions |= set(re.findall(r'\barchive\.event\(\s*"([a-z ]+)"', source))
+    actions |= set(re.findall(r'(?<!archive\.)\b\w*(?:event|note)\((?:\w+, )*"([a-z ]+)"', source))
     actions |= (
         set(re.findall(r'_note\(connection, [\w.\[\]"]+, "([a-z ]+)"', source))
         | set(TargetState)
