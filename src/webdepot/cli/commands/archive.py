@@ -136,11 +136,11 @@ def archive(
 def _organisation(archive: Archive, domain: str | None, rules: list[str] | None) -> dict[str, Any]:
     if not domain and not rules:
         return {}
-    from webdepot.services.selection import discovery  # with all that looks domains up
+    from webdepot.services.selection import organisations  # with all that looks domains up
 
     return {
-        "organisation": discovery.get(archive, domain).root if domain else None,
-        "host_rules": discovery.checked_rules(rules) if rules else None,
+        "organisation": organisations.get(archive, domain).root if domain else None,
+        "host_rules": organisations.parse_rules(rules) if rules else None,
     }
 
 

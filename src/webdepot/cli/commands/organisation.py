@@ -14,7 +14,7 @@ from webdepot.cli.progress import shown
 from webdepot.selection.domains.organisations import KnownHost, Organisation
 from webdepot.selection.domains.profile import SourcedValue
 from webdepot.services.admin import setup
-from webdepot.services.selection import discovery
+from webdepot.services.selection import discovery, organisations
 
 commands = typer.Typer(no_args_is_help=True)
 Root = Annotated[str, typer.Argument(metavar="DOMAIN", help="A domain of the organisation.")]
@@ -68,7 +68,7 @@ def list_(context: typer.Context, json: Json = False) -> None:
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        found = discovery.listed(archive)
+        found = organisations.list_organisations(archive)
     for organisation, counts in found:
         fields = {
             "root": organisation.root,
@@ -97,10 +97,10 @@ def show(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        organisation = discovery.get(archive, domain)
-        hosts = discovery.hosts_of(archive, organisation, own=own)
+        organisation = organisations.get(archive, domain)
+        hosts = organisations.hosts_of(archive, organisation, own=own)
     if csv:
-        sys.stdout.write(discovery.as_csv(hosts))
+        sys.stdout.write(organisations.as_csv(hosts))
     elif output.json:
         _print_list(hosts)
     else:
@@ -128,9 +128,9 @@ def correct(
     """
     call = call_of(context)
     with call.archive() as archive:
-        organisation = discovery.correct(
+        organisation = organisations.correct(
             archive,
-            discovery.get(archive, domain),
+            organisations.get(archive, domain),
             names=name or (),
             ranges=range_ or (),
             name_servers=name_server or (),
@@ -175,7 +175,7 @@ def vhosts(
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
-        known = discovery.get(archive, organisation)
+        known = organisations.get(archive, organisation)
         found, findings = discovery.read_vhosts(
             archive, known, paths, allow_private=allow_private, watch=watch
         )
@@ -214,7 +214,7 @@ def scan(
         if not yes:
             typer.confirm(f"Connect to every address of {', '.join(chosen)}?", abort=True, err=True)
         with shown(output) as watch:
-            known = discovery.get(archive, organisation)
+            known = organisations.get(archive, organisation)
             found = discovery.scan(archive, known, chosen, allow_private=allow_private, watch=watch)
     if output.json:
         _print_list(found.hosts)
@@ -227,8 +227,8 @@ def scan(
 def _decide(context: typer.Context, hosts: Sequence[str], organisation: str, *, accepted: bool) -> None:
     call: Call = call_of(context)
     with call.archive() as archive:
-        known = discovery.get(archive, organisation)
-        discovery.decide(archive, known, hosts, accepted=accepted)
+        known = organisations.get(archive, organisation)
+        organisations.decide(archive, known, hosts, accepted=accepted)
     word = "belong" if accepted else "do not belong"
     call.output().result(
         {"hosts": list(hosts), "accepted": accepted},
@@ -238,7 +238,7 @@ def _decide(context: typer.Context, hosts: Sequence[str], organisation: str, *, 
 
 def _print_list(hosts: Sequence[KnownHost]) -> None:
     """One list, as other programs read it."""
-    sys.stdout.write(json_format.dumps(discovery.as_objects(hosts), ensure_ascii=False, indent=1) + "\n")
+    sys.stdout.write(json_format.dumps(organisations.as_objects(hosts), ensure_ascii=False, indent=1) + "\n")
 
 
 def _tell_profile(output: Output, organisation: Organisation) -> None:

@@ -29,7 +29,8 @@ from webdepot.selection.domains.profile import ProfileMatcher
 from webdepot.selection.domains.rules import HostRule, HostRuleKind, RuleName, rule_of
 from webdepot.selection.domains.verdict import TEACHES_AT, HostJudge, HostJudgement
 from webdepot.services.harvest.host_gate import MOST_LINKERS, names_of, remembered_of, verdict_of
-from webdepot.services.selection import discovery
+from webdepot.services.selection import lookup_network
+from webdepot.services.selection import organisations as organisations_service
 
 _SAVED_TOGETHER = 200
 _BEHIND = 5
@@ -46,10 +47,10 @@ def main(home: str, root: str, is_private: str, *rules: str) -> None:
 
 
 async def _serve(archive: Archive, root: str, allow_private: bool, names: Sequence[RuleName]) -> None:
-    organisation = discovery.get(archive, root)
-    async with discovery.network(archive, allow_private=allow_private) as sources:
+    organisation = organisations_service.get(archive, root)
+    async with lookup_network.open_sources(archive, allow_private=allow_private) as sources:
         examiner = Examiner(
-            archive, organisation, discovery.judge_of(archive, organisation, sources), names, _tell
+            archive, organisation, lookup_network.judge_of(archive, organisation, sources), names, _tell
         )
         questions = asyncio.StreamReader(limit=1 << 20)
         await asyncio.get_running_loop().connect_read_pipe(

@@ -21,7 +21,8 @@ from webdepot.selection.domains.organisations import Organisation, Remembered
 from webdepot.selection.domains.rules import HostRuleKind, RuleName, parse
 from webdepot.selection.domains.verdict import RULE
 from webdepot.services.harvest.open_gate import OpenGate
-from webdepot.services.selection import discovery
+from webdepot.services.selection import lookup_network
+from webdepot.services.selection import organisations as organisations_service
 from webdepot.url import Url, from_typed
 
 _DAYS_OF_MONTH = 30
@@ -41,7 +42,7 @@ async def gate_of(
         yield OpenGate()
         return
     given = archive.config.discovery
-    organisation = discovery.get(archive, root)
+    organisation = organisations_service.get(archive, root)
     remembered = remembered_of(archive, organisation, names_of(rules))
     command = (
         "-m",
@@ -51,9 +52,9 @@ async def gate_of(
         "yes" if allow_private else "no",
         *rules,
     )
-    with discovery.authorities(given.extra_ca_file) as ca_file:
+    with lookup_network.authorities(given.extra_ca_file) as ca_file:
         look_up = (
-            discovery.look_up_of(Resolver(given.resolver, timeout_s=given.timeout_s))
+            lookup_network.look_up_of(Resolver(given.resolver, timeout_s=given.timeout_s))
             if given.resolver
             else None
         )
@@ -93,7 +94,7 @@ def verdict_of(host: Remembered) -> Verdict:
 
 def _front_pages(archive: Archive, organisation: Organisation) -> tuple[Url, ...]:
     port = archive.config.discovery.http_port
-    hosts = discovery.hosts_of(archive, organisation, own="own")
+    hosts = organisations_service.hosts_of(archive, organisation, own="own")
     return tuple(from_typed(f"http://{host.host}{f':{port}' if port != 80 else ''}/") for host in hosts)
 
 
