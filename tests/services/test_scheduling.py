@@ -15,20 +15,24 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from small_sites import cleared
+from webdepot import reasons
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.harvest import runs
+from webdepot.harvest.report.result import End, reason_of
 from webdepot.harvest.runs import HARVEST, ListFilter
 from webdepot.model import HarvestKind, HarvestState, TargetId
 from webdepot.provenance import Asked, iter_of
-from webdepot.selection import schedule, schedules
+from webdepot.selection import schedule, turns
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
-from webdepot.selection.schedules import PlanFilter, TurnState
+from webdepot.selection.schedules import PlanFilter
+from webdepot.selection.turns import TurnState
 from webdepot.services.admin import audit_trail, setup
 from webdepot.services.harvest import harvests, profiles
 from webdepot.services.permission import consent
@@ -141,7 +145,7 @@ def test_a_date_comes_true_once_and_the_harvest_waits_for_a_reviewer(
         datetime(2026, 3, 3, 14, tzinfo=UTC),
         datetime(2026, 3, 4, 14, tzinfo=UTC),
     ]
-    assert [each.plan.target for each in plans.listed(planned, PlanFilter()).rows] == [target]
+    assert [each.plan.target for each in plans.list_plans(planned, PlanFilter()).rows] == [target]
 
 
 def test_a_target_without_a_ground_is_refused_with_what_is_missing(
@@ -183,17 +187,17 @@ def test_after_a_stop_one_turn_is_made_up_for_and_they_are_spread(planned: Archi
     for number in numbers:
         plans.set_plan(planned, number, daily())
     clock.now = START + timedelta(days=10)
-    made = scheduler.come(planned)
+    made = scheduler.create_turns(planned)
     assert sorted(turn.target for turn in made) == sorted(numbers)
     assert {turn.due_at for turn in made} == {datetime(2026, 3, 11, 14, tzinfo=UTC)}
     starts = sorted(turn.not_before for turn in made)
     assert starts[0] >= clock.now and starts[-1] <= clock.now + timedelta(hours=1)
     assert starts[-1] - starts[0] > timedelta(minutes=30) and len(set(starts)) == 40
-    assert scheduler.come(planned) == []
+    assert scheduler.create_turns(planned) == []
     events = audit_trail.trail(planned, Asked(action="turns missed"), limit=100)
     assert len(events) == 40 and events[0][1].detail["missed"] == 9
     clock.now += timedelta(days=1)
-    assert scheduler.come(planned) == [], "what still waits is not queued again"
+    assert scheduler.create_turns(planned) == [], "what still waits is not queued again"
 
 
 def test_only_so_many_at_once_over_all_schedulers(planned: Archive, clock: Clock):
@@ -205,19 +209,19 @@ def test_only_so_many_at_once_over_all_schedulers(planned: Archive, clock: Clock
             daily(),
         )
     clock.now += timedelta(days=1)
-    scheduler.come(planned)
+    scheduler.create_turns(planned)
     lease = timedelta(minutes=1)
     with planned.database.transaction() as connection:
-        first = schedules.take(connection, clock.now, holder="one", lease=lease, limit=2)
-        assert len(first) == 2 and schedules.count_running(connection, clock.now) == 2
-        second = schedules.take(connection, clock.now, holder="two", lease=lease, limit=9)
+        first = turns.take(connection, clock.now, holder="one", lease=lease, limit=2)
+        assert len(first) == 2 and turns.count_running(connection, clock.now) == 2
+        second = turns.take(connection, clock.now, holder="two", lease=lease, limit=9)
         assert not {turn.id for turn in first} & {turn.id for turn in second}
-        assert schedules.renew(connection, [first[0].id], holder="two", until=clock.now + lease) == []
+        assert turns.renew(connection, [first[0].id], holder="two", until=clock.now + lease) == []
     clock.now += timedelta(minutes=2)
     back = scheduler.give_back_abandoned(planned)
     assert len(back) == 5
     with planned.database.reading() as connection:
-        assert schedules.get(connection, first[0].id).state is TurnState.WAITING
+        assert turns.get(connection, first[0].id).state is TurnState.WAITING
 
 
 def test_a_window_holds_it_back(planned: Archive, site: Site, clock: Clock):
@@ -261,7 +265,7 @@ def test_plans_are_paused_changed_and_removed_and_it_is_on_record(planned: Archi
     paused = plans.pause(planned, target, by="Cy")
     assert paused.next_at is None and not paused.is_active
     clock.now += timedelta(days=30)
-    assert scheduler.come(planned) == []
+    assert scheduler.create_turns(planned) == []
     resumed = plans.resume(planned, target, by="Cy")
     assert resumed.next_at is not None and resumed.next_at > clock.now
     plans.remove(planned, target, by="Di")
@@ -528,3 +532,12 @@ def test_serve_runs_the_scheduler_and_stops_it_tidily(real_home: Path, site: Sit
         status = process.wait(60)
         process.stdout.close()
     assert status == 0
+
+
+def test_a_full_disk_is_recognised_by_the_key_of_the_reason_not_by_its_wording():
+    settings = SimpleNamespace(least_free_bytes=1 << 30)
+    full = reason_of(End.NO_ROOM, settings, waiting=3, shut_out=())
+    stopped = reason_of(End.STOPPED, settings, waiting=3, shut_out=())
+    for reason in (full, reasons.from_kept(reasons.to_kept(full))):
+        assert scheduler._is_disk_full(reason)
+    assert not scheduler._is_disk_full(stopped) and not scheduler._is_disk_full("no room on the disk")

@@ -16,7 +16,8 @@ from webdepot.cli.output import Output, plain
 from webdepot.model import TargetId
 from webdepot.selection import schedule as dates_of
 from webdepot.selection.schedule import Frequency, Plan
-from webdepot.selection.schedules import PlanFilter, Turn, TurnState
+from webdepot.selection.schedules import PlanFilter
+from webdepot.selection.turns import Turn, TurnState
 from webdepot.services.harvest import profiles
 from webdepot.services.schedule import chores, plans
 from webdepot.services.schedule import scheduler as scheduler_service
@@ -106,7 +107,7 @@ def list_(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        found = plans.listed(archive, PlanFilter(frequency=every, words=words, page=page))
+        found = plans.list_plans(archive, PlanFilter(frequency=every, words=words, page=page))
     for row in found.rows:
         _plan(output, row.name, row.plan)
     output.say("There are more: --page." if found.has_more else "These are all.")
