@@ -311,9 +311,9 @@ def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     _, harvest = harvested(planned, site, clock)
     found = reviews.dossier(planned, harvest)
     assert found.groups["missing"] == [("part-error", 1)] and found.missing == 1
-    assert [each.id for each in reviews.waiting(planned, ListFilter(state=HarvestState.FINISHED)).rows] == [
-        harvest
-    ]
+    assert [
+        each.id for each in reviews.list_harvests(planned, ListFilter(state=HarvestState.FINISHED)).rows
+    ] == [harvest]
     site.pages["/picture.png"] = "a picture"
     clock.now += timedelta(minutes=1)
     patched = reviews.patch(planned, harvest)
@@ -369,7 +369,7 @@ def test_rules_accept_what_is_like_before_and_leave_the_rest_to_people(
     site.pages["/"] = "<title>Home</title>" + "".join(f"<a href=/p{number}>x</a>" for number in range(12))
     target, first = harvested(planned, site, clock)
     assert harvests.get(planned, first).state is HarvestState.FINISHED, "the first of a site is a person's"
-    assert reviews.rules_say(planned, harvests.get(planned, first)).rule == "too-new"
+    assert reviews.judge_by_rules(planned, harvests.get(planned, first)).rule == "too-new"
     reviews.accept(planned, first, by="Bo")
     clock.now += timedelta(days=1)
     plans.run_now(planned, target)

@@ -30,7 +30,7 @@ def list_(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        found = reviews.waiting(archive, ListFilter(state=state, oldest_first=True, page=page))
+        found = reviews.list_harvests(archive, ListFilter(state=state, oldest_first=True, page=page))
         verdicts = reviews.verdicts_of(archive, found.rows)
     for harvest in found.rows:
         verdict = verdicts.get(harvest.id)
