@@ -122,13 +122,6 @@ def test_networks_come_with_their_holder_and_not_wider_than_held(
     assert whois_parser.network_of(text, "192.0.2.1", source="whois", at=NOW).status is LookupStatus.FAILED
 
 
-def test_the_route_may_be_wider() -> None:
-    assert whois_parser.route_of(whois_parser.decoded((FOLDER / "ripe.txt").read_bytes()), "134.34.3.1") == (
-        "134.34.0.0",
-        "134.35.255.255",
-    )
-
-
 @pytest.mark.parametrize(
     ("text", "status"),
     [

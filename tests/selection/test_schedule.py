@@ -66,17 +66,26 @@ def test_cron_not_before_the_first_day():
 @pytest.mark.parametrize(
     ("given_", "words"),
     [
-        ({"frequency": "hourly", "first_on": "2026-01-01"}, "is no frequency"),
-        ({"frequency": "cron", "first_on": "2026-01-01", "cron": "61 * * * *"}, "no cron expression"),
+        ({"frequency": "hourly", "first_on": "2026-01-01"}, "is not a frequency"),
+        (
+            {"frequency": "cron", "first_on": "2026-01-01", "cron": "61 * * * *"},
+            "not a valid cron expression",
+        ),
         ({"frequency": "cron", "first_on": "2026-01-01", "cron": "* * *"}, "five fields"),
-        ({"frequency": "cron", "first_on": "2026-01-01", "cron": "0 0 31 2 *"}, "no cron expression"),
+        (
+            {"frequency": "cron", "first_on": "2026-01-01", "cron": "0 0 31 2 *"},
+            "not a valid cron expression",
+        ),
         (
             {"frequency": "daily", "first_on": "2026-01-01", "cron": "0 3 * * *"},
-            "goes with the frequency cron",
+            "needs the frequency cron",
         ),
-        ({"frequency": "daily", "first_on": "1 May"}, "no first day"),
-        ({"frequency": "daily", "first_on": "2026-01-02", "last_on": "2026-01-01"}, "lies before"),
-        ({"frequency": "daily", "first_on": "2026-01-02", "at_time": "24:00"}, "no time of day"),
+        ({"frequency": "daily", "first_on": "1 May"}, "not a first day"),
+        (
+            {"frequency": "daily", "first_on": "2026-01-02", "last_on": "2026-01-01"},
+            "is before the first day",
+        ),
+        ({"frequency": "daily", "first_on": "2026-01-02", "at_time": "24:00"}, "not a time of day"),
     ],
 )
 def test_what_is_wrong_is_told(given_, words):
@@ -99,7 +108,7 @@ def test_windows():
     assert schedule.opening(day, datetime(2026, 1, 15, 20, tzinfo=UTC), ZONE) == datetime(
         2026, 1, 16, 7, tzinfo=UTC
     )
-    with pytest.raises(ConfigError, match="no time zone"):
+    with pytest.raises(ConfigError, match="not a time zone"):
         schedule.zone_of("Mars/Olympus")
 
 

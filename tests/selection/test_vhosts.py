@@ -48,7 +48,7 @@ def test_apache_errors_name_their_line(tmp_path: Path) -> None:
     found = vhosts.read([folder / "a.conf"])
     assert found.hosts == ("ok.example",)
     told = {(finding.place, finding.message.split(":")[0]) for finding in found.findings}
-    assert ("line 2", "</Directory> closes nothing that is open") in told
+    assert ("line 2", "</Directory> has no opening tag") in told
     assert ("line 4", "Include none.conf") in told
     assert ("line 5", "<virtualhost> is never closed") in told
     assert ("line 6", "No closing quotation") in told

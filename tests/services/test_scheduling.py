@@ -391,7 +391,7 @@ def test_rules_accept_what_is_like_before_and_leave_the_rest_to_people(
 def test_four_eyes(planned: Archive, site: Site, clock: Clock):
     planned.config = replace(planned.config, review=ReviewConfig(four_eyes=True))
     _, harvest = harvested(planned, site, clock)
-    with pytest.raises(NotPermitted, match="somebody else"):
+    with pytest.raises(NotPermitted, match="another person must accept"):
         reviews.accept(planned, harvest, by="Ada")
     reviews.accept(planned, harvest, by="Bo")
 

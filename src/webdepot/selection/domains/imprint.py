@@ -1,10 +1,11 @@
-"""Who says, on an imprint, that the site is theirs? In German-speaking countries every site must (§ 5 DDG, §
-25 MedienG).
+"""The operator of a site according to its imprint. In German-speaking countries every site must have one (§ 5
+DDG, § 25 MedienG).
 
-An imprint names many: the operator, but also who designed it, paid for it, hosts it, supervises it, took the
-pictures. So each line gets a section: a word such as "Design", "gefördert" or "Aufsichtsbehörde" takes its
-line (or, as a heading, the lines below it) away from the operator. What remains gives names, VAT ids, mail
-domains and towns. Streets are no names, however much they sound like universities.
+An imprint names the operator, but also those who designed the site, paid for it, host it, supervise it or
+took the photos. So each line is assigned to a section: a word such as "Design", "gefördert" or
+"Aufsichtsbehörde" excludes its line (or, as a heading, the lines below it) from the operator's section. The
+remaining lines give names, VAT ids, mail domains and towns. Street names are not names of organisations, even
+if they contain "university".
 """
 
 import re
@@ -88,6 +89,8 @@ _DOT = re.compile(r"\s*[\[({<]\s*(?:dot|punkt|\.)\s*[\])}>]\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imprint:
+    """What an imprint says."""
+
     operators: tuple[str, ...]
     others: tuple[str, ...]
     persons: bool
@@ -97,7 +100,7 @@ class Imprint:
 
 
 def read(lines: Sequence[str]) -> Imprint:
-    """The operator, and those who are named but are not the operator."""
+    """The facts in the lines of an imprint."""
     operators: list[str] = []
     others: list[str] = []
     mails: list[str] = []
@@ -129,11 +132,11 @@ def read(lines: Sequence[str]) -> Imprint:
 
 def vat_ids_in(text: str) -> list[str]:
     """VAT ids in one spelling: `DE 123 456 789` -> `DE123456789`."""
-    return [re.sub(r"[^A-Z0-9]", "", found) for found in _VAT.findall(text)]
+    return [re.sub(r"[^A-Z0-9]", "", vat_id) for vat_id in _VAT.findall(text)]
 
 
 def plain_mail(text: str) -> str:
-    """Undo the usual hiding: `info (at) example [dot] org`."""
+    """A text with disguised mail addresses in plain form: `info (at) example [dot] org`."""
     return _DOT.sub(".", _AT.sub("@", text))
 
 
@@ -148,14 +151,14 @@ def _sections(lines: Sequence[str]) -> Iterator[tuple[Section, str]]:
         if is_operator and not _OTHER.search(label):
             if not (colon and rest.strip()) or len(line) < 60:
                 current = Section.OPERATOR
-            # "Betreiber: Freunde der Kunst, gefördert ..." is still the operator's line; without a label the
-            # other word wins.
+            # "Betreiber: Freunde der Kunst, gefördert ..." is still a line about the operator; without a label
+            # the other word decides.
             yield (Section.OTHER if is_other and not (colon and rest.strip()) else Section.OPERATOR), line
         elif is_other and current is Section.OPERATOR and not colon and _is_bare_name(line):
             yield Section.OPERATOR, line  # "Design & Partner GmbH" is a name
         elif is_other:
-            # A heading ("Gefördert durch:") rules the lines below it; a sentence or a filled-in line only
-            # itself.
+            # A heading ("Gefördert durch:") applies to the lines below it; a sentence or a line with content
+            # only to itself.
             if not rest.strip() and len(line.split()) <= 5 and not looks_like_organisation(line):
                 current = Section.OTHER
             yield Section.OTHER, line

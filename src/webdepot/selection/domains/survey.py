@@ -1,13 +1,21 @@
-"""Phase two before a harvest: walk from the root over links, certificates and transparency logs, judge every
-host, and tell its case.
+"""Second phase, before a harvest: follow links, certificates and transparency logs from the root, judge every
+host, and determine its case.
 
 1. Candidates: links on members' pages, links on pages one step outside (for case 3), names in short
-   certificates, certificate transparency by domain and by organisation, and what a person or a server
-   configuration names.
-2. Each is examined once (`judging.Judge.examine`), several at a time.
-3. When nothing waits, sure members extend the profile and all are judged again; at most three rounds.
-4. The link graph then tells the cases: inside or outside the held ranges, and whether a path leads there over
-   internal servers.
+   certificates, certificate transparency by domain and by organisation, and hosts named by a person or a
+   server configuration.
+2. Each is examined once (`verdict.HostJudge.examine`), several at a time.
+3. When the queue is empty, certain members extend the profile and all hosts are judged again; at most three
+   rounds.
+4. The cases follow from the link graph (links from the root; "inside" means in a network of the organisation):
+
+    case   place     reached by links
+    1      inside    through servers inside only
+    2      outside   yes
+    3      inside    only through servers outside
+    4      inside    no
+    5      outside   no
+    0      the host does not resolve, so its place is not known
 """
 
 import asyncio
@@ -35,7 +43,7 @@ _HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9-]{2,6
 
 
 class Reach(IntEnum):
-    """How far a candidate is from a member's page."""
+    """How far a candidate is from the page of a member."""
 
     MEMBER = 0
     OUTSIDE = 1
@@ -44,7 +52,7 @@ class Reach(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyedHost:
-    """A judged host with its case (0 when none fits) and who linked it."""
+    """A judged host with its case and the hosts that link to it."""
 
     judgement: HostJudgement
     case: int
@@ -53,6 +61,8 @@ class SurveyedHost:
 
 @dataclass(slots=True)
 class Survey:
+    """One survey of an organisation; `run` returns all hosts it has judged."""
+
     judge: HostJudge
     workers: int = 24
     limit_hosts: int = 20_000
@@ -69,7 +79,7 @@ class Survey:
     async def run(
         self, root: str, *, root_facts: HostFacts | None = None, extra: Mapping[str, HostOrigin] | None = None
     ) -> list[SurveyedHost]:
-        """Everything found from the root, members first."""
+        """All hosts found from the root, members first."""
         judge = self.judge
         self._start_with(root, root_facts)
         for host, origin in (extra or {}).items():
@@ -81,7 +91,7 @@ class Survey:
             await self._ask_logs()
             await self._drain()
             before = judge.judgements()
-            judge.weigh_anew(before)
+            judge.recount_sharing(before)
             before = judge.judgements()
             await self._learn_ranges(before)
             has_learned = judge.teach(before)
@@ -89,7 +99,7 @@ class Survey:
             if not has_learned and not self._waiting:
                 break
         await self._drain()
-        judge.weigh_anew(judge.judgements())
+        judge.recount_sharing(judge.judgements())
         return self._result(root)
 
     # --- the walk ---
@@ -123,7 +133,7 @@ class Survey:
         self.progress(len(self._done), len(self._waiting), host)
 
     async def _inner_pages(self, facts: HostFacts) -> HostFacts:
-        """A member's pages that are likely to lead to other sites, as far as its four requests last."""
+        """Fetch pages of a member that probably link to other sites, within its limit of requests."""
         front = facts.front
         if front is None or front.status != 200:
             return facts
@@ -176,7 +186,7 @@ class Survey:
             return
         if known is None or reach < known:
             self.reaches[host] = reach
-            # A better way to it is a better prior; one that was looked at in passing only is looked at again.
+            # A closer link gives a better prior; a host of which only DNS was looked up is examined again.
             self.judge.origins[host] = origin
             if known is None or (known is Reach.FAR and host in self._done):
                 self._waiting.append(host)
@@ -190,7 +200,7 @@ class Survey:
                 self._add(host, HostOrigin.LOGGED, Reach.MEMBER)
 
     async def _learn_ranges(self, judgements: Mapping[str, HostJudgement]) -> None:
-        """Sure members may stand in further networks of the organisation."""
+        """Look for further networks of the organisation at the addresses of certain members."""
         addresses: dict[str, None] = {}
         for judged in judgements.values():
             records = self.judge.facts[judged.host].records
@@ -201,9 +211,7 @@ class Survey:
         )
 
     def _follow_new(self, judgements: Mapping[str, HostJudgement]) -> None:
-        """Hosts that turned out to be members lead on as members; those below new members are looked at
-        again.
-        """
+        """Follow the links of hosts that have turned out to be members."""
         for host, judged in judgements.items():
             if judged.own:
                 self._take_links(host, self.judge.facts[host], judged)
@@ -212,27 +220,25 @@ class Survey:
 
     def _result(self, root: str) -> list[SurveyedHost]:
         judgements = self.judge.judgements()
-        inside, anyhow = (
-            self._reached(root, judgements, internal_only=True),
-            self._reached(root, judgements, internal_only=False),
-        )
-        seen = [
+        reached_inside = self._reached(root, judgements, internal_only=True)
+        reached = self._reached(root, judgements, internal_only=False)
+        hosts = [
             SurveyedHost(
                 judgement=judged,
-                case=_case(judged, host in inside, host in anyhow),
+                case=_case(judged, host in reached_inside, host in reached),
                 linked_by=tuple(self.linkers.get(host, ())),
             )
             for host, judged in judgements.items()
         ]
         return sorted(
-            seen,
+            hosts,
             key=lambda item: (item.judgement.own is not True, -item.judgement.score, item.judgement.host),
         )
 
     def _reached(
         self, root: str, judgements: Mapping[str, HostJudgement], *, internal_only: bool
     ) -> set[str]:
-        """Hosts to which a path of links leads from the root, over internal servers only or over any."""
+        """Hosts reached by links from the root, through servers inside only or through any."""
         domain = registrable(root)
         reached = {root, f"www.{domain}", domain}
         waiting = list(reached)
@@ -252,7 +258,7 @@ class Survey:
 
 
 def _case(judged: HostJudgement, is_reached_inside: bool, is_reached: bool) -> int:
-    """The five cases of the report; 0 for a host whose place is not known."""
+    """The case of a host, as in the table above."""
     if not judged.is_resolved:
         return 0
     if judged.is_inside:

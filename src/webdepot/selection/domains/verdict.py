@@ -1,7 +1,8 @@
-"""From facts to a verdict: cheapest evidence first, stopping when sure; follow, ignore, or ask the curator.
+"""From facts to a verdict: cheapest evidence first, until the verdict is certain; follow, ignore, or ask the
+curator.
 
-`Judge` holds what is learned on the way (the profile, shared signs, rarity of words) and remembers every host
-it has examined. The survey and the decide rule of a harvest both stand on it, so they cannot disagree.
+`HostJudge` keeps what it learns (the profile, shared signs, rarity of words) and every host it has examined.
+The survey and the host rules of a harvest both use it, so they cannot disagree.
 """
 
 from collections.abc import Mapping
@@ -27,24 +28,30 @@ from webdepot.selection.domains.names import Rarity
 from webdepot.selection.domains.profile import OrganisationProfile, ProfileMatcher, SourcedValue
 
 SURE, SURELY_NOT = 0.985, 0.008
+"""Scores at which no further evidence is collected."""
 TEACHES_AT = 0.97
+"""Score from which a member extends the profile."""
 RULE = "BelongsTo"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreBounds:
+    """Scores from which a host is followed, and up to which it is ignored; a curator decides in between."""
+
     follow_at: float = 0.75
     ignore_at: float = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostJudgement:
+    """The verdict on one host with its evidence."""
+
     host: str
     domain: str
     origin: HostOrigin
     score: float
     own: bool | None
-    """None: ask the curator, or wait while it does not resolve."""
+    """None: the curator must decide, or the host does not resolve at present."""
     signs: tuple[Sign, ...]
     is_resolved: bool
     is_inside: bool
@@ -53,9 +60,9 @@ class HostJudgement:
 
     @property
     def reason(self) -> str:
-        """The strongest signs in words."""
-        told = [f"{sign.words} ({sign.weight:+.1f})" for sign in self.signs[:4]]
-        return "; ".join(told) or "nothing speaks for it"
+        """The strongest signs, as text."""
+        strongest = [f"{sign.words} ({sign.weight:+.1f})" for sign in self.signs[:4]]
+        return "; ".join(strongest) or "there is no evidence for it"
 
     def verdict(self) -> Verdict:
         answer = Answer.ACCEPT if self.own else Answer.REJECT
@@ -63,14 +70,14 @@ class HostJudgement:
             return Verdict(
                 answer=answer,
                 rule=RULE,
-                reason=f"{self.host} does not resolve now; it is looked at again in the next run",
+                reason=f"{self.host} does not resolve at present; it is examined again in the next run",
             )
         state = (
             "belongs"
             if self.own
             else "does not belong"
             if self.own is False
-            else "undecided, a curator is asked"
+            else "is undecided, a curator must decide"
         )
         return Verdict(
             answer=answer, rule=RULE, reason=f"{self.host} {state}, score {self.score:.2f}: {self.reason}"
@@ -79,7 +86,9 @@ class HostJudgement:
 
 @dataclass(slots=True)
 class HostJudge:
-    """One event loop. `decisions` are a curator's, host or domain -> belongs; they stand above all evidence."""
+    """Judges hosts; to be used in one event loop. `decisions` are a curator's, host or domain -> belongs; they
+    override all evidence.
+    """
 
     sources: Sources
     profile: OrganisationProfile
@@ -105,8 +114,8 @@ class HostJudge:
     async def examine(
         self, host: str, origin: HostOrigin, *, wants_page: bool = False, only_dns: bool = False
     ) -> HostJudgement:
-        """Find out about a host until it is sure either way. `wants_page` fetches the front page even then,
-        for its links.
+        """Collect evidence about a host until the verdict is certain. `wants_page` fetches the front page even
+        then, for its links.
         """
         self.origins.setdefault(host, origin)
         facts = self.facts.get(host) or HostFacts(host=host, domain=registrable(host))
@@ -115,7 +124,7 @@ class HostJudge:
             return self._settled(facts)
         is_below = bool(self.measure.owner_of(host))
         judged = self.judge(facts)
-        if only_dns and judged.score < self.bounds.ignore_at and not _speaks(judged):
+        if only_dns and judged.score < self.bounds.ignore_at and not _has_evidence(judged):
             return self._settled(facts)
         if facts.certificate is None:
             facts = replace(facts, certificate=await self.sources.certificate(host, facts.records.addresses))
@@ -132,14 +141,14 @@ class HostJudge:
         return self._settled(facts)
 
     def judge(self, facts: HostFacts) -> HostJudgement:
-        """The verdict on what is known, with all that was learned until now."""
+        """The verdict on the known facts, with everything learned so far."""
         origin = self.origins.get(facts.host, HostOrigin.FOREIGN)
         signs = signs_of(facts, self.measure, origin, self.sharing, self.rarity)
         decided = self._decision(facts.host)
         if decided is not None:
-            words = "a curator accepted it" if decided else "a curator rejected it"
+            text = "a curator accepted it" if decided else "a curator rejected it"
             signs = [
-                Sign(code="person", group=Group.PERSON, weight=CERTAIN if decided else -CERTAIN, words=words),
+                Sign(code="person", group=Group.PERSON, weight=CERTAIN if decided else -CERTAIN, words=text),
                 *signs,
             ]
         score = score_of(signs, origin)
@@ -163,14 +172,14 @@ class HostJudge:
     def judgements(self) -> dict[str, HostJudgement]:
         return {host: self.judge(facts) for host, facts in self.facts.items()}
 
-    def weigh_anew(self, judgements: Mapping[str, HostJudgement]) -> None:
-        """Count who shares what, now that verdicts are known."""
+    def recount_sharing(self, judgements: Mapping[str, HostJudgement]) -> None:
+        """Count again who shares which signs, now that verdicts are known."""
         self.sharing = Sharing()
         for host, judged in judgements.items():
             self._note_use(self.facts[host], judged)
 
     def teach(self, judgements: Mapping[str, HostJudgement]) -> bool:
-        """Let sure members extend the profile; True when it has learned something."""
+        """Let certain members extend the profile; returns whether it has learned something."""
         known = {item.value for item in self.profile.domains}
         taught: list[SourcedValue] = []
         for judged in judgements.values():
@@ -199,7 +208,7 @@ class HostJudge:
         if self.measure.owner_of(facts.domain):
             return replace(facts, records=await self.sources.host(facts.host))
         records = await self.sources.host(facts.host)
-        # Whose the zone is matters only for a name that leads somewhere.
+        # The owner of the zone matters only for a name that resolves.
         zone = await self.sources.zone(facts.domain) if records.status is LookupStatus.FOUND else None
         return replace(facts, records=records, zone=zone)
 
@@ -210,14 +219,15 @@ class HostJudge:
         if owner and facts.host not in self._noted:
             self._noted.add(facts.host)
             if judged.own is False:
-                # Words of the organisation's own name are not common because it has many sites.
+                # Only other organisations are counted: the words of this one's name are not common just because
+                # it has many sites.
                 self.rarity.note(owner)
             self._note_use(facts, judged)
         return judged
 
     def _note_use(self, facts: HostFacts, judged: HostJudgement) -> None:
-        """Only an identified stranger's use makes a sign common; a sure member's makes it the organisation's
-        own.
+        """Count a sign as shared if an identified stranger uses it, and as the organisation's own if a certain
+        member does.
         """
         owner = owner_of(facts)
         if judged.own and judged.score >= TEACHES_AT:
@@ -246,12 +256,12 @@ class HostJudge:
         return None
 
 
-def _speaks(judged: HostJudgement) -> bool:
+def _has_evidence(judged: HostJudgement) -> bool:
     return any(sign.weight >= 1.0 for sign in judged.signs)
 
 
 def _taught_name(judged: HostJudgement) -> str:
-    """A whole domain where the host stands for it or the registry says so; else this one host."""
-    stands_for_it = judged.host in (judged.domain, f"www.{judged.domain}")
+    """The whole domain if the host is its main host or the registry names the owner; otherwise only the host."""
+    is_main_host = judged.host in (judged.domain, f"www.{judged.domain}")
     by_registry = any(sign.group is Group.REGISTRY and sign.weight > 1.5 for sign in judged.signs)
-    return judged.domain if stands_for_it or by_registry else judged.host
+    return judged.domain if is_main_host or by_registry else judged.host

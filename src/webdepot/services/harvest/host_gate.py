@@ -89,7 +89,7 @@ def remembered_of(
 
 
 def verdict_of(host: Remembered) -> Verdict:
-    return Verdict(answer=Answer.ACCEPT if host.own else Answer.REJECT, rule=RULE, reason=host.words)
+    return Verdict(answer=Answer.ACCEPT if host.own else Answer.REJECT, rule=RULE, reason=host.reason)
 
 
 def _front_pages(archive: Archive, organisation: Organisation) -> tuple[Url, ...]:

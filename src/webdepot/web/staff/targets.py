@@ -164,7 +164,7 @@ def _uploaded(request: Request, content: bytes) -> Response:
 
 def look_at(request: Request) -> Response:
     archive, token = site_of(request).archive, request.path_params["token"]
-    seen = csv_lists.look_at(archive, token, by=by(request), origin=origin_of(request))
+    seen = csv_lists.get_preview(archive, token, by=by(request), origin=origin_of(request))
     return render(request, "target_import.html", seen=seen, most=MOST_SHOWN)
 
 

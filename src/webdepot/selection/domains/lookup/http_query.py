@@ -1,5 +1,5 @@
-"""One HTTP question to a registry or a site, with manners: through the archive's own `Fetcher`, paced by
-server, redirects by hand.
+"""One HTTP query to a registry, through the archive's own `Fetcher`, rate-limited by server; redirects are
+followed here.
 """
 
 import asyncio
@@ -21,16 +21,18 @@ MOST_REDIRECTS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpReply:
+    """The response to a query."""
+
     url: str
     status: int
-    """0 without an answer."""
+    """0 if there was no response."""
     head: HttpHead
     data: bytes
     detail: str = ""
 
 
 class Asker:
-    """Asks registries. Honours 429 and Retry-After: waits when it is short, gives up when it is long."""
+    """Queries registries. Respects 429 and Retry-After: waits if the time is short, gives up if it is long."""
 
     def __init__(self, fetcher: Fetcher, pace: Pace, clock: Clock) -> None:
         self._fetcher = fetcher
@@ -64,7 +66,7 @@ class Asker:
     async def _once(self, url: str) -> HttpReply:
         canonical = find_canonical(url)
         if canonical is None:
-            return HttpReply(url=url, status=0, head=parse_head(b""), data=b"", detail="no web address")
+            return HttpReply(url=url, status=0, head=parse_head(b""), data=b"", detail="not a web address")
         async with self._pace.turn(host_of(canonical)):
             visit = await self._fetcher.fetch(Candidate(url=canonical))
         with visit.body:
@@ -77,7 +79,7 @@ class Asker:
 
 
 def retry_after_s(value: str | None, now: datetime) -> float:
-    """Seconds to wait: a number or a date (RFC 9110, 10.2.3); without one, five."""
+    """Seconds to wait according to Retry-After, a number or a date (RFC 9110, 10.2.3); five without one."""
     text = (value or "").strip()
     if text.isdigit():
         return float(min(int(text), 86_400))

@@ -1,7 +1,7 @@
-"""Asking a site for what it says about itself, in at most four requests: front page (behind its redirects),
-imprint, and what is left.
+"""What a site says about itself, with at most four requests: front page (after redirects), imprint, and
+security.txt.
 
-Manners: nothing is asked twice, and a host that does not answer is left alone.
+Nothing is requested twice, and a host that does not respond is not requested again.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ _GERMAN = ("de", "at", "ch", "li")
 async def visit_site(
     facts: HostFacts, sources: Sources, *, wants_imprint: bool, ports: tuple[int, int] = (80, 443)
 ) -> HostFacts:
-    """The facts with front page and, if wanted and to be had, imprint."""
+    """The facts with the front page and, if wanted and available, the imprint."""
     facts = await _front(facts, sources, ports)
     front = facts.front
     if front is None or not wants_imprint or facts.imprint is not None:
@@ -32,7 +32,7 @@ async def visit_site(
 
 
 async def guess_imprint(facts: HostFacts, sources: Sources) -> HostFacts:
-    """Where no page links to an imprint, it may still stand at its usual place."""
+    """The facts with the imprint at its usual address, if no page links to one."""
     front = facts.front
     if (
         front is None
@@ -47,7 +47,7 @@ async def guess_imprint(facts: HostFacts, sources: Sources) -> HostFacts:
 
 
 async def ask_security(facts: HostFacts, sources: Sources) -> HostFacts:
-    """security.txt (RFC 9116), rare but good."""
+    """The facts with the contacts of security.txt (RFC 9116): rare, but reliable."""
     front = facts.front
     if front is None or facts.requests >= MOST_REQUESTS:
         return facts

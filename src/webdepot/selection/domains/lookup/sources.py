@@ -1,8 +1,8 @@
-"""Where facts come from: the names every source has, and the live one on DNS, TLS, HTTP, RDAP, whois and
+"""Where facts come from: the interface of all sources, and the live one with DNS, TLS, HTTP, RDAP, whois and
 certificate transparency.
 
-The survey and the decide rules see `Sources` alone, so that a generated world can stand in for the internet
-(bench/discovery.py). `LiveSources` keeps every answer for its time to live and counts what it really asked.
+The survey and the host rules see only `Sources`, so that a generated world can replace the internet
+(bench/discovery.py). `LiveSources` caches every answer for its time to live and counts the queries it sent.
 """
 
 import asyncio
@@ -43,10 +43,10 @@ FAILED_S = 900.0
 
 
 class Sources(Protocol):
-    """Look-ups. None of them raises for what networks and servers do."""
+    """Look-ups. None of them raises for errors of networks or servers."""
 
     asked: Counter[str]
-    """Questions that really went out: `dns`, `tls`, `page`, `registry`, `transparency`."""
+    """Queries that were sent: `dns`, `tls`, `page`, `registry`, `transparency`."""
 
     async def host(self, host: str) -> HostRecords: ...
 
@@ -55,7 +55,7 @@ class Sources(Protocol):
     async def certificate(self, host: str, addresses: tuple[str, ...]) -> Certificate | None: ...
 
     async def page(self, url: str, *, as_imprint: bool = False) -> PageFacts | None:
-        """One request, no redirect followed; None without an answer."""
+        """One request, without following redirects; None if there is no response."""
 
     async def registration(self, domain: str) -> Registration: ...
 
@@ -67,7 +67,9 @@ class Sources(Protocol):
 
 
 class LiveSources:
-    """The internet, or the closed network that the configuration names. Made and used inside one event loop."""
+    """The internet, or the closed network that the configuration names. To be created and used in one event
+    loop.
+    """
 
     def __init__(
         self,
@@ -156,8 +158,8 @@ class LiveSources:
         kept = self._kept.find(kind, canonical)
         if kept is not None:
             return from_json(PageFacts, kept) if kept else None
-        # Pages of one name wait for each other; one address may serve thousands of names and is not asked
-        # more at once than its names.
+        # Requests to one host name wait for each other. One address may serve thousands of names; it gets no
+        # more requests at once than it has names.
         host = host_of(canonical).partition(":")[0]
         records = self._kept.find("host", host) or {}
         is_near = bool(records.get("addresses")) and all(map(is_this_machine, records["addresses"]))
@@ -195,7 +197,7 @@ class LiveSources:
     async def _once(
         self, kind: str, key: str, made: type[_Value], ask: Callable[[], Awaitable[tuple[_Value, float]]]
     ) -> _Value:
-        """The kept answer, the one that is being asked for just now, or a new question."""
+        """The cached answer, the one of a running query, or that of a new query."""
         kept = self._kept.find(kind, key)
         if kept is not None:
             return from_json(made, kept)
@@ -214,6 +216,6 @@ class LiveSources:
         return found
 
     def _count(self) -> None:
-        self.asked["dns"] = self._resolver.questions
-        self.asked["registry"] = self._rdap.questions + self._whois.questions
-        self.asked["transparency"] = self._transparency.questions
+        self.asked["dns"] = self._resolver.queries
+        self.asked["registry"] = self._rdap.queries + self._whois.queries
+        self.asked["transparency"] = self._transparency.queries
