@@ -113,7 +113,8 @@ def test_the_servers_own_configuration_gives_case_4(
     organisation = discover(archive).organisation
     broken = tmp_path / "broken.conf"
     broken.write_text(
-        "<VirtualHost *:80>\nServerName ok.uni-musterstadt.example\nServerAlias *.wild.example\nInclude missing.conf\n"
+        "<VirtualHost *:80>\nServerName ok.uni-musterstadt.example\nServerAlias *.wild.example\nInclude "
+        "missing.conf\n"
     )
     hosts, findings = discovery.read_vhosts(
         archive, organisation, [closed.folder / "nginx.conf", broken], allow_private=True

@@ -11,7 +11,6 @@ from webdepot.selection.domains.evidence import (
     REPEATED,
     Group,
     HostOrigin,
-    Sharing,
     Sign,
     log_odds,
     score_of,
@@ -31,6 +30,7 @@ from webdepot.selection.domains.facts import (
 from webdepot.selection.domains.names import Rarity
 from webdepot.selection.domains.organisations import KnownHost
 from webdepot.selection.domains.profile import OrganisationProfile, ProfileMatcher, SourcedValue
+from webdepot.selection.domains.sharing import Sharing
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 

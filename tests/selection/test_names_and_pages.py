@@ -109,7 +109,8 @@ def test_an_imprint_names_its_operator_and_not_the_others() -> None:
     ("text", "operators"),
     [
         (
-            "Impressum\nBetreiber: Freunde der Kunst e.V., Hauptstr. 3, 10115 Berlin\nProjektpartner: Universität Konstanz",
+            "Impressum\nBetreiber: Freunde der Kunst e.V., Hauptstr. 3, 10115 Berlin\nProjektpartner: "
+            "Universität Konstanz",
             ("Freunde der Kunst e.V",),
         ),
         (

@@ -60,7 +60,8 @@ def test_nginx_with_includes_regular_expressions_and_errors(tmp_path: Path) -> N
         tmp_path,
         nginx_conf=f"events {{}}\nhttp {{\n include {tmp_path}/sites/*.conf;\n include {tmp_path}/none.conf;\n}}\n",
         sites__a_conf="server { listen 80; server_name www.museum.example .museum.example _ localhost; }\n"
-        "server { server_name ~^(www\\.)?tour\\.example$ ~^(?<sub>.+)\\.any\\.example$ *.wild.example; # server_name not.example;\n }\n",
+        "server { server_name ~^(www\\.)?tour\\.example$ ~^(?<sub>.+)\\.any\\.example$ *.wild.example; # "
+        "server_name not.example;\n }\n",
         sites__b_conf="server { server_name broken.example; \n",
     )
     found = vhosts.read([folder / "nginx.conf"])

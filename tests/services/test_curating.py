@@ -279,7 +279,8 @@ def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(
     assert (ground.basis.ground, ground.basis.since) == (Ground.IMPLIED_CONSENT, date(2026, 12, 4))
     told = " > ".join(event.action for event in targets.history(office, dossier.id)[::-1])
     assert told == (
-        "nominated > answered criteria > judged > added a contact > selected > wrote a letter > sent a letter > asked"
+        "nominated > answered criteria > judged > added a contact > selected > wrote a letter > sent a "
+        "letter > asked"
         " > wrote a reminder > cleared"
     )
 

@@ -5,7 +5,8 @@ weight, and the roles that may answer it. The verdict:
 
 1. reject if a required criterion is answered with no,
 2. open (pass) while a required criterion is not answered,
-3. points are weight x answer (no 0, yes 1, a scale 0 to 1), summed over the others; accept if they are enough,
+3. points are weight x answer (no 0, yes 1, a scale 0 to 1), summed over the others; accept if they are
+   enough,
 4. reject if all are answered and the points are too few; otherwise open.
 
 Answers are stored with the question as it was asked, so that an old judgement can still be read after the

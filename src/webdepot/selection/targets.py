@@ -29,7 +29,8 @@ LONGEST_NAME = 300
 LONGEST_NOTE = 4000
 MOST_WORDS = 8
 FEW = 2000
-"""Up to this many matches of a text search are sorted on their own; more are read in the order of the list."""
+"""Up to this many matches of a text search are sorted on their own; more are read in the order of the list.
+"""
 _LONGEST_WORDS_BYTES = 2000
 """PostgreSQL allows at most 2,704 bytes in an index entry."""
 _START_PAGE = re.compile(r"/(?:index|default|home|welcome)\.(?:html?|php\d?|aspx?|jsp|cfm|shtml|xhtml)\Z")
@@ -132,7 +133,7 @@ class TargetPage:
 
 
 def site_key(url: str) -> str:
-    """The key of a site's start address; the same for `http://www.Example.org/index.html` and `example.org`."""
+    """The key of a start address; the same for `http://www.Example.org/index.html` and `example.org`."""
     site = _START_PAGE.sub("/", key(url))
     return site.rstrip("/") + "/" if site.endswith("/") else site
 
@@ -196,7 +197,7 @@ def _store_seeds(connection: Connection, target: TargetId, seeds: Iterable[Url])
 
 
 def find_known(connection: Connection, url: Url) -> KnownTarget | None:
-    """The target that has this address as a seed, in any spelling, or has a seed above it; the closest one."""
+    """The target with this address as a seed, in any spelling, or with a seed above it; the closest one."""
     wanted = site_key(url)
     above = _folders_above(wanted)
     chosen = (

@@ -74,7 +74,7 @@ class Rendered:
 
 
 def get(connection: Connection, kind: LetterKind, language: str) -> Template:
-    """The text in use: the institution's latest, or the default; in English if there is none in the language."""
+    """The text in use: the institution's latest, or the default; English if the language has none."""
     chosen = language if language in LANGUAGES else LANGUAGES[0]
     row = connection.execute(
         select(letter_templates)

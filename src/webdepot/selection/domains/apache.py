@@ -1,8 +1,8 @@
 """Host names in the configuration of Apache: VirtualHost, ServerName, ServerAlias, Include, Define.
 
 Syntax: https://httpd.apache.org/docs/2.4/configuring.html: one directive per line, a backslash at the end
-continues it on the next line, `#` only at the beginning of a line. Conditions (IfModule, IfDefine) are assumed
-to be true: a site that is disabled today was hosted before.
+continues it on the next line, `#` only at the beginning of a line. Conditions (IfModule, IfDefine) are
+assumed to be true: a site that is disabled today was hosted before.
 """
 
 import re

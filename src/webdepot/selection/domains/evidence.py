@@ -6,8 +6,8 @@ hint"; negative weights likewise. Steps:
 
 1. Each source (name, network, zone, certificate, site, registry) gives signs. Signs of one source are not
    independent, so the strongest counts in full and the others in part.
-2. A sign that many unrelated owners share loses weight (`Sharing`): the name server of a research network, the
-   address of a hosting provider.
+2. A sign that many unrelated owners share loses weight (`Sharing`): the name server of a research network,
+   the address of a hosting provider.
 3. Negative evidence counts: a readable registrant or imprint that names somebody else. A redacted or missing
    one is no evidence.
 4. The sum with the prior becomes a score between 0 and 1; two bounds decide to follow, ask or ignore.
@@ -20,12 +20,13 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from webdepot.selection.domains.facts import HostFacts, LookupStatus, PageFacts, registrable
 from webdepot.selection.domains.names import Kinship, Rarity, folded, nearest, similarity
 from webdepot.selection.domains.profile import ProfileMatcher
+from webdepot.selection.domains.sharing import Sharing
 
 CERTAIN = 50.0
 """Weight of a person's decision."""
@@ -36,11 +37,11 @@ GUEST = 0.5
 DEEP = 0.4
 """Factor for registry and zone if the host is a subdomain of the registered name."""
 MOST_CERTIFICATE_DOMAINS = 12
-MOST_COUNTED = 50
 
 
 _AGENCY = re.compile(
-    r"(?i)agentur|agency|web\s?-?design|hosting|internet|\bmedia|medien|digital|domain|registrar|netzwerk|provider|it-?service"
+    r"(?i)agentur|agency|web\s?-?design|hosting|internet|\bmedia|medien|digital|domain|registrar|netzwerk|"
+    r"provider|it-?service"
 )
 """Companies that register domains for others."""
 
@@ -95,36 +96,6 @@ class Sign:
     words: str
 
 
-@dataclass(slots=True)
-class Sharing:
-    """Which identified strangers and which members use a name server, an address or a certificate; learned
-    while running.
-    """
-
-    strangers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    members: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    limit: int = 200_000
-
-    def note_stranger(self, keys: Iterable[str], owner: str) -> None:
-        self._note(self.strangers, keys, owner)
-
-    def note_member(self, keys: Iterable[str], domain: str) -> None:
-        self._note(self.members, keys, domain)
-
-    def factor(self, key: str) -> float:
-        """1 while only the organisation uses it; falls as more strangers than members use it."""
-        mine = 1 + len(self.members.get(key, ()))
-        return mine / (mine + 0.5 * self.others(key))
-
-    def others(self, key: str) -> int:
-        return len(self.strangers.get(key, ()))
-
-    def _note(self, known: dict[str, set[str]], keys: Iterable[str], who: str) -> None:
-        for key in keys:
-            if (key in known or len(known) < self.limit) and len(known[key]) < MOST_COUNTED:
-                known[key].add(who)
-
-
 def signs_of(
     facts: HostFacts, measure: ProfileMatcher, origin: HostOrigin, sharing: Sharing, rarity: Rarity
 ) -> list[Sign]:
@@ -160,31 +131,8 @@ def log_odds(signs: Iterable[Sign], origin: HostOrigin) -> float:
     return PRIORS[origin] + sum(sums.values()) + max(network, zone) + GUEST * min(network, zone)
 
 
-def shared_keys(facts: HostFacts) -> list[str]:
-    """Keys of everything this host uses that others may use too."""
-    keys = [f"ns:{name}" for name in facts.name_servers]
-    if facts.records is not None:
-        keys += [f"ip:{address}" for address in facts.records.addresses]
-    if facts.zone is not None:
-        keys += [f"mx:{name}" for name in facts.zone.mail_hosts]
-        keys += [f"soa:{facts.zone.soa_contact}"] if facts.zone.soa_contact else []
-        keys += [f"spf:{name}" for name in facts.zone.spf]
-    if facts.certificate is not None:
-        keys.append(f"certificate:{facts.certificate.fingerprint}")
-    if facts.front is not None:
-        keys += [f"tracker:{name}" for name in facts.front.trackers]
-    if facts.registration is not None:
-        keys += [f"mail:{name}" for name in facts.registration.registrant.mail_domains]
-        keys += (
-            [f"registrant:{folded(facts.registration.registrant.name)}"]
-            if facts.registration.registrant.name
-            else []
-        )
-    return keys
-
-
 def owner_of(facts: HostFacts) -> str:
-    """The name of the owner of this site, if one can be read: from the imprint, otherwise from the registry."""
+    """The name of the owner of this site, if known: from the imprint, otherwise from the registry."""
     for page in (facts.imprint, facts.front):
         if page is not None and (page.operators or page.structured):
             return folded((page.operators or page.structured)[0])

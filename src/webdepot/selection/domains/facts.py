@@ -1,7 +1,7 @@
 """Facts about a host, an address or a domain as plain values: the only input of the evidence model.
 
-Every value can be written as JSON and read back, because look-ups are cached with their time to live. No value
-contains personal data: the parsers of registry answers drop natural persons before a value is created.
+Every value can be written as JSON and read back, because look-ups are cached with their time to live. No
+value contains personal data: the parsers of registry answers drop natural persons before a value is created.
 """
 
 import dataclasses

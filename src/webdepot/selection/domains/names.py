@@ -1,5 +1,5 @@
-"""Do two names mean the same organisation? Plain Levenshtein distance cannot decide: to it Koblenz is close to
-Konstanz, and Uni is far from Universität.
+"""Do two names mean the same organisation? Plain Levenshtein distance cannot decide: to it Koblenz is close
+to Konstanz, and Uni is far from Universität.
 
 Steps:
 
@@ -68,13 +68,14 @@ def _words(text: str) -> frozenset[str]:
 _KINDS: dict[str, str] = {
     word: kind
     for kind, words in {
-        "university": "universitaet universitaeten university uni universiteit universite universita universidad universidade univ "
-        "universitas",
+        "university": "universitaet universitaeten university uni universiteit universite universita "
+        "universidad universidade univ universitas",
         "applied": "hochschule fachhochschule fh hogeschool",
-        "clinic": "klinikum klinik kliniken clinic hospital krankenhaus spital universitaetsklinikum universitaetsklinik "
-        "universitaetsmedizin",
+        "clinic": "klinikum klinik kliniken clinic hospital krankenhaus spital universitaetsklinikum "
+        "universitaetsklinik universitaetsmedizin",
         "school": "schule gymnasium realschule grundschule school college",
-        "city": "stadt stadtverwaltung gemeinde landkreis kreis city municipality gemeente landratsamt kommune",
+        "city": "stadt stadtverwaltung gemeinde landkreis kreis city municipality gemeente landratsamt "
+        "kommune",
         "state": "ministerium ministry bundesamt landesamt regierung behoerde amt",
         "church": "kirche kirchengemeinde bistum pfarrei church",
         "club": "verein sportverein club klub turnverein musikverein foerderverein freundeskreis",
@@ -82,25 +83,33 @@ _KINDS: dict[str, str] = {
     for word in words.split()
 }
 _UNITS = _words(
-    "institut institute instituut institutes department dept fakultaet faculty faculteit fachbereich fachschaft lehrstuhl "
+    "institut institute instituut institutes department dept fakultaet faculty faculteit fachbereich "
+    "fachschaft lehrstuhl "
     "chair bibliothek library bibliotheek "
-    "rechenzentrum zentrum zentren center centre centrum abteilung arbeitsgruppe arbeitsstelle referat labor laboratory "
+    "rechenzentrum zentrum zentren center centre centrum abteilung arbeitsgruppe arbeitsstelle referat "
+    "labor laboratory "
     "lab sekretariat verwaltung "
     "rektorat praesidium dekanat forschungsgruppe forschungsstelle research group graduiertenkolleg graduate "
     "sonderforschungsbereich sfb exzellenzcluster cluster "
-    "sammlung archiv archive museum sternwarte botanischer garten hochschulsport servicezentrum kim dezernat professur akademie academy "
-    "section division unit office seminar kolleg kollegs projekt project stabsstelle pressestelle medienzentrum "
+    "sammlung archiv archive museum sternwarte botanischer garten hochschulsport servicezentrum kim "
+    "dezernat professur akademie academy "
+    "section division unit office seminar kolleg kollegs projekt project stabsstelle pressestelle "
+    "medienzentrum "
     "sprachenzentrum verlagsabteilung "
     "studiengang programm programme"
 )
 _BESIDE = _words(
-    "freunde freundeskreis foerderverein foerderer friends alumni ehemalige ehemaligen studierendenwerk studentenwerk studierendenschaft "
-    "studierendenrat asta stura refrat gesellschaft stiftung foundation spinoff ausgruendung studentenverbindung burschenschaft "
-    "studentenclub studentisch studentische hochschulgruppe initiative personalrat gewerkschaft verein union gaestehaus "
+    "freunde freundeskreis foerderverein foerderer friends alumni ehemalige ehemaligen studierendenwerk "
+    "studentenwerk studierendenschaft "
+    "studierendenrat asta stura refrat gesellschaft stiftung foundation spinoff ausgruendung "
+    "studentenverbindung burschenschaft "
+    "studentenclub studentisch studentische hochschulgruppe initiative personalrat gewerkschaft verein "
+    "union gaestehaus "
     "wohnheim sportverein"
 )
 _LEGAL = _words(
-    "gmbh mbh ggmbh ag kg kgaa ohg gbr ug ev eg se sa sarl srl spa bv nv ltd limited inc llc plc corp corporation kdoer "
+    "gmbh mbh ggmbh ag kg kgaa ohg gbr ug ev eg se sa sarl srl spa bv nv ltd limited inc llc plc corp "
+    "corporation kdoer "
     "aoer koerperschaft oeffentlichen "
     "rechts recht anstalt haftungsbeschraenkt co eingetragener sas v vzw stichting"
 )
@@ -130,15 +139,18 @@ _SAME_WORDS = {
 }
 """Words with two common forms in names of institutions."""
 _FILLERS = _words(
-    "der die das des dem den the of at an am in im and und fuer for zu zum zur de la le les van het et du a o i e von vom by bei mit to l d"
+    "der die das des dem den the of at an am in im and und fuer for zu zum zur de la le les van het et du a "
+    "o i e von vom by bei mit to l d"
 )
 _ARTICLES = _words("der des of at the an van de von fuer for im in")
 _LIKELY_LEGAL = re.compile(
     r"(?i)\b(?:g?gmbh|mbh|ag|kg|ohg|gbr|ug|e\.?\s?v\.?|eg|ltd\.?|limited|inc\.?|llc|plc|b\.?v\.?|n\.?v\.?|"
     r"s\.?a\.?(?:r\.?l\.?|s)?|s\.?r\.?l\.?|k\.?d\.?ö\.?r\.?|"
-    r"a\.?ö\.?r\.?|körperschaft|stiftung|foundation|verein|association|genossenschaft|gesellschaft|society|council|verband|"
+    r"a\.?ö\.?r\.?|körperschaft|stiftung|foundation|verein|association|genossenschaft|gesellschaft|society|"
+    r"council|verband|"
     r"bund|kammer|consortium|"
-    r"kollektiv|redaktion|bundesamt|landesamt|netz(?:werk)?|werk|holding|group|gruppe|trust|organi[sz]ation)\b"
+    r"kollektiv|redaktion|bundesamt|landesamt|netz(?:werk)?|werk|holding|group|gruppe|trust|"
+    r"organi[sz]ation)\b"
 )
 
 
@@ -162,8 +174,8 @@ class Kin:
 
 @dataclass(slots=True)
 class Rarity:
-    """How often each word occurs in the names seen so far. It grows to `limit` words; then only known words are
-    counted.
+    """How often each word occurs in the names seen so far. It grows to `limit` words; then only known words
+    are counted.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -276,8 +288,8 @@ def _translated(words: list[str]) -> list[str]:
 
 
 def _split_at_articles(words: list[str]) -> list[list[str]]:
-    """`Institut fuer Physik der Universitaet Konstanz`: the last word for a kind that follows an article begins
-    a new part.
+    """`Institut fuer Physik der Universitaet Konstanz`: the last word for a kind that follows an article
+    begins a new part.
     """
     for at in range(len(words) - 1, 0, -1):
         if words[at - 1] in _ARTICLES and _kind_of(words[at]):

@@ -1,4 +1,4 @@
-"""Organisations and the hosts judged for them, in the database: results of look-ups and decisions by people."""
+"""Organisations and the hosts judged for them, in the database: look-ups and decisions by people."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -194,8 +194,8 @@ def decide(
 def hosts(
     connection: Connection, organisation: int, *, own: str = "", limit: int = 100_000
 ) -> list[KnownHost]:
-    """Members first, then undecided hosts, then the others; by score. `own` selects one kind: own, ask, other,
-    wait.
+    """Members first, then undecided hosts, then the others; by score. `own` selects one kind: own, ask,
+    other, wait.
     """
     chosen = select(organisation_hosts).where(organisation_hosts.c.organisation == organisation)
     if own:
@@ -209,7 +209,7 @@ def hosts(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What a harvest needs to know about a host that was decided before; the reason is built only on demand."""
+    """What a harvest needs to know about a host that was decided before; the reason is built on demand."""
 
     host: str
     own: bool

@@ -28,12 +28,14 @@ _HTML = re.compile(rb"(?i)<(?:!doctype|html|head|body|title|meta|a|p|div|h1)\b")
 _CHARSET = re.compile(rb"(?i)charset\s*=\s*[\"']?([A-Za-z0-9_.:-]+)")
 _HIDDEN = re.compile(r"(?is)<(script|style|noscript|template|svg)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)")
 _BLOCK = re.compile(
-    r"(?i)<(?:br|/?p|/?div|/?li|/?ul|/?ol|/?h[1-6]|/?tr|/?td|/?th|/?table|/?dt|/?dd|/?section|/?footer|/?header|/?address|"
+    r"(?i)<(?:br|/?p|/?div|/?li|/?ul|/?ol|/?h[1-6]|/?tr|/?td|/?th|/?table|/?dt|/?dd|/?section|/?footer|"
+    r"/?header|/?address|"
     r"/?article|/?main|/?nav|/?title)\b[^<>]*>"
 )
 _TAG = re.compile(r"<[^<>]*>")
 _IMPRINT = re.compile(
-    r"(?i)impressum|imprint|legal[ _-]?notice|site[ _-]?notice|mentions[ _-]?l[ée]gales|colofon|anbieterkennzeichnung"
+    r"(?i)impressum|imprint|legal[ _-]?notice|site[ _-]?notice|mentions[ _-]?l[ée]gales|colofon|"
+    r"anbieterkennzeichnung"
 )
 _HEADING = re.compile(r"(?i)\A\W*(?:impressum|imprint|legal notice|mentions légales|colofon)\W*\Z")
 _ABOUT = re.compile(r"(?i)\b(?:about(?: us)?|über uns|ueber[ -]uns|kontakt|contact|legal)\b")
@@ -45,7 +47,8 @@ _COPYRIGHT = re.compile(
     r"(?:©|\(c\)|&copy;|Copyright)\s*(?:\d{4}(?:\s*[-–]\s*\d{2,4})?)?\s*(?:by\s+)?([^\n|•·]{3,120})"
 )
 _ORGANISATION = re.compile(
-    r"(?i)organi[sz]ation\Z|university\Z|corporation\Z|library\Z|museum\Z|hospital\Z|business\Z|ngo\Z|school\Z"
+    r"(?i)organi[sz]ation\Z|university\Z|corporation\Z|library\Z|museum\Z|hospital\Z|business\Z|ngo\Z|"
+    r"school\Z"
 )
 
 

@@ -26,8 +26,8 @@ _GOOD = (Kinship.SAME, Kinship.UNIT)
 async def profile_of(
     host: str, sources: Sources, *, now: datetime, ports: tuple[int, int] = (80, 443)
 ) -> tuple[OrganisationProfile, HostFacts]:
-    """The profile and the facts about the root itself. If the root cannot be reached, the profile contains only
-    notes.
+    """The profile and the facts about the root itself. If the root cannot be reached, the profile contains
+    only notes.
     """
     root = registrable(host)
     facts = HostFacts(host=host, domain=root)

@@ -1,5 +1,5 @@
-"""Rules that decide whether a host belongs to an organisation: three simple ones, and `BelongsTo`, the verdict
-on all evidence.
+"""Rules that decide whether a host belongs to an organisation: three simple ones, and `BelongsTo`, the
+verdict on all evidence.
 
     InNetRange           an address of the host is in a network of the organisation
     SameNameServers      one of its authoritative name servers is also one of the organisation's
@@ -123,8 +123,8 @@ async def belongs_to(host: str, judge: HostJudge) -> Verdict:
 
 
 def registrant_similarity(registrant: Registrant, measure: ProfileMatcher) -> tuple[float, str]:
-    """How similar a registrant is to the organisation, 0 to 1, with the reason: the mail domain decides alone;
-    otherwise the Levenshtein similarity of name and address.
+    """How similar a registrant is to the organisation, 0 to 1, with the reason: the mail domain decides
+    alone; otherwise the Levenshtein similarity of name and address.
     """
     mail = next((domain for domain in registrant.mail_domains if measure.is_own_mail(domain)), "")
     if mail:

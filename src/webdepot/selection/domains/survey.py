@@ -7,7 +7,8 @@ host, and determine its case.
 2. Each is examined once (`verdict.HostJudge.examine`), several at a time.
 3. When the queue is empty, certain members extend the profile and all hosts are judged again; at most three
    rounds.
-4. The cases follow from the link graph (links from the root; "inside" means in a network of the organisation):
+4. The cases follow from the link graph (links from the root; "inside" means in a network of the
+   organisation):
 
     case   place     reached by links
     1      inside    through servers inside only
@@ -36,7 +37,8 @@ ROUNDS = 3
 MOST_LINKERS = 5
 MOST_SAN_DOMAINS = 12
 _INNER = re.compile(
-    r"(?i)einricht|institut|fakult|facult|depart|fachbereich|link|sitemap|a-?z|organi|partner|projekt|project|forsch|"
+    r"(?i)einricht|institut|fakult|facult|depart|fachbereich|link|sitemap|a-?z|organi|partner|projekt|"
+    r"project|forsch|"
     r"research|zentr|cent|verzeichnis|directory|site|unit"
 )
 _HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9-]{2,63}\Z")

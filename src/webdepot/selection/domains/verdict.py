@@ -14,11 +14,9 @@ from webdepot.selection.domains.evidence import (
     CERTAIN,
     Group,
     HostOrigin,
-    Sharing,
     Sign,
     owner_of,
     score_of,
-    shared_keys,
     signs_of,
 )
 from webdepot.selection.domains.facts import HostFacts, LookupStatus, registrable
@@ -26,6 +24,7 @@ from webdepot.selection.domains.lookup.site_visit import ask_security, guess_imp
 from webdepot.selection.domains.lookup.sources import Sources
 from webdepot.selection.domains.names import Rarity
 from webdepot.selection.domains.profile import OrganisationProfile, ProfileMatcher, SourcedValue
+from webdepot.selection.domains.sharing import Sharing, shared_keys
 
 SURE, SURELY_NOT = 0.985, 0.008
 """Scores at which no further evidence is collected."""
@@ -86,8 +85,8 @@ class HostJudgement:
 
 @dataclass(slots=True)
 class HostJudge:
-    """Judges hosts; to be used in one event loop. `decisions` are a curator's, host or domain -> belongs; they
-    override all evidence.
+    """Judges hosts; to be used in one event loop. `decisions` are a curator's, host or domain -> belongs;
+    they override all evidence.
     """
 
     sources: Sources
@@ -114,8 +113,8 @@ class HostJudge:
     async def examine(
         self, host: str, origin: HostOrigin, *, wants_page: bool = False, only_dns: bool = False
     ) -> HostJudgement:
-        """Collect evidence about a host until the verdict is certain. `wants_page` fetches the front page even
-        then, for its links.
+        """Collect evidence about a host until the verdict is certain. `wants_page` fetches the front page
+        even then, for its links.
         """
         self.origins.setdefault(host, origin)
         facts = self.facts.get(host) or HostFacts(host=host, domain=registrable(host))
@@ -219,15 +218,15 @@ class HostJudge:
         if owner and facts.host not in self._noted:
             self._noted.add(facts.host)
             if judged.own is False:
-                # Only other organisations are counted: the words of this one's name are not common just because
-                # it has many sites.
+                # Only other organisations are counted: the words of this one's name are not common just
+                # because it has many sites.
                 self.rarity.note(owner)
             self._note_use(facts, judged)
         return judged
 
     def _note_use(self, facts: HostFacts, judged: HostJudgement) -> None:
-        """Count a sign as shared if an identified stranger uses it, and as the organisation's own if a certain
-        member does.
+        """Count a sign as shared if an identified stranger uses it, and as the organisation's own if a
+        certain member does.
         """
         owner = owner_of(facts)
         if judged.own and judged.score >= TEACHES_AT:
@@ -261,7 +260,7 @@ def _has_evidence(judged: HostJudgement) -> bool:
 
 
 def _taught_name(judged: HostJudgement) -> str:
-    """The whole domain if the host is its main host or the registry names the owner; otherwise only the host."""
+    """The domain if the host is its main host or the registry names the owner; otherwise only the host."""
     is_main_host = judged.host in (judged.domain, f"www.{judged.domain}")
     by_registry = any(sign.group is Group.REGISTRY and sign.weight > 1.5 for sign in judged.signs)
     return judged.domain if is_main_host or by_registry else judged.host

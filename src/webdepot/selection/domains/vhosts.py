@@ -1,8 +1,8 @@
 """The sites of a web server, read from its configuration: the only complete answer for case 4 of a survey.
 
-nginx files are parsed by crossplane, those of Apache by `apache`. Comments are ignored, includes are followed,
-and every file that cannot be read gives a finding with its line. Names with wildcards or regular expressions
-cannot be listed; they are reported as notes, so that a person can add the hosts they stand for.
+nginx files are parsed by crossplane, those of Apache by `apache`. Comments are ignored, includes are
+followed, and every file that cannot be read gives a finding with its line. Names with wildcards or regular
+expressions cannot be listed; they are reported as notes, so that a person can add the hosts they stand for.
 """
 
 import re
@@ -19,7 +19,8 @@ from webdepot.selection.domains import apache
 
 MOST_FILES = 5000
 _APACHE = re.compile(
-    r"(?im)^\s*(?:<VirtualHost\b|ServerName\s|ServerAlias\s|IncludeOptional\s|<IfModule\b|ServerRoot\s|Include\s)"
+    r"(?im)^\s*(?:<VirtualHost\b|ServerName\s|ServerAlias\s|IncludeOptional\s|<IfModule\b|ServerRoot\s|"
+    r"Include\s)"
 )
 _NGINX = re.compile(r"(?m)^\s*(?:http|server|events|stream)\s*\{|\bserver_name\s|^\s*include\s+[^;\n]+;")
 _NAME = re.compile(r"(?i)\A(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9-]{2,63}\Z")

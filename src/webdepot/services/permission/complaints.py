@@ -1,4 +1,5 @@
-"""Complaints: the public form, the case, its decision and the letter; reopening a case and lifting a decision.
+"""Complaints: the public form, the case, its decision and the letter; reopening a case and lifting a
+decision.
 
 A decision adds access rules in the same transaction, so it takes effect everywhere with the next request, or
 not at all:
@@ -97,25 +98,11 @@ def complain(
     wrong.
     """
     address = from_typed(url)
-    text = words.replace("\r\n", "\n").strip()
-    if not text or len(text) > LONGEST_TEXT:
-        raise InputError(
-            said(
-                "say_what_is_wrong",
-                "Describe what is wrong with the page, in at most {most} characters.",
-                most=LONGEST_TEXT,
-            )
-        )
-    if captured_at and not (captured_at.isascii() and captured_at.isdigit() and len(captured_at) <= 14):
-        raise InputError(f"{captured_at[:20]!r} is not a timestamp. Write up to 14 digits, like 20260131.")
+    text = _checked_complaint(words)
+    _check_timestamp(captured_at)
     if mail.strip():
         checked_address(mail)
-    try:
-        complainant, objection = Who(who), Objection(ground)
-    except ValueError:
-        raise InputError(
-            said("choose_objection", "Choose from the lists who you are and what the complaint is about.")
-        ) from None
+    complainant, objection = _checked_choices(who, ground)
     now = archive.clock()
     draft = Case(
         since=now,
@@ -146,6 +133,33 @@ def complain(
         if case.mail:
             _write_letter(connection, archive, case, LetterKind.RECEIVED, {"words": case.words}, by=by)
     return case
+
+
+def _checked_complaint(words: str) -> str:
+    text = words.replace("\r\n", "\n").strip()
+    if not text or len(text) > LONGEST_TEXT:
+        raise InputError(
+            said(
+                "say_what_is_wrong",
+                "Describe what is wrong with the page, in at most {most} characters.",
+                most=LONGEST_TEXT,
+            )
+        )
+    return text
+
+
+def _check_timestamp(captured_at: str) -> None:
+    if captured_at and not (captured_at.isascii() and captured_at.isdigit() and len(captured_at) <= 14):
+        raise InputError(f"{captured_at[:20]!r} is not a timestamp. Write up to 14 digits, like 20260131.")
+
+
+def _checked_choices(who: str, ground: str) -> tuple[Who, Objection]:
+    try:
+        return Who(who), Objection(ground)
+    except ValueError:
+        raise InputError(
+            said("choose_objection", "Choose from the lists who you are and what the complaint is about.")
+        ) from None
 
 
 def take(archive: Archive, which: str, *, by: str = "") -> Case:

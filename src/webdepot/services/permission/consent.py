@@ -97,7 +97,7 @@ def reply(
     conditions: Conditions | None = None,
     letter: Letter | None = None,
 ) -> Dossier:
-    """Record an owner's answer, to a letter or unasked. A refusal stops harvests and closes access at once."""
+    """Record an owner's answer, to a letter or not. A refusal stops harvests and closes access at once."""
     text = words.strip()[:LONGEST_TEXT]
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
@@ -300,7 +300,9 @@ def record_ground(
 
 
 def withdraw_ground(archive: Archive, target: TargetId, number: int, *, by: str = "", reason: str) -> Dossier:
-    """End a ground that turned out not to be valid; without another one the target may no longer be harvested."""
+    """End a ground that turned out not to be valid; without another one the target may no longer be
+    harvested.
+    """
     if not reason.strip():
         raise InputError(said("say_why_ground_fails", "Say why the ground is not valid."))
     with archive.database.transaction() as connection:

@@ -42,8 +42,8 @@ class DeliveryResult:
 
 
 def deliver(archive: Archive, *, limit: int = letters_service.MOST_LETTERS) -> DeliveryResult:
-    """Send queued letters, oldest first, until none is left or the server fails; ConfigError if no mail server
-    is configured.
+    """Send queued letters, oldest first, until none is left or the server fails; ConfigError if no mail
+    server is configured.
     """
     _require_server(archive)
     sent = returned = failed = 0

@@ -271,7 +271,7 @@ _MONTHS = {
 
 
 def write_reminders(archive: Archive, *, portal_url: str = "") -> int:
-    """Write and queue the reminders that are due; returns how many. One reminder is written for each notice."""
+    """Write and queue the reminders that are due, one for each notice; returns how many."""
     now = archive.clock()
     with archive.database.transaction() as connection:
         due = letters.to_remind(connection, now.date())

@@ -296,7 +296,7 @@ def annotate(archive: Archive, number: str, *, by: str = "", words: str) -> Harv
 
 
 def patch(archive: Archive, number: str, *, watch: Watch = unwatched) -> PatchResult:
-    """Harvest what is missing. If the harvest is not deposited yet, its patch waits with it for the decision."""
+    """Harvest what is missing. If the harvest is not deposited yet, the patch waits for its decision too."""
     is_kept = harvests_service.get(archive, number).state is HarvestState.KEPT
     return patches_service.patch(archive, number, deposit=is_kept, index=is_kept, watch=watch)
 

@@ -65,8 +65,8 @@ def set_plan(
     is_active: bool = True,
     by: str = "",
 ) -> Plan:
-    """Set the plan of a target. NotFound or ConfigError if the profile does not exist or is wrong; the gate is
-    asked again on each date.
+    """Set the plan of a target. NotFound or ConfigError if the profile does not exist or is wrong; the gate
+    is asked again on each date.
     """
     profiles.options_of(archive, profile)
     now, agent = archive.clock(), by or archive.agent

@@ -5,14 +5,14 @@ process, or several times at once; each date is harvested once.
                         ^                                                 │
                         └──────────────── waiting again <─────────────────┴─> done, refused, failed
 
-1. Create: a plan whose date has come gets a turn and its next date. Of several dates that were missed while no
-   scheduler was running, only the latest is harvested, after a delay that differs for each target, so that a
-   long stop is not followed by a flood.
+1. Create: a plan whose date has come gets a turn and its next date. Of several dates that were missed while
+   no scheduler was running, only the latest is harvested, after a delay that differs for each target, so that
+   a long stop is not followed by a flood.
 2. Take: waiting turns are taken, up to the limit for all schedulers together, with a lease that is renewed
    while they run. A killed scheduler does not renew its leases: its turns are given back, and the harvests
    resume from their last checkpoint.
-3. Each turn runs in its own process, which ends with its scheduler. It asks the gate first: a target without a
-   ground is refused, and the turn says what is missing.
+3. Each turn runs in its own process, which ends with its scheduler. It asks the gate first: a target without
+   a ground is refused, and the turn says what is missing.
 4. At the end of a time window a harvest is stopped; the turn waits until the window opens again and resumes.
 """
 
@@ -338,8 +338,8 @@ def _harvest_of(archive: Archive, turn: Turn, plan: Plan | None) -> Harvest:
 
 
 def _end_stopped(archive: Archive, turn: Turn, plan: Plan | None, harvest: Harvest) -> None:
-    """End the turn if a person stopped its harvest. If its window ended, the scheduler was stopped or the disk
-    was full, the turn waits and resumes.
+    """End the turn if a person stopped its harvest. If its window ended, the scheduler was stopped or the
+    disk was full, the turn waits and resumes.
     """
     orders = control.read(harvests.folder_of(archive, harvest))
     if orders and orders[-1].verb is Verb.STOP:
@@ -404,8 +404,8 @@ def _retry_delay(archive: Archive) -> timedelta:
 
 
 def _start_of(archive: Archive, plan: Plan, due_at: datetime, now: datetime) -> datetime:
-    """When the harvest starts: now if it is on time; after a stop with a delay that is derived from target and
-    date, so that a repeated call gives the same result.
+    """When the harvest starts: now if it is on time; after a stop with a delay that is derived from target
+    and date, so that a repeated call gives the same result.
     """
     config = archive.config.schedule
     if now - due_at <= timedelta(seconds=config.late_s):

@@ -1,5 +1,5 @@
-"""Lists of sites as CSV: a preview that names every bad line, an import of all lines or none, and an export of
-a filtered list.
+"""Lists of sites as CSV: a preview that names every bad line, an import of all lines or none, and an export
+of a filtered list.
 
     address,name,collection,purpose,strategy,note,contact_name,contact_mail,contact_language
 

@@ -84,7 +84,7 @@ def scan(
     allow_private: bool = False,
     watch: Watch = unwatched,
 ) -> ScanResult:
-    """Probe the declared ranges for web servers, and examine the names in their certificates and reverse DNS."""
+    """Probe the declared ranges for web servers; examine the names in their certificates and reverse DNS."""
     config = archive.config.discovery
     networks = probe.checked(ranges, config.own_ranges, is_on=config.scan)
     return event_loop.run(_scan(archive, organisation, networks, allow_private, watch))

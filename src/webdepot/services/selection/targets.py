@@ -48,7 +48,9 @@ def nominate(archive: Archive, seeds: Sequence[Url], *, collection: str, name: s
 
 
 def enter(archive: Archive, nomination: Nomination, *, by: str = "") -> tuple[Dossier, bool]:
-    """The target of a nomination, and whether it is new; a known site is found in any spelling of its address."""
+    """The target of a nomination, and whether it is new; a known site is found in any spelling of its
+    address.
+    """
     with archive.database.transaction() as connection:
         return enter_in(connection, archive, nomination, by=by)
 
@@ -101,7 +103,7 @@ def suggest(
 
 
 def public_address(typed: str) -> Url:
-    """The URL of an address as people type it; InputError unless it is a web address with a full host name."""
+    """The URL of an address as people type it; InputError if it is not a web address with a host name."""
     url = from_typed(typed)
     if not url.startswith(("http://", "https://")) or "@" in url.partition("://")[2].partition("/")[0]:
         raise InputError(
@@ -359,7 +361,7 @@ def refusal(name: str, verdict: Verdict) -> Reason:
 
 
 def operators_decision(archive: Archive) -> PermissionBasis:
-    """The ground of `webdepot archive`: the person who typed the command is responsible, and it is recorded."""
+    """The ground of `webdepot archive`: the person who typed the command is responsible and is recorded."""
     return PermissionBasis(
         ground=Ground.OPERATOR,
         since=archive.clock().date(),

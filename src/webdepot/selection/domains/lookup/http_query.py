@@ -32,7 +32,7 @@ class HttpReply:
 
 
 class Asker:
-    """Queries registries. Respects 429 and Retry-After: waits if the time is short, gives up if it is long."""
+    """Queries registries. Respects 429 and Retry-After: waits for a short time, gives up on a long one."""
 
     def __init__(self, fetcher: Fetcher, pace: Pace, clock: Clock) -> None:
         self._fetcher = fetcher

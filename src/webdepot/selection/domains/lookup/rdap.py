@@ -1,5 +1,5 @@
-"""Registration data by RDAP: finding the server (bootstrap, RFC 9224), the query (RFC 9082) and the answer (RFC
-9083).
+"""Registration data by RDAP: finding the server (bootstrap, RFC 9224), the query (RFC 9082) and the answer
+(RFC 9083).
 
     bootstrap base/dns.json    {"services": [[["de"], ["https://rdap.denic.de/"]], ...]}
     bootstrap base/ipv4.json   {"services": [[["192.0.2.0/24"], ["https://rdap.example/"]], ...]}

@@ -25,8 +25,10 @@ from webdepot.selection.domains.names import looks_like_organisation
 MOST_ENTITIES = 200
 _LONGEST = 300
 _REDACTED = re.compile(
-    r"(?i)redacted|not disclosed|data protected|gdpr|withheld|privacy|proxy|whois ?guard|statutory masking|on request|anonym|hidden|"
-    r"non-public data|registration private|domains by|contact privacy|not shown|is not published|select request|identity protect"
+    r"(?i)redacted|not disclosed|data protected|gdpr|withheld|privacy|proxy|whois ?guard|statutory masking|"
+    r"on request|anonym|hidden|"
+    r"non-public data|registration private|domains by|contact privacy|not shown|is not published|select "
+    r"request|identity protect"
 )
 _NO_NAME = re.compile(r"(?i)\A(?:n/?a|none|-+|\.+|null|unknown|same as.*)?\Z")
 _MAIL = re.compile(r"[A-Za-z0-9._%+'-]{1,100}@((?:[A-Za-z0-9-]{1,63}\.)+[A-Za-z0-9-]{2,63})")

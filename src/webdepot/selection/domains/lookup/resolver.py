@@ -1,5 +1,5 @@
-"""DNS queries with dnspython: the addresses of a name, and the records of its zone. Never raises; failures are
-values.
+"""DNS queries with dnspython: the addresses of a name, and the records of its zone. Never raises; failures
+are values.
 
 `resolver` in the configuration names the servers (`192.0.2.53`, `127.0.0.1:5353`, several separated by
 commas); if it is empty, those of the system are used. Loops, SERVFAIL, timeouts and over-long answers all
@@ -56,8 +56,8 @@ class Resolver:
         name = host
         for _ in range(MOST_ALIASES):
             four = await self._ask(name, "A")
-            # A name that does not exist has no record of any type (RFC 8020), and a wide harvest finds thousands
-            # of such names: one query is enough.
+            # A name that does not exist has no record of any type (RFC 8020), and a wide harvest finds
+            # thousands of such names: one query is enough.
             six = four if four is LookupStatus.NONE else await self._ask(name, "AAAA")
             answers = [answer for answer in (four, six) if not isinstance(answer, LookupStatus)]
             if not answers:

@@ -22,11 +22,14 @@ LONGEST_ANSWER_BYTES = 256 << 10
 _MOST_LINES = 5000
 _LINE = re.compile(r"\A\s*([A-Za-z][A-Za-z0-9 ()/._-]{0,60}?)\s*(?:\.{2,}\s*)?:\s*(.*?)\s*\Z")
 _NOTHING = re.compile(
-    r"(?im)^\W*(?:no match|not found|no entries found|no data found|domain not found|status:\s*(?:free|available)|no object found|"
-    r".{0,80}is free|nothing found|no such domain|.{0,80}no entries found|invalid query|the queried object does not exist)"
+    r"(?im)^\W*(?:no match|not found|no entries found|no data found|domain not found|status:\s*(?:free|"
+    r"available)|no object found|"
+    r".{0,80}is free|nothing found|no such domain|.{0,80}no entries found|invalid query|the queried object "
+    r"does not exist)"
 )
 _LIMITED = re.compile(
-    r"(?i)(?:query|rate|connection|access|lookup|request)s?[ -]+(?:limit|control|quota)|limit exceeded|too many "
+    r"(?i)(?:query|rate|connection|access|lookup|request)s?[ -]+(?:limit|control|quota)|limit exceeded|too "
+    r"many "
     r"(?:requests|queries|connections)|"
     r"exceeded.{0,40}(?:limit|maximum|quota)|try again later|blacklisted|quota exceeded|access denied"
 )
@@ -55,7 +58,8 @@ def is_limited(text: str) -> bool:
 def referral_of(text: str) -> str:
     """The server that an answer refers to, as IANA, ARIN and thin registries name it."""
     match = re.search(
-        r"(?im)^\s*(?:refer|whois|registrar whois server|referralserver)\s*:\s*(?:r?whois://)?([A-Za-z0-9.:\[\]-]+)\s*$",
+        r"(?im)^\s*(?:refer|whois|registrar whois server|"
+        r"referralserver)\s*:\s*(?:r?whois://)?([A-Za-z0-9.:\[\]-]+)\s*$",
         text,
     )
     return match[1] if match else ""
@@ -118,7 +122,8 @@ def name_servers_in(text: str) -> tuple[str, ...]:
         key = found[1].lower() if found else ""
         is_key = bool(
             re.fullmatch(
-                r"n(?:ame ?)?servers?(?: information)?|nserver|domain (?:name)?servers?(?: in listed order)?|name servers?",
+                r"n(?:ame ?)?servers?(?: information)?|nserver|domain (?:name)?servers?(?: in listed "
+                r"order)?|name servers?",
                 key,
             )
         )
@@ -137,7 +142,7 @@ def name_servers_in(text: str) -> tuple[str, ...]:
 
 
 def of_sections(text: str) -> Registrant:
-    """`[Holder]` and the lines below it, up to the next bracket; other sections such as Tech-C are ignored."""
+    """`[Holder]` and the lines below it, up to the next bracket; other sections (Tech-C) are ignored."""
     for heading in ("holder", "registrant", "domain holder"):
         match = re.search(rf"(?ims)^\[{heading}\]\s*\n(.*?)(?=^\[|\Z)", text)
         if match:
@@ -168,7 +173,7 @@ def of_blocks(text: str) -> Registrant:
 
 
 def of_objects(text: str) -> Registrant:
-    """Objects separated by empty lines; the domain refers to its holder by a handle, which is another object."""
+    """Objects separated by empty lines; the domain object refers to that of its holder by a handle."""
     objects = _objects(text)
     handle = next(
         (
