@@ -9,7 +9,7 @@ hint"; negative weights likewise. Steps:
 2. A sign that many unrelated owners share loses weight (`Sharing`): the name server of a research network,
    the address of a hosting provider.
 3. Negative evidence counts: a readable registrant or imprint that names somebody else. A redacted or missing
-   one is no evidence.
+   one is not evidence.
 4. The sum with the prior becomes a score between 0 and 1; two bounds decide to follow, ask or ignore.
 
 The registration of `agency.example` says little about `project.agency.example`, so it counts less for
@@ -317,7 +317,7 @@ def _of_site(facts: HostFacts, measure: ProfileMatcher, sharing: Sharing, rarity
 
 def _of_imprint(page: PageFacts, facts: HostFacts, measure: ProfileMatcher, rarity: Rarity) -> Iterator[Sign]:
     vat_ids = {item.value for item in measure.profile.vat_ids}
-    vat = next((found for found in page.vat_ids if found in vat_ids), "")
+    vat = next((each for each in page.vat_ids if each in vat_ids), "")
     if vat:
         yield _sign("vat-id", Group.SITE, 6.0, f"its imprint gives the organisation's VAT id {vat}")
     mail = next((domain for domain in page.mail_domains if _is_own_mail(domain, facts, measure)), "")

@@ -106,15 +106,15 @@ def _in(address: str, ranges: Sequence[SourcedValue]) -> bool:
 
 
 async def _addresses(facts: HostFacts, root: str, sources: Sources) -> list[str]:
-    """Of the root itself, its `www`, and the name servers and mail hosts below it: one of them stands on the
-    campus.
+    """Addresses of the root, its `www`, and the name servers and mail hosts below it: at least one of them is
+    probably in the organisation's own network.
     """
     hosts = [f"www.{root}", *(name for name in facts.name_servers if is_below(name, root))]
     hosts += [name for name in (facts.zone.mail_hosts if facts.zone else ()) if is_below(name, root)]
-    found = await asyncio.gather(*(sources.host(host) for host in hosts[:8]))
+    others = await asyncio.gather(*(sources.host(host) for host in hosts[:8]))
     return [
         *(facts.records.addresses if facts.records else ()),
-        *(address for records in found for address in records.addresses),
+        *(address for records in others for address in records.addresses),
     ]
 
 

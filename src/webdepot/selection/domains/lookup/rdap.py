@@ -42,15 +42,15 @@ class Rdap:
         status, answer, detail = await self._ask(f"{server}domain/{domain}")
         if answer is None:
             return Registration(status=status, source=server, at=at, detail=detail)
-        found = registrant.registration_of_rdap(answer, source=server, at=at)
+        registration = registrant.registration_of_rdap(answer, source=server, at=at)
         related = _related(answer)
-        if found.registrant.is_redacted and not _has_registrant(answer) and related:
+        if registration.registrant.is_redacted and not _has_registrant(answer) and related:
             _, more, _ = await self._ask(related)
             if more is not None:
                 return registrant.registration_of_rdap(
                     {"nameservers": answer.get("nameservers"), **more}, source=related, at=at
                 )
-        return found
+        return registration
 
     async def network(self, address: str, *, at: datetime) -> Network | None:
         name = "ipv6.json" if ":" in address else "ipv4.json"

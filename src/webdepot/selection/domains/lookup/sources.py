@@ -111,10 +111,10 @@ class LiveSources:
     async def registration(self, domain: str) -> Registration:
         async def ask() -> tuple[Registration, float]:
             at = self._clock()
-            found = await self._rdap.registration(domain, at=at) or await self._whois.registration(
-                domain, at=at
-            )
-            return found, FAILED_S if found.status is LookupStatus.FAILED else REGISTRATION_S
+            answer = await self._rdap.registration(domain, at=at)
+            if answer is None:
+                answer = await self._whois.registration(domain, at=at)
+            return answer, FAILED_S if answer.status is LookupStatus.FAILED else REGISTRATION_S
 
         return await self._once("domain", domain, Registration, ask)
 
@@ -125,15 +125,15 @@ class LiveSources:
 
         async def ask() -> tuple[Network, float]:
             at = self._clock()
-            found = await self._rdap.network(address, at=at)
-            if found is None:
-                found = await self._whois.network(address, at=at)
-            return found, FAILED_S if found.status is LookupStatus.FAILED else REGISTRATION_S
+            answer = await self._rdap.network(address, at=at)
+            if answer is None:
+                answer = await self._whois.network(address, at=at)
+            return answer, FAILED_S if answer.status is LookupStatus.FAILED else REGISTRATION_S
 
-        found = await self._once("network", address, Network, ask)
-        if found.status is LookupStatus.FOUND and found not in self._networks:
-            self._networks.append(found)
-        return found
+        network = await self._once("network", address, Network, ask)
+        if network.status is LookupStatus.FOUND and network not in self._networks:
+            self._networks.append(network)
+        return network
 
     async def certificate(self, host: str, addresses: tuple[str, ...]) -> Certificate | None:
         kept = self._kept.find("certificate", host)
@@ -144,11 +144,12 @@ class LiveSources:
             return None
         self.asked["tls"] += 1
         trusting, blind = self._contexts
-        found = await lookup_certificate.ask(
+        certificate = await lookup_certificate.ask(
             address, host, port=self._https_port, timeout_s=self._timeout_s, trusting=trusting, blind=blind
         )
-        self._kept.keep("certificate", host, to_json(found) if found else {}, DAY_S if found else FAILED_S)
-        return found
+        seconds = DAY_S if certificate else FAILED_S
+        self._kept.keep("certificate", host, to_json(certificate) if certificate else {}, seconds)
+        return certificate
 
     async def page(self, url: str, *, as_imprint: bool = False) -> PageFacts | None:
         canonical = find_canonical(url)
@@ -167,13 +168,13 @@ class LiveSources:
             self.asked["page"] += 1
             visit = await self._fetcher.fetch(Candidate(url=canonical))
         with visit.body:
-            found = (
+            page = (
                 None
                 if visit.failure is not None
                 else pages.read(canonical, parse_head(visit.head), visit.body, as_imprint=as_imprint)
             )
-        self._kept.keep(kind, canonical, to_json(found) if found else {}, DAY_S if found else FAILED_S)
-        return found
+        self._kept.keep(kind, canonical, to_json(page) if page else {}, DAY_S if page else FAILED_S)
+        return page
 
     async def logged_below(self, domain: str) -> tuple[str, ...]:
         return await self._logged(f"% {domain}", lambda: self._transparency.below(domain))
@@ -189,31 +190,30 @@ class LiveSources:
         kept = self._kept.find("transparency", key)
         if kept is not None:
             return tuple(kept)
-        found = await ask()
-        self._kept.keep("transparency", key, list(found), DAY_S if found else FAILED_S)
+        names = await ask()
+        self._kept.keep("transparency", key, list(names), DAY_S if names else FAILED_S)
         self._count()
-        return found
+        return names
 
     async def _once(
-        self, kind: str, key: str, made: type[_Value], ask: Callable[[], Awaitable[tuple[_Value, float]]]
+        self, kind: str, key: str, type_: type[_Value], ask: Callable[[], Awaitable[tuple[_Value, float]]]
     ) -> _Value:
         """The cached answer, the one of a running query, or that of a new query."""
         kept = self._kept.find(kind, key)
         if kept is not None:
-            return from_json(made, kept)
+            return from_json(type_, kept)
         running = self._running.get((kind, key))
         if running is None:
             running = asyncio.create_task(self._asked(kind, key, ask))
             self._running[kind, key] = running
             running.add_done_callback(lambda _: self._running.pop((kind, key), None))
-        found = await asyncio.shield(running)
-        return cast(_Value, found)
+        return cast(_Value, await asyncio.shield(running))
 
     async def _asked(self, kind: str, key: str, ask: Callable[[], Awaitable[tuple[object, float]]]) -> object:
-        found, seconds = await ask()
-        self._kept.keep(kind, key, to_json(found), seconds)
+        answer, seconds = await ask()
+        self._kept.keep(kind, key, to_json(answer), seconds)
         self._count()
-        return found
+        return answer
 
     def _count(self) -> None:
         self.asked["dns"] = self._resolver.queries

@@ -118,8 +118,8 @@ def network_of(text: str, address: str, *, source: str, at: datetime) -> Network
 def name_servers_in(text: str) -> tuple[str, ...]:
     servers, block = [], False
     for line in text.splitlines()[:_MOST_LINES]:
-        found = _LINE.match(line)
-        key = found[1].lower() if found else ""
+        match = _LINE.match(line)
+        key = match[1].lower() if match else ""
         is_key = bool(
             re.fullmatch(
                 r"n(?:ame ?)?servers?(?: information)?|nserver|domain (?:name)?servers?(?: in listed "
@@ -127,14 +127,14 @@ def name_servers_in(text: str) -> tuple[str, ...]:
                 key,
             )
         )
-        if found and is_key:
-            block = not found[2]
-            servers.append(found[2])
+        if match and is_key:
+            block = not match[2]
+            servers.append(match[2])
         elif block and line.strip():
             servers.append(line.strip())
         else:
             block = False
-    names = (bare_host(match[0]) for server in servers if (match := _SERVER.match(server.strip())))
+    names = (bare_host(name[0]) for server in servers if (name := _SERVER.match(server.strip())))
     return tuple(dict.fromkeys(names))[:30]
 
 
@@ -332,8 +332,8 @@ def _range(text: str) -> tuple[str, str] | None:
     try:
         if "-" in text:
             first, _, last = text.partition("-")
-            one, other = ip_address(first.strip()), ip_address(last.strip())
-            return (str(one), str(other)) if one.version == other.version and int(one) <= int(other) else None
+            low, high = ip_address(first.strip()), ip_address(last.strip())
+            return (str(low), str(high)) if low.version == high.version and int(low) <= int(high) else None
         network = ip_network(text.split(",")[0].strip(), strict=False)
         return str(network[0]), str(network[-1])
     except ValueError:
