@@ -24,11 +24,11 @@ from bench import discovery_harvest
 from bench.discovery_world import NOW, World
 from PIL import Image, ImageDraw
 
-from webdepot.selection.domains.profile import Measure
+from webdepot.selection.domains.profile import ProfileMatcher
 from webdepot.selection.domains.profiler import profile_of
 from webdepot.selection.domains.rules import registrant_similarity
 from webdepot.selection.domains.survey import Survey
-from webdepot.selection.domains.verdict import Judge
+from webdepot.selection.domains.verdict import HostJudge
 
 SEEDS = (11, 12, 13, 14, 15)
 THRESHOLDS = tuple(step / 20 for step in range(21))
@@ -76,15 +76,15 @@ async def survey(seed: int, size: int) -> tuple[World, Scores, Scores]:
     world = World(seed, size=size)
     begun_s = time.perf_counter()
     profile, facts = await profile_of(world.root, world, now=NOW)
-    judge = Judge(sources=world, profile=profile, now=NOW)
+    judge = HostJudge(sources=world, profile=profile, now=NOW)
     seen = await Survey(judge=judge).run(world.root, root_facts=facts)
     world.seconds = time.perf_counter() - begun_s  # type: ignore[attr-defined]
     world.questions = Counter(world.asked)  # type: ignore[attr-defined]
     ours = {item.judgement.host: item.judgement.score for item in seen if item.judgement.is_resolved}
-    return world, ours, await plain_scores(world, Measure(profile), ours)
+    return world, ours, await plain_scores(world, ProfileMatcher(profile), ours)
 
 
-async def plain_scores(world: World, measure: Measure, hosts: Scores) -> Scores:
+async def plain_scores(world: World, measure: ProfileMatcher, hosts: Scores) -> Scores:
     """The three simple rules, with the same candidates as ours."""
     found = {}
     for host in hosts:

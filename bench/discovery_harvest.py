@@ -22,9 +22,9 @@ from pathlib import Path
 
 from webdepot.archive import Archive
 from webdepot.selection.domains import organisations
-from webdepot.selection.domains.evidence import Origin
-from webdepot.selection.domains.profile import Profile, Told
-from webdepot.selection.domains.verdict import Judgement
+from webdepot.selection.domains.evidence import HostOrigin
+from webdepot.selection.domains.profile import OrganisationProfile, SourcedValue
+from webdepot.selection.domains.verdict import HostJudgement
 from webdepot.services.admin import setup
 from webdepot.services.harvest import runner
 from webdepot.services.harvest.options import HarvestOptions
@@ -127,17 +127,19 @@ rdap_bootstrap = "{home}"
 def remember(archive: Archive, pages: int) -> None:
     """The profile of the organisation, and a decision from yesterday about each host these pages link to."""
     now = archive.clock()
-    profile = Profile(root=ROOT, host=ROOT, domains=(Told(value=ROOT, source="bench", at=now),))
+    profile = OrganisationProfile(
+        root=ROOT, host=ROOT, domains=(SourcedValue(value=ROOT, source="bench", at=now),)
+    )
     outside = {host for number in range(MEMBERS) for page in range(pages) for host in strangers(number, page)}
     verdicts = {
         **dict.fromkeys(sorted(outside), False),
         **{member(number): True for number in range(MEMBERS) if pages},
     }
     judged = [
-        Judgement(
+        HostJudgement(
             host=host,
             domain=host.partition(".")[2],
-            origin=Origin.MEMBER,
+            origin=HostOrigin.MEMBER,
             score=0.99 if own else 0.01,
             own=own,
             signs=(),

@@ -21,10 +21,10 @@ from webdepot.selection.domains import page as pages
 from webdepot.selection.domains.facts import (
     Certificate,
     HostRecords,
+    LookupStatus,
     Network,
-    Page,
+    PageFacts,
     Registration,
-    Status,
     ZoneRecords,
     registrable,
 )
@@ -447,16 +447,18 @@ class World:
         place = self.places.get(host)
         address = place.address if place else self._records.get(host, "")
         if not address:
-            return HostRecords(status=Status.NONE, detail="no such name")
-        return HostRecords(status=Status.FOUND, addresses=(address,), chain=place.chain if place else ())
+            return HostRecords(status=LookupStatus.NONE, detail="no such name")
+        return HostRecords(
+            status=LookupStatus.FOUND, addresses=(address,), chain=place.chain if place else ()
+        )
 
     async def zone(self, domain: str) -> ZoneRecords:
         self.asked["dns"] += 1
         zone = self.zones.get(domain)
         if zone is None:
-            return ZoneRecords(status=Status.NONE)
+            return ZoneRecords(status=LookupStatus.NONE)
         return ZoneRecords(
-            status=Status.FOUND,
+            status=LookupStatus.FOUND,
             name_servers=zone.name_servers,
             soa_contact=zone.soa,
             mail_hosts=zone.mail,
@@ -469,7 +471,7 @@ class World:
         place = self.places.get(host)
         return place.certificate if place else None
 
-    async def page(self, url: str, *, as_imprint: bool = False) -> Page | None:
+    async def page(self, url: str, *, as_imprint: bool = False) -> PageFacts | None:
         scheme, _, rest = url.partition("://")
         host, _, path = rest.partition("/")
         place = self.places.get(host)
@@ -478,10 +480,10 @@ class World:
         if place is None or (scheme == "https" and place.certificate is None):
             return None
         if place.redirect:
-            return Page(url=url, status=302, redirect=place.redirect)
+            return PageFacts(url=url, status=302, redirect=place.redirect)
         html = place.pages.get(f"/{path}")
         if html is None:
-            return Page(url=url, status=404)
+            return PageFacts(url=url, status=404)
         return pages.of_html(url, html, as_imprint=as_imprint)
 
     async def registration(self, domain: str) -> Registration:
@@ -491,7 +493,7 @@ class World:
         self.asked["registry"] += 1
         zone = self.zones.get(domain)
         if zone is None:
-            return Registration(status=Status.NONE)
+            return Registration(status=LookupStatus.NONE)
         said = zone.registrant or {"fn": "REDACTED FOR PRIVACY", "org": "REDACTED FOR PRIVACY"}
         card = ["vcard", [[name, {}, "text", value] for name, value in said.items()]]
         registrar = [

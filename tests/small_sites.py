@@ -12,6 +12,7 @@ from webdepot.model import TargetId
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
 from webdepot.services.permission import consent
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.services.selection import targets
 
 
@@ -43,7 +44,7 @@ def small_site(page_of: Callable[[str], str]) -> Iterator[str]:
 def cleared(archive: Archive, address: str) -> TargetId:
     """A target that may be harvested."""
     dossier = targets.enter(archive, targets.draft([address]))[0]
-    targets.answer(
+    criteria_service.answer(
         archive,
         dossier.id,
         [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],

@@ -74,7 +74,7 @@ class Archive:
         """
         return Event(
             at=self.clock(),
-            agent=by or self.agent,
+            agent=(by or self.agent)[:200],  # the length of the column
             action=action,
             subject_kind=kind,
             subject=subject,

@@ -15,7 +15,7 @@ from webdepot.selection import tables as selection_tables
 from webdepot.selection.permission import Ground
 from webdepot.selection.schedule import Plan
 from webdepot.selection.states import TargetState
-from webdepot.selection.targets import Filter, Nomination, Sort
+from webdepot.selection.targets import Nomination, TargetFilter, TargetSort
 from webdepot.url import from_typed
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -68,7 +68,7 @@ def filled(database: Database) -> Database:
 
 def found(database: Database, words: str, **asked) -> list[str]:
     with database.reading() as connection:
-        listing = targets.listing(connection, Filter(words=words, **asked))
+        listing = targets.listing(connection, TargetFilter(words=words, **asked))
         assert listing.total == len(listing.rows)
         return [one.name for one in listing.rows]
 
@@ -97,7 +97,7 @@ def test_parts_of_words_and_addresses_are_found(filled: Database, words: str, na
 
 def test_words_follow_every_change_of_a_target(filled: Database):
     with filled.transaction() as connection:
-        number = targets.listing(connection, Filter(words="wool")).rows[0].id
+        number = targets.listing(connection, TargetFilter(words="wool")).rows[0].id
         targets.change(connection, number, {"name": "Flax"})
     assert (
         found(filled, "flax") == ["Flax"]
@@ -106,13 +106,13 @@ def test_words_follow_every_change_of_a_target(filled: Database):
     )
     with filled.transaction() as connection:
         connection.execute(update(selection_tables.targets).values(words=""))
-        assert targets.listing(connection, Filter(words="flax")).total == 0
+        assert targets.listing(connection, TargetFilter(words="flax")).total == 0
         targets.restore_words(connection)
     assert found(filled, "flax") == ["Flax"] and len(found(filled, "museum")) == 3
 
 
 def test_many_and_few_are_listed_in_the_same_order(filled: Database, monkeypatch: pytest.MonkeyPatch):
-    asked = {"sort": Sort.HOST, "descending": True}
+    asked = {"sort": TargetSort.HOST, "descending": True}
     few = found(filled, "museum", **asked)
     monkeypatch.setattr(targets, "FEW", 0)
     assert found(filled, "museum", **asked) == few == ["Museum 9", "Museum 10", "Klokkenmuseum Asten"]
@@ -125,10 +125,10 @@ def test_many_and_few_are_listed_in_the_same_order(filled: Database, monkeypatch
 def test_plans_are_found_like_their_targets(filled: Database):
     with filled.transaction() as connection:
         dates = schedule.read_dates("monthly", first_on="2026-06-01")
-        for one in targets.listing(connection, Filter()).rows:
+        for one in targets.listing(connection, TargetFilter()).rows:
             plan = Plan(target=one.id, dates=dates, next_at=NOW, changed_by="Ada", changed_at=NOW)
             schedules.save(connection, plan)
-        asked = schedules.Filter(words="seum.nl")
+        asked = schedules.PlanFilter(words="seum.nl")
         assert [row.name for row in schedules.listing(connection, asked).rows] == ["Klokkenmuseum Asten"]
 
 

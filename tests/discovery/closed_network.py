@@ -127,7 +127,8 @@ class ClosedNetwork:
             (zones / f"{domain.name}.zone").write_text(self._zone(domain))
         for top in ("example", "test"):
             (zones / f"{top}.zone").write_text(
-                f"$ORIGIN {top}.\n$TTL 300\n@ SOA ns.{top}. root.{top}. 1 300 300 300 300\n@ NS ns.{top}.\nns A 127.0.0.1\n"
+                f"$ORIGIN {top}.\n$TTL 300\n@ SOA ns.{top}. root.{top}. 1 300 300 300 300\n@ NS "
+                f"ns.{top}.\nns A 127.0.0.1\n"
             )
             blocks.append(f'zone:\n  name: "{top}"\n  zonefile: "{top}.zone"')
         server = [

@@ -15,14 +15,14 @@ import pytest
 from closed_network import ClosedNetwork, wait_for
 from musterstadt import MEMBERS
 
-from webdepot import accounts
+from webdepot import accounts, event_loop
 from webdepot.accounts import Role
 from webdepot.archive import Archive
 from webdepot.config import read
 from webdepot.errors import ConfigError, InputError, NotFound, NotPermitted
-from webdepot.selection.domains.facts import Status
+from webdepot.selection.domains.facts import LookupStatus
 from webdepot.selection.domains.lookup.resolver import Resolver
-from webdepot.services.selection import discovery
+from webdepot.services.selection import discovery, lookup_network, organisations
 
 ROOT = "uni-musterstadt.example"
 
@@ -37,8 +37,8 @@ def own(found: discovery.Discovery) -> set[str]:
 
 def test_a_curators_word_stands_above_all_evidence_in_later_runs(archive: Archive) -> None:
     found = discover(archive)
-    discovery.decide(archive, found.organisation, ["studie-muster.test"], accepted=False)
-    discovery.decide(archive, found.organisation, ["hotel.example", "fern.example"], accepted=True)
+    organisations.decide(archive, found.organisation, ["studie-muster.test"], accepted=False)
+    organisations.decide(archive, found.organisation, ["hotel.example", "fern.example"], accepted=True)
     again = discover(archive)
     assert own(again) == set(MEMBERS) - {"studie-muster.test"} | {"hotel.example", "fern.example"}
     hotel = next(host for host in again.hosts if host.host == "hotel.example")
@@ -90,7 +90,7 @@ def test_transparency_finds_what_nobody_links(
 
 def test_corrections_count_from_the_next_survey_on(archive: Archive) -> None:
     found = discover(archive)
-    changed = discovery.correct(
+    changed = organisations.correct(
         archive,
         found.organisation,
         ranges=["127.30.0.3/32"],
@@ -104,7 +104,7 @@ def test_corrections_count_from_the_next_survey_on(archive: Archive) -> None:
     assert "hotel.example" in own(again)
     assert "studie-muster.test" not in own(again)
     with pytest.raises(InputError, match="net range"):
-        discovery.correct(archive, changed, ranges=["nonsense"])
+        organisations.correct(archive, changed, ranges=["nonsense"])
 
 
 def test_the_servers_own_configuration_gives_case_4(
@@ -113,7 +113,8 @@ def test_the_servers_own_configuration_gives_case_4(
     organisation = discover(archive).organisation
     broken = tmp_path / "broken.conf"
     broken.write_text(
-        "<VirtualHost *:80>\nServerName ok.uni-musterstadt.example\nServerAlias *.wild.example\nInclude missing.conf\n"
+        "<VirtualHost *:80>\nServerName ok.uni-musterstadt.example\nServerAlias *.wild.example\nInclude "
+        "missing.conf\n"
     )
     hosts, findings = discovery.read_vhosts(
         archive, organisation, [closed.folder / "nginx.conf", broken], allow_private=True
@@ -156,7 +157,7 @@ def test_an_organisation_without_a_range_an_unknown_and_a_dead_root(archive: Arc
     with pytest.raises(InputError):
         discovery.discover(archive, "not a domain")
     with pytest.raises(NotFound):
-        discovery.get(archive, "nobody.example")
+        organisations.get(archive, "nobody.example")
     # IDN: written with letters, asked with A-labels.
     assert (
         discovery.discover(archive, "müller.example", allow_private=True).organisation.root
@@ -165,24 +166,24 @@ def test_an_organisation_without_a_range_an_unknown_and_a_dead_root(archive: Arc
 
 
 def test_lying_and_silent_name_servers_are_not_a_no(closed: ClosedNetwork) -> None:
-    async def ask(servers: str, *hosts: str) -> list[Status]:
+    async def ask(servers: str, *hosts: str) -> list[LookupStatus]:
         resolver = Resolver(servers, timeout_s=0.5)
         return [(await resolver.host(host))[0].status for host in hosts]
 
     here = f"127.0.0.1:{closed.dns_port}"
-    found = discovery.in_event_loop(
+    found = event_loop.run(
         ask(here, "a.schleife.example", "www.schleife.example", "x" * 70 + ".example", "refused.invalid")
     )
-    assert found[0] in (Status.FAILED, Status.NONE)
-    assert found[1:] == [Status.FOUND, Status.FAILED, Status.FAILED]
-    assert discovery.in_event_loop(ask("127.0.0.1:9", "www.uni-musterstadt.example")) == [Status.FAILED]
+    assert found[0] in (LookupStatus.FAILED, LookupStatus.NONE)
+    assert found[1:] == [LookupStatus.FOUND, LookupStatus.FAILED, LookupStatus.FAILED]
+    assert event_loop.run(ask("127.0.0.1:9", "www.uni-musterstadt.example")) == [LookupStatus.FAILED]
     with pytest.raises(ConfigError, match="resolver"):
         Resolver("nonsense:port")
 
 
 def test_nothing_about_persons_is_kept(archive: Archive) -> None:
     discover(archive)
-    kept = (archive.index_folder / discovery.LOOKUPS_NAME).read_bytes() + (
+    kept = (archive.index_folder / lookup_network.LOOKUPS_NAME).read_bytes() + (
         archive.home / "webdepot.db"
     ).read_bytes()
     for secret in (b"Max Muster", b"max@gmx", b"kongress@", b"hostmaster@"):
@@ -191,7 +192,7 @@ def test_nothing_about_persons_is_kept(archive: Archive) -> None:
 
 def test_the_table_as_csv_is_safe_and_whole(archive: Archive) -> None:
     found = discover(archive)
-    lines = discovery.as_csv(found.hosts).splitlines()
+    lines = organisations.as_csv(found.hosts).splitlines()
     assert lines[0].startswith("host,domain,case,score,own")
     assert len(lines) == len(found.hosts) + 1
 
@@ -307,12 +308,14 @@ def test_a_curator_decides_corrects_and_starts_in_the_portal(archive: Archive, p
     portal.sign_in("curator")
     assert portal.post(f"/organisations/{ROOT}/decide", host="hotel.example", answer="accept")[0] == 200
     portal.post(f"/organisations/{ROOT}/correct", what="range", value="192.0.2.0/24")
-    organisation = discovery.get(archive)
+    organisation = organisations.get(archive)
     assert "192.0.2.0/24" in {item.value for item in organisation.profile.ranges}
-    hotel = next(host for host in discovery.hosts_of(archive, organisation) if host.host == "hotel.example")
+    hotel = next(
+        host for host in organisations.hosts_of(archive, organisation) if host.host == "hotel.example"
+    )
     assert (hotel.own, hotel.decided_by) == (True, "curator")
     assert portal.post(f"/organisations/{ROOT}/correct", what="range", value="nonsense")[0] == 400
     assert portal.post("/organisations", domain="no domain")[0] == 400
     assert portal.get("/organisations/nobody.example")[0] == 404
     assert portal.post("/organisations", domain="fern.example")[0] == 200
-    wait_for(lambda: len(discovery.listed(archive)) == 2)
+    wait_for(lambda: len(organisations.list_organisations(archive)) == 2)

@@ -8,6 +8,7 @@ from musterstadt import MEMBERS, STRANGERS
 
 from webdepot.archive import Archive
 from webdepot.services.selection import discovery as discovery_service
+from webdepot.services.selection import organisations
 
 
 @pytest.fixture
@@ -18,7 +19,7 @@ def discovery(closed: ClosedNetwork, archive: Archive) -> discovery_service.Disc
 def test_the_profile_says_what_and_from_where(discovery: discovery_service.Discovery) -> None:
     profile = discovery.organisation.profile
     print(
-        json.dumps(discovery_service.as_objects(discovery.hosts), indent=1, ensure_ascii=False),
+        json.dumps(organisations.as_objects(discovery.hosts), indent=1, ensure_ascii=False),
         discovery.asked,
     )
     assert profile.name == "Universität Musterstadt"

@@ -15,7 +15,7 @@ from webdepot.config import read
 from webdepot.model import Harvest
 from webdepot.services.harvest import harvests, runner
 from webdepot.services.harvest.options import HarvestOptions
-from webdepot.services.selection import discovery
+from webdepot.services.selection import discovery, organisations
 from webdepot.url import host_of
 
 Lines = list[dict[str, str]]
@@ -73,7 +73,7 @@ def test_a_harvest_from_the_root_finds_the_members_and_says_why(
         }
         assert reasons, host
         assert any("score" in reason and host in reason for reason in reasons)
-    known = {host.host: host for host in discovery.hosts_of(archive, discovery.get(archive))}
+    known = {host.host: host for host in organisations.hosts_of(archive, organisations.get(archive))}
     assert known["studie-muster.test"].own
     assert known["studie-muster.test"].linked_by == ("www.uni-musterstadt.example",)
     assert known["verein.example"].own is False
@@ -138,15 +138,15 @@ def test_by_setting_a_new_domain_waits_for_the_curator(
     waiting = [line for line in lines if bare(line["url"]) == "studie-muster.test"]
     assert [int(line["status"]) for line in waiting] == [-5000]
     assert "a curator is asked first" in waiting[0]["reason"]
-    organisation = discovery.get(archive)
+    organisation = organisations.get(archive)
     candidate = next(
         host
-        for host in discovery.hosts_of(archive, organisation, own="ask")
+        for host in organisations.hosts_of(archive, organisation, own="ask")
         if host.host == "studie-muster.test"
     )
     assert candidate.evidence
-    discovery.decide(archive, organisation, ["studie-muster.test"], accepted=True)
-    discovery.decide(archive, organisation, ["bib.uni-musterstadt.example"], accepted=False)
+    organisations.decide(archive, organisation, ["studie-muster.test"], accepted=True)
+    organisations.decide(archive, organisation, ["bib.uni-musterstadt.example"], accepted=False)
     _, lines = harvested("BelongsTo", hops_outside=0)
     assert {int(line["status"]) for line in lines if bare(line["url"]) == "studie-muster.test"} >= {200}
     assert not [
@@ -160,7 +160,7 @@ def test_accepted_sites_that_nobody_links_to_are_harvested_too(
     archive: Archive, harvested: Callable[..., tuple[Harvest, Lines]]
 ) -> None:
     profiled(archive)
-    discovery.decide(archive, discovery.get(archive), ["verborgen.example"], accepted=True)
+    organisations.decide(archive, organisations.get(archive), ["verborgen.example"], accepted=True)
     _, lines = harvested("BelongsTo", hops_outside=0)
     assert [
         line["rule"]

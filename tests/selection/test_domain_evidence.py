@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from webdepot.selection.domains.evidence import (
     REPEATED,
     Group,
-    Origin,
-    Sharing,
+    HostOrigin,
     Sign,
     log_odds,
     score_of,
@@ -19,27 +18,28 @@ from webdepot.selection.domains.evidence import (
 )
 from webdepot.selection.domains.facts import (
     Certificate,
-    Facts,
+    HostFacts,
     HostRecords,
-    Page,
+    LookupStatus,
+    PageFacts,
     Registrant,
     Registration,
-    Status,
     ZoneRecords,
     registrable,
 )
 from webdepot.selection.domains.names import Rarity
 from webdepot.selection.domains.organisations import KnownHost
-from webdepot.selection.domains.profile import Measure, Profile, Told
+from webdepot.selection.domains.profile import OrganisationProfile, ProfileMatcher, SourcedValue
+from webdepot.selection.domains.sharing import Sharing
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
 
-def told(*values: str) -> tuple[Told, ...]:
-    return tuple(Told(value=value, source="test", at=NOW) for value in values)
+def told(*values: str) -> tuple[SourcedValue, ...]:
+    return tuple(SourcedValue(value=value, source="test", at=NOW) for value in values)
 
 
-PROFILE = Profile(
+PROFILE = OrganisationProfile(
     root="uni-konstanz.example",
     host="www.uni-konstanz.example",
     names=told("Universität Konstanz"),
@@ -52,28 +52,28 @@ PROFILE = Profile(
 )
 
 
-def site(host: str, **parts: object) -> Facts:
-    facts = Facts(
+def site(host: str, **parts: object) -> HostFacts:
+    facts = HostFacts(
         host=host,
         domain=registrable(host),
-        records=HostRecords(status=Status.FOUND, addresses=("198.51.100.7",)),
+        records=HostRecords(status=LookupStatus.FOUND, addresses=("198.51.100.7",)),
     )
     return replace(facts, **parts)  # type: ignore[arg-type]
 
 
-def page(**parts: object) -> Page:
-    return Page(url="http://x.example/", status=200, **parts)  # type: ignore[arg-type]
+def page(**parts: object) -> PageFacts:
+    return PageFacts(url="http://x.example/", status=200, **parts)  # type: ignore[arg-type]
 
 
 def registered(**parts: object) -> Registration:
-    return Registration(status=Status.FOUND, registrant=Registrant(**parts))  # type: ignore[arg-type]
+    return Registration(status=LookupStatus.FOUND, registrant=Registrant(**parts))  # type: ignore[arg-type]
 
 
 def judged(
-    facts: Facts, sharing: Sharing | None = None, profile: Profile = PROFILE
+    facts: HostFacts, sharing: Sharing | None = None, profile: OrganisationProfile = PROFILE
 ) -> tuple[float, list[str]]:
-    signs = signs_of(facts, Measure(profile), Origin.MEMBER, sharing or Sharing(), Rarity())
-    return score_of(signs, Origin.MEMBER), [sign.code for sign in signs]
+    signs = signs_of(facts, ProfileMatcher(profile), HostOrigin.MEMBER, sharing or Sharing(), Rarity())
+    return score_of(signs, HostOrigin.MEMBER), [sign.code for sign in signs]
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_only_hosts_of_a_member_domain_lie_below_it(host: str, is_below: bool) -
 
 def test_the_range_alone_asks_and_does_not_decide() -> None:
     score, codes = judged(
-        site("guest.example", records=HostRecords(status=Status.FOUND, addresses=("192.0.2.9",)))
+        site("guest.example", records=HostRecords(status=LookupStatus.FOUND, addresses=("192.0.2.9",)))
     )
     assert codes == ["in-range"]
     assert 0.25 < score < 0.75
-    other_spelling = HostRecords(status=Status.FOUND, addresses=("2001:0DB8:0:0::9",))
+    other_spelling = HostRecords(status=LookupStatus.FOUND, addresses=("2001:0DB8:0:0::9",))
     assert judged(site("guest.example", records=other_spelling))[1] == ["in-range"]
 
 
@@ -137,7 +137,7 @@ def test_strong_signs_are_enough_alone(parts: dict[str, object], code: str) -> N
         {"front": page(redirect="https://www.uni-konstanz.example/")},
         {
             "zone": ZoneRecords(
-                status=Status.FOUND, name_servers=("dns.research.example", "dns2.research.example")
+                status=LookupStatus.FOUND, name_servers=("dns.research.example", "dns2.research.example")
             )
         },
     ],
@@ -147,8 +147,8 @@ def test_these_do_not_make_a_member(parts: dict[str, object]) -> None:
 
 
 def test_a_guest_in_the_range_with_an_imprint_of_its_own_is_ignored() -> None:
-    records = HostRecords(status=Status.FOUND, addresses=("192.0.2.9",))
-    zone = ZoneRecords(status=Status.FOUND, name_servers=("ns1.uni-konstanz.example",))
+    records = HostRecords(status=LookupStatus.FOUND, addresses=("192.0.2.9",))
+    zone = ZoneRecords(status=LookupStatus.FOUND, name_servers=("ns1.uni-konstanz.example",))
     score, _ = judged(
         site("guest.example", records=records, zone=zone, imprint=page(operators=("Verein Seeblick e.V.",)))
     )
@@ -156,7 +156,7 @@ def test_a_guest_in_the_range_with_an_imprint_of_its_own_is_ignored() -> None:
 
 
 def test_a_sign_that_many_others_share_loses_its_weight() -> None:
-    zone = ZoneRecords(status=Status.FOUND, name_servers=("ns1.uni-konstanz.example",))
+    zone = ZoneRecords(status=LookupStatus.FOUND, name_servers=("ns1.uni-konstanz.example",))
     sharing = Sharing()
     alone = judged(site("a.example", zone=zone), sharing)[0]
     for number in range(6):
@@ -177,11 +177,11 @@ def test_a_crowded_certificate_is_no_evidence() -> None:
 def test_the_registry_says_less_about_deep_hosts() -> None:
     city = registered(name="Stadt Ulm")
     mail_policy = ZoneRecords(
-        status=Status.FOUND,
+        status=LookupStatus.FOUND,
         mail_hosts=("mx.uni-konstanz.example",),
         name_servers=("ns1.uni-konstanz.example",),
     )
-    records = HostRecords(status=Status.FOUND, addresses=("192.0.2.9",))
+    records = HostRecords(status=LookupStatus.FOUND, addresses=("192.0.2.9",))
     deep = judged(site("konstanz.city.example", registration=city, zone=mail_policy, records=records))[0]
     assert judged(site("city.example", registration=city, records=records))[0] < 0.05
     assert deep > 0.05
@@ -206,7 +206,7 @@ def test_every_sign_has_words_and_a_weight() -> None:
         "www.institute.example",
         registration=registered(name="Universität Konstanz", mail_domains=("uni-konstanz.example",)),
     )
-    for sign in signs_of(facts, Measure(PROFILE), Origin.MEMBER, Sharing(), Rarity()):
+    for sign in signs_of(facts, ProfileMatcher(PROFILE), HostOrigin.MEMBER, Sharing(), Rarity()):
         assert sign.words
         assert sign.weight
 
@@ -215,13 +215,13 @@ def test_every_sign_has_words_and_a_weight() -> None:
 def test_more_evidence_for_never_lowers_the_score(drawn: list[tuple[Group, float]]) -> None:
     signs = [Sign(code="x", group=group, weight=weight, words="x") for group, weight in drawn]
     stronger = [*signs, Sign(code="y", group=Group.PERSON, weight=7.0, words="y")]
-    assert score_of(stronger, Origin.MEMBER) >= score_of(signs, Origin.MEMBER)
-    assert 0.0 <= score_of(signs, Origin.FOREIGN) <= 1.0
+    assert score_of(stronger, HostOrigin.MEMBER) >= score_of(signs, HostOrigin.MEMBER)
+    assert 0.0 <= score_of(signs, HostOrigin.FOREIGN) <= 1.0
 
 
 def test_signs_of_one_source_repeat_each_other() -> None:
     signs = [Sign(code=code, group=Group.ZONE, weight=2.0, words=code) for code in "ab"]
-    assert log_odds(signs, Origin.VHOST) == pytest.approx(2.0 + REPEATED * 2.0)
+    assert log_odds(signs, HostOrigin.VHOST) == pytest.approx(2.0 + REPEATED * 2.0)
 
 
 def test_idn_hosts_are_compared_as_a_labels_and_shown_in_their_letters() -> None:

@@ -109,7 +109,8 @@ def test_an_imprint_names_its_operator_and_not_the_others() -> None:
     ("text", "operators"),
     [
         (
-            "Impressum\nBetreiber: Freunde der Kunst e.V., Hauptstr. 3, 10115 Berlin\nProjektpartner: Universität Konstanz",
+            "Impressum\nBetreiber: Freunde der Kunst e.V., Hauptstr. 3, 10115 Berlin\nProjektpartner: "
+            "Universität Konstanz",
             ("Freunde der Kunst e.V",),
         ),
         (
@@ -143,7 +144,7 @@ PAGE = """<html><head><title>Seen | Universität Konstanz</title>
 
 
 def test_a_page_tells_about_its_owner() -> None:
-    found = page.of_html("https://www.seen.example/", PAGE)
+    found = page.parse_html("https://www.seen.example/", PAGE)
     assert found.title == "Seen | Universität Konstanz"
     assert found.structured == ("Universität Konstanz",)
     assert found.aliases == ("Uni KN",)
@@ -181,13 +182,13 @@ def test_redirects_and_other_types() -> None:
 
 @given(st.text(max_size=2000))
 def test_no_page_breaks_the_reader(text: str) -> None:
-    page.of_html(
+    page.parse_html(
         "http://a.example/", f"<html>{text}<a href='http://b.example'>Impressum</a>", as_imprint=True
     )
 
 
 def test_hostile_pages_stay_small() -> None:
     many = "".join(f"<a href='http://h{number}.example/'>x</a>" for number in range(5000))
-    assert len(page.of_html("http://a.example/", many).links) <= page.MOST_LINKS + page.MOST_NEAR
+    assert len(page.parse_html("http://a.example/", many).links) <= page.MOST_LINKS + page.MOST_NEAR
     deep = '<script type="application/ld+json">' + "[" * 50_000 + "</script>"
-    assert page.of_html("http://a.example/", deep).structured == ()
+    assert page.parse_html("http://a.example/", deep).structured == ()

@@ -4,13 +4,13 @@ import pytest
 
 from webdepot.model import Answer
 from webdepot.selection.criteria import DEFAULT, Criterion, Judgement, judge
-from webdepot.selection.permission import Basis, Ground, may_harvest
+from webdepot.selection.permission import Ground, PermissionBasis, may_harvest
 
 TODAY = date(2026, 11, 15)
 
 
 def basis(ground, since=date(2026, 1, 1), until=None, reason=""):
-    return Basis(ground=ground, since=since, until=until, reason=reason)
+    return PermissionBasis(ground=ground, since=since, until=until, reason=reason)
 
 
 @pytest.mark.parametrize("ground", [ground for ground in Ground if ground is not Ground.REFUSAL])

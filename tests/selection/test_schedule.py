@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from webdepot.errors import ConfigError, InputError
 from webdepot.selection import schedule
-from webdepot.selection.schedule import Dates, Frequency, Window
+from webdepot.selection.schedule import Dates, Frequency, HarvestWindow
 
 ZONE = ZoneInfo("Europe/Amsterdam")
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
@@ -66,17 +66,26 @@ def test_cron_not_before_the_first_day():
 @pytest.mark.parametrize(
     ("given_", "words"),
     [
-        ({"frequency": "hourly", "first_on": "2026-01-01"}, "is no frequency"),
-        ({"frequency": "cron", "first_on": "2026-01-01", "cron": "61 * * * *"}, "no cron expression"),
+        ({"frequency": "hourly", "first_on": "2026-01-01"}, "is not a frequency"),
+        (
+            {"frequency": "cron", "first_on": "2026-01-01", "cron": "61 * * * *"},
+            "not a valid cron expression",
+        ),
         ({"frequency": "cron", "first_on": "2026-01-01", "cron": "* * *"}, "five fields"),
-        ({"frequency": "cron", "first_on": "2026-01-01", "cron": "0 0 31 2 *"}, "no cron expression"),
+        (
+            {"frequency": "cron", "first_on": "2026-01-01", "cron": "0 0 31 2 *"},
+            "not a valid cron expression",
+        ),
         (
             {"frequency": "daily", "first_on": "2026-01-01", "cron": "0 3 * * *"},
-            "goes with the frequency cron",
+            "needs the frequency cron",
         ),
-        ({"frequency": "daily", "first_on": "1 May"}, "no first day"),
-        ({"frequency": "daily", "first_on": "2026-01-02", "last_on": "2026-01-01"}, "lies before"),
-        ({"frequency": "daily", "first_on": "2026-01-02", "at_time": "24:00"}, "no time of day"),
+        ({"frequency": "daily", "first_on": "1 May"}, "not a first day"),
+        (
+            {"frequency": "daily", "first_on": "2026-01-02", "last_on": "2026-01-01"},
+            "is before the first day",
+        ),
+        ({"frequency": "daily", "first_on": "2026-01-02", "at_time": "24:00"}, "not a time of day"),
     ],
 )
 def test_what_is_wrong_is_told(given_, words):
@@ -90,16 +99,16 @@ def test_windows():
         with pytest.raises(InputError):
             schedule.read_window(opens, closes)
     night = schedule.read_window("22:00", "06:00")
-    assert night == Window(opens=time(22), closes=time(6))
+    assert night == HarvestWindow(opens=time(22), closes=time(6))
     noon = datetime(2026, 1, 15, 11, tzinfo=UTC)
     assert schedule.opening(night, noon, ZONE) == datetime(2026, 1, 15, 21, tzinfo=UTC)
     inside = datetime(2026, 1, 15, 2, tzinfo=UTC)
     assert schedule.opening(night, inside, ZONE) == inside and schedule.is_open(night, inside, ZONE)
-    day = Window(opens=time(8), closes=time(18))
+    day = HarvestWindow(opens=time(8), closes=time(18))
     assert schedule.opening(day, datetime(2026, 1, 15, 20, tzinfo=UTC), ZONE) == datetime(
         2026, 1, 16, 7, tzinfo=UTC
     )
-    with pytest.raises(ConfigError, match="no time zone"):
+    with pytest.raises(ConfigError, match="not a time zone"):
         schedule.zone_of("Mars/Olympus")
 
 

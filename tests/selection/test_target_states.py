@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webdepot.errors import Conflict
-from webdepot.selection.permission import Basis, Ground, Notice, gate
+from webdepot.selection.permission import Ground, Notice, PermissionBasis, gate
 from webdepot.selection.states import LETTER, TARGET, LetterState, TargetState
 
 TODAY = date(2026, 11, 15)
@@ -38,7 +38,7 @@ def test_a_site_cannot_be_selected_before_it_is_judged_nor_asked_before_it_is_se
 
 bases = st.lists(
     st.builds(
-        lambda ground, since, length: Basis(
+        lambda ground, since, length: PermissionBasis(
             ground=ground, since=since, until=since + timedelta(days=length) if length else None
         ),
         st.sampled_from(Ground),
@@ -57,7 +57,7 @@ notices = st.lists(
 )
 
 
-def reference(state: TargetState, given_bases: list[Basis], given_notices: list[Notice]) -> bool:
+def reference(state: TargetState, given_bases: list[PermissionBasis], given_notices: list[Notice]) -> bool:
     """Told in other words than the gate's: first what forbids, then what allows."""
     holding = [one for one in given_bases if one.since <= TODAY and (one.until is None or one.until >= TODAY)]
     refusals = [one.since for one in holding if one.ground is Ground.REFUSAL]

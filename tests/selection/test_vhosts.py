@@ -48,7 +48,7 @@ def test_apache_errors_name_their_line(tmp_path: Path) -> None:
     found = vhosts.read([folder / "a.conf"])
     assert found.hosts == ("ok.example",)
     told = {(finding.place, finding.message.split(":")[0]) for finding in found.findings}
-    assert ("line 2", "</Directory> closes nothing that is open") in told
+    assert ("line 2", "</Directory> has no opening tag") in told
     assert ("line 4", "Include none.conf") in told
     assert ("line 5", "<virtualhost> is never closed") in told
     assert ("line 6", "No closing quotation") in told
@@ -60,7 +60,8 @@ def test_nginx_with_includes_regular_expressions_and_errors(tmp_path: Path) -> N
         tmp_path,
         nginx_conf=f"events {{}}\nhttp {{\n include {tmp_path}/sites/*.conf;\n include {tmp_path}/none.conf;\n}}\n",
         sites__a_conf="server { listen 80; server_name www.museum.example .museum.example _ localhost; }\n"
-        "server { server_name ~^(www\\.)?tour\\.example$ ~^(?<sub>.+)\\.any\\.example$ *.wild.example; # server_name not.example;\n }\n",
+        "server { server_name ~^(www\\.)?tour\\.example$ ~^(?<sub>.+)\\.any\\.example$ *.wild.example; # "
+        "server_name not.example;\n }\n",
         sites__b_conf="server { server_name broken.example; \n",
     )
     found = vhosts.read([folder / "nginx.conf"])

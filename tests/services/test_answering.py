@@ -211,5 +211,5 @@ def test_cases_are_grouped_by_host(office: Archive):
     first, second = complaint(office), complaint(office, url="http://museum.example/other")
     complaint(office, url="http://elsewhere.example/")
     assert [one.id for one in complaints.same_host(office, first)] == [second.id]
-    assert complaints.listed(office, host="museum.example")[1] == 2
+    assert complaints.list_cases(office, host="museum.example")[1] == 2
     assert complaints.counts(office)[CaseState.RECEIVED] == 3

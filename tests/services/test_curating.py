@@ -17,18 +17,19 @@ from webdepot.errors import Conflict, InputError, NotFound, NotPermitted
 from webdepot.model import HarvestState
 from webdepot.selection import letters
 from webdepot.selection.contacts import Contact
-from webdepot.selection.criteria import Criterion, Judgement, Kind
+from webdepot.selection.criteria import AnswerKind, Criterion, Judgement
 from webdepot.selection.permission import Ground
 from webdepot.selection.states import LetterState, TargetState
-from webdepot.selection.targets import Filter, Origin, Sort
+from webdepot.selection.targets import Origin, TargetFilter, TargetSort
 from webdepot.selection.templates import LetterKind, Template
 from webdepot.services.access import rules
 from webdepot.services.harvest import harvests, runner
 from webdepot.services.harvest.options import HarvestOptions
-from webdepot.services.permission import consent, delivery
+from webdepot.services.permission import consent, deadlines, delivery
 from webdepot.services.permission import letters as letters_service
-from webdepot.services.permission.consent import Conditions, Reply, Showing
+from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts, targets
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.settings import MailConfig
 from webdepot.url import key
 
@@ -77,7 +78,7 @@ def selected(
 ):
     dossier = nominated(archive, typed)
     yes = [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")]
-    targets.answer(archive, dossier.id, yes)
+    criteria_service.answer(archive, dossier.id, yes)
     contacts.add_contact(archive, Contact(target=dossier.id, name="Ms Owner", mail=mail, language="en"))
     return targets.decide(archive, dossier.id, "select")
 
@@ -157,15 +158,17 @@ def test_a_suggestion_is_signed_and_dated(office: Archive):
 
 def test_answers_judge_a_target_each_with_its_reason(office: Archive):
     dossier = nominated(office)
-    open_ = targets.answer(
+    open_ = criteria_service.answer(
         office, dossier.id, [Judgement(criterion="national", value=1.0, reason="in Dutch")]
     )
     assert open_.verdict.answer == "pass" and targets.get(office, dossier.id).state is TargetState.NOMINATED
     with pytest.raises(Conflict, match="Required state: judged"):
         targets.decide(office, dossier.id, "select")
-    done = targets.answer(office, dossier.id, [Judgement(criterion="cultural", value=1.0, reason="clocks")])
+    done = criteria_service.answer(
+        office, dossier.id, [Judgement(criterion="cultural", value=1.0, reason="clocks")]
+    )
     assert done.verdict and targets.get(office, dossier.id).state is TargetState.JUDGED
-    given = targets.judged(office, dossier.id).given["cultural"]
+    given = criteria_service.criteria_result(office, dossier.id).given["cultural"]
     assert (given.reason, given.agent, given.at, given.question) == (
         "clocks",
         "Ada",
@@ -173,7 +176,7 @@ def test_answers_judge_a_target_each_with_its_reason(office: Archive):
         "Does it have cultural content?",
     )
     with pytest.raises(InputError, match="needs a reason"):
-        targets.answer(office, dossier.id, [Judgement(criterion="cultural", value=1.0, reason=" ")])
+        criteria_service.answer(office, dossier.id, [Judgement(criterion="cultural", value=1.0, reason=" ")])
     with pytest.raises(InputError, match="the step reject needs one"):
         targets.decide(office, dossier.id, "reject")
     rejected = targets.decide(office, dossier.id, "reject", reason="too small", by="Bob")
@@ -191,27 +194,29 @@ def test_answers_judge_a_target_each_with_its_reason(office: Archive):
 
 def test_criteria_are_configured_with_weights_kinds_and_who_may_answer(office: Archive):
     reviewers = frozenset({Role.REVIEWER})
-    targets.set_criteria(
+    criteria_service.set_criteria(
         office,
         [
             Criterion(code="ours", question="Is it ours?", required=True),
-            Criterion(code="depth", question="How deep?", kind=Kind.SCALE, weight=2.0, roles=reviewers),
-            Criterion(code="remark", question="What else?", kind=Kind.TEXT),
+            Criterion(code="depth", question="How deep?", kind=AnswerKind.SCALE, weight=2.0, roles=reviewers),
+            Criterion(code="remark", question="What else?", kind=AnswerKind.TEXT),
         ],
     )
     dossier = nominated(office)
     curator = Person(name="Carl", roles=frozenset({Role.CURATOR}))
     with pytest.raises(NotPermitted, match="Only reviewer may answer 'depth'"):
-        targets.answer(
+        criteria_service.answer(
             office, dossier.id, [Judgement(criterion="depth", value=1.0, reason="r")], person=curator
         )
-    targets.answer(office, dossier.id, [Judgement(criterion="ours", value=1.0, reason="r")], person=curator)
+    criteria_service.answer(
+        office, dossier.id, [Judgement(criterion="ours", value=1.0, reason="r")], person=curator
+    )
     reviewer = Person(name="Rita", roles=reviewers)
-    low = targets.answer(
+    low = criteria_service.answer(
         office, dossier.id, [Judgement(criterion="depth", value=0.25, reason="r")], person=reviewer
     )
     assert low.points == 0.5 and low.verdict.answer == "reject"
-    high = targets.answer(
+    high = criteria_service.answer(
         office, dossier.id, [Judgement(criterion="depth", value=0.5, reason="r")], person=reviewer
     )
     assert high.points == 1.0 and high.verdict
@@ -222,13 +227,18 @@ def test_the_list_is_filtered_sorted_and_paged_in_the_database(office: Archive, 
         nominated(office, f"https://site{number:02d}.example/")
         clock.now += timedelta(minutes=1)
     targets.suggest(office, "https://wish_100%.example/".replace("_100%", "-100"))
-    first = targets.listed(office, Filter())
+    first = targets.list_targets(office, TargetFilter())
     assert (first.total, first.pages, len(first.rows), first.rows[0].name) == (61, 2, 50, "site00.example")
-    assert [one.name for one in targets.listed(office, Filter(page=2)).rows][-1] == "wish-100.example"
-    assert targets.listed(office, Filter(state=TargetState.SUGGESTED)).total == 1
-    assert targets.listed(office, Filter(words="TE05 exam")).rows[0].name == "site05.example"
-    assert targets.listed(office, Filter(words="%")).total == 0
-    assert targets.listed(office, Filter(sort=Sort.CREATED, descending=True)).rows[1].name == "site59.example"
+    assert [one.name for one in targets.list_targets(office, TargetFilter(page=2)).rows][
+        -1
+    ] == "wish-100.example"
+    assert targets.list_targets(office, TargetFilter(state=TargetState.SUGGESTED)).total == 1
+    assert targets.list_targets(office, TargetFilter(words="TE05 exam")).rows[0].name == "site05.example"
+    assert targets.list_targets(office, TargetFilter(words="%")).total == 0
+    assert (
+        targets.list_targets(office, TargetFilter(sort=TargetSort.CREATED, descending=True)).rows[1].name
+        == "site59.example"
+    )
     assert targets.counts(office)[TargetState.NOMINATED] == 60
 
 
@@ -253,21 +263,24 @@ def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(
     )
     assert targets.get(office, dossier.id).state is TargetState.ASKED
     clock.pass_days(28)
-    consent.tend(office)
+    deadlines.process_deadlines(office)
     with pytest.raises(NotPermitted, match="until 2026-12-03"):
         targets.admit(office, dossier.target)
     clock.pass_days(1)
     assert targets.may_harvest(office, dossier.id).rule == "implied consent", (
         "also before anything was tended"
     )
-    assert consent.tend(office).implied == 1 and consent.tend(office).implied == 0
+    assert (
+        deadlines.process_deadlines(office).implied == 1 and deadlines.process_deadlines(office).implied == 0
+    )
     assert targets.get(office, dossier.id).state is TargetState.CLEARED
     targets.admit(office, dossier.target)
     [ground] = consent.grounds_of(office, dossier.id)
     assert (ground.basis.ground, ground.basis.since) == (Ground.IMPLIED_CONSENT, date(2026, 12, 4))
     told = " > ".join(event.action for event in targets.history(office, dossier.id)[::-1])
     assert told == (
-        "nominated > answered criteria > judged > added a contact > selected > wrote a letter > sent a letter > asked"
+        "nominated > answered criteria > judged > added a contact > selected > wrote a letter > sent a "
+        "letter > asked"
         " > wrote a reminder > cleared"
     )
 
@@ -275,9 +288,12 @@ def test_a_letter_goes_out_and_silence_is_consent_the_day_after_the_term(
 def test_one_reminder_goes_out_while_the_term_runs(office: Archive, clock: Clock, letter_box: LetterBox):
     asked(office)
     clock.pass_days(13)
-    assert consent.tend(office).reminders == 0
+    assert deadlines.process_deadlines(office).reminders == 0
     clock.pass_days(1)
-    assert consent.tend(office).reminders == 1 and consent.tend(office).reminders == 0
+    assert (
+        deadlines.process_deadlines(office).reminders == 1
+        and deadlines.process_deadlines(office).reminders == 0
+    )
     delivery.deliver(office)
     reminder = letter_box.letters[-1]
     words = " ".join(reminder.text.split())
@@ -287,7 +303,7 @@ def test_one_reminder_goes_out_while_the_term_runs(office: Archive, clock: Clock
         and "by 30 November 2026" in words
     )
     clock.pass_days(1)
-    assert consent.tend(office).reminders == 0
+    assert deadlines.process_deadlines(office).reminders == 0
     assert len(letter_box.letters) == 2
 
 
@@ -308,19 +324,19 @@ def test_a_refusal_closes_access_at_once_and_consent_opens_it_again(office: Arch
     dossier = asked(office)
     page = "https://museum.example/clocks/1.html"
     assert is_shown(office, page)
-    consent.reply(office, dossier.id, Reply.REFUSAL, words="No thank you", by="Ms Owner")
+    consent.reply(office, dossier.id, OwnerReply.REFUSAL, words="No thank you", by="Ms Owner")
     assert not is_shown(office, page) and not is_shown(office, page, Reader(access_point=AccessPoint.STAFF))
     assert is_shown(office, "https://museum.example.org/")
     with pytest.raises(NotPermitted, match="No thank you"):
         targets.admit(office, dossier.target, [targets.operators_decision(office)])
     clock.pass_days(60)
-    consent.tend(office)
+    deadlines.process_deadlines(office)
     assert not targets.may_harvest(office, dossier.id)
     with pytest.raises(Conflict, match="only after the owner consents"):
         consent.record_ground(office, dossier.id, Ground.OPEN_LICENCE, reason="CC BY")
     with pytest.raises(Conflict, match="not possible in the state 'refused'"):
         targets.decide(office, dossier.id, "select")
-    consent.reply(office, dossier.id, Reply.CONSENT, words="All right after all")
+    consent.reply(office, dossier.id, OwnerReply.CONSENT, words="All right after all")
     assert is_shown(office, page) and targets.may_harvest(office, dossier.id).rule == "consent"
 
 
@@ -330,12 +346,12 @@ def test_conditions_become_rules_of_access(office: Archive, clock: Clock):
     conditions = Conditions(
         showing=Showing.READING_ROOM, until=date(2026, 12, 31), words="only on your premises"
     )
-    consent.reply(office, dossier.id, Reply.CONDITIONS, conditions=conditions)
+    consent.reply(office, dossier.id, OwnerReply.CONDITIONS, conditions=conditions)
     assert not is_shown(office, page) and is_shown(office, page, READING_ROOM)
     assert targets.may_harvest(office, dossier.id)
     clock.now = datetime(2027, 1, 1, tzinfo=UTC)
     assert "ended on 2026-12-31" in targets.may_harvest(office, dossier.id).reason
-    assert consent.tend(office).ended == 1
+    assert deadlines.process_deadlines(office).ended == 1
     assert targets.get(office, dossier.id).state is TargetState.SELECTED
 
 
@@ -346,15 +362,15 @@ def test_a_letter_that_comes_back_never_starts_a_term(office: Archive, clock: Cl
     assert delivery.deliver(office).returned == 1
     assert targets.get(office, dossier.id).state is TargetState.SELECTED
     clock.pass_days(100)
-    consent.tend(office)
+    deadlines.process_deadlines(office)
     assert "was returned" in targets.may_harvest(office, dossier.id).reason
     other = asked(office, typed="https://later.example/", mail="later@later.example")
-    consent.reply(office, other.id, Reply.UNDELIVERABLE, words="bounced")
+    consent.reply(office, other.id, OwnerReply.UNDELIVERABLE, words="bounced")
     clock.pass_days(100)
-    consent.tend(office)
+    deadlines.process_deadlines(office)
     assert not targets.may_harvest(office, other.id)
-    with pytest.raises(Conflict, match="no letter is out"):
-        consent.reply(office, other.id, Reply.UNDELIVERABLE)
+    with pytest.raises(Conflict, match="has no sent letter"):
+        consent.reply(office, other.id, OwnerReply.UNDELIVERABLE)
 
 
 def test_a_server_that_is_away_leaves_letters_waiting_and_none_goes_out_twice(
@@ -442,7 +458,7 @@ def test_names_from_outside_add_no_header_to_a_letter(office: Archive, letter_bo
         office, "evil.example", name="Nice site\r\nBcc: many@spam.example\r\n\r\nHello"
     )
     yes = [Judgement(criterion=code, value=1.0, reason="r") for code in ("national", "cultural")]
-    targets.answer(office, dossier.id, yes)
+    criteria_service.answer(office, dossier.id, yes)
     targets.decide(office, dossier.id, "select")
     with pytest.raises(InputError):
         contacts.add_contact(
@@ -468,7 +484,7 @@ def test_a_harvest_that_was_stopped_is_not_resumed_after_a_refusal(office: Archi
         office, ["http://127.0.0.1:1/"], HarvestOptions.from_config(office.config)
     )
     dossier = targets.get(office, harvest.target)
-    consent.reply(office, dossier.id, Reply.REFUSAL, words="please stop")
+    consent.reply(office, dossier.id, OwnerReply.REFUSAL, words="please stop")
     with pytest.raises(NotPermitted, match="please stop"):
         runner.run(office, harvest)
     with pytest.raises(NotPermitted, match="please stop"):

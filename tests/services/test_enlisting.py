@@ -7,7 +7,7 @@ import pytest
 
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotFound
-from webdepot.selection.targets import Filter, Nomination
+from webdepot.selection.targets import Nomination, TargetFilter
 from webdepot.services.selection import contacts, csv_lists, targets
 from webdepot.sheets import harmless, read_cell
 from webdepot.url import Url
@@ -20,10 +20,10 @@ def test_five_thousand_rows_are_previewed_and_imported(archive: Archive):
     )
     seen = csv_lists.preview(archive, text.encode())
     assert (len(seen.new), len(seen.known), list(seen.bad)) == (5000, 0, [])
-    assert targets.listed(archive, Filter()).total == 0, "a preview enters nothing"
+    assert targets.list_targets(archive, TargetFilter()).total == 0, "a preview enters nothing"
     csv_lists.import_(archive, seen.token)
-    assert targets.listed(archive, Filter()).total == 5000
-    [found] = targets.listed(archive, Filter(words="site4999.example")).rows
+    assert targets.list_targets(archive, TargetFilter()).total == 5000
+    [found] = targets.list_targets(archive, TargetFilter(words="site4999.example")).rows
     assert contacts.contacts_of(archive, found.id)[0].mail == "owner@site4999.example"
     with pytest.raises(NotFound):
         csv_lists.import_(archive, seen.token)
@@ -55,7 +55,7 @@ def test_each_bad_line_is_named_and_nothing_is_imported(archive: Archive):
     assert [row.line for row in seen.known] == [6]
     with pytest.raises(Conflict, match=r"5 lines are bad\. Line 3"):
         csv_lists.import_(archive, seen.token)
-    assert targets.listed(archive, Filter()).total == 1
+    assert targets.list_targets(archive, TargetFilter()).total == 1
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_list_belongs_to_who_uploaded_it(archive: Archive):
     with pytest.raises(NotFound):
         csv_lists.import_(archive, seen.token, by="Eve")
     csv_lists.import_(archive, seen.token, by="Ada")
-    assert targets.listed(archive, Filter()).rows[0].nominated_by == "Ada"
+    assert targets.list_targets(archive, TargetFilter()).rows[0].nominated_by == "Ada"
 
 
 FORMULAS = ['=HYPERLINK("http://evil.example","x")', "+1+1", "-2+3", "@SUM(A1)", "\t=1", "=cmd|' /C calc'!A0"]
@@ -94,7 +94,7 @@ def test_no_cell_of_an_export_is_a_formula_and_the_list_comes_back_as_it_was(arc
         archive,
         Nomination(seeds=(Url("https://a.example/"),), name=name, collection="all", note=name, by=name),
     )
-    text = "".join(csv_lists.export(archive, Filter()))
+    text = "".join(csv_lists.export(archive, TargetFilter()))
     for row in csv.reader(io.StringIO(text)):
         assert not [cell for cell in row if cell[:1] in ("=", "+", "-", "@", "\t", "\r")]
     [exported] = csv.DictReader(io.StringIO(text))

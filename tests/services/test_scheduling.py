@@ -15,25 +15,30 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from small_sites import cleared
+from webdepot import reasons
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotPermitted
 from webdepot.harvest import runs
+from webdepot.harvest.report.result import End, reason_of
 from webdepot.harvest.runs import HARVEST, HarvestFilter
 from webdepot.model import HarvestKind, HarvestState, TargetId
 from webdepot.provenance import EventFilter, iter_of
-from webdepot.selection import schedule, schedules
+from webdepot.selection import schedule, turns
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.permission import Ground
-from webdepot.selection.schedules import Filter, TurnState
+from webdepot.selection.schedules import PlanFilter
+from webdepot.selection.turns import TurnState
 from webdepot.services.admin import audit_trail, setup
 from webdepot.services.harvest import harvests, profiles
 from webdepot.services.permission import consent
 from webdepot.services.review import reviews
 from webdepot.services.schedule import plans, scheduler
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.services.selection import targets
 from webdepot.settings import ReviewConfig
 from webdepot.url import key
@@ -140,7 +145,7 @@ def test_a_date_comes_true_once_and_the_harvest_waits_for_a_reviewer(
         datetime(2026, 3, 3, 14, tzinfo=UTC),
         datetime(2026, 3, 4, 14, tzinfo=UTC),
     ]
-    assert [each.plan.target for each in plans.listed(planned, Filter()).rows] == [target]
+    assert [each.plan.target for each in plans.list_plans(planned, PlanFilter()).rows] == [target]
 
 
 def test_a_target_without_a_ground_is_refused_with_what_is_missing(
@@ -155,7 +160,7 @@ def test_a_target_without_a_ground_is_refused_with_what_is_missing(
     assert harvests_of(planned, dossier.id) == [] and not site.asked
     with pytest.raises(NotPermitted, match="judge it"):
         plans.run_now(planned, dossier.id)
-    targets.answer(
+    criteria_service.answer(
         planned,
         dossier.id,
         [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],
@@ -169,7 +174,7 @@ def test_a_target_without_a_ground_is_refused_with_what_is_missing(
 def test_a_refusal_ends_what_is_planned(planned: Archive, site: Site, clock: Clock):
     target = cleared(planned, f"http://localhost:{site.port}/")
     plans.set_plan(planned, target, daily(), profile="quick")
-    consent.reply(planned, target, consent.Reply.REFUSAL, words="no")
+    consent.reply(planned, target, consent.OwnerReply.REFUSAL, words="no")
     clock.now += timedelta(hours=2)
     (turn,) = scheduler.run_due(planned)
     assert turn.state is TurnState.REFUSED and "refus" in turn.reason and not site.asked
@@ -182,17 +187,17 @@ def test_after_a_stop_one_turn_is_made_up_for_and_they_are_spread(planned: Archi
     for number in numbers:
         plans.set_plan(planned, number, daily())
     clock.now = START + timedelta(days=10)
-    made = scheduler.come(planned)
+    made = scheduler.create_turns(planned)
     assert sorted(turn.target for turn in made) == sorted(numbers)
     assert {turn.due_at for turn in made} == {datetime(2026, 3, 11, 14, tzinfo=UTC)}
     starts = sorted(turn.not_before for turn in made)
     assert starts[0] >= clock.now and starts[-1] <= clock.now + timedelta(hours=1)
     assert starts[-1] - starts[0] > timedelta(minutes=30) and len(set(starts)) == 40
-    assert scheduler.come(planned) == []
+    assert scheduler.create_turns(planned) == []
     events = audit_trail.trail(planned, EventFilter(action="turns missed"), limit=100)
     assert len(events) == 40 and events[0][1].detail["missed"] == 9
     clock.now += timedelta(days=1)
-    assert scheduler.come(planned) == [], "what still waits is not queued again"
+    assert scheduler.create_turns(planned) == [], "what still waits is not queued again"
 
 
 def test_only_so_many_at_once_over_all_schedulers(planned: Archive, clock: Clock):
@@ -204,19 +209,19 @@ def test_only_so_many_at_once_over_all_schedulers(planned: Archive, clock: Clock
             daily(),
         )
     clock.now += timedelta(days=1)
-    scheduler.come(planned)
+    scheduler.create_turns(planned)
     lease = timedelta(minutes=1)
     with planned.database.transaction() as connection:
-        first = schedules.take(connection, clock.now, holder="one", lease=lease, limit=2)
-        assert len(first) == 2 and schedules.count_running(connection, clock.now) == 2
-        second = schedules.take(connection, clock.now, holder="two", lease=lease, limit=9)
+        first = turns.take(connection, clock.now, holder="one", lease=lease, limit=2)
+        assert len(first) == 2 and turns.count_running(connection, clock.now) == 2
+        second = turns.take(connection, clock.now, holder="two", lease=lease, limit=9)
         assert not {turn.id for turn in first} & {turn.id for turn in second}
-        assert schedules.renew(connection, [first[0].id], holder="two", until=clock.now + lease) == []
+        assert turns.renew(connection, [first[0].id], holder="two", until=clock.now + lease) == []
     clock.now += timedelta(minutes=2)
     back = scheduler.give_back_abandoned(planned)
     assert len(back) == 5
     with planned.database.reading() as connection:
-        assert schedules.get(connection, first[0].id).state is TurnState.WAITING
+        assert turns.get(connection, first[0].id).state is TurnState.WAITING
 
 
 def test_a_window_holds_it_back(planned: Archive, site: Site, clock: Clock):
@@ -260,7 +265,7 @@ def test_plans_are_paused_changed_and_removed_and_it_is_on_record(planned: Archi
     paused = plans.pause(planned, target, by="Cy")
     assert paused.next_at is None and not paused.is_active
     clock.now += timedelta(days=30)
-    assert scheduler.come(planned) == []
+    assert scheduler.create_turns(planned) == []
     resumed = plans.resume(planned, target, by="Cy")
     assert resumed.next_at is not None and resumed.next_at > clock.now
     plans.remove(planned, target, by="Di")
@@ -307,7 +312,7 @@ def test_review_patch_accept(planned: Archive, site: Site, clock: Clock):
     found = reviews.dossier(planned, harvest)
     assert found.groups["missing"] == [("part-error", 1)] and found.missing == 1
     assert [
-        each.id for each in reviews.waiting(planned, HarvestFilter(state=HarvestState.FINISHED)).rows
+        each.id for each in reviews.list_harvests(planned, HarvestFilter(state=HarvestState.FINISHED)).rows
     ] == [harvest]
     site.pages["/picture.png"] = "a picture"
     clock.now += timedelta(minutes=1)
@@ -364,7 +369,7 @@ def test_rules_accept_what_is_like_before_and_leave_the_rest_to_people(
     site.pages["/"] = "<title>Home</title>" + "".join(f"<a href=/p{number}>x</a>" for number in range(12))
     target, first = harvested(planned, site, clock)
     assert harvests.get(planned, first).state is HarvestState.FINISHED, "the first of a site is a person's"
-    assert reviews.rules_say(planned, harvests.get(planned, first)).rule == "too-new"
+    assert reviews.judge_by_rules(planned, harvests.get(planned, first)).rule == "too-new"
     reviews.accept(planned, first, by="Bo")
     clock.now += timedelta(days=1)
     plans.run_now(planned, target)
@@ -386,7 +391,7 @@ def test_rules_accept_what_is_like_before_and_leave_the_rest_to_people(
 def test_four_eyes(planned: Archive, site: Site, clock: Clock):
     planned.config = replace(planned.config, review=ReviewConfig(four_eyes=True))
     _, harvest = harvested(planned, site, clock)
-    with pytest.raises(NotPermitted, match="somebody else"):
+    with pytest.raises(NotPermitted, match="another person must accept"):
         reviews.accept(planned, harvest, by="Ada")
     reviews.accept(planned, harvest, by="Bo")
 
@@ -527,3 +532,12 @@ def test_serve_runs_the_scheduler_and_stops_it_tidily(real_home: Path, site: Sit
         status = process.wait(60)
         process.stdout.close()
     assert status == 0
+
+
+def test_a_full_disk_is_recognised_by_the_key_of_the_reason_not_by_its_wording():
+    settings = SimpleNamespace(least_free_bytes=1 << 30)
+    full = reason_of(End.NO_ROOM, settings, waiting=3, shut_out=())
+    stopped = reason_of(End.STOPPED, settings, waiting=3, shut_out=())
+    for reason in (full, reasons.from_kept(reasons.to_kept(full))):
+        assert scheduler._is_disk_full(reason)
+    assert not scheduler._is_disk_full(stopped) and not scheduler._is_disk_full("no room on the disk")

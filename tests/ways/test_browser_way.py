@@ -68,9 +68,9 @@ def test_what_scripts_show_is_harvested_reviewed_compared_and_replayed(
             ]
         harvests = harvests_service.latest(archive, 2)
         assert [harvest.counts["screenshots"] for harvest in harvests] == [1, 1]
-        ((before, now),) = reviews.pictures(archive, reviews.dossier(archive, harvests[0].id))
+        ((before, now),) = reviews.screenshot_pairs(archive, reviews.dossier(archive, harvests[0].id))
         assert before is not None and before.url == now.url == f"{site.url}/"
-        mime, picture = reviews.picture(archive, now.id)
+        mime, picture = reviews.read_screenshot(archive, now.id)
         assert mime == "image/png" and picture.startswith(b"\x89PNG")
 
     site.close()

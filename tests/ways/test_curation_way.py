@@ -45,7 +45,7 @@ SCHEDULER = (
     + """
 from webdepot.services.schedule import chores, scheduler
 with Archive.open(home, clock=clock) as archive:
-    chores.tend_letters(archive)
+    chores.process_letters(archive)
     print([turn.state.value for turn in scheduler.run_due(archive)])
 """
 )

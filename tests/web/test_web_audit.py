@@ -25,12 +25,13 @@ from webdepot.provenance import Event, EventFilter
 from webdepot.selection import schedule
 from webdepot.selection.criteria import Judgement
 from webdepot.selection.domains import organisations
-from webdepot.selection.domains.profile import Profile
+from webdepot.selection.domains.profile import OrganisationProfile
 from webdepot.services.admin import audit_trail, setup
 from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.harvest import profiles, runner
 from webdepot.services.schedule import plans, scheduler
 from webdepot.services.selection import contacts, targets
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.web.app import PORTAL_PAGES
 
 ADA = "Ada"
@@ -120,7 +121,9 @@ def office(tmp_path_factory: pytest.TempPathFactory, box: LetterBox, site: str) 
             )
             runs.move(connection, begun.id, HarvestState.RUNNING)
             organisations.save(
-                connection, Profile(root="museum.example", host="www.museum.example"), now=archive.clock()
+                connection,
+                OrganisationProfile(root="museum.example", host="www.museum.example"),
+                now=archive.clock(),
             )
     with serving(home) as served:
         made = Office(served, [harvest for harvest in harvests if harvest], begun.id, numbers[0])
@@ -226,7 +229,7 @@ def walk_the_path_of_a_site(walk: Walk, box: LetterBox) -> None:
 def walk_a_list_of_letters(walk: Walk, box: LetterBox) -> None:
     with Archive.open(walk.office.served.home) as archive:
         one = targets.find(archive, "https://one.example/")
-        targets.answer(
+        criteria_service.answer(
             archive,
             one.id,
             [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],

@@ -26,6 +26,7 @@ from webdepot.services.catalogue import description
 from webdepot.services.permission import complaints, delivery, letters
 from webdepot.services.permission.complaints import Ruling
 from webdepot.services.selection import contacts, csv_lists, targets
+from webdepot.services.selection import criteria as criteria_service
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{7*7}}"
 HEAD = """<!doctype html><html lang="nl"><head><title>Klokken &lt;b&gt;museum</title>
@@ -261,15 +262,15 @@ def test_a_template_and_the_criteria_are_changed_with_care(office: Served, cooki
     }
     assert post(office, "/criteria", cookies["curator"], **given).status == 403
     with office.archive() as archive:
-        before = targets.criteria_of(archive)
+        before = criteria_service.criteria_of(archive)
         assert post(office, "/criteria", boss, **given).status == 303
         try:
             assert harmless(get(office, "/criteria", boss).text)
-            assert [one.code for one in targets.criteria_of(archive)] == ["ours"]
+            assert [one.code for one in criteria_service.criteria_of(archive)] == ["ours"]
         finally:
             # The other tests of this office, in whatever order, answer the criteria that came with the
             # program.
-            targets.set_criteria(archive, before)
+            criteria_service.set_criteria(archive, before)
 
 
 def test_a_lacking_role_is_403_and_a_rule_of_access_451(office: Served, cookies):
@@ -283,7 +284,7 @@ def test_a_lacking_role_is_403_and_a_rule_of_access_451(office: Served, cookies)
     }
     with office.archive() as archive:
         dossier, _ = targets.enter(archive, targets.draft(["https://roles.example/"]))
-        before = targets.criteria_of(archive)
+        before = criteria_service.criteria_of(archive)
         assert post(office, "/criteria", cookies["administrator"], **given).status == 303
         try:
             answer = {"answer-ours": "1", "reason-ours": "because"}
@@ -291,7 +292,7 @@ def test_a_lacking_role_is_403_and_a_rule_of_access_451(office: Served, cookies)
             assert refused.status == 403 and "Only reviewer may answer" in refused.text
             assert post(office, f"/targets/{dossier.id}/answers", cookies["reviewer"], **answer).status == 303
         finally:
-            targets.set_criteria(archive, before)
+            criteria_service.set_criteria(archive, before)
         closed = rules.add(archive, f"{SITE}/news.html", answer=RuleAnswer.REFUSE, public_text="Closed.")
         try:
             assert ask(f"{office.portal}/all/*/{SITE}/news.html").status == 451
@@ -319,7 +320,7 @@ def pages_of(archive: Archive, box: LetterBox) -> list[str]:
     )
     number = dossier.id
     if dossier.state is TargetState.NOMINATED:
-        targets.answer(
+        criteria_service.answer(
             archive,
             number,
             [Judgement(criterion=code, value=1.0, reason="it is") for code in ("national", "cultural")],

@@ -20,7 +20,7 @@ from webdepot.quality import texts as quality_texts
 from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures
 from webdepot.selection import permission
 from webdepot.selection.cases import CaseState
-from webdepot.selection.permission import Basis, Ground, Notice
+from webdepot.selection.permission import Ground, Notice, PermissionBasis
 from webdepot.selection.states import TARGET, LetterState, TargetState
 from webdepot.services.selection import targets
 from webdepot.web import wording
@@ -147,16 +147,16 @@ def gates():
     letter = Notice(state=LetterState.SENT, term_ends_on=day)
     for state in TargetState:
         yield permission.gate(state, [], [], day)
-        yield permission.gate(state, [Basis(ground=Ground.OPEN_LICENCE, since=day)], [], day)
+        yield permission.gate(state, [PermissionBasis(ground=Ground.OPEN_LICENCE, since=day)], [], day)
     selected = TargetState.SELECTED
     yield permission.gate(selected, [], [letter], day)
     yield permission.gate(selected, [], [letter], day + timedelta(days=1))
     yield permission.gate(selected, [], [Notice(state=LetterState.QUEUED)], day)
     yield permission.gate(selected, [], [Notice(state=LetterState.UNDELIVERABLE)], day)
     yield permission.gate(
-        selected, [Basis(ground=Ground.CONSENT, since=day, until=day)], [], day + timedelta(days=1)
+        selected, [PermissionBasis(ground=Ground.CONSENT, since=day, until=day)], [], day + timedelta(days=1)
     )
-    yield permission.gate(selected, [Basis(ground=Ground.REFUSAL, since=day)], [], day)
+    yield permission.gate(selected, [PermissionBasis(ground=Ground.REFUSAL, since=day)], [], day)
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -292,9 +292,9 @@ def test_what_was_done_has_its_words(code):
     )
     source += Path(accounts.__file__).read_text(encoding="utf-8")
     source += Path(sessions.__file__).read_text(encoding="utf-8")
-    actions = set(re.findall(r'action="([a-z ]+)"', source)) | set(
-        re.findall(r'\b_?(?:event|note)\((?:\w+, )*"([a-z ]+)"', source)
-    )
+    actions = set(re.findall(r'action="([a-z ]+)"', source))
+    actions |= set(re.findall(r'\barchive\.event\(\s*"([a-z ]+)"', source))
+    actions |= set(re.findall(r'(?<!archive\.)\b\w*(?:event|note)\((?:\w+, )*"([a-z ]+)"', source))
     actions |= (
         set(re.findall(r'note\(connection, [\w.\[\]"]+, "([a-z ]+)"', source))
         | set(TargetState)

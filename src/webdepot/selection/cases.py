@@ -1,8 +1,8 @@
-"""Cases: somebody objects to what is shown (mission K4). From the public form to the decision, as a state
-table and rows.
+"""Cases: complaints about pages that are shown, from the public form to the decision, as a state table and
+rows.
 
-What a decision closes or marks is done by rules of access; a case keeps their numbers, so that lifting it
-takes back exactly these.
+A decision is carried out by access rules. A case stores their numbers, so that lifting the decision removes
+exactly these.
 """
 
 import secrets
@@ -20,7 +20,7 @@ from webdepot.states import Machine, Step
 
 ROWS = 50
 _LETTERS = "23456789BCDFGHJKLMNPQRSTVWXZ"
-"""No vowels and no look-alikes: references are read out on the telephone."""
+"""No vowels and no similar characters: references are read out on the telephone."""
 
 
 class CaseState(StrEnum):
@@ -32,7 +32,7 @@ class CaseState(StrEnum):
 
 
 class Who(StrEnum):
-    """Who objects."""
+    """Who complains."""
 
     RIGHTS_HOLDER = "rights holder"
     PERSON = "person concerned"
@@ -64,40 +64,41 @@ CASE = Machine(
             act="receive",
             before=(),
             after=_C.RECEIVED,
-            words="Somebody filled in the public form, or staff recorded a letter.",
+            words="The public form was sent, or staff recorded a letter.",
         ),
-        Step(act="take", before=(_C.RECEIVED,), after=_C.IN_HAND, words="A person looks into it."),
+        Step(act="take", before=(_C.RECEIVED,), after=_C.IN_HAND, words="A person works on it."),
         Step(
             act="decide",
             before=(_C.RECEIVED, _C.IN_HAND),
             after=_C.DECIDED,
-            words="No action, a warning above the page, or closed; rules of access hold at once and a letter goes out.",
+            words="No action, a warning above the page, or closed; "
+            "access rules take effect at once and a letter is sent.",
         ),
         Step(
             act="drop",
             before=(_C.RECEIVED, _C.IN_HAND),
             after=_C.DROPPED,
-            words="No objection at all: advertising, a mistake.",
+            words="It is not a complaint: advertising, or a mistake.",
         ),
         Step(
             act="lift",
             before=(_C.DECIDED,),
             after=_C.LIFTED,
-            words="The reason is gone: the rules of the decision are taken back.",
+            words="The reason no longer applies: the access rules of the decision are removed.",
         ),
         Step(
             act="reopen",
             before=(_C.DECIDED, _C.LIFTED, _C.DROPPED),
             after=_C.IN_HAND,
-            words="It is looked at again. What was closed stays closed until the new decision.",
+            words="It is examined again. Closed pages stay closed until the new decision.",
         ),
     ),
     meanings={
-        _C.RECEIVED: "nobody has looked at it yet",
-        _C.IN_HAND: "somebody looks into it",
-        _C.DECIDED: "decided; its rules hold",
-        _C.LIFTED: "decided once, and taken back",
-        _C.DROPPED: "no objection",
+        _C.RECEIVED: "not examined yet",
+        _C.IN_HAND: "a person is working on it",
+        _C.DECIDED: "decided; its access rules are in force",
+        _C.LIFTED: "decided, and the decision was lifted",
+        _C.DROPPED: "not a complaint",
     },
 )
 
@@ -111,7 +112,7 @@ class Case:
     host: str
     url: str
     captured_at: str = ""
-    """Timestamp of the version it is about; empty for all of them."""
+    """Timestamp of the version it is about; empty for all versions."""
     who: Who
     ground: Objection
     words: str
@@ -129,6 +130,7 @@ class Case:
 
 
 def add(connection: Connection, case: Case) -> Case:
+    """Store a new case under a new reference."""
     CASE.after(None, "receive", "A case")
     values = {
         "reference": f"C-{case.created_at:%Y}-{''.join(secrets.choice(_LETTERS) for _ in range(6))}",
@@ -155,7 +157,7 @@ def add(connection: Connection, case: Case) -> Case:
 
 
 def move(connection: Connection, case: Case, act: str, *, now: datetime, **values: object) -> Case:
-    """One step; Conflict when the table has no such row, or somebody else was quicker."""
+    """Take one step; Conflict if `CASE` does not allow it, or another person changed the case first."""
     after = CASE.after(case.state, act, f"Case {case.reference}")
     chosen = update(cases).where(cases.c.id == case.id, cases.c.state == case.state.value)
     row = (
@@ -164,12 +166,12 @@ def move(connection: Connection, case: Case, act: str, *, now: datetime, **value
         .one_or_none()
     )
     if row is None:
-        raise Conflict(f"Case {case.reference} was changed by somebody else. Look at it again.")
+        raise Conflict(f"Case {case.reference} was changed by another person. Reload it and try again.")
     return _case(row)
 
 
 def get(connection: Connection, which: str) -> Case:
-    """By number or reference."""
+    """The case with this number or reference."""
     where = (
         cases.c.id == int(which)
         if which.isascii() and which.isdigit() and len(which) < 10
@@ -184,7 +186,7 @@ def get(connection: Connection, which: str) -> Case:
 def listing(
     connection: Connection, *, state: CaseState | None, host: str = "", page: int = 1
 ) -> tuple[list[Case], int]:
-    """A page of cases, those that waited longest first, and how many there are."""
+    """One page of cases and how many there are; open ones longest waiting first, others newest first."""
     where = [cases.c.state == state.value] if state else []
     where += [cases.c.host == host] if host else []
     total = connection.execute(select(func.count()).select_from(cases).where(*where)).scalar_one()
@@ -200,15 +202,16 @@ def listing(
 
 
 def counts(connection: Connection) -> Mapping[CaseState, int]:
-    found = {
+    """How many cases are in each state."""
+    numbers = {
         row[0]: row[1]
         for row in connection.execute(select(cases.c.state, func.count()).group_by(cases.c.state))
     }
-    return {state: found.get(state.value, 0) for state in CaseState}
+    return {state: numbers.get(state.value, 0) for state in CaseState}
 
 
 def of_same_host(connection: Connection, case: Case, *, limit: int = 20) -> Sequence[Case]:
-    """Other cases about the same host, the newest first."""
+    """Other cases about the same host, newest first."""
     chosen = (
         select(cases)
         .where(cases.c.host == case.host, cases.c.id != case.id)

@@ -1,4 +1,4 @@
-"""Contacts: whom to write to about a target. One that left is ended and stays in the history."""
+"""Contacts: the people to write to about a target. A contact that has left is ended, not deleted."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,7 +33,7 @@ class Contact:
 
 
 def checked(contact: Contact) -> Contact:
-    """InputError when nobody could be reached by it, or a part cannot be kept."""
+    """The contact, if it is usable; InputError if it has no address or a field is too long."""
     if not contact.mail and not contact.post.strip():
         raise InputError(
             said("contact_needs_address", "A contact needs an email address or a postal address.")
@@ -46,7 +46,7 @@ def checked(contact: Contact) -> Contact:
         ("post", contact.post, LONGEST_POST),
     ):
         if len(value) > longest:
-            raise InputError(f"The {name} of a contact has at most {longest} characters.")
+            raise InputError(f"The {name} of a contact can have at most {longest} characters.")
     if not (contact.name + contact.organisation).isprintable():
         raise InputError(
             said("contact_one_line", "The name of a contact must be one line of printable characters.")
@@ -80,7 +80,7 @@ def end(connection: Connection, target: TargetId, number: int, *, now: datetime)
 
 
 def of_target(connection: Connection, target: TargetId) -> list[Contact]:
-    """Those that count now, the newest first."""
+    """Contacts of a target that have not been ended, newest first."""
     chosen = (
         select(contacts)
         .where(contacts.c.target == target, contacts.c.ended_at.is_(None))
@@ -90,6 +90,6 @@ def of_target(connection: Connection, target: TargetId) -> list[Contact]:
 
 
 def _contact(row: Row[tuple[object, ...]]) -> Contact:
-    got = row._mapping
+    values = row._mapping
     names = ("id", "name", "organisation", "mail", "post", "language", "note", "ended_at")
-    return Contact(target=TargetId(got["target"]), **{name: got[name] for name in names})
+    return Contact(target=TargetId(values["target"]), **{name: values[name] for name in names})

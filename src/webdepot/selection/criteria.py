@@ -1,16 +1,16 @@
-"""Does a site belong in the collection? Each criterion is a question with an answer and a reason (mission
-K2).
+"""Does a site belong in the collection? Each criterion is a question with an answer and a reason.
 
 Criteria are data, not code: an institution's own list replaces `DEFAULT`. Each has a kind of answer, a
 weight, and the roles that may answer it. The verdict:
 
-1. a required criterion answered no rejects,
-2. while a required one waits for its answer the verdict is open (pass),
-3. points are weight x answer (no 0, yes 1, a scale 0 to 1) over the others; enough points accept,
-4. with all answered and too few points it rejects; otherwise it is open.
+1. reject if a required criterion is answered with no,
+2. open (pass) while a required criterion is not answered,
+3. points are weight x answer (no 0, yes 1, a scale 0 to 1), summed over the others; accept if they are
+   enough,
+4. reject if all are answered and the points are too few; otherwise open.
 
-Answers are kept with the question as it was asked, so that an old judgement can still be read when the list
-has changed.
+Answers are stored with the question as it was asked, so that an old judgement can still be read after the
+list has changed.
 """
 
 import re
@@ -34,20 +34,20 @@ _CODE = re.compile(r"[a-z0-9][a-z0-9-]{0,59}\Z")
 _JUDGES = frozenset(Role) - {Role.READER}
 
 
-class Kind(StrEnum):
-    """What an answer looks like."""
+class AnswerKind(StrEnum):
+    """The form of an answer."""
 
     YES_NO = "yes-no"
     SCALE = "scale"
     TEXT = "text"
-    """Words alone; they carry no points."""
+    """Text only; it gives no points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
     code: str
     question: str
-    kind: Kind = Kind.YES_NO
+    kind: AnswerKind = AnswerKind.YES_NO
     weight: float = 1.0
     required: bool = False
     roles: frozenset[Role] = _JUDGES
@@ -55,9 +55,9 @@ class Criterion:
 
     @property
     def is_default(self) -> bool:
-        """Asked in the words that came with the program; faces have these in their own languages."""
-        asked = (self.code, self.question)
-        return asked in _EARLIER or any((one.code, one.question) == asked for one in DEFAULT)
+        """Whether it is an unchanged default question; the web interface has translations of these."""
+        question = (self.code, self.question)
+        return question in _EARLIER or any((each.code, each.question) == question for each in DEFAULT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Judgement:
     value: float = 0.0
     """0 for no to 1 for yes."""
     words: str = ""
-    """The answer itself where it is a text."""
+    """The answer itself if it is a text."""
     reason: str
     question: str = ""
     agent: str = ""
@@ -82,7 +82,8 @@ class Judgement:
 DEFAULT = (
     Criterion(
         code="national",
-        question="Does it belong to the national domain in the broad sense (country, language, subject or creator)?",
+        question="Does it belong to the national domain in the broad sense "
+        "(country, language, subject or creator)?",
         required=True,
     ),
     Criterion(code="scholarly", question="Does it have scholarly content?"),
@@ -100,29 +101,31 @@ _EARLIER = frozenset(
         ("cultural", "Has it cultural content?"),
     }
 )
-"""How defaults were worded before; an institution may have saved its list then."""
+"""Earlier wordings of default questions, which an institution may have saved in its list."""
 
 
 def judge(
     judgements: Sequence[Judgement], asked: Sequence[Criterion] = DEFAULT, *, points_needed: float = 1.0
 ) -> Verdict:
-    """The verdict over all answers; it names the criterion that decided."""
+    """The verdict on all answers; it names the criterion that decided."""
     given: Mapping[str, Judgement] = {judgement.criterion: judgement for judgement in judgements}
     required = [criterion for criterion in asked if criterion.required]
     for criterion in required:
         answer = given.get(criterion.code)
-        if answer is not None and criterion.kind is not Kind.TEXT and not answer.is_yes:
+        if answer is not None and criterion.kind is not AnswerKind.TEXT and not answer.is_yes:
             return Verdict(answer=Answer.REJECT, rule=criterion.code, reason=answer.reason)
     missing = [criterion.code for criterion in required if criterion.code not in given]
     if missing:
         return Verdict(answer=Answer.PASS, rule=missing[0], reason=_open(missing))
-    others = [criterion for criterion in asked if not criterion.required and criterion.kind is not Kind.TEXT]
+    others = [
+        criterion for criterion in asked if not criterion.required and criterion.kind is not AnswerKind.TEXT
+    ]
     points = {
         criterion.code: criterion.weight * given[criterion.code].value
         for criterion in others
         if criterion.code in given
     }
-    # Halves of a scale add up in binary fractions; a hair below the mark is the mark.
+    # Fractions of a scale are not exact in binary; allow for the rounding error.
     if sum(points.values()) >= points_needed - 1e-9 and (points or not others):
         best = max(points, key=lambda code: points[code], default="required")
         return Verdict(
@@ -143,41 +146,41 @@ def _open(codes: Sequence[str]) -> Reason:
 
 
 def checked(criterion: Criterion) -> Criterion:
-    """InputError when a criterion could not be asked."""
+    """The criterion, if it can be used; InputError if it cannot."""
     if not _CODE.match(criterion.code):
-        raise InputError(f"{criterion.code[:60]!r} is no code for a criterion. Use a-z, 0-9 and hyphens.")
+        raise InputError(f"{criterion.code[:60]!r} is not a code for a criterion. Use a-z, 0-9 and hyphens.")
     if not criterion.question.strip() or len(criterion.question) > 500:
         raise InputError(f"The criterion {criterion.code} needs a question of up to 500 characters.")
     if not 0 <= criterion.weight <= 100:
-        raise InputError(f"The weight of {criterion.code} must lie between 0 and 100.")
+        raise InputError(f"The weight of {criterion.code} must be between 0 and 100.")
     if not criterion.roles:
         raise InputError(f"Nobody may answer {criterion.code}. Name at least one role.")
     return criterion
 
 
 def every(connection: Connection) -> tuple[Criterion, ...]:
-    """The institution's list, or the one that came with the program."""
+    """The institution's list, or the default list."""
     rows = connection.execute(select(criteria).order_by(criteria.c.position, criteria.c.id)).all()
-    made = tuple(
+    listed = tuple(
         Criterion(
             code=row.code,
             question=row.question,
-            kind=Kind(row.kind),
+            kind=AnswerKind(row.kind),
             weight=row.weight,
             required=bool(row.required),
             roles=frozenset(map(Role, row.roles)),
         )
         for row in rows
     )
-    return made or DEFAULT
+    return listed or DEFAULT
 
 
 def replace_all(connection: Connection, wanted: Sequence[Criterion]) -> None:
-    """Another list from now on. Answers given to the old one stay."""
+    """Replace the list. Answers to the old list are kept."""
     if not 1 <= len(wanted) <= MOST_CRITERIA:
-        raise InputError(f"A list of criteria has 1 to {MOST_CRITERIA} of them.")
+        raise InputError(f"A list must have 1 to {MOST_CRITERIA} criteria.")
     if len({criterion.code for criterion in wanted}) < len(wanted):
-        raise InputError("Two criteria have the same code.")
+        raise InputError("Two criteria have the same code. Give each its own.")
     connection.execute(delete(criteria))
     for position, criterion in enumerate(map(checked, wanted)):
         connection.execute(
@@ -194,7 +197,7 @@ def replace_all(connection: Connection, wanted: Sequence[Criterion]) -> None:
 
 
 def keep(connection: Connection, target: TargetId, judgement: Judgement) -> None:
-    """An answer, signed and dated. Earlier answers to the same criterion stay."""
+    """Store an answer with its author and date. Earlier answers to the same criterion are kept."""
     connection.execute(
         insert(criterion_answers).values(
             target=target,
@@ -210,7 +213,7 @@ def keep(connection: Connection, target: TargetId, judgement: Judgement) -> None
 
 
 def given_for(connection: Connection, target: TargetId) -> list[Judgement]:
-    """The latest answer to each criterion."""
+    """The latest answer of a target to each criterion."""
     newest = (
         select(func.max(criterion_answers.c.id))
         .where(criterion_answers.c.target == target)

@@ -1,5 +1,5 @@
-"""Grounds of a target in the database: never changed, only ended; each with who recorded it, why, and the
-rules of access it made.
+"""Grounds of a target in the database. A ground is never changed, only ended; each is stored with the person
+who recorded it, the reason, and the access rules that came with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,20 +10,20 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from webdepot.errors import InputError, NotFound
 from webdepot.model import TargetId
-from webdepot.selection.permission import Basis, Ground
+from webdepot.selection.permission import Ground, PermissionBasis
 from webdepot.selection.tables import grounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptGround:
-    """A ground as it was recorded."""
+    """A ground as recorded in the database."""
 
     id: int
     target: TargetId
-    basis: Basis
+    basis: PermissionBasis
     conditions: Mapping[str, object] = field(default_factory=dict)
     rules: tuple[int, ...] = ()
-    """Numbers of the rules of access that came with it."""
+    """Numbers of the access rules that came with it."""
     letter: int | None
     agent: str
     at: datetime
@@ -35,7 +35,7 @@ class KeptGround:
 def add(
     connection: Connection,
     target: TargetId,
-    basis: Basis,
+    basis: PermissionBasis,
     *,
     agent: str,
     now: datetime,
@@ -63,7 +63,7 @@ def add(
 
 
 def end(connection: Connection, number: int, *, agent: str, reason: str, now: datetime) -> KeptGround:
-    """It counts no more, from now on; it stays in the history. NotFound when it does not hold."""
+    """End a ground now; it stays in the history. NotFound if it does not exist or has already ended."""
     row = connection.execute(
         update(grounds)
         .where(grounds.c.id == number, grounds.c.ended_at.is_(None))
@@ -71,16 +71,12 @@ def end(connection: Connection, number: int, *, agent: str, reason: str, now: da
         .returning(*grounds.c)
     ).one_or_none()
     if row is None:
-        raise NotFound(f"There is no ground {number} that could be ended.")
+        raise NotFound(f"There is no ground {number} that could be ended. It may have ended already.")
     return _kept(row)
 
 
-def set_rules(connection: Connection, number: int, rules: Sequence[int]) -> None:
-    connection.execute(update(grounds).where(grounds.c.id == number).values(rules=list(rules)))
-
-
 def every(connection: Connection, target: TargetId) -> list[KeptGround]:
-    """All of them, oldest first, also those that ended."""
+    """All grounds of a target, oldest first, including those that have ended."""
     return [
         _kept(row)
         for row in connection.execute(
@@ -89,13 +85,13 @@ def every(connection: Connection, target: TargetId) -> list[KeptGround]:
     ]
 
 
-def holding(connection: Connection, target: TargetId) -> list[KeptGround]:
-    """Those that nobody ended; their own days may be over."""
+def not_ended(connection: Connection, target: TargetId) -> list[KeptGround]:
+    """Grounds that have not been ended; their last day may still be in the past."""
     return [kept for kept in every(connection, target) if kept.ended_at is None]
 
 
-def past_their_day(connection: Connection, today: date) -> list[KeptGround]:
-    """Grounds with a last day that is over and that nobody ended yet."""
+def expired(connection: Connection, today: date) -> list[KeptGround]:
+    """Grounds whose last day has passed and that have not been ended yet."""
     chosen = select(grounds).where(
         grounds.c.ended_at.is_(None), grounds.c.until != "", grounds.c.until < today.isoformat()
     )
@@ -103,22 +99,22 @@ def past_their_day(connection: Connection, today: date) -> list[KeptGround]:
 
 
 def _kept(row: Row[tuple[object, ...]]) -> KeptGround:
-    got = row._mapping
+    values = row._mapping
     return KeptGround(
-        id=got["id"],
-        target=TargetId(got["target"]),
-        basis=Basis(
-            ground=Ground(got["ground"]),
-            since=date.fromisoformat(got["since"]),
-            until=date.fromisoformat(got["until"]) if got["until"] else None,
-            reason=got["reason"],
+        id=values["id"],
+        target=TargetId(values["target"]),
+        basis=PermissionBasis(
+            ground=Ground(values["ground"]),
+            since=date.fromisoformat(values["since"]),
+            until=date.fromisoformat(values["until"]) if values["until"] else None,
+            reason=values["reason"],
         ),
-        conditions=got["conditions"],
-        rules=tuple(got["rules"]),
-        letter=got["letter"],
-        agent=got["agent"],
-        at=got["at"],
-        ended_at=got["ended_at"],
-        ended_by=got["ended_by"],
-        ended_reason=got["ended_reason"],
+        conditions=values["conditions"],
+        rules=tuple(values["rules"]),
+        letter=values["letter"],
+        agent=values["agent"],
+        at=values["at"],
+        ended_at=values["ended_at"],
+        ended_by=values["ended_by"],
+        ended_reason=values["ended_reason"],
     )

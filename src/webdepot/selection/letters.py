@@ -1,9 +1,9 @@
-"""Letters in the database: written, waiting, sent, answered. Rows are moved along `states.LETTER` and never
-removed.
+"""Letters in the database: queued, sent, answered. Their state changes as `states.LETTER` allows; rows are
+never deleted.
 
-An owner answers through a secret address in the letter. Only a hash of its token is kept, and the kept text
-of the letter leaves it out: whoever reads the database, or the history in the portal, cannot answer for the
-owner.
+An owner answers through a secret address in the letter. Only a hash of its token is stored, and the stored
+text of the letter does not contain it. So a person who reads the database, or the history in the portal,
+cannot answer for the owner.
 """
 
 import hashlib
@@ -22,8 +22,9 @@ from webdepot.selection.tables import letters
 from webdepot.selection.templates import LetterKind
 
 ROWS = 50
-TOKEN_HIDDEN = "…"  # noqa: S105 - stands where the token stood
+TOKEN_HIDDEN = "…"  # noqa: S105 - replaces the token in the stored text
 MOST_TRIES = 8
+"""A letter that failed this often is not retried until a person acts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ class Letter:
     target: TargetId | None = None
     case: int | None = None
     about: int | None = None
-    """The letter that this one reminds of."""
+    """The notice that this letter is a reminder of."""
     state: LetterState = LetterState.QUEUED
     language: str
     recipient: str
@@ -43,7 +44,7 @@ class Letter:
     term_days: int = 0
     term_ends_on: date | None = None
     remind_on: date | None = None
-    """The day of the reminder; None where there is none, or it was written."""
+    """The day of the reminder; None if there is no reminder, or it has been written."""
     message_id: str = ""
     error: str = ""
     tries: int = 0
@@ -65,7 +66,7 @@ def hash_of(token: str) -> str:
 
 
 def add(connection: Connection, letter: Letter) -> Letter:
-    """Keep a letter that waits to be sent."""
+    """Store a letter in the queue."""
     state = LETTER.after(None, "queue", "A letter")
     values = {
         "kind": letter.kind.value,
@@ -91,7 +92,7 @@ def add(connection: Connection, letter: Letter) -> Letter:
 
 
 def move(connection: Connection, letter: Letter, act: str, **values: object) -> Letter:
-    """One step; Conflict when the table has no such row."""
+    """Take one step; Conflict if `states.LETTER` does not allow it."""
     after = LETTER.after(letter.state, act, f"Letter {letter.id} to {letter.recipient}")
     kept = {
         name: _text(value) if isinstance(value, date) and not isinstance(value, datetime) else value
@@ -106,19 +107,15 @@ def move(connection: Connection, letter: Letter, act: str, **values: object) -> 
     return _letter(row)
 
 
-def set_body(connection: Connection, letter: Letter, subject: str, body: str) -> None:
-    connection.execute(update(letters).where(letters.c.id == letter.id).values(subject=subject, body=body))
-
-
-def reminded(connection: Connection, letter: Letter) -> None:
-    """Its reminder is written: exactly one goes out."""
+def clear_reminder(connection: Connection, letter: Letter) -> None:
+    """Note that the reminder has been written, so that only one is sent."""
     connection.execute(update(letters).where(letters.c.id == letter.id).values(remind_on=""))
 
 
 def get(connection: Connection, number: int) -> Letter:
     row = connection.execute(select(letters).where(letters.c.id == number)).one_or_none()
     if row is None:
-        raise NotFound(f"There is no letter {number}.")
+        raise NotFound(f"There is no letter {number}. List them: webdepot permission letters")
     return _letter(row)
 
 
@@ -128,7 +125,7 @@ def find_by_token(connection: Connection, token: str) -> Letter | None:
 
 
 def of_target(connection: Connection, target: TargetId) -> list[Letter]:
-    """Newest first."""
+    """Letters about a target, newest first."""
     return [
         _letter(row)
         for row in connection.execute(
@@ -147,7 +144,7 @@ def of_case(connection: Connection, case: int) -> list[Letter]:
 
 
 def notices(connection: Connection, target: TargetId) -> list[Notice]:
-    """What the gate needs to know; the newest first."""
+    """What the gate needs to know about the notices of a target, newest first."""
     return [
         Notice(state=letter.state, term_ends_on=letter.term_ends_on)
         for letter in of_target(connection, target)
@@ -156,7 +153,7 @@ def notices(connection: Connection, target: TargetId) -> list[Notice]:
 
 
 def waiting(connection: Connection, *, limit: int) -> list[Letter]:
-    """Letters to be sent now, the oldest first; what failed too often waits for a person."""
+    """Letters to send now, oldest first; without those that failed too often."""
     states = (LetterState.QUEUED.value, LetterState.FAILED.value)
     chosen = (
         select(letters)
@@ -167,7 +164,7 @@ def waiting(connection: Connection, *, limit: int) -> list[Letter]:
 
 
 def to_remind(connection: Connection, today: date) -> list[Letter]:
-    """Notices whose reminder is due and whose term still runs."""
+    """Notices whose reminder is due and whose deadline has not passed."""
     chosen = select(letters).where(
         letters.c.state == LetterState.SENT.value,
         letters.c.kind == LetterKind.NOTICE.value,
@@ -178,21 +175,22 @@ def to_remind(connection: Connection, today: date) -> list[Letter]:
     return [_letter(row) for row in connection.execute(chosen.order_by(letters.c.id))]
 
 
-def past_term(connection: Connection, today: date, target: TargetId | None = None) -> list[Letter]:
-    """Notices whose term is over without an answer."""
+def past_deadline(connection: Connection, today: date) -> list[Letter]:
+    """Unanswered notices whose deadline has passed.
+
+    This only narrows the rows by the index; what silence means is decided by `permission.implied_consent`.
+    """
     chosen = select(letters).where(
         letters.c.state == LetterState.SENT.value,
         letters.c.kind == LetterKind.NOTICE.value,
         letters.c.term_ends_on != "",
         letters.c.term_ends_on < today.isoformat(),
     )
-    if target is not None:
-        chosen = chosen.where(letters.c.target == target)
     return [_letter(row) for row in connection.execute(chosen.order_by(letters.c.id))]
 
 
 def listing(connection: Connection, state: LetterState | None, page: int) -> tuple[list[Letter], int]:
-    """A page of all letters, the newest first, and how many there are."""
+    """One page of all letters, newest first, and how many there are in total."""
     where = [letters.c.state == state.value] if state else []
     total = connection.execute(select(func.count()).select_from(letters).where(*where)).scalar_one()
     rows = connection.execute(
@@ -214,7 +212,7 @@ def counts(connection: Connection) -> dict[LetterState, int]:
 
 
 def already_asked(connection: Connection, targets: Sequence[TargetId]) -> Iterator[TargetId]:
-    """Of these, those with a notice that waits or whose term runs."""
+    """Those of these targets that have a notice which is queued, or sent and not answered."""
     busy = (LetterState.QUEUED.value, LetterState.FAILED.value, LetterState.SENT.value)
     for start in range(0, len(targets), 500):
         part = targets[start : start + 500]
@@ -229,7 +227,7 @@ def _text(day: date | None) -> str:
 
 
 def _letter(row: Row[tuple[object, ...]]) -> Letter:
-    got = row._mapping
+    values = row._mapping
     names = (
         "id",
         "case",
@@ -246,12 +244,12 @@ def _letter(row: Row[tuple[object, ...]]) -> Letter:
         "agent",
     )
     return Letter(
-        kind=LetterKind(got["kind"]),
-        target=TargetId(got["target"]) if got["target"] is not None else None,
-        state=LetterState(got["state"]),
-        term_ends_on=date.fromisoformat(got["term_ends_on"]) if got["term_ends_on"] else None,
-        remind_on=date.fromisoformat(got["remind_on"]) if got["remind_on"] else None,
-        queued_at=got["queued_at"],
-        sent_at=got["sent_at"],
-        **{name: got[name] for name in names},
+        kind=LetterKind(values["kind"]),
+        target=TargetId(values["target"]) if values["target"] is not None else None,
+        state=LetterState(values["state"]),
+        term_ends_on=date.fromisoformat(values["term_ends_on"]) if values["term_ends_on"] else None,
+        remind_on=date.fromisoformat(values["remind_on"]) if values["remind_on"] else None,
+        queued_at=values["queued_at"],
+        sent_at=values["sent_at"],
+        **{name: values[name] for name in names},
     )

@@ -1,11 +1,14 @@
-"""May a target be harvested? The one gate before every harvest (mission K3).
+"""May a target be harvested? The one gate before every harvest.
 
-A ground makes the harvest lawful: an owner's consent, silence after the opt-out term, or a ground that needs
-no letter. A refusal closes it, whatever else speaks for it. Grounds are values that name themselves, so that
-the verdict can be kept.
+A ground makes the harvest lawful: the owner's consent, silence after the opt-out deadline, or a ground that
+needs no letter. A refusal closes the gate, whatever other grounds exist. Each ground carries its own name, so
+that the verdict can be stored.
 
-`gate` asks, in this order: is it refused? does a ground hold today? is it on the selection list? And if not,
-it says what is missing: the judgement, the letter, the answer, or the day on which the term is over.
+`gate` asks, in this order: is the target refused? is there a valid ground today? is it on the selection list?
+If it may not be harvested, the verdict says what is missing: the judgement, the letter, the answer, or the
+day on which the deadline has passed.
+
+`implied_consent` alone decides when silence becomes consent; pages, gate and periodic run all call it.
 """
 
 from collections.abc import Sequence
@@ -37,47 +40,66 @@ WITHOUT_LETTER = (
     Ground.PUBLIC_DOMAIN,
     Ground.LAW,
 )
-"""Grounds that a person records without a letter having gone out; consent then is an explicit opt-in."""
+"""Grounds that a person can record without a letter; consent is then an explicit opt-in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
-    """One ground with the day from which it counts and the day after which it ends."""
+class PermissionBasis:
+    """One ground with its first day and, if it ends, its last."""
 
     ground: Ground
     since: date
     until: date | None = None
     reason: str = ""
 
-    def holds_on(self, day: date) -> bool:
+    def is_valid_on(self, day: date) -> bool:
         return self.since <= day and (self.until is None or day <= self.until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """What the gate needs to know of a letter."""
+    """What the gate needs to know about a letter to the owner."""
 
     state: LetterState
     term_ends_on: date | None = None
-
-    def is_silence_on(self, day: date) -> bool:
-        """Sent, not answered, and the term is over: the day after it counts as consent.
-
-        Once that is recorded the letter is `silent` and its ground stands for itself, so that it can also be
-        withdrawn.
-        """
-        return self.state is LetterState.SENT and self.term_ends_on is not None and day > self.term_ends_on
+    """The deadline: the last day on which the owner can refuse. None before the letter is sent."""
 
 
-def may_harvest(bases: Sequence[Basis], today: date) -> Verdict:
-    """The latest refusal wins over everything older; otherwise any ground that holds today is enough."""
-    holding = [basis for basis in bases if basis.holds_on(today)]
+def deadline_of(sent_on: date, days: int) -> date:
+    """The last day on which the owner can refuse."""
+    return sent_on + timedelta(days=days)
+
+
+def silence_counts_from(deadline: date) -> date:
+    """The first day on which silence counts as consent: the day after the deadline."""
+    return deadline + timedelta(days=1)
+
+
+def implied_consent(state: TargetState, notice: Notice, today: date) -> PermissionBasis | None:
+    """The ground that the owner's silence gives; None if there is none.
+
+    The letter was sent and not answered, the deadline has passed, and the target is still on the selection
+    list. Once this ground is recorded the letter is `silent` and the ground exists on its own, so that it can
+    also be withdrawn.
+    """
+    if state not in _ON_THE_LIST or notice.state is not LetterState.SENT or notice.term_ends_on is None:
+        return None
+    since = silence_counts_from(notice.term_ends_on)
+    if today < since:
+        return None
+    reason = said("silence", "no answer by {day}", day=notice.term_ends_on)
+    return PermissionBasis(ground=Ground.IMPLIED_CONSENT, since=since, reason=reason)
+
+
+def may_harvest(bases: Sequence[PermissionBasis], today: date) -> Verdict:
+    """The latest refusal wins over everything older; otherwise any ground that is valid today is enough."""
+    valid = [basis for basis in bases if basis.is_valid_on(today)]
     refusal = max(
-        (basis for basis in holding if basis.ground is Ground.REFUSAL),
+        (basis for basis in valid if basis.ground is Ground.REFUSAL),
         key=lambda basis: basis.since,
         default=None,
     )
-    for basis in sorted(holding, key=lambda basis: basis.since, reverse=True):
+    for basis in sorted(valid, key=lambda basis: basis.since, reverse=True):
         if basis.ground is Ground.REFUSAL:
             continue
         if refusal is None or (basis.ground is Ground.CONSENT and basis.since > refusal.since):
@@ -96,17 +118,11 @@ def may_harvest(bases: Sequence[Basis], today: date) -> Verdict:
     return Verdict(answer=Answer.REJECT, rule="no ground", reason=reason)
 
 
-def gate(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], today: date) -> Verdict:
+def gate(
+    state: TargetState, bases: Sequence[PermissionBasis], notices: Sequence[Notice], today: date
+) -> Verdict:
     """May it be harvested today, and if not, what is missing."""
-    silences = [
-        Basis(
-            ground=Ground.IMPLIED_CONSENT,
-            since=notice.term_ends_on + timedelta(days=1),
-            reason=said("silence", "no answer by {day}", day=notice.term_ends_on),
-        )
-        for notice in notices
-        if notice.is_silence_on(today) and notice.term_ends_on is not None
-    ]
+    silences = [basis for notice in notices if (basis := implied_consent(state, notice, today)) is not None]
     verdict = may_harvest([*bases, *silences], today)
     is_operator = verdict.rule == Ground.OPERATOR.value
     if state is TargetState.REFUSED and verdict.rule != Ground.CONSENT.value:
@@ -141,27 +157,32 @@ def _selection_missing(state: TargetState) -> Reason:
     return said(f"not_selected_{state.name.lower()}", _SELECTION_MISSING[state])
 
 
-def _missing(state: TargetState, bases: Sequence[Basis], notices: Sequence[Notice], today: date) -> Reason:
+def _missing(
+    state: TargetState, bases: Sequence[PermissionBasis], notices: Sequence[Notice], today: date
+) -> Reason:
     if state not in _ON_THE_LIST:
         return said("then_a_ground", "{what}; after that it needs a ground", what=_selection_missing(state))
-    running = [
-        notice for notice in notices if notice.state is LetterState.SENT and notice.term_ends_on is not None
+    deadlines = [
+        notice.term_ends_on
+        for notice in notices
+        if notice.state is LetterState.SENT and notice.term_ends_on is not None
     ]
-    if running:
-        ends = max(notice.term_ends_on for notice in running if notice.term_ends_on is not None)
-        words = "the owner can refuse until {ends}; without an answer it may be harvested from {then}"
-        return said("term_runs", words, ends=ends, then=ends + timedelta(days=1))
+    if deadlines:
+        ends = max(deadlines)
+        text = "the owner can refuse until {ends}; without an answer it may be harvested from {then}"
+        return said("term_runs", text, ends=ends, then=silence_counts_from(ends))
     states = {notice.state for notice in notices}
     if states & {LetterState.QUEUED, LetterState.FAILED}:
         return said("letter_waits", "the letter to the owner has been written but not sent yet")
     ended = [basis for basis in bases if basis.until is not None and basis.until < today]
     if ended:
-        words = "its ground ({ground}) ended on {day}; ask the owner again or record another ground"
-        return said("ground_ended", words, ground=ended[-1].ground, day=ended[-1].until)
+        text = "its ground ({ground}) ended on {day}; ask the owner again or record another ground"
+        return said("ground_ended", text, ground=ended[-1].ground, day=ended[-1].until)
     if LetterState.UNDELIVERABLE in states:
         return said(
             "letter_back",
-            "the letter to the owner was returned; find another address, or record a ground that needs no letter",
+            "the letter to the owner was returned; find another address, "
+            "or record a ground that needs no letter",
         )
     return said(
         "no_letter", "no letter has been sent to the owner, and no ground that needs no letter is recorded"

@@ -1,13 +1,14 @@
-"""When is a target harvested? Frequencies, windows and next dates as pure functions; wall clock times are
-those of one zone.
+"""When is a target harvested? Frequencies, time windows and next dates as pure functions; times of day are
+those of one time zone.
 
     frequency    first day, time        the dates
     weekly       2026-03-31, 22:00      every seventh day at 22:00, in summer and in winter
     monthly      2026-01-31, 22:00      the 31st, or the last day of a shorter month; never drifting
-    cron         0 3 * * MON-FRI        as Debian's cron reads it (https://github.com/cuu508/cronsim), not before the first day
+    cron         0 3 * * MON-FRI        as Debian's cron reads it, not before the first day
+                                        (https://github.com/cuu508/cronsim)
 
-A window (22:00-06:00) says in which hours a harvest may run: what is due outside it waits for its opening,
-what still runs at its end stops and goes on in the next one.
+A window (22:00-06:00) says at which hours a harvest may run: a harvest that is due outside it waits until it
+opens; a harvest that is still running at its end stops and resumes in the next one.
 """
 
 import re
@@ -45,7 +46,7 @@ _MONTHS = {Frequency.MONTHLY: 1, Frequency.QUARTERLY: 3, Frequency.HALF_YEARLY: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dates:
-    """What decides the dates of a plan."""
+    """The rule for the dates of a plan."""
 
     frequency: Frequency
     first_on: date
@@ -55,8 +56,8 @@ class Dates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """Hours of the day in which a harvest may run; over midnight when it ends before it opens."""
+class HarvestWindow:
+    """Hours of the day in which a harvest may run; across midnight if `closes` is before `opens`."""
 
     opens: time
     closes: time
@@ -75,7 +76,7 @@ class Plan:
 
     target: TargetId
     dates: Dates
-    window: Window | None = None
+    window: HarvestWindow | None = None
     profile: str = ""
     """Name of a profile; empty means the configuration."""
     is_active: bool = True
@@ -90,44 +91,44 @@ def zone_of(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ConfigError(
-            f"[schedule] timezone = {name!r} is no time zone. Write it like Europe/Amsterdam."
+            f"[schedule] timezone = {name!r} is not a time zone. Write it like Europe/Amsterdam."
         ) from error
 
 
 def read_dates(
     frequency: str, *, first_on: str, at_time: str = "", cron: str = "", last_on: str = ""
 ) -> Dates:
-    """From what a person filled in; InputError names the part that is wrong."""
+    """The rule for dates from the fields of a form; InputError names the field that is wrong."""
     try:
         chosen = Frequency(frequency)
     except ValueError:
-        raise InputError(f"{frequency[:30]!r} is no frequency. There are: {', '.join(Frequency)}.") from None
+        raise InputError(f"{frequency[:30]!r} is not a frequency. Known: {', '.join(Frequency)}.") from None
     expression = " ".join(cron.split())
     if chosen is Frequency.CRON:
         _check_cron(expression)
     elif expression:
-        raise InputError(f"A cron expression goes with the frequency cron, not with {chosen.value}.")
+        raise InputError(f"A cron expression needs the frequency cron, not {chosen.value}.")
     first, last = _day(first_on, "first day"), _day(last_on, "last day") if last_on else None
     if last is not None and last < first:
-        raise InputError(f"The last day {last} lies before the first day {first}.")
+        raise InputError(f"The last day {last} is before the first day {first}.")
     return Dates(
         frequency=chosen, first_on=first, at_time=_time(at_time or "03:00"), cron=expression, last_on=last
     )
 
 
-def read_window(opens: str, closes: str) -> Window | None:
-    """Both or neither."""
+def read_window(opens: str, closes: str) -> HarvestWindow | None:
+    """The window from two times of day; None if both are empty."""
     if not opens and not closes:
         return None
     if not opens or not closes:
-        raise InputError("A window needs both an opening and a closing time.")
+        raise InputError("A time window needs both an opening and a closing time.")
     if opens == closes:
-        raise InputError("A window that opens and closes at the same time has no hours.")
-    return Window(opens=_time(opens), closes=_time(closes))
+        raise InputError("A time window cannot open and close at the same time.")
+    return HarvestWindow(opens=_time(opens), closes=_time(closes))
 
 
 def next_after(dates: Dates, after: datetime, zone: ZoneInfo) -> datetime | None:
-    """The first date later than a moment; None when there is none any more."""
+    """The first date after a moment; None if there is none."""
     for day, at in _dates_from(dates, after.astimezone(zone).date() - _DAY, after, zone):
         if dates.last_on is not None and day > dates.last_on:
             return None
@@ -137,7 +138,7 @@ def next_after(dates: Dates, after: datetime, zone: ZoneInfo) -> datetime | None
 
 
 def last_before(dates: Dates, first: datetime, now: datetime, zone: ZoneInfo) -> tuple[datetime, int]:
-    """Of the dates from `first` to now the latest, and how many there were before it: those are let go."""
+    """The latest date between `first` and now, and how many dates before it were missed."""
     latest, missed = first, 0
     while (
         (following := next_after(dates, latest, zone)) is not None and following <= now and missed < 100_000
@@ -146,8 +147,8 @@ def last_before(dates: Dates, first: datetime, now: datetime, zone: ZoneInfo) ->
     return latest, missed
 
 
-def opening(window: Window | None, moment: datetime, zone: ZoneInfo) -> datetime:
-    """The moment itself if the window is open then, else when it opens next."""
+def opening(window: HarvestWindow | None, moment: datetime, zone: ZoneInfo) -> datetime:
+    """The moment itself if the window is open then, otherwise the next opening."""
     if window is None:
         return moment
     local = moment.astimezone(zone)
@@ -157,12 +158,12 @@ def opening(window: Window | None, moment: datetime, zone: ZoneInfo) -> datetime
     return _moment(day, window.opens, zone)
 
 
-def is_open(window: Window | None, moment: datetime, zone: ZoneInfo) -> bool:
+def is_open(window: HarvestWindow | None, moment: datetime, zone: ZoneInfo) -> bool:
     return window is None or window.has(moment.astimezone(zone).time())
 
 
 def falls_on(dates: Dates, day: date, zone: ZoneInfo) -> bool:
-    """Is it harvested on that day?"""
+    """Whether one of the dates is on this day."""
     if day < dates.first_on or (dates.last_on is not None and day > dates.last_on):
         return False
     if dates.frequency is Frequency.ONCE:
@@ -177,14 +178,12 @@ def falls_on(dates: Dates, day: date, zone: ZoneInfo) -> bool:
 
 
 def days_between(dates: Dates, first: date, last: date, zone: ZoneInfo) -> Iterator[date]:
-    """The days from `first` to `last` on which it is harvested, without looking at each of them where that
-    can be told.
-    """
+    """The days from `first` to `last` that have a date; only for cron expressions is every day tested."""
     end = min(last, dates.last_on) if dates.last_on is not None else last
     if dates.frequency in _DAYS:
         step = _DAYS[dates.frequency]
-        behind = max((first - dates.first_on).days, 0)
-        day = dates.first_on + timedelta(days=-(-behind // step) * step)
+        elapsed = max((first - dates.first_on).days, 0)
+        day = dates.first_on + timedelta(days=-(-elapsed // step) * step)
         while day <= end:
             yield day
             day += timedelta(days=step)
@@ -205,7 +204,7 @@ def days_between(dates: Dates, first: date, last: date, zone: ZoneInfo) -> Itera
 def _dates_from(
     dates: Dates, start: date, after: datetime, zone: ZoneInfo
 ) -> Iterator[tuple[date, datetime]]:
-    """Days and moments in their order, from a day at or before `start` on."""
+    """Days and moments in order, beginning at or before `start`."""
     first = dates.first_on
     if dates.frequency is Frequency.ONCE:
         yield first, _moment(first, dates.at_time, zone)
@@ -239,13 +238,14 @@ def _cron(expression: str, after: datetime, zone: ZoneInfo) -> Iterator[datetime
 def _check_cron(expression: str) -> None:
     if len(expression) > LONGEST_CRON or len(expression.split()) != 5:
         raise InputError(
-            "A cron expression has five fields: minute hour day month weekday, as in 0 3 * * MON."
+            "A cron expression must have five fields: minute hour day month weekday, as in 0 3 * * MON."
         )
     try:
         next(CronSim(expression, datetime(2024, 1, 1, tzinfo=UTC)))
     except (CronSimError, StopIteration) as error:
         raise InputError(
-            f"{expression!r} is no cron expression that ever comes true: {error}. Write it like 0 3 * * MON."
+            f"{expression!r} is not a valid cron expression, or it never occurs: {error}. "
+            "Write it like 0 3 * * MON."
         ) from error
 
 
@@ -267,13 +267,13 @@ def _day(text: str, what: str) -> date:
     try:
         day = date.fromisoformat(text.strip())
     except ValueError:
-        raise InputError(f"{text[:30]!r} is no {what}. Write it like 2027-01-31.") from None
+        raise InputError(f"{text[:30]!r} is not a {what}. Write it like 2027-01-31.") from None
     if not 1990 <= day.year <= 2200:
-        raise InputError(f"The {what} {day} lies outside of all reason.")
+        raise InputError(f"The {what} {day} must be between 1990 and 2200.")
     return day
 
 
 def _time(text: str) -> time:
     if not _TIME.match(text.strip()):
-        raise InputError(f"{text[:10]!r} is no time of day. Write it like 22:30.")
+        raise InputError(f"{text[:10]!r} is not a time of day. Write it like 22:30.")
     return time.fromisoformat(text.strip())

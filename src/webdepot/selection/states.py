@@ -1,8 +1,8 @@
-"""The path of a target from a suggestion to a site that may be harvested, and of a letter to its owner, as
-state tables (mission K2, K3).
+"""The states of a target, from a suggestion to a site that may be harvested, and of a letter to its owner, as
+state tables.
 
-Whether a target may be harvested is not read off its state alone: `permission.gate` asks state, grounds and
-letters together.
+The state alone does not decide whether a target may be harvested: `permission.gate` considers state, grounds
+and letters together.
 """
 
 from enum import StrEnum
@@ -42,7 +42,7 @@ TARGET = Machine(
     noun="target",
     steps=(
         Step(
-            act="suggest", before=(), after=_S.SUGGESTED, words="Somebody named the site in the public form."
+            act="suggest", before=(), after=_S.SUGGESTED, words="The site was suggested in the public form."
         ),
         Step(
             act="nominate",
@@ -50,13 +50,23 @@ TARGET = Machine(
             after=_S.NOMINATED,
             words="Staff or a partner institution named it, alone or in a list.",
         ),
-        Step(act="import", before=(), after=_S.IMPORTED, words="Foreign containers were taken in under it."),
-        Step(act="nominate", before=(_S.SUGGESTED,), after=_S.NOMINATED, words="Staff took up a suggestion."),
+        Step(
+            act="import",
+            before=(),
+            after=_S.IMPORTED,
+            words="Containers of another archive were imported into it.",
+        ),
+        Step(
+            act="nominate",
+            before=(_S.SUGGESTED,),
+            after=_S.NOMINATED,
+            words="Staff accepted a suggestion for judgement.",
+        ),
         Step(
             act="judge",
             before=(*_UNDECIDED, _S.PUT_OFF),
             after=_S.JUDGED,
-            words="The criteria are answered, each with its reason; together they give a verdict.",
+            words="The criteria are answered, each with a reason; together they give a verdict.",
         ),
         Step(
             act="select",
@@ -68,7 +78,7 @@ TARGET = Machine(
             act="put off",
             before=(*_UNDECIDED, _S.SELECTED),
             after=_S.PUT_OFF,
-            words="To be looked at again, on a day or some time; with a reason.",
+            words="To be considered again, on a certain day or later; with a reason.",
         ),
         Step(
             act="reject",
@@ -80,25 +90,26 @@ TARGET = Machine(
             act="reopen",
             before=(_S.REJECTED, _S.PUT_OFF, _S.ENDED),
             after=_S.NOMINATED,
-            words="It is looked at again; with a reason.",
+            words="It is considered again; with a reason.",
         ),
         Step(
             act="ask",
             before=(_S.SELECTED, _S.CLEARED),
             after=_S.ASKED,
-            words="A letter went to the owner; the opt-out term runs.",
+            words="A letter was sent to the owner; the owner can refuse until the deadline.",
         ),
         Step(
             act="clear",
             before=(*_CHOSEN, _S.REFUSED),
             after=_S.CLEARED,
-            words="There is a ground: consent, silence after the term, or one that needs no letter. After a refusal only consent.",
+            words="There is a ground: consent, silence after the deadline, or one that needs no letter. "
+            "After a refusal only consent.",
         ),
         Step(
             act="lose ground",
             before=(_S.ASKED, _S.CLEARED),
             after=_S.SELECTED,
-            words="The letter came back, or the ground ended or was withdrawn.",
+            words="The letter was returned, or the ground ended or was withdrawn.",
         ),
         Step(
             act="refuse",
@@ -110,21 +121,21 @@ TARGET = Machine(
             act="end",
             before=(*_CHOSEN, _S.REFUSED),
             after=_S.ENDED,
-            words="It is not harvested any more; what is kept stays.",
+            words="It is no longer harvested; what has been archived stays.",
         ),
     ),
     meanings={
-        _S.SUGGESTED: "named by the public, not yet looked at",
+        _S.SUGGESTED: "suggested by the public, not yet considered",
         _S.NOMINATED: "to be judged against the criteria",
         _S.JUDGED: "criteria answered; a person decides",
-        _S.PUT_OFF: "to be looked at again later",
+        _S.PUT_OFF: "to be considered again later",
         _S.REJECTED: "not for this archive; the reasons are kept",
         _S.SELECTED: "on the selection list; needs a ground",
-        _S.ASKED: "a letter is out and the term runs",
+        _S.ASKED: "a letter has been sent; the deadline has not passed",
         _S.CLEARED: "has a ground and may be harvested",
         _S.REFUSED: "the owner refused: neither harvested nor shown",
         _S.ENDED: "no longer harvested",
-        _S.IMPORTED: "holds what was imported; never harvested",
+        _S.IMPORTED: "contains imported containers; never harvested",
     },
 )
 
@@ -138,19 +149,19 @@ LETTER = Machine(
             act="send",
             before=(_L.QUEUED, _L.FAILED),
             after=_L.SENT,
-            words="The mail server took it; the term counts from this day.",
+            words="The mail server accepted it; the deadline counts from this day.",
         ),
         Step(
             act="fail",
             before=(_L.QUEUED, _L.FAILED),
             after=_L.FAILED,
-            words="The mail server did not take it; it is tried again.",
+            words="The mail server did not accept it; it will be tried again.",
         ),
         Step(
             act="return",
             before=(_L.QUEUED, _L.FAILED, _L.SENT, _L.SILENT),
             after=_L.UNDELIVERABLE,
-            words="No such mailbox, at once or by a letter that came back; it never starts a term.",
+            words="The mailbox does not exist, or the letter was returned; there is no deadline.",
         ),
         Step(
             act="answer",
@@ -162,22 +173,22 @@ LETTER = Machine(
             act="pass in silence",
             before=(_L.SENT,),
             after=_L.SILENT,
-            words="The day after the term has come without an answer.",
+            words="The deadline has passed without an answer.",
         ),
         Step(
             act="withdraw",
             before=(_L.QUEUED, _L.FAILED),
             after=_L.WITHDRAWN,
-            words="It was taken back before it went out.",
+            words="It was withdrawn before it was sent.",
         ),
     ),
     meanings={
-        _L.QUEUED: "waits to be sent",
-        _L.SENT: "with the owner; its term runs",
+        _L.QUEUED: "waiting to be sent",
+        _L.SENT: "sent; the owner has not answered yet",
         _L.FAILED: "could not be sent; will be tried again",
-        _L.UNDELIVERABLE: "there is nobody at that address",
+        _L.UNDELIVERABLE: "the address does not exist",
         _L.ANSWERED: "the owner answered",
-        _L.SILENT: "the term passed without an answer: implied consent",
-        _L.WITHDRAWN: "taken back before it was sent",
+        _L.SILENT: "the deadline passed without an answer: implied consent",
+        _L.WITHDRAWN: "withdrawn before it was sent",
     },
 )

@@ -1,4 +1,4 @@
-"""The tables of targets, of what was decided about them, and of letters to their owners."""
+"""The tables of targets, decisions about them, letters to their owners, organisations and schedules."""
 
 from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, String, Table, Text
 
@@ -30,7 +30,7 @@ targets = Table(
     Index("ix_targets_since", "state_since", "id"),
     Index("ix_targets_created", "created_at", "id"),
     Index("ix_targets_host", "host", "id"),
-    # Everything that a search by words looks at, so that it reads this alone: a tenth of the table.
+    # All columns that a search by text reads, so that it needs only the index: a tenth of the table.
     Index("ix_targets_words", "words", "state", "collection", "origin"),
 )
 
@@ -241,8 +241,8 @@ schedules = Table(
     Column("last_at", Moment),
     Column("changed_by", String(200), nullable=False),
     Column("changed_at", Moment, nullable=False),
-    # The scheduler asks what is due; pages list by next date, all or of one frequency; the calendar counts by
-    # day.
+    # The scheduler asks for due plans; pages list plans by next date, all or of one frequency; the calendar
+    # counts by day.
     Index("ix_schedules_next_at", "is_active", "next_at", "target"),
     Index("ix_schedules_frequency_next_at", "frequency", "is_active", "next_at", "target"),
     Index("ix_schedules_days", "is_active", "frequency", "cron", "first_on", "last_on"),
@@ -263,11 +263,11 @@ turns = Table(
     Column("reason", Said, nullable=False),
     Column("began_at", Moment),
     Column("ended_at", Moment),
-    # One turn for a date: this is what makes a harvest run once, whoever asks.
+    # One turn for a date: this guarantees that a harvest runs once, however many schedulers there are.
     Index("ix_turns_target_due_at", "target", "due_at", unique=True),
     Index("ix_turns_state_not_before", "state", "not_before", "id"),
     Index("ix_turns_state_due_at", "state", "due_at", "id"),
-    # With the state, so that the calendar counts a month without reading the rows.
+    # With the state, so that the calendar counts a month from the index alone.
     Index("ix_turns_due_at", "due_at", "id", "state"),
     Index("ix_turns_harvest", "harvest"),
 )

@@ -1,7 +1,8 @@
-"""Targets: sites we decided about. One target per site, however its address is spelled.
+"""Targets in the database: sites that are considered for the archive. There is one target for each site,
+however its address is spelled.
 
-Spellings meet in the key of `url.key` (scheme, `www.`, case, port, order of arguments), less the name of a
-start page.
+Different spellings have the same key: `url.key` (which ignores scheme, `www.`, case, port and order of
+arguments), without the name of a start page.
 """
 
 import json
@@ -28,19 +29,18 @@ LONGEST_NAME = 300
 LONGEST_NOTE = 4000
 MOST_WORDS = 8
 FEW = 2000
-"""So many targets may be found by words for them to be sorted by themselves; more are found along the order
-of the list.
+"""Up to this many matches of a text search are sorted on their own; more are read in the order of the list.
 """
 _LONGEST_WORDS_BYTES = 2000
-"""PostgreSQL takes no more than 2,704 bytes into an index."""
+"""PostgreSQL allows at most 2,704 bytes in an index entry."""
 _START_PAGE = re.compile(r"/(?:index|default|home|welcome)\.(?:html?|php\d?|aspx?|jsp|cfm|shtml|xhtml)\Z")
 _AROUND = re.compile(r"\A(?:https?://)?(?:www\d*\.)?|/\Z")
-"""What people write around an address and what matters to nobody who looks for it."""
-_MOST_ABOVE = 12
+"""Parts of an address that are ignored in a search."""
+_MOST_FOLDERS = 12
 
 
 class Origin(StrEnum):
-    """Who named it."""
+    """Who nominated it."""
 
     PUBLIC = "public"
     STAFF = "staff"
@@ -48,7 +48,7 @@ class Origin(StrEnum):
 
 
 class Strategy(StrEnum):
-    """The whole site at its own frequency, or many sites with hard limits (mission K1)."""
+    """The whole site at its own frequency, or many sites with hard limits."""
 
     SELECTIVE = "selective"
     SNAPSHOT = "snapshot"
@@ -56,7 +56,7 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dossier:
-    """A target with where it stands on its path."""
+    """A target with its state."""
 
     target: Target
     host: str
@@ -80,7 +80,7 @@ class Dossier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nomination:
-    """A site that somebody names, before it is a target."""
+    """A nominated site, before it is a target."""
 
     seeds: tuple[Url, ...]
     name: str = ""
@@ -93,14 +93,15 @@ class Nomination:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """A target that an address belongs to: the same site, or one that it is a part of."""
+class KnownTarget:
+    """The target that an address belongs to."""
 
     dossier: Dossier
     is_same: bool
+    """True if the address is one of its seeds, False if it is below one."""
 
 
-class Sort(StrEnum):
+class TargetSort(StrEnum):
     NAME = "name"
     HOST = "host"
     SINCE = "since"
@@ -108,20 +109,20 @@ class Sort(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """What a list of targets shows. Empty fields take in everything."""
+class TargetFilter:
+    """Which targets a list shows, and in which order. Empty fields do not filter."""
 
     state: TargetState | None = None
     words: str = ""
     collection: str = ""
     origin: Origin | None = None
-    sort: Sort = Sort.NAME
+    sort: TargetSort = TargetSort.NAME
     descending: bool = False
     page: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class TargetPage:
     rows: Sequence[Dossier]
     total: int
     page: int
@@ -132,9 +133,9 @@ class Listing:
 
 
 def site_key(url: str) -> str:
-    """The key of a site's start address: `http://www.Example.org/index.html` and `example.org` meet."""
-    made = _START_PAGE.sub("/", key(url))
-    return made.rstrip("/") + "/" if made.endswith("/") else made
+    """The key of a start address; the same for `http://www.Example.org/index.html` and `example.org`."""
+    site = _START_PAGE.sub("/", key(url))
+    return site.rstrip("/") + "/" if site.endswith("/") else site
 
 
 def register(
@@ -146,8 +147,8 @@ def register(
     purpose: Purpose,
     now: datetime,
 ) -> tuple[Target, bool]:
-    """The target of these seeds, and whether it is new. Seeds are compared by their keys: spelling does not
-    matter.
+    """The target with these seeds, and whether it is new. Seeds are compared by their keys, so spelling does
+    not matter.
     """
     dossier, is_new = nominate(
         connection, Nomination(seeds=tuple(seeds), name=name, collection=collection, purpose=purpose), now=now
@@ -156,7 +157,7 @@ def register(
 
 
 def nominate(connection: Connection, nomination: Nomination, *, now: datetime) -> tuple[Dossier, bool]:
-    """The target of a nomination, and whether it is new; a new one begins its path where its origin says."""
+    """The target of a nomination, and whether it is new; the first state depends on the origin."""
     seeds = nomination.seeds
     identity = json.dumps(sorted({key(seed) for seed in seeds}))[:2000]
     row = connection.execute(select(targets).where(targets.c.key == identity)).mappings().one_or_none()
@@ -181,22 +182,24 @@ def nominate(connection: Connection, nomination: Nomination, *, now: datetime) -
         "note": nomination.note[:LONGEST_NOTE],
     }
     values["words"] = words_of(str(values["name"]), seeds)
-    made = _dossier(connection.execute(insert(targets).values(**values).returning(targets)).mappings().one())
-    _keep_seeds(connection, made.id, seeds)
-    return made, True
+    row = connection.execute(insert(targets).values(**values).returning(targets)).mappings().one()
+    dossier = _dossier(row)
+    _store_seeds(connection, dossier.id, seeds)
+    return dossier, True
 
 
-def _keep_seeds(connection: Connection, target: TargetId, seeds: Iterable[Url]) -> None:
+def _store_seeds(connection: Connection, target: TargetId, seeds: Iterable[Url]) -> None:
     rows = {site_key(seed)[:2000]: seed for seed in seeds}
     connection.execute(
-        insert(target_seeds), [{"target": target, "key": one, "url": url} for one, url in rows.items()]
+        insert(target_seeds),
+        [{"target": target, "key": seed_key, "url": url} for seed_key, url in rows.items()],
     )
 
 
-def find_known(connection: Connection, url: Url) -> Known | None:
-    """The target that this address is a seed of, in any spelling, or lies below; the closest one."""
+def find_known(connection: Connection, url: Url) -> KnownTarget | None:
+    """The target with this address as a seed, in any spelling, or with a seed above it; the closest one."""
     wanted = site_key(url)
-    above = _above(wanted)
+    above = _folders_above(wanted)
     chosen = (
         select(targets, target_seeds.c.key.label("seed_key"))
         .join(target_seeds, target_seeds.c.target == targets.c.id)
@@ -205,30 +208,30 @@ def find_known(connection: Connection, url: Url) -> Known | None:
         .limit(1)
     )
     row = connection.execute(chosen).mappings().one_or_none()
-    return Known(dossier=_dossier(row), is_same=row["seed_key"] == wanted) if row is not None else None
+    return KnownTarget(dossier=_dossier(row), is_same=row["seed_key"] == wanted) if row is not None else None
 
 
 def known_keys(connection: Connection, keys: Sequence[str]) -> dict[str, TargetId]:
-    """Which of these site keys are seeds of a target already."""
-    found: dict[str, TargetId] = {}
+    """Those of these site keys that are already seeds, with their targets."""
+    known: dict[str, TargetId] = {}
     for start in range(0, len(keys), 500):
         part = keys[start : start + 500]
         rows = connection.execute(
             select(target_seeds.c.key, target_seeds.c.target).where(target_seeds.c.key.in_(part))
         )
-        found |= {row.key: TargetId(row.target) for row in rows}
-    return found
+        known |= {row.key: TargetId(row.target) for row in rows}
+    return known
 
 
-def _above(wanted: str) -> list[str]:
-    """Folders above an address, the nearest first: `a)/b/c` -> `a)/b/`, `a)/`."""
+def _folders_above(wanted: str) -> list[str]:
+    """Keys of the folders above an address, nearest first: `a)/b/c` -> `a)/b/`, `a)/`."""
     host, mark, path = wanted.partition(")")
     if not mark:
         return []
     parts = path.partition("?")[0].strip("/").split("/")
-    folders = ["/".join(parts[:length]) for length in range(len(parts) - 1, 0, -1)][:_MOST_ABOVE]
-    made = [spelling for folder in folders for spelling in (f"{host})/{folder}/", f"{host})/{folder}")]
-    return [one for one in [*made, f"{host})/"] if one != wanted]
+    folders = ["/".join(parts[:length]) for length in range(len(parts) - 1, 0, -1)][:_MOST_FOLDERS]
+    keys = [spelling for folder in folders for spelling in (f"{host})/{folder}/", f"{host})/{folder}")]
+    return [each for each in [*keys, f"{host})/"] if each != wanted]
 
 
 def get(connection: Connection, target: TargetId) -> Target:
@@ -243,18 +246,18 @@ def dossier_of(connection: Connection, target: int) -> Dossier:
 
 
 def dossiers_of(connection: Connection, numbers: Sequence[int]) -> list[Dossier]:
-    """Several at once, in the order asked for; numbers without a target are left out."""
-    found: dict[int, Dossier] = {}
+    """Several dossiers in the given order; numbers without a target are left out."""
+    dossiers: dict[int, Dossier] = {}
     for start in range(0, len(numbers), 500):
         rows = connection.execute(
             select(targets).where(targets.c.id.in_(numbers[start : start + 500]))
         ).mappings()
-        found |= {row["id"]: _dossier(row) for row in rows}
-    return [found[number] for number in numbers if number in found]
+        dossiers |= {row["id"]: _dossier(row) for row in rows}
+    return [dossiers[number] for number in numbers if number in dossiers]
 
 
 def find_named(connection: Connection, text: str) -> Target | None:
-    """The target a person means: by its number, its name or one of its seeds."""
+    """The target with this number, name or seed."""
     if text.isascii() and text.isdigit():
         chosen = select(targets).where(targets.c.id == int(text))
     else:
@@ -269,71 +272,75 @@ def find_named(connection: Connection, text: str) -> Target | None:
     return _target(row) if row is not None else None
 
 
-def listing(connection: Connection, asked: Filter) -> Listing:
-    """A page of the list; filtered, sorted and counted in the database."""
-    where = _where(asked)
+def listing(connection: Connection, wanted: TargetFilter) -> TargetPage:
+    """One page of the list; filtered, sorted and counted in the database."""
+    where = _where(wanted)
     total = connection.execute(select(func.count()).select_from(targets).where(*where)).scalar_one()
-    if asked.words and total <= FEW:
+    if wanted.words and total <= FEW:
         where = [targets.c.id.in_(connection.execute(select(targets.c.id).where(*where)).scalars().all())]
-    page = min(max(asked.page, 1), max(-(-total // ROWS), 1))
-    # Numbers first, along an index; whole rows only of the fifty that are shown.
+    page = min(max(wanted.page, 1), max(-(-total // ROWS), 1))
+    # First the numbers, from an index; whole rows only for those that are shown.
     first = (page - 1) * ROWS
     if first > total // 2:
-        # Nearer to the end: counted from there, the other way round, less has to be passed over.
+        # Closer to the end: read in reverse order from there, fewer rows have to be skipped.
         count = min(ROWS, total - first)
-        turned = _sorted(select(targets.c.id).where(*where), replace(asked, descending=not asked.descending))
-        chosen = list(connection.execute(turned.limit(count).offset(total - first - count)).scalars())[::-1]
+        reverse = _sorted(
+            select(targets.c.id).where(*where), replace(wanted, descending=not wanted.descending)
+        )
+        chosen = list(connection.execute(reverse.limit(count).offset(total - first - count)).scalars())[::-1]
     else:
         chosen = list(
             connection.execute(
-                _sorted(select(targets.c.id).where(*where), asked).limit(ROWS).offset(first)
+                _sorted(select(targets.c.id).where(*where), wanted).limit(ROWS).offset(first)
             ).scalars()
         )
-    return Listing(rows=dossiers_of(connection, chosen), total=total, page=page)
+    return TargetPage(rows=dossiers_of(connection, chosen), total=total, page=page)
 
 
-def iter_filtered(connection: Connection, asked: Filter) -> Iterator[Dossier]:
-    """Everything that a filter takes in, in its order; streams."""
+def iter_filtered(connection: Connection, wanted: TargetFilter) -> Iterator[Dossier]:
+    """All targets that a filter matches, in its order; streams."""
     rows = connection.execute(
-        _sorted(select(targets).where(*_where(asked)), asked).execution_options(yield_per=1000)
+        _sorted(select(targets).where(*_where(wanted)), wanted).execution_options(yield_per=1000)
     )
     return map(_dossier, rows.mappings())
 
 
 def counts(connection: Connection) -> Mapping[TargetState, int]:
     """How many targets are in each state."""
-    found = {
+    numbers = {
         row[0]: row[1]
         for row in connection.execute(select(targets.c.state, func.count()).group_by(targets.c.state))
     }
-    return {state: found.get(state.value, 0) for state in TargetState}
+    return {state: numbers.get(state.value, 0) for state in TargetState}
 
 
-def _where(asked: Filter) -> list[ColumnElement[bool]]:
+def _where(wanted: TargetFilter) -> list[ColumnElement[bool]]:
     where: list[ColumnElement[bool]] = []
     where.append(
-        targets.c.state == asked.state.value if asked.state else targets.c.state != TargetState.IMPORTED.value
+        targets.c.state == wanted.state.value
+        if wanted.state
+        else targets.c.state != TargetState.IMPORTED.value
     )
-    if asked.collection:
-        where.append(targets.c.collection == asked.collection)
-    if asked.origin:
-        where.append(targets.c.origin == asked.origin.value)
-    return where + having(asked.words)
+    if wanted.collection:
+        where.append(targets.c.collection == wanted.collection)
+    if wanted.origin:
+        where.append(targets.c.origin == wanted.origin.value)
+    return where + having(wanted.words)
 
 
 def having(typed: str) -> list[ColumnElement[bool]]:
-    """Targets that have each of the words somewhere in their name or in one of their addresses, whatever the
-    case and the accents.
+    """Conditions for targets that contain each of these words in their name or in one of their addresses;
+    case and accents are ignored.
 
-    Parts of words count: people who look for `museum` mean the Klokkenmuseum, too. So there is no looking up
-    of beginnings; the letters of all targets are gone through, in an index that holds little else.
+    Parts of words match: a search for `museum` should also find the Klokkenmuseum. An index of prefixes would
+    not help, so the text of all targets is scanned, in an index that contains little else.
     """
-    asked = [_AROUND.sub("", fold(word)) for word in typed.split()[:MOST_WORDS]]
-    return [targets.c.words.contains(word, autoescape=True) for word in asked if word]
+    terms = [_AROUND.sub("", fold(word)) for word in typed.split()[:MOST_WORDS]]
+    return [targets.c.words.contains(term, autoescape=True) for term in terms if term]
 
 
 def words_of(name: str, seeds: Iterable[Url]) -> str:
-    """What a target is found by: its name and its addresses, hosts also as people write them
+    """The text in which a target is searched: its name and its addresses; hosts also in their own letters
     (`müller.example`).
     """
     addresses = [_AROUND.sub("", fold(seed)) for seed in seeds]
@@ -343,7 +350,7 @@ def words_of(name: str, seeds: Iterable[Url]) -> str:
 
 
 def _readable_host(url: Url) -> str:
-    """A host with letters beyond ASCII as it is read; empty where there are none."""
+    """A host with non-ASCII letters in readable form; empty if it has none."""
     host = host_of(url).partition(":")[0]
     try:
         return host.encode("ascii").decode("idna") if "xn--" in host else ""
@@ -351,22 +358,22 @@ def _readable_host(url: Url) -> str:
         return ""
 
 
-def _sorted(chosen: Select[Any], asked: Filter) -> Select[Any]:
+def _sorted(chosen: Select[Any], wanted: TargetFilter) -> Select[Any]:
     column = {
-        Sort.NAME: targets.c.name,
-        Sort.HOST: targets.c.host,
-        Sort.SINCE: targets.c.state_since,
-        Sort.CREATED: targets.c.created_at,
-    }[asked.sort]
+        TargetSort.NAME: targets.c.name,
+        TargetSort.HOST: targets.c.host,
+        TargetSort.SINCE: targets.c.state_since,
+        TargetSort.CREATED: targets.c.created_at,
+    }[wanted.sort]
     return (
         chosen.order_by(column.desc(), targets.c.id.desc())
-        if asked.descending
+        if wanted.descending
         else chosen.order_by(column, targets.c.id)
     )
 
 
 def named(dossier: Dossier) -> Reason:
-    """Which target is meant, in a message."""
+    """Number and name of a target, for messages."""
     return said("target_named", "Target {number} ({name})", number=str(dossier.id), name=dossier.name)
 
 
@@ -379,8 +386,8 @@ def move(
     now: datetime,
     look_again_on: date | None = None,
 ) -> Dossier:
-    """One step on the path; Conflict when the table has no such row, or somebody else moved it in the
-    meantime.
+    """Take one step; Conflict if `TARGET` does not allow it. If another person has changed the state in the
+    meantime, the step is tried from the new state.
     """
     after = TARGET.after(dossier.state, act, named(dossier))
     values = {
@@ -409,7 +416,7 @@ def move(
 
 
 def change(connection: Connection, target: TargetId, values: Mapping[str, object]) -> Dossier:
-    """Other facts: name, note, collection, purpose or strategy."""
+    """Change name, note, collection, purpose or strategy."""
     words = (
         {"words": words_of(str(values["name"]), get(connection, target).seeds)} if "name" in values else {}
     )
@@ -418,7 +425,7 @@ def change(connection: Connection, target: TargetId, values: Mapping[str, object
 
 
 def restore_words(connection: Connection) -> None:
-    """What targets are found by, again from their names and addresses: for rows that were written without."""
+    """Rebuild the search text of targets that were stored without it, from names and addresses."""
     chosen = select(targets.c.id, targets.c.name, targets.c.seeds).where(targets.c.words == "")
     for row in connection.execute(chosen).all():
         connection.execute(
@@ -429,7 +436,7 @@ def restore_words(connection: Connection) -> None:
 def keep_verdict(
     connection: Connection, target: TargetId, question: str, verdict: Verdict, *, agent: str, now: datetime
 ) -> None:
-    """Decisions are kept, with who took them."""
+    """Store a verdict with its author."""
     connection.execute(
         insert(verdicts).values(
             target=target,
@@ -444,7 +451,7 @@ def keep_verdict(
 
 
 def iter_verdicts(connection: Connection, target: TargetId) -> Iterator[dict[str, object]]:
-    """Everything decided about a target, oldest first, as plain values for its package."""
+    """All verdicts on a target, oldest first, as plain values for its package."""
     for row in connection.execute(
         select(verdicts).where(verdicts.c.target == target).order_by(verdicts.c.id)
     ):

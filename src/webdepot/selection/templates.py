@@ -1,8 +1,8 @@
 """Letters from templates: one text per kind and language, with `{fields}` that are filled in.
 
-The texts that come with the program stand in `letter_texts/*.toml`; an institution's own are kept in the
-database, every version of them. A template is no program: nothing but the fields named here is filled in, and
-an unknown field is refused when it is saved.
+The default texts are in `letter_texts/*.toml`; an institution's own texts are stored in the database, every
+version of them. A template is not a program: only the fields named here are filled in, and a text with an
+unknown field cannot be saved.
 """
 
 import re
@@ -21,7 +21,7 @@ from webdepot.selection.tables import letter_templates
 
 LANGUAGES = ("en", "nl", "de")
 FULL_LINE = 90
-"""A line of a template that is at least so long goes on in the next one."""
+"""A line of at least this length continues in the next one."""
 LONGEST_SUBJECT = 200
 LONGEST_BODY = 20_000
 _FIELD = re.compile(r"\{([^{}\n]{0,40})\}")
@@ -35,32 +35,20 @@ class LetterKind(StrEnum):
 
 
 _EVERYWHERE = frozenset({"archive", "purpose", "contact", "date", "portal"})
+_OF_NOTICE = _EVERYWHERE | {
+    "recipient",
+    "site",
+    "address",
+    "reference",
+    "term_days",
+    "term_ends",
+    "first_harvest",
+    "answer_address",
+    "user_agent",
+}
 FIELDS: Mapping[LetterKind, frozenset[str]] = {
-    LetterKind.NOTICE: _EVERYWHERE
-    | {
-        "recipient",
-        "site",
-        "address",
-        "reference",
-        "term_days",
-        "term_ends",
-        "first_harvest",
-        "answer_address",
-        "user_agent",
-    },
-    LetterKind.REMINDER: _EVERYWHERE
-    | {
-        "recipient",
-        "site",
-        "address",
-        "reference",
-        "term_days",
-        "term_ends",
-        "first_harvest",
-        "answer_address",
-        "user_agent",
-        "sent_on",
-    },
+    LetterKind.NOTICE: _OF_NOTICE,
+    LetterKind.REMINDER: _OF_NOTICE | {"sent_on"},
     LetterKind.RECEIVED: _EVERYWHERE | {"recipient", "reference", "address", "words"},
     LetterKind.DECIDED: _EVERYWHERE | {"recipient", "reference", "address", "decision", "decision_words"},
 }
@@ -74,17 +62,19 @@ class Template:
     body: str
     agent: str = ""
     at: datetime | None = None
-    """None for a text that came with the program."""
+    """None for a default text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
+    """A letter with its fields filled in."""
+
     subject: str
     body: str
 
 
 def get(connection: Connection, kind: LetterKind, language: str) -> Template:
-    """The text in use: the institution's latest, or the program's own; English where the language has none."""
+    """The text in use: the institution's latest, or the default; English if the language has none."""
     chosen = language if language in LANGUAGES else LANGUAGES[0]
     row = connection.execute(
         select(letter_templates)
@@ -93,21 +83,21 @@ def get(connection: Connection, kind: LetterKind, language: str) -> Template:
         .limit(1)
     ).one_or_none()
     if row is None:
-        return shipped(kind, chosen)
+        return default_of(kind, chosen)
     return Template(
         kind=kind, language=chosen, subject=row.subject, body=row.body, agent=row.agent, at=row.at
     )
 
 
 def save(connection: Connection, template: Template, *, agent: str, now: datetime) -> None:
-    """A new version of a text; InputError names a field that it cannot have."""
-    made = checked(template)
+    """Save a new version of a text; InputError names an unknown field."""
+    valid = checked(template)
     connection.execute(
         insert(letter_templates).values(
-            kind=made.kind.value,
-            language=made.language,
-            subject=made.subject,
-            body=made.body,
+            kind=valid.kind.value,
+            language=valid.language,
+            subject=valid.subject,
+            body=valid.body,
             agent=agent[:200],
             at=now,
         )
@@ -115,12 +105,14 @@ def save(connection: Connection, template: Template, *, agent: str, now: datetim
 
 
 def checked(template: Template) -> Template:
+    """The template with tidied white space; InputError if it cannot be used."""
     subject, body = " ".join(template.subject.split()), template.body.replace("\r\n", "\n").strip() + "\n"
     if template.language not in LANGUAGES:
-        raise InputError(f"There are letters in {', '.join(LANGUAGES)}.")
+        raise InputError(f"Letters can be in {', '.join(LANGUAGES)}, not in {template.language[:20]!r}.")
     if not subject or len(subject) > LONGEST_SUBJECT or not body.strip() or len(body) > LONGEST_BODY:
         raise InputError(
-            f"A letter needs a subject of up to {LONGEST_SUBJECT} and a text of up to {LONGEST_BODY} characters."
+            f"A letter needs a subject of up to {LONGEST_SUBJECT} characters "
+            f"and a text of up to {LONGEST_BODY}."
         )
     known = FIELDS[template.kind]
     unknown = next((name for name in _FIELD.findall(subject + body) if name not in known), None)
@@ -134,18 +126,18 @@ def checked(template: Template) -> Template:
 
 
 def render(template: Template, values: Mapping[str, str]) -> Rendered:
-    """The letter. Values are put in once: braces inside them stay what they are."""
+    """The letter with its fields filled in. Values are inserted once: braces inside them are not fields."""
 
-    def filled(found: re.Match[str]) -> str:
-        return values.get(found[1], found[0])
+    def fill(match: re.Match[str]) -> str:
+        return values.get(match[1], match[0])
 
-    subject = " ".join(_FIELD.sub(filled, template.subject).split())
-    return Rendered(subject=subject, body=_FIELD.sub(filled, _flowing(template.body)))
+    subject = " ".join(_FIELD.sub(fill, template.subject).split())
+    return Rendered(subject=subject, body=_FIELD.sub(fill, _join_lines(template.body)))
 
 
-def _flowing(body: str) -> str:
-    """Each paragraph in one line, so that pages and mail break it to their own width. A short line was ended
-    on purpose and stays.
+def _join_lines(body: str) -> str:
+    """Each paragraph in one line, so that pages and mail programs wrap it to their width. A short line was
+    ended on purpose and stays.
     """
     lines = [line.rstrip() for line in body.rstrip().split("\n")]
     ends = [
@@ -156,8 +148,8 @@ def _flowing(body: str) -> str:
 
 
 @cache
-def shipped(kind: LetterKind, language: str) -> Template:
-    """The text that came with the program."""
+def default_of(kind: LetterKind, language: str) -> Template:
+    """The default text."""
     tree = tomllib.loads(
         (files("webdepot.selection") / "letter_texts" / f"{language}.toml").read_text(encoding="utf-8")
     )

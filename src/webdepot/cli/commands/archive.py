@@ -158,11 +158,11 @@ def _fetch(fetch: FetchOption | None, *, browser: bool) -> str | None:
 def _organisation(archive: Archive, domain: str | None, rules: list[str] | None) -> dict[str, Any]:
     if not domain and not rules:
         return {}
-    from webdepot.services.selection import discovery  # loads dnspython and cryptography
+    from webdepot.services.selection import organisations  # loads dnspython and cryptography
 
     return {
-        "organisation": discovery.get(archive, domain).root if domain else None,
-        "host_rules": discovery.checked_rules(rules) if rules else None,
+        "organisation": organisations.get(archive, domain).root if domain else None,
+        "host_rules": organisations.parse_rules(rules) if rules else None,
     }
 
 

@@ -62,7 +62,7 @@ def list_(
     """List complaints, newest first; open ones (`--state received` or `--state "in hand"`) oldest first."""
     call = call_of(context)
     with call.archive() as archive:
-        cases, _ = complaints.listed(archive, state=state, host=host, page=page)
+        cases, _ = complaints.list_cases(archive, state=state, host=host, page=page)
     for case in cases:
         decision = case.decision.value if case.decision else ""
         since = f"{case.state.value:9}  {case.since:%Y-%m-%d}"

@@ -12,9 +12,9 @@ from webdepot.cli.call import Call, Json, Quiet, agent, call_of
 from webdepot.cli.output import Output, plain
 from webdepot.cli.progress import shown
 from webdepot.selection.domains.organisations import KnownHost, Organisation
-from webdepot.selection.domains.profile import Told
+from webdepot.selection.domains.profile import SourcedValue
 from webdepot.services.admin import setup
-from webdepot.services.selection import discovery
+from webdepot.services.selection import discovery, organisations
 
 commands = typer.Typer(no_args_is_help=True)
 Root = Annotated[str, typer.Argument(metavar="DOMAIN", help="A domain of the organisation.")]
@@ -68,8 +68,8 @@ def list_(context: typer.Context, json: Json = False) -> None:
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        organisations = discovery.listed(archive)
-    for organisation, counts in organisations:
+        listed = organisations.list_organisations(archive)
+    for organisation, counts in listed:
         fields = {
             "root": organisation.root,
             "name": organisation.profile.name,
@@ -98,10 +98,10 @@ def show(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        organisation = discovery.get(archive, domain)
-        hosts = discovery.hosts_of(archive, organisation, own=own)
+        organisation = organisations.get(archive, domain)
+        hosts = organisations.hosts_of(archive, organisation, own=own)
     if csv:
-        sys.stdout.write(discovery.as_csv(hosts))
+        sys.stdout.write(organisations.as_csv(hosts))
     elif output.json:
         _print_list(hosts)
     else:
@@ -127,9 +127,9 @@ def correct(
     """Add to the profile of an organisation, or remove from it. Used from the next survey or harvest on."""
     call = call_of(context)
     with call.archive() as archive:
-        organisation = discovery.correct(
+        organisation = organisations.correct(
             archive,
-            discovery.get(archive, domain),
+            organisations.get(archive, domain),
             names=name or (),
             ranges=range_ or (),
             name_servers=name_server or (),
@@ -174,7 +174,7 @@ def vhosts(
     call = call_of(context)
     output = call.output(json, quiet)
     with call.archive() as archive, shown(output) as watch:
-        known = discovery.get(archive, organisation)
+        known = organisations.get(archive, organisation)
         hosts, findings = discovery.read_vhosts(
             archive, known, paths, allow_private=allow_private, watch=watch
         )
@@ -213,7 +213,7 @@ def scan(
         if not yes:
             typer.confirm(f"Connect to every address in {', '.join(chosen)}?", abort=True, err=True)
         with shown(output) as watch:
-            known = discovery.get(archive, organisation)
+            known = organisations.get(archive, organisation)
             result = discovery.scan(archive, known, chosen, allow_private=allow_private, watch=watch)
     if output.json:
         _print_list(result.hosts)
@@ -226,8 +226,8 @@ def scan(
 def _decide(context: typer.Context, hosts: Sequence[str], organisation: str, *, accepted: bool) -> None:
     call: Call = call_of(context)
     with call.archive() as archive:
-        known = discovery.get(archive, organisation)
-        discovery.decide(archive, known, hosts, accepted=accepted)
+        known = organisations.get(archive, organisation)
+        organisations.decide(archive, known, hosts, accepted=accepted)
     decision = "part of" if accepted else "not part of"
     call.output().result(
         {"hosts": list(hosts), "accepted": accepted},
@@ -237,12 +237,12 @@ def _decide(context: typer.Context, hosts: Sequence[str], organisation: str, *, 
 
 def _print_list(hosts: Sequence[KnownHost]) -> None:
     """Print the hosts as one JSON list."""
-    sys.stdout.write(json_format.dumps(discovery.as_objects(hosts), ensure_ascii=False, indent=1) + "\n")
+    sys.stdout.write(json_format.dumps(organisations.as_objects(hosts), ensure_ascii=False, indent=1) + "\n")
 
 
 def _print_profile(output: Output, organisation: Organisation) -> None:
     profile = organisation.profile
-    parts: list[tuple[str, tuple[Told, ...]]] = [
+    parts: list[tuple[str, tuple[SourcedValue, ...]]] = [
         ("IP ranges", profile.ranges),
         ("Ranges of others", profile.other_ranges),
         ("Name servers", profile.name_servers),

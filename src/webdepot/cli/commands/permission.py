@@ -14,10 +14,10 @@ from webdepot.selection.contacts import Contact
 from webdepot.selection.letters import Letter
 from webdepot.selection.permission import WITHOUT_LETTER, Ground
 from webdepot.selection.states import LetterState, TargetState
-from webdepot.selection.targets import Filter
-from webdepot.services.permission import consent, delivery
+from webdepot.selection.targets import TargetFilter
+from webdepot.services.permission import consent, deadlines, delivery
 from webdepot.services.permission import letters as letters_service
-from webdepot.services.permission.consent import Conditions, Reply, Showing
+from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts
 from webdepot.services.selection import targets as targets_service
 
@@ -106,7 +106,7 @@ def ask(
         raise InputError("Give either the sites to ask or --all.")
     with call.archive() as archive:
         if every:
-            sites = letters_service.consider_list(archive, Filter(state=TargetState.SELECTED))
+            sites = letters_service.consider_list(archive, TargetFilter(state=TargetState.SELECTED))
         else:
             sites = letters_service.consider(
                 archive, [targets_service.find(archive, target).id for target in targets or ()]
@@ -140,7 +140,7 @@ def tend(context: typer.Context, json: Json = False) -> None:
     """Process deadlines, reminders and queued letters. `serve` and `scheduler` do it automatically."""
     call = call_of(context)
     with call.archive() as archive:
-        done = consent.tend(archive)
+        done = deadlines.process_deadlines(archive)
         sent = delivery.deliver_if_configured(archive)
     counts = {"implied": done.implied, "ended": done.ended, "reminders": done.reminders, "sent": sent}
     call.output(json).result(
@@ -156,7 +156,7 @@ def tend(context: typer.Context, json: Json = False) -> None:
 def reply(
     context: typer.Context,
     target: Which,
-    answer: Annotated[Reply, typer.Argument(help="The owner's reply.")],
+    answer: Annotated[OwnerReply, typer.Argument(help="The owner's reply.")],
     words: Annotated[str, typer.Option(help="What the owner wrote, and how it was received.")] = "",
     showing: Annotated[Showing, typer.Option(help="Condition: who may see the site.")] = Showing.OPEN,
     embargo_days: Annotated[
@@ -170,7 +170,7 @@ def reply(
     conditions = Conditions(showing=showing, embargo_days=embargo_days, until=_day(until), words=words)
     with call.archive() as archive:
         dossier = targets_service.find(archive, target)
-        agreed = conditions if answer is Reply.CONDITIONS else None
+        agreed = conditions if answer is OwnerReply.CONDITIONS else None
         moved = consent.reply(archive, dossier.id, answer, words=words, conditions=agreed)
     call.output(json).result(fields(moved), f"{plain(moved.name)} is {moved.state.value}.")
 

@@ -30,7 +30,7 @@ def list_(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        waiting = reviews.waiting(archive, HarvestFilter(state=state, oldest_first=True, page=page))
+        waiting = reviews.list_harvests(archive, HarvestFilter(state=state, oldest_first=True, page=page))
         verdicts = reviews.verdicts_of(archive, waiting.rows)
     for harvest in waiting.rows:
         verdict = verdicts.get(harvest.id)

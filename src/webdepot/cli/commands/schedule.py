@@ -13,7 +13,8 @@ from webdepot.cli.call import Json, Quiet, call_of
 from webdepot.cli.output import Output, plain
 from webdepot.model import TargetId
 from webdepot.selection.schedule import Frequency, Plan
-from webdepot.selection.schedules import Filter, Turn, TurnState
+from webdepot.selection.schedules import PlanFilter
+from webdepot.selection.turns import Turn, TurnState
 from webdepot.services.harvest import profiles
 from webdepot.services.schedule import chores, plans
 from webdepot.services.schedule import scheduler as scheduler_service
@@ -104,7 +105,7 @@ def list_(
     call = call_of(context)
     output = call.output(json)
     with call.archive() as archive:
-        listed = plans.listed(archive, Filter(frequency=every, words=words, page=page))
+        listed = plans.list_plans(archive, PlanFilter(frequency=every, words=words, page=page))
     for row in listed.rows:
         _print_plan(output, row.name, row.plan)
     output.say(_page_note(listed.has_more, page))

@@ -11,12 +11,13 @@ from webdepot.cli.commands.rule import day_of
 from webdepot.cli.output import plain
 from webdepot.errors import InputError
 from webdepot.model import EVERYTHING, Purpose
-from webdepot.selection.criteria import SCALE, Judgement, Kind
+from webdepot.selection.criteria import SCALE, AnswerKind, Judgement
 from webdepot.selection.states import TargetState
-from webdepot.selection.targets import Dossier, Filter, Origin, Sort, Strategy
+from webdepot.selection.targets import Dossier, Origin, Strategy, TargetFilter, TargetSort
 from webdepot.services.catalogue import description, records
 from webdepot.services.catalogue.description import RecordForm
 from webdepot.services.permission import letters
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.services.selection import csv_lists, targets
 
 commands = typer.Typer(no_args_is_help=True)
@@ -66,15 +67,17 @@ def list_(
     origin: Annotated[
         Origin | None, typer.Option(help="Only sites nominated by the public, staff or partners.")
     ] = None,
-    sort: Annotated[Sort, typer.Option(help="Order of the list.")] = Sort.NAME,
+    sort: Annotated[TargetSort, typer.Option(help="Order of the list.")] = TargetSort.NAME,
     page: Annotated[int, typer.Option(min=1, help="Page of the list, with fifty sites each.")] = 1,
     json: Json = False,
 ) -> None:
     """List sites with their state."""
     call = call_of(context)
     with call.archive() as archive:
-        chosen = Filter(state=state, words=words, collection=collection, origin=origin, sort=sort, page=page)
-        listed = targets.listed(archive, chosen)
+        chosen = TargetFilter(
+            state=state, words=words, collection=collection, origin=origin, sort=sort, page=page
+        )
+        listed = targets.list_targets(archive, chosen)
     output = call.output(json)
     for site in listed.rows:
         output.result(
@@ -131,8 +134,8 @@ def judge(
     call = call_of(context)
     with call.archive() as archive:
         dossier = targets.find(archive, target)
-        kinds = {criterion.code: criterion.kind for criterion in targets.criteria_of(archive)}
-        result = targets.answer(archive, dossier.id, [_judgement(text, kinds) for text in answers])
+        kinds = {criterion.code: criterion.kind for criterion in criteria_service.criteria_of(archive)}
+        result = criteria_service.answer(archive, dossier.id, [_judgement(text, kinds) for text in answers])
         dossier = targets.get(archive, dossier.id)
     shown = {
         **fields(dossier),
@@ -152,7 +155,7 @@ def criteria(context: typer.Context, json: Json = False) -> None:
     """List the selection criteria."""
     call = call_of(context)
     with call.archive() as archive:
-        for criterion in targets.criteria_of(archive):
+        for criterion in criteria_service.criteria_of(archive):
             shown = {
                 "code": criterion.code,
                 "question": criterion.question,
@@ -277,7 +280,7 @@ def export(
 ) -> None:
     """Print the sites as CSV; the file can be imported again."""
     with call_of(context).archive() as archive:
-        for line in csv_lists.export(archive, Filter(state=state, collection=collection)):
+        for line in csv_lists.export(archive, TargetFilter(state=state, collection=collection)):
             sys.stdout.write(line)
 
 
@@ -300,17 +303,17 @@ def fields(dossier: Dossier) -> dict[str, Any]:
     }
 
 
-def _judgement(text: str, kinds: dict[str, Kind]) -> Judgement:
+def _judgement(text: str, kinds: dict[str, AnswerKind]) -> Judgement:
     code, equals, rest = text.partition("=")
     answer, colon, reason = rest.partition(":")
     if not equals or not colon:
         raise InputError(f"{text[:60]!r} is not an answer. Write it like cultural=yes:'clocks of the city'.")
     kind, word = kinds.get(code), answer.strip().lower()
-    if kind is Kind.TEXT:
+    if kind is AnswerKind.TEXT:
         return Judgement(criterion=code, words=answer.strip(), reason=reason)
-    if kind is Kind.SCALE and word.isascii() and word.isdigit() and int(word) <= SCALE:
+    if kind is AnswerKind.SCALE and word.isascii() and word.isdigit() and int(word) <= SCALE:
         return Judgement(criterion=code, value=int(word) / SCALE, reason=reason)
-    if kind is not Kind.SCALE and word in ("yes", "no"):
+    if kind is not AnswerKind.SCALE and word in ("yes", "no"):
         return Judgement(criterion=code, value=float(word == "yes"), reason=reason)
-    possible = f"0 to {SCALE}" if kind is Kind.SCALE else "yes or no"
+    possible = f"0 to {SCALE}" if kind is AnswerKind.SCALE else "yes or no"
     raise InputError(f"{answer[:40]!r} is not an answer to {code!r}. Write {possible}.")

@@ -1,9 +1,8 @@
-"""Reading Apache's configuration as far as it names sites: VirtualHost, ServerName, ServerAlias, Include,
-Define.
+"""Host names in the configuration of Apache: VirtualHost, ServerName, ServerAlias, Include, Define.
 
-Syntax: https://httpd.apache.org/docs/2.4/configuring.html: one directive a line, a backslash goes on with the
-next line, `#` only at the beginning of a line. Conditions (IfModule, IfDefine) are taken as true: a site that
-is switched off today was hosted once.
+Syntax: https://httpd.apache.org/docs/2.4/configuring.html: one directive per line, a backslash at the end
+continues it on the next line, `#` only at the beginning of a line. Conditions (IfModule, IfDefine) are
+assumed to be true: a site that is disabled today was hosted before.
 """
 
 import re
@@ -20,30 +19,34 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class NamedHost:
+    """A name in a configuration file, with its place."""
+
     name: str
     file: str
     line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wrong:
+class UnreadableLine:
+    """A line that could not be read, and why."""
+
     file: str
     line: int
-    words: str
+    reason: str
 
 
 @dataclass(slots=True)
 class _Reading:
     root: Path
-    names: list[Named] = field(default_factory=list)
-    errors: list[Wrong] = field(default_factory=list)
+    names: list[NamedHost] = field(default_factory=list)
+    errors: list[UnreadableLine] = field(default_factory=list)
     defined: dict[str, str] = field(default_factory=dict)
     files: int = 0
 
 
-def read(path: Path) -> tuple[list[Named], list[Wrong]]:
-    """Names of a file and all it includes, and what could not be read."""
+def read(path: Path) -> tuple[list[NamedHost], list[UnreadableLine]]:
+    """The names in a file and in the files it includes, and the lines that could not be read."""
     reading = _Reading(root=path.parent)
     _read(path, reading, ())
     return reading.names, reading.errors
@@ -54,7 +57,9 @@ def _read(path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        reading.errors.append(Wrong(file=str(path), line=0, words=error.strerror or "cannot be read"))
+        reading.errors.append(
+            UnreadableLine(file=str(path), line=0, reason=error.strerror or "cannot be read")
+        )
         return
     blocks: list[tuple[str, int]] = []
     for number, line in _lines(text):
@@ -62,7 +67,7 @@ def _read(path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
         if closing:
             if not blocks or blocks[-1][0] != closing[1].lower():
                 reading.errors.append(
-                    Wrong(file=str(path), line=number, words=f"</{closing[1]}> closes nothing that is open")
+                    UnreadableLine(file=str(path), line=number, reason=f"</{closing[1]}> has no opening tag")
                 )
             else:
                 blocks.pop()
@@ -71,19 +76,21 @@ def _read(path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
         else:
             _directive(line, number, path, reading, above)
     for name, number in blocks:
-        reading.errors.append(Wrong(file=str(path), line=number, words=f"<{name}> is never closed"))
+        reading.errors.append(UnreadableLine(file=str(path), line=number, reason=f"<{name}> is never closed"))
 
 
 def _directive(line: str, number: int, path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
-    line = _VARIABLE.sub(lambda found: reading.defined.get(found[1], found[0]), line)
+    line = _VARIABLE.sub(lambda match: reading.defined.get(match[1], match[0]), line)
     try:
         word, *arguments = shlex.split(line, comments=False)
     except ValueError as error:
-        reading.errors.append(Wrong(file=str(path), line=number, words=f"{error}: {line[:80]}"))
+        reading.errors.append(UnreadableLine(file=str(path), line=number, reason=f"{error}: {line[:80]}"))
         return
     match word.lower():
         case "servername" | "serveralias":
-            reading.names.extend(Named(name=argument, file=str(path), line=number) for argument in arguments)
+            reading.names.extend(
+                NamedHost(name=argument, file=str(path), line=number) for argument in arguments
+            )
         case "define" if len(arguments) == 2:
             reading.defined[arguments[0]] = arguments[1]
         case "serverroot" if arguments and Path(arguments[0]).is_dir():
@@ -101,14 +108,14 @@ def _include(
     base = Path(argument) if Path(argument).is_absolute() else reading.root / argument
     if any(sign in argument for sign in "*?["):
         folder = Path(base.anchor)
-        found = sorted(folder.glob(str(base.relative_to(base.anchor)))) if base.anchor else []
+        matches = sorted(folder.glob(str(base.relative_to(base.anchor)))) if base.anchor else []
     else:
-        found = [base] if base.exists() else []
-    if not found and not is_optional:
+        matches = [base] if base.exists() else []
+    if not matches and not is_optional:
         reading.errors.append(
-            Wrong(file=str(path), line=number, words=f"Include {argument}: there is no such file")
+            UnreadableLine(file=str(path), line=number, reason=f"Include {argument}: there is no such file")
         )
-    for item in found:
+    for item in matches:
         inner = sorted(item.rglob("*")) if item.is_dir() else [item]
         for file in inner:
             if file.is_file():
@@ -118,12 +125,16 @@ def _include(
 def _include_file(file: Path, number: int, path: Path, reading: _Reading, above: tuple[Path, ...]) -> None:
     if file.resolve() in above or file.resolve() == path.resolve():
         reading.errors.append(
-            Wrong(
-                file=str(path), line=number, words=f"Include {file}: the files include each other in a circle"
+            UnreadableLine(
+                file=str(path),
+                line=number,
+                reason=f"Include {file}: the files include each other in a circle",
             )
         )
     elif len(above) >= DEEPEST or reading.files >= MOST_INCLUDED:
-        reading.errors.append(Wrong(file=str(path), line=number, words=f"Include {file}: too many includes"))
+        reading.errors.append(
+            UnreadableLine(file=str(path), line=number, reason=f"Include {file}: too many includes")
+        )
     else:
         _read(file, reading, (*above, path.resolve()))
 

@@ -1,51 +1,54 @@
-"""Signs that a host belongs to an organisation, or does not: each a weight in log-odds with its words, and
+"""Signs that a host belongs to an organisation or does not, each with a text and a weight in log-odds; and
 their sum.
 
-Weights are reasons, not fits: +5 is "nearly sure alone", +3 "good, not proof", +1 "a hint"; the same against.
-Order of steps:
+Weights are chosen by reasoning, not fitted: +5 is "nearly certain alone", +3 "good, but not proof", +1 "a
+hint"; negative weights likewise. Steps:
 
-1. Each source (name, network, zone, certificate, site, registry) gives its signs. Signs of one source repeat
-   each other, so the strongest counts in full and the rest in part.
-2. A sign that many unrelated owners share loses weight (`Sharing`): a research network's name server, a
-   hoster's address.
-3. Negative evidence counts: a readable registrant or imprint that names somebody else. Redacted or missing
-   says nothing.
-4. The sum with the prior becomes a score between 0 and 1; two bounds make it follow, ask or ignore.
+1. Each source (name, network, zone, certificate, site, registry) gives signs. Signs of one source are not
+   independent, so the strongest counts in full and the others in part.
+2. A sign that many unrelated owners share loses weight (`Sharing`): the name server of a research network,
+   the address of a hosting provider.
+3. Negative evidence counts: a readable registrant or imprint that names somebody else. A redacted or missing
+   one is not evidence.
+4. The sum with the prior becomes a score between 0 and 1; two bounds decide to follow, ask or ignore.
 
-A registry's word about `agency.example` says little about `project.agency.example`, so it counts less for
-deep hosts.
+The registration of `agency.example` says little about `project.agency.example`, so it counts less for
+subdomains.
 """
 
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
-from webdepot.selection.domains.facts import Facts, Page, Status, registrable
+from webdepot.selection.domains.facts import HostFacts, LookupStatus, PageFacts, registrable
 from webdepot.selection.domains.names import Kinship, Rarity, folded, nearest, similarity
-from webdepot.selection.domains.profile import Measure
+from webdepot.selection.domains.profile import ProfileMatcher
+from webdepot.selection.domains.sharing import Sharing
 
 CERTAIN = 50.0
-"""A person's word."""
+"""Weight of a person's decision."""
 REPEATED = 0.35
-"""Share of a sign that repeats a stronger one of its source."""
+"""Factor for a sign of the same source as a stronger one."""
 GUEST = 0.5
-"""Share of network or zone, whichever is weaker, beside the other."""
+"""Factor for the weaker of network and zone, when both give signs."""
 DEEP = 0.4
-"""Share of the registry's and zone's word for a host deep below the registered name."""
+"""Factor for registry and zone if the host is a subdomain of the registered name."""
 MOST_CERTIFICATE_DOMAINS = 12
-MOST_COUNTED = 50
 
 
 _AGENCY = re.compile(
-    r"(?i)agentur|agency|web\s?-?design|hosting|internet|\bmedia|medien|digital|domain|registrar|netzwerk|provider|it-?service"
+    r"(?i)agentur|agency|web\s?-?design|hosting|internet|\bmedia|medien|digital|domain|registrar|netzwerk|"
+    r"provider|it-?service"
 )
-"""Firms that register for others."""
+"""Companies that register domains for others."""
 
 
 class Group(StrEnum):
+    """Sources of signs."""
+
     NAME = "name"
     NETWORK = "network"
     ZONE = "zone"
@@ -56,7 +59,7 @@ class Group(StrEnum):
     PRIOR = "prior"
 
 
-class Origin(StrEnum):
+class HostOrigin(StrEnum):
     """How a host became a candidate."""
 
     ROOT = "root"
@@ -71,21 +74,21 @@ class Origin(StrEnum):
 
 
 PRIORS = {
-    Origin.ROOT: 4.0,
-    Origin.MEMBER: -2.5,
-    Origin.FOREIGN: -3.0,
-    Origin.LOGGED: -2.5,
-    Origin.LOGGED_FOR: -1.0,
-    Origin.CERTIFICATE: -2.5,
-    Origin.VHOST: 0.0,
-    Origin.SCAN: -2.0,
-    Origin.PERSON: -1.0,
+    HostOrigin.ROOT: 4.0,
+    HostOrigin.MEMBER: -2.5,
+    HostOrigin.FOREIGN: -3.0,
+    HostOrigin.LOGGED: -2.5,
+    HostOrigin.LOGGED_FOR: -1.0,
+    HostOrigin.CERTIFICATE: -2.5,
+    HostOrigin.VHOST: 0.0,
+    HostOrigin.SCAN: -2.0,
+    HostOrigin.PERSON: -1.0,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
-    """One piece of evidence, in words, with its weight in log-odds (positive speaks for, negative against)."""
+    """One piece of evidence as text, with its weight in log-odds (positive is for, negative against)."""
 
     code: str
     group: Group
@@ -93,39 +96,11 @@ class Sign:
     words: str
 
 
-@dataclass(slots=True)
-class Sharing:
-    """Who uses a name server, an address, a certificate: identified strangers, and members. Learned while
-    running.
-    """
-
-    strangers: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    members: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    limit: int = 200_000
-
-    def note_stranger(self, keys: Iterable[str], owner: str) -> None:
-        self._note(self.strangers, keys, owner)
-
-    def note_member(self, keys: Iterable[str], domain: str) -> None:
-        self._note(self.members, keys, domain)
-
-    def factor(self, key: str) -> float:
-        """1 while only the organisation uses it; falls with the number of strangers against that of members."""
-        mine = 1 + len(self.members.get(key, ()))
-        return mine / (mine + 0.5 * self.others(key))
-
-    def others(self, key: str) -> int:
-        return len(self.strangers.get(key, ()))
-
-    def _note(self, known: dict[str, set[str]], keys: Iterable[str], who: str) -> None:
-        for key in keys:
-            if (key in known or len(known) < self.limit) and len(known[key]) < MOST_COUNTED:
-                known[key].add(who)
-
-
-def signs_of(facts: Facts, measure: Measure, origin: Origin, sharing: Sharing, rarity: Rarity) -> list[Sign]:
+def signs_of(
+    facts: HostFacts, measure: ProfileMatcher, origin: HostOrigin, sharing: Sharing, rarity: Rarity
+) -> list[Sign]:
     """All signs, strongest first."""
-    found = [
+    signs = [
         *_of_person(facts, measure),
         *_of_name(facts, measure),
         *_of_network(facts, measure, sharing),
@@ -135,15 +110,15 @@ def signs_of(facts: Facts, measure: Measure, origin: Origin, sharing: Sharing, r
         *_of_registry(facts, measure, sharing, rarity),
         *_of_origin(origin),
     ]
-    return sorted(found, key=lambda sign: -abs(sign.weight))
+    return sorted(signs, key=lambda sign: -abs(sign.weight))
 
 
-def score_of(signs: Iterable[Sign], origin: Origin) -> float:
-    """The score between 0 and 1."""
+def score_of(signs: Iterable[Sign], origin: HostOrigin) -> float:
+    """The probability that the host belongs to the organisation, 0 to 1."""
     return 1.0 / (1.0 + math.exp(-min(max(log_odds(signs, origin), -60.0), 60.0)))
 
 
-def log_odds(signs: Iterable[Sign], origin: Origin) -> float:
+def log_odds(signs: Iterable[Sign], origin: HostOrigin) -> float:
     groups: dict[tuple[Group, bool], list[float]] = defaultdict(list)
     for sign in signs:
         groups[sign.group, sign.weight > 0].append(sign.weight)
@@ -151,36 +126,13 @@ def log_odds(signs: Iterable[Sign], origin: Origin) -> float:
     for key, weights in groups.items():
         ordered = sorted(weights, key=abs, reverse=True)
         sums[key] = ordered[0] + REPEATED * sum(ordered[1:3])
-    # Whoever is a guest in the range often has the name servers too: the two are half the same sign.
+    # A guest in the network often uses its name servers too: the two signs are not independent.
     network, zone = sums.pop((Group.NETWORK, True), 0.0), sums.pop((Group.ZONE, True), 0.0)
     return PRIORS[origin] + sum(sums.values()) + max(network, zone) + GUEST * min(network, zone)
 
 
-def shared_keys(facts: Facts) -> list[str]:
-    """What this host uses that others may use too."""
-    keys = [f"ns:{name}" for name in facts.name_servers]
-    if facts.records is not None:
-        keys += [f"ip:{address}" for address in facts.records.addresses]
-    if facts.zone is not None:
-        keys += [f"mx:{name}" for name in facts.zone.mail_hosts]
-        keys += [f"soa:{facts.zone.soa_contact}"] if facts.zone.soa_contact else []
-        keys += [f"spf:{name}" for name in facts.zone.spf]
-    if facts.certificate is not None:
-        keys.append(f"certificate:{facts.certificate.fingerprint}")
-    if facts.front is not None:
-        keys += [f"tracker:{name}" for name in facts.front.trackers]
-    if facts.registration is not None:
-        keys += [f"mail:{name}" for name in facts.registration.registrant.mail_domains]
-        keys += (
-            [f"registrant:{folded(facts.registration.registrant.name)}"]
-            if facts.registration.registrant.name
-            else []
-        )
-    return keys
-
-
-def owner_of(facts: Facts) -> str:
-    """Somebody's name for this site, where it can be read: imprint first, then the registry."""
+def owner_of(facts: HostFacts) -> str:
+    """The name of the owner of this site, if known: from the imprint, otherwise from the registry."""
     for page in (facts.imprint, facts.front):
         if page is not None and (page.operators or page.structured):
             return folded((page.operators or page.structured)[0])
@@ -194,30 +146,28 @@ def _sign(code: str, group: Group, weight: float, words: str) -> Sign:
     return Sign(code=code, group=group, weight=round(weight, 2), words=words)
 
 
-def _of_person(facts: Facts, measure: Measure) -> Iterator[Sign]:
+def _of_person(facts: HostFacts, measure: ProfileMatcher) -> Iterator[Sign]:
     stranger = measure.stranger_of(facts.host)
     if stranger and len(stranger) >= len(measure.owner_of(facts.host)):
-        yield _sign("person-no", Group.PERSON, -CERTAIN, f"a person said that {stranger} does not belong")
+        yield _sign("person-no", Group.PERSON, -CERTAIN, f"a person decided that {stranger} does not belong")
 
 
-def _of_origin(origin: Origin) -> Iterator[Sign]:
-    if origin is Origin.VHOST:
-        yield _sign(
-            "vhost", Group.PRIOR, 3.0, "it stands in the configuration of a server of the organisation"
-        )
+def _of_origin(origin: HostOrigin) -> Iterator[Sign]:
+    if origin is HostOrigin.VHOST:
+        yield _sign("vhost", Group.PRIOR, 3.0, "it is in the configuration of a server of the organisation")
 
 
-def _of_name(facts: Facts, measure: Measure) -> Iterator[Sign]:
+def _of_name(facts: HostFacts, measure: ProfileMatcher) -> Iterator[Sign]:
     owner = _covering(facts.host, facts, measure)
     if owner:
         yield _sign(
-            "below-domain", Group.NAME, 7.0, f"{facts.host} lies in {owner}, a domain of the organisation"
+            "below-domain", Group.NAME, 7.0, f"{facts.host} is in {owner}, a domain of the organisation"
         )
 
 
-def _of_network(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]:
+def _of_network(facts: HostFacts, measure: ProfileMatcher, sharing: Sharing) -> Iterator[Sign]:
     records = facts.records
-    if records is None or records.status is not Status.FOUND:
+    if records is None or records.status is not LookupStatus.FOUND:
         return
     held = measure.range_of(records.addresses)
     if held:
@@ -226,7 +176,7 @@ def _of_network(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Si
             "in-range",
             Group.NETWORK,
             weight,
-            f"its address {records.addresses[0]} lies in {held}, which the organisation holds",
+            f"its address {records.addresses[0]} is in {held}, a network of the organisation",
         )
     chained = next((name for name in records.chain if measure.owner_of(name)), "")
     if chained and not measure.owner_of(facts.host):
@@ -235,7 +185,7 @@ def _of_network(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Si
         )
 
 
-def _of_zone(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]:
+def _of_zone(facts: HostFacts, measure: ProfileMatcher, sharing: Sharing) -> Iterator[Sign]:
     if _covering(facts.domain, facts, measure):
         return
     share = _share(facts)
@@ -244,12 +194,12 @@ def _of_zone(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]
     if own:
         factor = max(sharing.factor(f"ns:{name}") for name in own)
         is_whole = len(own) * 2 >= len(servers)
-        words = (
-            f"its name servers {', '.join(own[:3])} are the organisation's"
+        text = (
+            f"its name servers {', '.join(own[:3])} belong to the organisation"
             if is_whole
-            else f"{own[0]} is one of its name servers"
+            else f"{own[0]}, a host of the organisation, is one of its name servers"
         )
-        yield _sign("own-name-servers", Group.ZONE, share * factor * (3.5 if is_whole else 1.5), words)
+        yield _sign("own-name-servers", Group.ZONE, share * factor * (3.5 if is_whole else 1.5), text)
     elif measure.name_servers & set(servers):
         shared = sorted(measure.name_servers & set(servers))
         factor = max(sharing.factor(f"ns:{name}") for name in shared)
@@ -265,7 +215,10 @@ def _of_zone(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]
     if zone.soa_contact and _is_own_mail(zone.soa_contact, facts, measure):
         weight = share * sharing.factor(f"soa:{zone.soa_contact}") * 3.0
         yield _sign(
-            "soa-contact", Group.ZONE, weight, f"the contact of its zone has a mailbox at {zone.soa_contact}"
+            "soa-contact",
+            Group.ZONE,
+            weight,
+            f"the contact of its DNS zone has a mailbox at {zone.soa_contact}",
         )
     mail = next((name for name in zone.mail_hosts if _covering(name, facts, measure)), "")
     if mail:
@@ -273,7 +226,7 @@ def _of_zone(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]
             "mail-host",
             Group.ZONE,
             share * sharing.factor(f"mx:{mail}") * 3.0,
-            f"its mail goes to {mail}, a host of the organisation",
+            f"its mail is delivered to {mail}, a host of the organisation",
         )
     policy = next((name for name in (*zone.spf, *zone.dmarc) if _is_own_mail(name, facts, measure)), "")
     if policy:
@@ -286,7 +239,9 @@ def _of_zone(facts: Facts, measure: Measure, sharing: Sharing) -> Iterator[Sign]
         )
 
 
-def _of_certificate(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
+def _of_certificate(
+    facts: HostFacts, measure: ProfileMatcher, sharing: Sharing, rarity: Rarity
+) -> Iterator[Sign]:
     certificate = facts.certificate
     if certificate is None or not certificate.is_trusted:
         return
@@ -295,12 +250,12 @@ def _of_certificate(facts: Facts, measure: Measure, sharing: Sharing, rarity: Ra
     is_crowded = len(domains) > MOST_CERTIFICATE_DOMAINS
     if certificate.organisation and not is_crowded:
         kin, known = nearest(certificate.organisation, measure.names, rarity)
-        words = f"its certificate is issued to {certificate.organisation}"
+        text = f"its certificate is issued to {certificate.organisation}"
         if kin.kinship in (Kinship.SAME, Kinship.UNIT):
-            yield _sign("certificate-organisation", Group.CERTIFICATE, 4.5 * sharing.factor(key), words)
+            yield _sign("certificate-organisation", Group.CERTIFICATE, 4.5 * sharing.factor(key), text)
         elif kin.kinship is Kinship.OTHER:
             yield _sign(
-                "certificate-other", Group.CERTIFICATE, -2.0 * sharing.factor(key), f"{words}, not to {known}"
+                "certificate-other", Group.CERTIFICATE, -2.0 * sharing.factor(key), f"{text}, not to {known}"
             )
     if _covering(facts.domain, facts, measure) or is_crowded:
         return
@@ -311,7 +266,7 @@ def _of_certificate(facts: Facts, measure: Measure, sharing: Sharing, rarity: Ra
         yield _sign("certificate-names", Group.CERTIFICATE, weight, f"one certificate covers it and {own[0]}")
 
 
-def _of_site(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
+def _of_site(facts: HostFacts, measure: ProfileMatcher, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
     front, imprint = facts.front, facts.imprint
     if imprint is not None:
         yield from _of_imprint(imprint, facts, measure, rarity)
@@ -323,7 +278,9 @@ def _of_site(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -
         and measure.owner_of(_host(front.imprint))
         and not measure.owner_of(facts.host)
     ):
-        yield _sign("imprint-there", Group.SITE, 4.0, f"its imprint is the organisation's: {front.imprint}")
+        yield _sign(
+            "imprint-there", Group.SITE, 4.0, f"it links to the organisation's imprint: {front.imprint}"
+        )
     yield from _of_structured(front, measure, rarity)
     for name in front.copyright[:1]:
         kin, _ = nearest(name, measure.names, rarity)
@@ -348,7 +305,7 @@ def _of_site(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -
         if tracker in known:
             weight = 2.0 * sharing.factor(f"tracker:{tracker}")
             yield _sign(
-                "counter", Group.SITE, weight, f"it counts its visitors with the organisation's id {tracker}"
+                "counter", Group.SITE, weight, f"it uses the organisation's web analytics id {tracker}"
             )
     if facts.security is not None:
         contact = next(
@@ -358,9 +315,9 @@ def _of_site(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -
             yield _sign("security-contact", Group.SITE, 3.0, f"its security.txt names a contact at {contact}")
 
 
-def _of_imprint(page: Page, facts: Facts, measure: Measure, rarity: Rarity) -> Iterator[Sign]:
+def _of_imprint(page: PageFacts, facts: HostFacts, measure: ProfileMatcher, rarity: Rarity) -> Iterator[Sign]:
     vat_ids = {item.value for item in measure.profile.vat_ids}
-    vat = next((found for found in page.vat_ids if found in vat_ids), "")
+    vat = next((each for each in page.vat_ids if each in vat_ids), "")
     if vat:
         yield _sign("vat-id", Group.SITE, 6.0, f"its imprint gives the organisation's VAT id {vat}")
     mail = next((domain for domain in page.mail_domains if _is_own_mail(domain, facts, measure)), "")
@@ -386,7 +343,7 @@ def _of_imprint(page: Page, facts: Facts, measure: Measure, rarity: Rarity) -> I
             f"its imprint names {beside}, which is not the organisation itself",
         )
     elif page.operators and not vat:
-        # With a mailbox of the organisation it may be a unit under a name of its own.
+        # With a mailbox of the organisation it may be a unit with its own name.
         yield _sign(
             "imprint-other",
             Group.SITE,
@@ -397,7 +354,7 @@ def _of_imprint(page: Page, facts: Facts, measure: Measure, rarity: Rarity) -> I
         yield _sign("imprint-person", Group.SITE, -3.0, "its imprint names a private person as operator")
 
 
-def _of_structured(page: Page, measure: Measure, rarity: Rarity) -> Iterator[Sign]:
+def _of_structured(page: PageFacts, measure: ProfileMatcher, rarity: Rarity) -> Iterator[Sign]:
     for name in page.parents:
         if nearest(name, measure.names, rarity)[0].kinship in (Kinship.SAME, Kinship.UNIT):
             yield _sign("parent", Group.SITE, 4.5, f"its JSON-LD names {name} as parent organisation")
@@ -412,8 +369,10 @@ def _of_structured(page: Page, measure: Measure, rarity: Rarity) -> Iterator[Sig
             return
 
 
-def _of_registry(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarity) -> Iterator[Sign]:
-    if facts.registration is None or facts.registration.status is not Status.FOUND:
+def _of_registry(
+    facts: HostFacts, measure: ProfileMatcher, sharing: Sharing, rarity: Rarity
+) -> Iterator[Sign]:
+    if facts.registration is None or facts.registration.status is not LookupStatus.FOUND:
         return
     if _covering(facts.domain, facts, measure):
         return
@@ -424,22 +383,22 @@ def _of_registry(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarit
         yield _sign("registrant-mail", Group.REGISTRY, weight, f"its registrant has a mailbox at {mail}")
     if registrant.name:
         kin, known = nearest(registrant.name, measure.names, rarity)
-        words = f"its registrant is {registrant.name}"
+        text = f"its registrant is {registrant.name}"
         if kin.kinship in (Kinship.SAME, Kinship.UNIT):
-            yield _sign("registrant", Group.REGISTRY, share * 5.0 * (0.6 + 0.4 * kin.rarity), words)
+            yield _sign("registrant", Group.REGISTRY, share * 5.0 * (0.6 + 0.4 * kin.rarity), text)
         elif kin.kinship is Kinship.BESIDE:
             yield _sign(
-                "registrant-beside", Group.REGISTRY, -1.0 * share, f"{words}, which is not {known} itself"
+                "registrant-beside", Group.REGISTRY, -1.0 * share, f"{text}, which is not {known} itself"
             )
         elif kin.kinship is Kinship.OTHER and not mail:
-            # Agencies register for their customers: where the imprint names the organisation, that is the
-            # likelier story.
+            # Agencies register domains for their customers. If the imprint names the organisation, this is
+            # the more likely explanation.
             key = f"registrant:{folded(registrant.name)}"
             if _names_it(facts, measure, rarity):
                 weight = -0.8
             else:
                 weight = -1.5 if sharing.others(key) > 1 or _AGENCY.search(registrant.name) else -4.0
-            yield _sign("registrant-other", Group.REGISTRY, share * weight, f"{words}, not {known}")
+            yield _sign("registrant-other", Group.REGISTRY, share * weight, f"{text}, not {known}")
         if registrant.address and any(
             similarity(registrant.address, item.value) > 0.85 for item in measure.profile.address
         ):
@@ -453,8 +412,8 @@ def _of_registry(facts: Facts, measure: Measure, sharing: Sharing, rarity: Rarit
         yield _sign("registrant-person", Group.REGISTRY, -1.5 * share, "its registrant is a private person")
 
 
-def _names_it(facts: Facts, measure: Measure, rarity: Rarity) -> bool:
-    """Does the site itself name the organisation as its operator or parent, or give its VAT id?"""
+def _names_it(facts: HostFacts, measure: ProfileMatcher, rarity: Rarity) -> bool:
+    """Whether the site itself names the organisation as operator or parent, or gives its VAT id."""
     if facts.imprint is not None and {item.value for item in measure.profile.vat_ids} & set(
         facts.imprint.vat_ids
     ):
@@ -470,19 +429,19 @@ def _names_it(facts: Facts, measure: Measure, rarity: Rarity) -> bool:
     )
 
 
-def _covering(name: str, facts: Facts, measure: Measure) -> str:
-    """The member domain around a name; but what became known through this very host says nothing new about
-    it.
+def _covering(name: str, facts: HostFacts, measure: ProfileMatcher) -> str:
+    """The member domain that contains a name; empty if it is known only through this host, because that is
+    not evidence about the host itself.
     """
     owner = measure.owner_of(name)
     return owner if owner and measure.teachers.get(owner) != facts.host else ""
 
 
-def _is_own_mail(domain: str, facts: Facts, measure: Measure) -> bool:
+def _is_own_mail(domain: str, facts: HostFacts, measure: ProfileMatcher) -> bool:
     return domain in measure.mail_domains or bool(_covering(domain, facts, measure))
 
 
-def _share(facts: Facts) -> float:
+def _share(facts: HostFacts) -> float:
     return 1.0 if facts.host in (facts.domain, f"www.{facts.domain}") else DEEP
 
 

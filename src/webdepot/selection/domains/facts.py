@@ -1,8 +1,7 @@
-"""What was found out about a host, an address or a domain, as plain values; the evidence model reads nothing
-else.
+"""Facts about a host, an address or a domain as plain values: the only input of the evidence model.
 
-Every value can be written as JSON and read back, because look-ups are kept with their time to live. Nothing
-here names a person: the readers of registry answers drop natural persons before a value is made.
+Every value can be written as JSON and read back, because look-ups are cached with their time to live. No
+value contains personal data: the parsers of registry answers drop natural persons before a value is created.
 """
 
 import dataclasses
@@ -20,32 +19,34 @@ from webdepot.url import domain_of
 _Value = TypeVar("_Value")
 
 
-class Status(StrEnum):
+class LookupStatus(StrEnum):
     """How a look-up ended."""
 
     FOUND = "found"
     NONE = "none"
-    """The server says there is nothing of that name."""
+    """The server says that the name does not exist."""
     FAILED = "failed"
-    """No usable answer: nothing is known, which is not a no."""
+    """There was no usable answer, so nothing is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRecords:
-    """Where a name leads."""
+    """The addresses of a host name."""
 
-    status: Status = Status.FAILED
+    status: LookupStatus = LookupStatus.FAILED
     addresses: tuple[str, ...] = ()
     chain: tuple[str, ...] = ()
-    """The CNAME chain behind the name: the last owner tells the host, the first the content's owner."""
+    """The CNAME chain of the name: its last domain belongs to the hosting provider, its first to the owner of
+    the content.
+    """
     detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZoneRecords:
-    """What the zone of a registrable domain says about who runs it. Names without final dot, lower case."""
+    """The DNS zone of a registrable domain. Names are in lower case, without final dot."""
 
-    status: Status = Status.FAILED
+    status: LookupStatus = LookupStatus.FAILED
     name_servers: tuple[str, ...] = ()
     soa_contact: str = ""
     """Domain of the mailbox in the SOA record."""
@@ -64,12 +65,12 @@ class Certificate:
     organisation: str
     names: tuple[str, ...]
     is_trusted: bool
-    """Signed by an authority we know; only then its subject means something."""
+    """Signed by a known authority; only then is its subject reliable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registrant:
-    """A domain's or network's holder, if it is an organisation; of persons only the fact remains."""
+    """The holder of a domain or network if it is an organisation; for a person only the fact is stored."""
 
     name: str = ""
     address: str = ""
@@ -80,7 +81,9 @@ class Registrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    status: Status = Status.FAILED
+    """The registry's data about a domain."""
+
+    status: LookupStatus = LookupStatus.FAILED
     registrant: Registrant = Registrant()
     name_servers: tuple[str, ...] = ()
     source: str = ""
@@ -90,9 +93,9 @@ class Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """The most specific network around an address, with its holder."""
+    """The most specific network that contains an address, with its holder."""
 
-    status: Status = Status.FAILED
+    status: LookupStatus = LookupStatus.FAILED
     first: str = ""
     last: str = ""
     name: str = ""
@@ -103,8 +106,8 @@ class Network:
     def contains(self, address: str) -> bool:
         if not self.first:
             return False
-        first, last, asked = ip_address(self.first), ip_address(self.last), ip_address(address)
-        return first.version == asked.version and int(first) <= int(asked) <= int(last)
+        first, last, other = ip_address(self.first), ip_address(self.last), ip_address(address)
+        return first.version == other.version and int(first) <= int(other) <= int(last)
 
     def ranges(self) -> list[IPv4Network | IPv6Network]:
         if not self.first:
@@ -114,27 +117,27 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """What one page says about its owner."""
+class PageFacts:
+    """What a page says about its owner."""
 
     url: str
     status: int
     redirect: str = ""
     title: str = ""
     operators: tuple[str, ...] = ()
-    """Names that the page gives as its operator, surest first."""
+    """Names that the page gives as its operator, most certain first."""
     persons: bool = False
     """The operator is a private person."""
     others: tuple[str, ...] = ()
-    """Names that stand there in another part: partner, funding, design."""
+    """Names in another role: partner, funding, design."""
     parents: tuple[str, ...] = ()
-    """JSON-LD parentOrganization, memberOf as unit."""
+    """JSON-LD parentOrganization."""
     units: tuple[str, ...] = ()
     """JSON-LD subOrganization and department."""
     aliases: tuple[str, ...] = ()
-    """JSON-LD alternateName and sameAs of the organisation itself."""
+    """JSON-LD alternateName and legalName of the organisation itself."""
     copyright: tuple[str, ...] = ()
-    """Names behind the copyright sign."""
+    """Names after the copyright sign."""
     structured: tuple[str, ...] = ()
     """Names of JSON-LD organisations that publish the page."""
     mail_domains: tuple[str, ...] = ()
@@ -149,20 +152,20 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """Everything known about a host so far; None where it was not asked yet."""
+class HostFacts:
+    """Everything known about a host so far; None means not looked up yet."""
 
     host: str
     domain: str
     records: HostRecords | None = None
     zone: ZoneRecords | None = None
     certificate: Certificate | None = None
-    front: Page | None = None
-    imprint: Page | None = None
-    security: Page | None = None
+    front: PageFacts | None = None
+    imprint: PageFacts | None = None
+    security: PageFacts | None = None
     registration: Registration | None = None
     requests: int = 0
-    """Pages asked so far."""
+    """Pages requested so far."""
 
     @property
     def name_servers(self) -> tuple[str, ...]:
@@ -191,24 +194,24 @@ def is_below(name: str, domain: str) -> bool:
 
 def to_json(value: Any) -> dict[str, Any]:
     """A value of this module as plain data."""
-    made: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     for item in dataclasses.fields(value):
         inner = getattr(value, item.name)
         if dataclasses.is_dataclass(inner):
-            made[item.name] = to_json(inner)
+            data[item.name] = to_json(inner)
         elif isinstance(inner, datetime):
-            made[item.name] = to_iso(inner)
+            data[item.name] = to_iso(inner)
         elif inner is not None:
-            made[item.name] = (
-                [to_json(one) if dataclasses.is_dataclass(one) else one for one in inner]
+            data[item.name] = (
+                [to_json(each) if dataclasses.is_dataclass(each) else each for each in inner]
                 if isinstance(inner, tuple)
                 else inner
             )
-    return made
+    return data
 
 
 def from_json(kind: type[_Value], data: Mapping[str, Any]) -> _Value:
-    """Back from `to_json`; keys of older or newer versions are left out."""
+    """The value of `to_json` data; unknown keys of other versions are ignored."""
     hints, values = get_type_hints(kind), {}
     for item in dataclasses.fields(kind):  # type: ignore[arg-type]
         if item.name not in data:
@@ -220,7 +223,7 @@ def from_json(kind: type[_Value], data: Mapping[str, Any]) -> _Value:
 def _read(hint: Any, raw: Any) -> Any:
     options = get_args(hint)
     if get_origin(hint) is tuple:
-        return tuple(_read(options[0], one) for one in raw)
+        return tuple(_read(options[0], each) for each in raw)
     plain = next((option for option in options if option is not type(None)), hint) if options else hint
     if isinstance(plain, type) and dataclasses.is_dataclass(plain):
         return from_json(plain, raw)

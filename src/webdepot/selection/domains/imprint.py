@@ -1,10 +1,11 @@
-"""Who says, on an imprint, that the site is theirs? In German-speaking countries every site must (§ 5 DDG, §
-25 MedienG).
+"""The operator of a site according to its imprint. In German-speaking countries every site must have one (§ 5
+DDG, § 25 MedienG).
 
-An imprint names many: the operator, but also who designed it, paid for it, hosts it, supervises it, took the
-pictures. So each line gets a section: a word such as "Design", "gefördert" or "Aufsichtsbehörde" takes its
-line (or, as a heading, the lines below it) away from the operator. What remains gives names, VAT ids, mail
-domains and towns. Streets are no names, however much they sound like universities.
+An imprint names the operator, but also those who designed the site, paid for it, host it, supervise it or
+took the photos. So each line is assigned to a section: a word such as "Design", "gefördert" or
+"Aufsichtsbehörde" excludes its line (or, as a heading, the lines below it) from the operator's section. The
+remaining lines give names, VAT ids, mail domains and towns. Street names are not names of organisations, even
+if they contain "university".
 """
 
 import re
@@ -26,41 +27,57 @@ class Section(StrEnum):
 
 
 _OPERATOR = re.compile(
-    r"(?i)\A\W*(?:impressum|imprint|angaben (?:gemäß|gem\.|nach)|(?:dienste)?anbieter(?:in)?\b|anbieterkennzeichnung|"
+    r"(?i)\A\W*(?:impressum|imprint|angaben (?:gemäß|gem\.|nach)|(?:dienste)?anbieter(?:in)?\b|"
+    r"anbieterkennzeichnung|"
     r"betreiber(?:in)?\b|betrieben (?:von|durch)|"
-    r"herausgeber(?:in)?\b|herausgegeben (?:von|durch)|(?:inhaltlich )?verantwortlich\w*|v\.i\.s\.d\.p|legal notice|site "
+    r"herausgeber(?:in)?\b|herausgegeben (?:von|durch)|(?:inhaltlich )?verantwortlich\w*|v\.i\.s\.d\.p|"
+    r"legal notice|site "
     r"notice|legal information|"
-    r"publisher\b|published by|operator\b|operated by|responsible\b|(?:service )?provider\b|éditeur|mentions légales|"
+    r"publisher\b|published by|operator\b|operated by|responsible\b|(?:service )?provider\b|éditeur|"
+    r"mentions légales|"
     r"colofon|uitgever|eigenaar|"
-    r"this (?:web)?site is (?:operated|published|run|provided|maintained) by|diese (?:web)?seite wird (?:betrieben|"
+    r"this (?:web)?site is (?:operated|published|run|provided|maintained) by|diese (?:web)?seite wird "
+    r"(?:betrieben|"
     r"herausgegeben)|owner\b|inhaber(?:in)?\b|"
-    r"kontakt\b|contact\b|(?:post)?anschrift\b|adresse\b|address\b|informationen? (?:gemäß|nach)|rechtsträger|träger(?:in|"
+    r"kontakt\b|contact\b|(?:post)?anschrift\b|adresse\b|address\b|informationen? (?:gemäß|nach)|"
+    r"rechtsträger|träger(?:in|"
     r"schaft)?\b|medieninhaber(?:in)?\b)"
 )
 _OTHER = re.compile(
-    r"(?i)design|gestaltung|umsetzung|umgesetzt|realisi|programmier|konzept(?!ion der univ)|layout|grafik|template|theme|"
+    r"(?i)design|gestaltung|umsetzung|umgesetzt|realisi|programmier|konzept(?!ion der univ)|layout|grafik|"
+    r"template|theme|"
     r"powered by|agentur|implementation|"
-    r"implemented|developed by|entwick\w+ (?:von|durch)|hosting|hoster|gehostet|hosted|provider:|rechenleistung|"
-    r"förder|gefördert|fördert|funded|funding|\bfund\b|finanziert|financed|unterstütz|supported|sponsor|mittel(?:n)? |grant|zuwendung|"
-    r"partner|kooperation|zusammenarbeit|cooperation|collaboration|konsorti|consorti|in association|together with|gemeinsam mit|verbund|"
-    r"aufsicht|supervis|regulat|zuständige (?:kammer|behörde|stelle)|datenschutzbeauftrag|data protection officer|"
+    r"implemented|developed by|entwick\w+ (?:von|durch)|hosting|hoster|gehostet|hosted|provider:|"
+    r"rechenleistung|"
+    r"förder|gefördert|fördert|funded|funding|\bfund\b|finanziert|financed|unterstütz|supported|sponsor|"
+    r"mittel(?:n)? |grant|zuwendung|"
+    r"partner|kooperation|zusammenarbeit|cooperation|collaboration|konsorti|consorti|in association|"
+    r"together with|gemeinsam mit|verbund|"
+    r"aufsicht|supervis|regulat|zuständige (?:kammer|behörde|stelle)|datenschutzbeauftrag|data protection "
+    r"officer|"
     r"registergericht|amtsgericht|handelsregister|"
-    r"vereinsregister|schlichtung|streitbeilegung|online dispute|commercial register|chamber|berufsbezeichnung|haftpflicht|versicherung|"
-    r"bildnachweis|bildrechte|foto|photo|bilder|picture|image credit|icons|schriften|fonts|urheber|copyright|haftung|"
+    r"vereinsregister|schlichtung|streitbeilegung|online dispute|commercial register|chamber|"
+    r"berufsbezeichnung|haftpflicht|versicherung|"
+    r"bildnachweis|bildrechte|foto|photo|bilder|picture|image credit|icons|schriften|fonts|urheber|"
+    r"copyright|haftung|"
     r"liability|disclaimer|google|facebook|"
-    r"links? (?:zu|to)|mitglied (?:der|im|von|in)|member of|vermarkt|anzeigen|übersetz|translation|redaktionssystem|"
+    r"links? (?:zu|to)|mitglied (?:der|im|von|in)|member of|vermarkt|anzeigen|übersetz|translation|"
+    r"redaktionssystem|"
     r"content management|cms|"
     r"former|ehemals|projektträger|beteiligt|participating|provided with|mit freundlicher|thanks|dank an"
 )
 _SKIP = re.compile(
-    r"(?i)vertreten|represented|vertretungsberechtigt|rektor|präsident|kanzler|geschäftsführ|vorstand|vorsitzend|director|"
+    r"(?i)vertreten|represented|vertretungsberechtigt|rektor|präsident|kanzler|geschäftsführ|vorstand|"
+    r"vorsitzend|director|"
     r"managing|telefon|tel\.?:|phone|fax|"
     r"\busst?-?id|umsatzsteuer|vat\b|steuernummer|körperschaft des|rechtsform"
 )
 _STREET = re.compile(
-    r"(?i)(?:stra(?:ß|ss)e|str\.|weg|platz|allee|gasse|ring|ufer|damm|markt|promenade|chaussee|street|road|avenue|lane|"
+    r"(?i)(?:stra(?:ß|ss)e|str\.|weg|platz|allee|gasse|ring|ufer|damm|markt|promenade|chaussee|street|road|"
+    r"avenue|lane|"
     r"laan|straat|plein|rue|boulevard|postfach|"
-    r"p\.?o\.? ?box|campus)\s*\d+\s*[a-z]?\b|\A\d+[a-z]?,? \w+ (?:street|road|avenue|lane)|\bpostfach\b|\bgebäude\b|\braum\b"
+    r"p\.?o\.? ?box|campus)\s*\d+\s*[a-z]?\b|\A\d+[a-z]?,? \w+ (?:street|road|avenue|lane)|\bpostfach\b|"
+    r"\bgebäude\b|\braum\b"
 )
 _TOWN = re.compile(r"\A(?:[A-Z]{1,2}[- ])?\d{4,5}(?: ?[A-Z]{2})?\s+[A-ZÄÖÜ][\w .()/-]{1,60}\Z")
 _BY = re.compile(
@@ -73,12 +90,14 @@ _SENTENCE = re.compile(r"(?i)\b(?:von|durch|by|mit|with|für|for|in|wird|is|powe
 _TAIL = re.compile(r"(?i)\s+(?:ist eine?|is a|ist als|wird|with its|mit sitz)\b.*\Z")
 _ARTICLE = re.compile(r"(?i)\A(?:die|der|das|the|l'|la|le|het|de|von der|vom|by the|by|von|durch)\s+")
 _PERSON = re.compile(
-    r"\A(?:(?:Prof|Dr|Dipl|Ing|Mag|M\.?A|Herr|Frau|Mr|Mrs|Ms)\.?[\w.-]*\s+)*(?:[A-ZÄÖÜ][\w'-]+\s+){1,3}[A-ZÄÖÜ][\w'-]+\Z"
+    r"\A(?:(?:Prof|Dr|Dipl|Ing|Mag|M\.?A|Herr|Frau|Mr|Mrs|"
+    r"Ms)\.?[\w.-]*\s+)*(?:[A-ZÄÖÜ][\w'-]+\s+){1,3}[A-ZÄÖÜ][\w'-]+\Z"
 )
 _VAT = re.compile(
     r"\b(DE\s?\d{3}\s?\d{3}\s?\d{3}|ATU\s?\d{8}|NL\s?\d{9}\s?B\s?\d{2}|CHE-?\s?\d{3}\.?\d{3}\.?\d{3}|"
     r"GB\s?\d{3}\s?\d{4}\s?\d{2}|FR\s?[0-9A-Z]{2}\s?\d{9}|"
-    r"BE\s?[01]?\d{3}\.?\d{3}\.?\d{3}|IT\s?\d{11}|ES\s?[A-Z]\d{7}[A-Z0-9]|LU\s?\d{8}|DK\s?\d{8}|PL\s?\d{10}|SE\s?\d{12}|"
+    r"BE\s?[01]?\d{3}\.?\d{3}\.?\d{3}|IT\s?\d{11}|ES\s?[A-Z]\d{7}[A-Z0-9]|LU\s?\d{8}|DK\s?\d{8}|PL\s?\d{10}|"
+    r"SE\s?\d{12}|"
     r"FI\s?\d{8}|IE\s?\d{7}[A-Z]{1,2}|"
     r"EU\s?\d{9}|CZ\s?\d{8,10}|HU\s?\d{8})\b"
 )
@@ -88,6 +107,8 @@ _DOT = re.compile(r"\s*[\[({<]\s*(?:dot|punkt|\.)\s*[\])}>]\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imprint:
+    """What an imprint says."""
+
     operators: tuple[str, ...]
     others: tuple[str, ...]
     persons: bool
@@ -97,7 +118,7 @@ class Imprint:
 
 
 def read(lines: Sequence[str]) -> Imprint:
-    """The operator, and those who are named but are not the operator."""
+    """The facts in the lines of an imprint."""
     operators: list[str] = []
     others: list[str] = []
     mails: list[str] = []
@@ -129,11 +150,11 @@ def read(lines: Sequence[str]) -> Imprint:
 
 def vat_ids_in(text: str) -> list[str]:
     """VAT ids in one spelling: `DE 123 456 789` -> `DE123456789`."""
-    return [re.sub(r"[^A-Z0-9]", "", found) for found in _VAT.findall(text)]
+    return [re.sub(r"[^A-Z0-9]", "", vat_id) for vat_id in _VAT.findall(text)]
 
 
 def plain_mail(text: str) -> str:
-    """Undo the usual hiding: `info (at) example [dot] org`."""
+    """A text with disguised mail addresses in plain form: `info (at) example [dot] org`."""
     return _DOT.sub(".", _AT.sub("@", text))
 
 
@@ -148,14 +169,14 @@ def _sections(lines: Sequence[str]) -> Iterator[tuple[Section, str]]:
         if is_operator and not _OTHER.search(label):
             if not (colon and rest.strip()) or len(line) < 60:
                 current = Section.OPERATOR
-            # "Betreiber: Freunde der Kunst, gefördert ..." is still the operator's line; without a label the
-            # other word wins.
+            # "Betreiber: Freunde der Kunst, gefördert ..." is still a line about the operator; without a
+            # label the other word decides.
             yield (Section.OTHER if is_other and not (colon and rest.strip()) else Section.OPERATOR), line
         elif is_other and current is Section.OPERATOR and not colon and _is_bare_name(line):
             yield Section.OPERATOR, line  # "Design & Partner GmbH" is a name
         elif is_other:
-            # A heading ("Gefördert durch:") rules the lines below it; a sentence or a filled-in line only
-            # itself.
+            # A heading ("Gefördert durch:") applies to the lines below it; a sentence or a line with content
+            # only to itself.
             if not rest.strip() and len(line.split()) <= 5 and not looks_like_organisation(line):
                 current = Section.OTHER
             yield Section.OTHER, line

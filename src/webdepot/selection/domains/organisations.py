@@ -1,4 +1,4 @@
-"""Organisations and the hosts judged for them, in the database: what was found and what a person said."""
+"""Organisations and the hosts judged for them, in the database: look-ups and decisions by people."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,33 +23,33 @@ from sqlalchemy import (
 
 from webdepot.errors import NotFound
 from webdepot.selection.domains.facts import from_json, to_json
-from webdepot.selection.domains.profile import Corrections, Profile, corrected
-from webdepot.selection.domains.verdict import Judgement
+from webdepot.selection.domains.profile import Corrections, OrganisationProfile, corrected
+from webdepot.selection.domains.verdict import HostJudgement
 from webdepot.selection.tables import organisation_hosts, organisations
 
 _BATCH = 200
-_TOLD = 4
+_SHOWN_SIGNS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Organisation:
     id: int
     root: str
-    found: Profile
-    """As look-ups say."""
+    found: OrganisationProfile
+    """The profile according to look-ups."""
     corrections: Corrections
     created_at: datetime
     surveyed_at: datetime
 
     @property
-    def profile(self) -> Profile:
-        """As it counts: with a person's corrections."""
+    def profile(self) -> OrganisationProfile:
+        """The profile in use: with corrections by people."""
         return corrected(self.found, self.corrections, at=self.surveyed_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownHost:
-    """A host with its verdict and, where a person decided, whose decision that was."""
+    """A host with its verdict and, if a person decided, that decision and person."""
 
     host: str
     domain: str
@@ -57,17 +57,17 @@ class KnownHost:
     score: float
     own: bool | None
     signs: tuple[Mapping[str, Any], ...]
-    """Code, weight and words of each sign."""
+    """Code, weight and text of each sign."""
     origin: str
     linked_by: tuple[str, ...]
     decision: str
-    """`accepted`, `rejected`, or empty while nobody has decided."""
+    """`accepted`, `rejected`, or empty if no person has decided."""
     decided_by: str
     judged_at: datetime
 
     @property
     def shown(self) -> str:
-        """The host as people write it: IDN in its own letters."""
+        """The host in readable form: IDN in its own letters."""
         try:
             return self.host.encode("ascii").decode("idna") if "xn--" in self.host else self.host
         except UnicodeError:
@@ -76,12 +76,12 @@ class KnownHost:
     @property
     def evidence(self) -> list[str]:
         if self.own is None and not self.case and not self.signs:
-            return ["its name leads nowhere now; the next run looks again"]
+            return ["it does not resolve at present; it is examined again in the next run"]
         return [f"{sign['words']} ({sign['weight']:+.1f})" for sign in self.signs]
 
 
-def save(connection: Connection, profile: Profile, *, now: datetime) -> Organisation:
-    """Keep a profile; what a person said about it earlier stays."""
+def save(connection: Connection, profile: OrganisationProfile, *, now: datetime) -> Organisation:
+    """Store a profile; earlier corrections by people are kept."""
     row = (
         connection.execute(select(organisations).where(organisations.c.root == profile.root))
         .mappings()
@@ -97,20 +97,24 @@ def save(connection: Connection, profile: Profile, *, now: datetime) -> Organisa
     return get(connection, profile.root)
 
 
-def correct(connection: Connection, organisation: Organisation, said: Corrections) -> Organisation:
+def correct(connection: Connection, organisation: Organisation, corrections: Corrections) -> Organisation:
+    """Store the corrections of an organisation; they replace earlier ones."""
     connection.execute(
-        update(organisations).where(organisations.c.id == organisation.id).values(corrections=to_json(said))
+        update(organisations)
+        .where(organisations.c.id == organisation.id)
+        .values(corrections=to_json(corrections))
     )
     return get(connection, organisation.root)
 
 
 def get(connection: Connection, root: str) -> Organisation:
-    found = find(connection, root)
-    if found is None:
+    organisation = find(connection, root)
+    if organisation is None:
         raise NotFound(
-            f"No organisation {root} is known here. Look for its domains first: webdepot organisation discover {root}"
+            f"The organisation {root} is not known. "
+            f"Look for its domains first: webdepot organisation discover {root}"
         )
-    return found
+    return organisation
 
 
 def find(connection: Connection, root: str) -> Organisation | None:
@@ -121,13 +125,13 @@ def find(connection: Connection, root: str) -> Organisation | None:
 
 
 def list_all(connection: Connection) -> list[tuple[Organisation, Mapping[str, int]]]:
-    """Every organisation with its numbers of members, candidates and others."""
+    """Every organisation with the number of its hosts of each kind."""
     rows = connection.execute(select(organisations).order_by(organisations.c.name)).mappings().all()
     return [(_organisation(row), counts(connection, row["id"])) for row in rows]
 
 
 def counts(connection: Connection, organisation: int) -> Mapping[str, int]:
-    """How many hosts are `own`, `other`, `ask` or `wait` (they do not resolve)."""
+    """How many hosts are `own`, `other`, `ask` or `wait` (do not resolve)."""
     grouped = select(organisation_hosts.c.own, func.count()).where(
         organisation_hosts.c.organisation == organisation
     )
@@ -137,11 +141,11 @@ def counts(connection: Connection, organisation: int) -> Mapping[str, int]:
 def save_hosts(
     connection: Connection,
     organisation: int,
-    rows: Iterable[tuple[Judgement, int, Sequence[str]]],
+    rows: Iterable[tuple[HostJudgement, int, Sequence[str]]],
     *,
     now: datetime,
 ) -> None:
-    """Write judgements with case and linkers; a person's decision on a host stays."""
+    """Store judgements with case and linking hosts; decisions by people are kept."""
     waiting = list(rows)
     for start in range(0, len(waiting), _BATCH):
         batch = waiting[start : start + _BATCH]
@@ -162,7 +166,7 @@ def save_hosts(
 def decide(
     connection: Connection, organisation: int, host: str, *, accepted: bool, by: str, now: datetime
 ) -> None:
-    """A person's word about a host; it is kept even for a host that no survey has met."""
+    """Store a person's decision about a host, even if no survey has found it."""
     mine = (organisation_hosts.c.organisation == organisation, organisation_hosts.c.host == host)
     values = {
         "decision": "accepted" if accepted else "rejected",
@@ -190,7 +194,7 @@ def decide(
 def hosts(
     connection: Connection, organisation: int, *, own: str = "", limit: int = 100_000
 ) -> list[KnownHost]:
-    """Members first, then what waits for a person, then the rest; by score. `own` keeps one kind: own, ask,
+    """Members first, then undecided hosts, then the others; by score. `own` selects one kind: own, ask,
     other, wait.
     """
     chosen = select(organisation_hosts).where(organisation_hosts.c.organisation == organisation)
@@ -200,12 +204,12 @@ def hosts(
     rows = connection.execute(
         chosen.order_by(organisation_hosts.c.score.desc(), organisation_hosts.c.host).limit(limit)
     ).mappings()
-    return sorted(map(_known, rows), key=lambda host: order[_own_word(host.own, is_resolved=True)])
+    return sorted(map(_known, rows), key=lambda host: order[_kind_of(host.own, is_resolved=True)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What a harvest needs of a host that was decided before; the words are made when somebody asks for them."""
+    """What a harvest needs to know about a host that was decided before; the reason is built on demand."""
 
     host: str
     own: bool
@@ -215,21 +219,16 @@ class Remembered:
     signs_json: str
 
     @property
-    def words(self) -> str:
+    def reason(self) -> str:
         state = "belongs" if self.own else "does not belong"
-        signs = [f"{sign['words']} ({sign['weight']:+.1f})" for sign in json.loads(self.signs_json)[:_TOLD]]
-        told = (
-            f"{self.decision} by {self.decided_by}"
-            if self.decision
-            else "; ".join(signs) or "nothing speaks for it"
-        )
-        return f"{self.host} {state}, score {self.score:.2f}: {told}"
+        signs = json.loads(self.signs_json)[:_SHOWN_SIGNS]
+        evidence = "; ".join(f"{sign['words']} ({sign['weight']:+.1f})" for sign in signs)
+        why = f"{self.decision} by {self.decided_by}" if self.decision else evidence
+        return f"{self.host} {state}, score {self.score:.2f}: {why or 'there is no evidence for it'}"
 
 
 def remembered(connection: Connection, organisation: int, *, since: datetime | None) -> Iterator[Remembered]:
-    """Hosts that a person decided and, if `since` is given, those that were judged one way or the other from
-    then on.
-    """
+    """Hosts that a person decided and, if `since` is given, those with a clear verdict since then."""
     table = organisation_hosts.c
     by_evidence = and_(table.own.in_(("own", "other")), table.judged_at >= since) if since else false()
     chosen = select(
@@ -247,24 +246,24 @@ def remembered(connection: Connection, organisation: int, *, since: datetime | N
 
 
 def decisions(connection: Connection, organisation: int) -> dict[str, bool]:
-    """What a curator decided, host -> belongs."""
+    """Decisions by curators: host -> whether it belongs."""
     chosen = select(organisation_hosts.c.host, organisation_hosts.c.decision).where(
         organisation_hosts.c.organisation == organisation, organisation_hosts.c.decision != ""
     )
     return {row.host: row.decision == "accepted" for row in connection.execute(chosen)}
 
 
-def _own_word(own: bool | None, *, is_resolved: bool) -> str:
+def _kind_of(own: bool | None, *, is_resolved: bool) -> str:
     return {True: "own", False: "other", None: "ask"}[own] if is_resolved else "wait"
 
 
 def _host_values(
-    organisation: int, item: tuple[Judgement, int, Sequence[str]], known: Mapping[str, Any], now: datetime
+    organisation: int, item: tuple[HostJudgement, int, Sequence[str]], known: Mapping[str, Any], now: datetime
 ) -> dict[str, Any]:
     judged, case, linkers = item
     before = known.get(judged.host)
     decided = before.decision if before is not None else ""
-    own = _own_word(judged.own, is_resolved=judged.is_resolved or judged.own is not None)
+    own = _kind_of(judged.own, is_resolved=judged.is_resolved or judged.own is not None)
     return {
         "organisation": organisation,
         "host": judged.host,
@@ -285,7 +284,7 @@ def _organisation(row: RowMapping) -> Organisation:
     return Organisation(
         id=row["id"],
         root=row["root"],
-        found=from_json(Profile, row["profile"]),
+        found=from_json(OrganisationProfile, row["profile"]),
         corrections=from_json(Corrections, row["corrections"]),
         created_at=row["created_at"],
         surveyed_at=row["surveyed_at"],

@@ -1,7 +1,8 @@
-"""What a page says about its owner: title, JSON-LD, imprint, VAT ids, counters, and where it links to.
+"""What a page says about its owner: title, JSON-LD, imprint, VAT ids, analytics ids, and its links.
 
-The page comes as bytes with its head; `read` gives a `facts.Page`. Mark-up is read by turbohtml, as a browser
-would; limits on every list keep a hostile page small. schema.org: https://schema.org/Organization
+`read` takes the body and the HTTP head of a page and returns `facts.PageFacts`. HTML is parsed by turbohtml,
+as a browser would; every list has a limit, so that a hostile page stays small. schema.org:
+https://schema.org/Organization
 """
 
 import html
@@ -14,7 +15,7 @@ import turbohtml
 
 from webdepot.container.http import HttpHead, content_decoded, transfer_decoded
 from webdepot.selection.domains import imprint
-from webdepot.selection.domains.facts import Page, is_below, registrable
+from webdepot.selection.domains.facts import PageFacts, is_below, registrable
 from webdepot.selection.domains.lookup.registrant import mail_domains_in
 from webdepot.selection.domains.names import looks_like_organisation
 from webdepot.url import find_canonical, host_of
@@ -27,12 +28,14 @@ _HTML = re.compile(rb"(?i)<(?:!doctype|html|head|body|title|meta|a|p|div|h1)\b")
 _CHARSET = re.compile(rb"(?i)charset\s*=\s*[\"']?([A-Za-z0-9_.:-]+)")
 _HIDDEN = re.compile(r"(?is)<(script|style|noscript|template|svg)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)")
 _BLOCK = re.compile(
-    r"(?i)<(?:br|/?p|/?div|/?li|/?ul|/?ol|/?h[1-6]|/?tr|/?td|/?th|/?table|/?dt|/?dd|/?section|/?footer|/?header|/?address|"
+    r"(?i)<(?:br|/?p|/?div|/?li|/?ul|/?ol|/?h[1-6]|/?tr|/?td|/?th|/?table|/?dt|/?dd|/?section|/?footer|"
+    r"/?header|/?address|"
     r"/?article|/?main|/?nav|/?title)\b[^<>]*>"
 )
 _TAG = re.compile(r"<[^<>]*>")
 _IMPRINT = re.compile(
-    r"(?i)impressum|imprint|legal[ _-]?notice|site[ _-]?notice|mentions[ _-]?l[ée]gales|colofon|anbieterkennzeichnung"
+    r"(?i)impressum|imprint|legal[ _-]?notice|site[ _-]?notice|mentions[ _-]?l[ée]gales|colofon|"
+    r"anbieterkennzeichnung"
 )
 _HEADING = re.compile(r"(?i)\A\W*(?:impressum|imprint|legal notice|mentions légales|colofon)\W*\Z")
 _ABOUT = re.compile(r"(?i)\b(?:about(?: us)?|über uns|ueber[ -]uns|kontakt|contact|legal)\b")
@@ -44,12 +47,13 @@ _COPYRIGHT = re.compile(
     r"(?:©|\(c\)|&copy;|Copyright)\s*(?:\d{4}(?:\s*[-–]\s*\d{2,4})?)?\s*(?:by\s+)?([^\n|•·]{3,120})"
 )
 _ORGANISATION = re.compile(
-    r"(?i)organi[sz]ation\Z|university\Z|corporation\Z|library\Z|museum\Z|hospital\Z|business\Z|ngo\Z|school\Z"
+    r"(?i)organi[sz]ation\Z|university\Z|corporation\Z|library\Z|museum\Z|hospital\Z|business\Z|ngo\Z|"
+    r"school\Z"
 )
 
 
-def read(url: str, head: HttpHead, body: BinaryIO, *, as_imprint: bool = False) -> Page:
-    """What the page says; an answer that is no HTML has no more than its status and its redirect."""
+def read(url: str, head: HttpHead, body: BinaryIO, *, as_imprint: bool = False) -> PageFacts:
+    """The facts on a page; a response that is not HTML gives only its status and redirect."""
     redirect = (
         find_canonical(head.get("location") or "", url)
         if 300 <= head.status < 400 and head.get("location")
@@ -59,63 +63,66 @@ def read(url: str, head: HttpHead, body: BinaryIO, *, as_imprint: bool = False) 
     kind = (head.get("content-type") or "").partition(";")[0].strip().lower()
     text = _decoded(data, head.get("content-type") or "")
     if kind.startswith("text/plain"):
-        return Page(url=url, status=head.status, redirect=redirect or "", mail_domains=_contact_domains(text))
+        return PageFacts(
+            url=url, status=head.status, redirect=redirect or "", mail_domains=_contact_domains(text)
+        )
     if "html" not in kind and not _HTML.search(data[:2000]):
-        return Page(url=url, status=head.status, redirect=redirect or "")
-    return of_html(url, text, status=head.status, redirect=redirect or "", as_imprint=as_imprint)
+        return PageFacts(url=url, status=head.status, redirect=redirect or "")
+    return parse_html(url, text, status=head.status, redirect=redirect or "", as_imprint=as_imprint)
 
 
-def of_html(url: str, text: str, *, status: int = 200, redirect: str = "", as_imprint: bool = False) -> Page:
+def parse_html(
+    url: str, text: str, *, status: int = 200, redirect: str = "", as_imprint: bool = False
+) -> PageFacts:
+    """The facts on an HTML page."""
     document = turbohtml.parse(text, positions=False)
     title = document.select_one("title")
-    found = _Structured()
+    structured = _Structured()
     for script in document.select("script[type='application/ld+json' i]")[:20]:
-        found.take(script.text)
+        structured.take(script.text)
     lines = lines_of(text)
     links, imprint_url = _links(document, url)
-    # A site of one page has its imprint on it, below a heading.
+    # A site with only one page has its imprint there, below a heading.
     heading = (
         next((at for at, line in enumerate(lines) if _HEADING.match(line)), None) if not imprint_url else None
     )
-    said = (
+    own_imprint = (
         imprint.read(lines) if as_imprint else imprint.read(lines[heading:]) if heading is not None else None
     )
     refresh = document.select_one("meta[http-equiv='refresh' i]")
     if refresh is not None and not redirect:
         redirect = _refresh(refresh.attr("content") or "", url)
     copyright_names = tuple(name for name in (_copyright(line) for line in lines) if name)
-    return Page(
+    return PageFacts(
         url=url,
         status=status,
         redirect=redirect,
         title=" ".join(title.text.split())[:200] if title is not None else "",
-        operators=said.operators if said else (),
-        persons=bool(said and said.persons),
-        others=said.others if said else (),
-        parents=tuple(found.parents[:5]),
-        units=tuple(found.units[:50]),
-        aliases=tuple(found.aliases[:10]),
-        structured=tuple(dict.fromkeys(found.names))[:5],
+        operators=own_imprint.operators if own_imprint else (),
+        persons=bool(own_imprint and own_imprint.persons),
+        others=own_imprint.others if own_imprint else (),
+        parents=tuple(structured.parents[:5]),
+        units=tuple(structured.units[:50]),
+        aliases=tuple(structured.aliases[:10]),
+        structured=tuple(dict.fromkeys(structured.names))[:5],
         copyright=copyright_names[:3],
-        mail_domains=said.mail_domains if said else tuple(found.mails),
-        vat_ids=said.vat_ids if said else tuple(found.vats),
-        trackers=tuple(
-            dict.fromkeys(one or f"counter-{other}" for one, other in _TRACKER.findall(text) if one)
-        )[:5],
-        addresses=said.addresses if said else (),
+        mail_domains=own_imprint.mail_domains if own_imprint else tuple(structured.mails),
+        vat_ids=own_imprint.vat_ids if own_imprint else tuple(structured.vats),
+        trackers=tuple(dict.fromkeys(tracker for tracker, _ in _TRACKER.findall(text) if tracker))[:5],
+        addresses=own_imprint.addresses if own_imprint else (),
         links=links,
         imprint=imprint_url,
     )
 
 
 def lines_of(text: str) -> list[str]:
-    """The words of a page, line by line as a person sees them."""
+    """The visible text of a page, line by line."""
     plain = _TAG.sub(" ", _BLOCK.sub("\n", _HIDDEN.sub(" ", text)))
     return [line for line in (" ".join(line.split()) for line in html.unescape(plain).split("\n")) if line]
 
 
 def _links(document: turbohtml.Document, url: str) -> tuple[tuple[str, ...], str]:
-    """Where it links to: one address for each other site, then the site's own; and its imprint."""
+    """The links of a page: one address for each other site, then those of its own site; and its imprint."""
     near: dict[str, None] = {}
     far: dict[str, str] = {}
     imprints: list[tuple[int, str]] = []
@@ -128,10 +135,10 @@ def _links(document: turbohtml.Document, url: str) -> tuple[tuple[str, ...], str
         if target is None or not target.startswith("http"):
             continue
         host = host_of(target).partition(":")[0]
-        words = f"{anchor.text} {anchor.attr('title') or ''}"[:200]
-        if _IMPRINT.search(words) or _IMPRINT.search(target.rpartition("//")[2].partition("/")[2]):
-            imprints.append((0 if _IMPRINT.search(words) else 1, target))
-        elif _ABOUT.search(words) and is_below(host, home):
+        label = f"{anchor.text} {anchor.attr('title') or ''}"[:200]
+        if _IMPRINT.search(label) or _IMPRINT.search(target.rpartition("//")[2].partition("/")[2]):
+            imprints.append((0 if _IMPRINT.search(label) else 1, target))
+        elif _ABOUT.search(label) and is_below(host, home):
             imprints.append((2, target))
         if is_below(host, home):
             near[target] = None
@@ -142,7 +149,7 @@ def _links(document: turbohtml.Document, url: str) -> tuple[tuple[str, ...], str
 
 
 class _Structured:
-    """Organisations in JSON-LD, told apart by their place."""
+    """Names of organisations in JSON-LD, by their role."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -208,25 +215,25 @@ def _names(raw: Any) -> list[str]:
 
 
 def _copyright(line: str) -> str:
-    found = _COPYRIGHT.search(line)
-    name = re.split(r"(?i)\ball rights|alle rechte|\. ", found[1])[0].strip(" .,-–") if found else ""
+    match = _COPYRIGHT.search(line)
+    name = re.split(r"(?i)\ball rights|alle rechte|\. ", match[1])[0].strip(" .,-–") if match else ""
     return name if looks_like_organisation(name) else ""
 
 
 def _refresh(content: str, url: str) -> str:
-    found = re.search(r"(?i)url\s*=\s*[\"']?([^\"'\s>]+)", content[:2000])
-    return (find_canonical(found[1], url) or "") if found else ""
+    match = re.search(r"(?i)url\s*=\s*[\"']?([^\"'\s>]+)", content[:2000])
+    return (find_canonical(match[1], url) or "") if match else ""
 
 
 def _contact_domains(text: str) -> tuple[str, ...]:
-    """security.txt (RFC 9116): Contact lines; mail domains or the hosts of forms."""
-    found: list[str] = []
+    """Mail domains, or hosts of web forms, in the Contact lines of a security.txt (RFC 9116)."""
+    domains: list[str] = []
     for line in _contact_lines(text):
-        found.extend(mail_domains_in(line))
+        domains.extend(mail_domains_in(line))
         host = host_of(line.strip()) if "://" in line else ""
         if host:
-            found.append(host.partition(":")[0].lower())
-    return tuple(dict.fromkeys(found))[:5]
+            domains.append(host.partition(":")[0].lower())
+    return tuple(dict.fromkeys(domains))[:5]
 
 
 def _contact_lines(text: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""What is known about an organisation itself: the measure for every candidate.
+"""The profile of an organisation, against which every candidate is compared.
 
-Each item says where it comes from and when. A person may correct and add; corrections stand above what
-look-ups say, now and later.
+Each value has a source and a date. People can correct and add values; corrections override look-ups, now and
+later.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,14 +10,15 @@ from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from webdepot.errors import InputError
-from webdepot.selection.domains.facts import bare_host, is_below, registrable
+from webdepot.selection.domains.facts import bare_host, registrable
+from webdepot.url import from_typed, host_of
 
 PERSON = "a person"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """One item with its source and date."""
+class SourcedValue:
+    """A value with its source and date."""
 
     value: str
     source: str
@@ -26,41 +27,43 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrections:
-    """What a person said; `remove_` items are struck from what look-ups found."""
+    """Corrections by people."""
 
     names: tuple[str, ...] = ()
     ranges: tuple[str, ...] = ()
     name_servers: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
     strangers: tuple[str, ...] = ()
-    """Known not to belong."""
+    """Domains that do not belong to the organisation."""
     removed: tuple[str, ...] = ()
-    """Ranges, names, name servers or domains that look-ups found and that are wrong."""
+    """Wrong values of look-ups: ranges, names, name servers or domains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class OrganisationProfile:
+    """What is known about an organisation."""
+
     root: str
     """The registrable domain of the given host."""
     host: str
-    names: tuple[Told, ...] = ()
-    """Surest first: the first is shown as the organisation's name."""
-    ranges: tuple[Told, ...] = ()
+    names: tuple[SourcedValue, ...] = ()
+    """Most certain first: the first is shown as the organisation's name."""
+    ranges: tuple[SourcedValue, ...] = ()
     """Networks held by the organisation, in CIDR form."""
-    other_ranges: tuple[Told, ...] = ()
-    """Networks around its addresses that somebody else holds (a provider, a host): no sign."""
-    name_servers: tuple[Told, ...] = ()
-    registrant: tuple[Told, ...] = ()
-    """The registrant's name, as the registry says."""
-    address: tuple[Told, ...] = ()
-    mail_domains: tuple[Told, ...] = ()
-    vat_ids: tuple[Told, ...] = ()
-    trackers: tuple[Told, ...] = ()
-    domains: tuple[Told, ...] = ()
-    """Domains (or single hosts) that surely belong."""
-    strangers: tuple[Told, ...] = ()
+    other_ranges: tuple[SourcedValue, ...] = ()
+    """Networks that contain its addresses but are held by others (a hosting provider): not evidence."""
+    name_servers: tuple[SourcedValue, ...] = ()
+    registrant: tuple[SourcedValue, ...] = ()
+    """The registrant's name according to the registry."""
+    address: tuple[SourcedValue, ...] = ()
+    mail_domains: tuple[SourcedValue, ...] = ()
+    vat_ids: tuple[SourcedValue, ...] = ()
+    trackers: tuple[SourcedValue, ...] = ()
+    domains: tuple[SourcedValue, ...] = ()
+    """Domains (or single hosts) that certainly belong."""
+    strangers: tuple[SourcedValue, ...] = ()
     notes: tuple[str, ...] = ()
-    """What could not be found out, in words."""
+    """What could not be determined."""
 
     @property
     def name(self) -> str:
@@ -68,12 +71,12 @@ class Profile:
 
 
 @dataclass(slots=True)
-class Measure:
-    """A profile prepared for fast questions; made anew when the profile has learned."""
+class ProfileMatcher:
+    """A profile prepared for fast comparison; rebuilt when the profile has learned something."""
 
-    profile: Profile
+    profile: OrganisationProfile
     teachers: Mapping[str, str] = field(default_factory=dict)
-    """Which host made a domain known as a member."""
+    """The host through which a member domain became known."""
     networks: list[IPv4Network | IPv6Network] = field(default_factory=list)
     domains: frozenset[str] = frozenset()
     strangers: frozenset[str] = frozenset()
@@ -92,7 +95,7 @@ class Measure:
         self.mail_domains = frozenset(item.value for item in profile.mail_domains)
 
     def owner_of(self, name: str) -> str:
-        """The member domain that a host lies in or below; empty when there is none."""
+        """The member domain that contains a host; empty if there is none."""
         return _covering(name, self.domains)
 
     def stranger_of(self, name: str) -> str:
@@ -102,8 +105,8 @@ class Measure:
         return domain in self.mail_domains or bool(self.owner_of(domain))
 
     def range_of(self, addresses: Iterable[str]) -> str:
-        """The held network in which an address lies; empty when there is none."""
-        return next((found for found in map(self._range_of_one, addresses) if found), "")
+        """The organisation's network that contains one of the addresses; empty if there is none."""
+        return next((network for network in map(self._range_of_one, addresses) if network), "")
 
     def _range_of_one(self, text: str) -> str:
         known = self._ranges.get(text)
@@ -121,43 +124,39 @@ class Measure:
         return known
 
 
-def corrected(profile: Profile, said: Corrections, *, at: datetime) -> Profile:
-    """The profile as a person wants it."""
+def corrected(profile: OrganisationProfile, corrections: Corrections, *, at: datetime) -> OrganisationProfile:
+    """The profile with the corrections applied."""
 
-    def merged(found: tuple[Told, ...], added: Iterable[str]) -> tuple[Told, ...]:
-        mine = tuple(Told(value=value, source=PERSON, at=at) for value in added)
-        known = {item.value for item in mine}
-        return (
-            *mine,
-            *(item for item in found if item.value not in known and item.value not in said.removed),
-        )
+    def merged(looked_up: tuple[SourcedValue, ...], added: Iterable[str]) -> tuple[SourcedValue, ...]:
+        by_people = tuple(SourcedValue(value=value, source=PERSON, at=at) for value in added)
+        dropped = {item.value for item in by_people} | set(corrections.removed)
+        return (*by_people, *(item for item in looked_up if item.value not in dropped))
 
     return replace(
         profile,
-        names=merged(profile.names, said.names),
-        ranges=merged(profile.ranges, said.ranges),
-        name_servers=merged(profile.name_servers, said.name_servers),
-        domains=merged(profile.domains, said.domains),
-        strangers=merged(profile.strangers, said.strangers),
+        names=merged(profile.names, corrections.names),
+        ranges=merged(profile.ranges, corrections.ranges),
+        name_servers=merged(profile.name_servers, corrections.name_servers),
+        domains=merged(profile.domains, corrections.domains),
+        strangers=merged(profile.strangers, corrections.strangers),
     )
 
 
 def checked_range(text: str) -> str:
+    """A network range in CIDR form; InputError if the text is not one."""
     try:
         return str(ip_network(text.strip(), strict=False))
     except ValueError as error:
         raise InputError(
-            f"{text!r} is no net range: {error}. Write it like 192.0.2.0/24 or 2001:db8::/32."
+            f"{text!r} is not a net range: {error}. Write it like 192.0.2.0/24 or 2001:db8::/32."
         ) from error
 
 
 def checked_host(text: str) -> str:
-    """A host name as typed, IDN in its ASCII form; InputError when it is none."""
-    from webdepot.url import from_typed, host_of
-
+    """The host name of a typed address, IDN in its ASCII form; InputError if it is not a host name."""
     host = bare_host(host_of(from_typed(text)))
     if "." not in host or not registrable(host):
-        raise InputError(f"{text!r} is no domain name. Write it like uni-example.de.")
+        raise InputError(f"{text!r} is not a domain name. Write it like uni-example.de.")
     return host
 
 
@@ -168,15 +167,3 @@ def _covering(name: str, domains: frozenset[str]) -> str:
             return rest
         rest = rest.partition(".")[2]
     return ""
-
-
-__all__ = [
-    "Corrections",
-    "Measure",
-    "Profile",
-    "Told",
-    "checked_host",
-    "checked_range",
-    "corrected",
-    "is_below",
-]

@@ -1,11 +1,11 @@
-"""Phase one: from one domain to the profile of its organisation.
+"""First phase: from one domain to the profile of its organisation.
 
-1. DNS of the root and its `www`; its zone; the registry's word about it.
+1. DNS of the root and its `www`; its zone; its registration.
 2. Certificate, front page and imprint of the root: names, VAT ids, mail domains, units.
-3. The name that most sources agree on comes first; a registrant that nobody else knows (an agency) is no name
-   of the organisation.
-4. The networks around the addresses of the root and of its own name servers and mail hosts: those held by one
-   of the names are its ranges.
+3. The name that most sources agree on comes first; a registrant that no other source names (an agency) is not
+   a name of the organisation.
+4. The networks that contain the addresses of the root and of its own name servers and mail hosts: those held
+   by one of the names are its ranges.
 """
 
 import asyncio
@@ -13,80 +13,82 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from webdepot.selection.domains.facts import Facts, Network, Status, is_below, registrable
+from webdepot.selection.domains.facts import HostFacts, LookupStatus, Network, is_below, registrable
 from webdepot.selection.domains.lookup.site_visit import visit_site
 from webdepot.selection.domains.lookup.sources import Sources
 from webdepot.selection.domains.names import Kinship, compare, looks_like_organisation
-from webdepot.selection.domains.profile import Measure, Profile, Told
+from webdepot.selection.domains.profile import OrganisationProfile, ProfileMatcher, SourcedValue
 
-MOST_NETWORK_QUESTIONS = 12
+MOST_NETWORK_QUERIES = 12
 _GOOD = (Kinship.SAME, Kinship.UNIT)
 
 
 async def profile_of(
     host: str, sources: Sources, *, now: datetime, ports: tuple[int, int] = (80, 443)
-) -> tuple[Profile, Facts]:
-    """The profile, and what was learned about the root itself. An unreachable root gives a profile of notes."""
+) -> tuple[OrganisationProfile, HostFacts]:
+    """The profile and the facts about the root itself. If the root cannot be reached, the profile contains
+    only notes.
+    """
     root = registrable(host)
-    facts = Facts(host=host, domain=root)
+    facts = HostFacts(host=host, domain=root)
     records, zone, registration = await asyncio.gather(
         sources.host(host), sources.zone(root), sources.registration(root)
     )
     facts = replace(facts, records=records, zone=zone, registration=registration)
-    if records.status is not Status.FOUND and host == root:
+    if records.status is not LookupStatus.FOUND and host == root:
         www = await sources.host(f"www.{root}")
-        if www.status is Status.FOUND:
+        if www.status is LookupStatus.FOUND:
             facts = replace(facts, records=www, host=f"www.{root}")
-    if facts.records is not None and facts.records.status is Status.FOUND:
+    if facts.records is not None and facts.records.status is LookupStatus.FOUND:
         facts = replace(facts, certificate=await sources.certificate(facts.host, facts.records.addresses))
         facts = await visit_site(facts, sources, wants_imprint=True, ports=ports)
     names = _names(facts, now)
-    profile = Profile(
+    profile = OrganisationProfile(
         root=root,
         host=host,
         names=names,
-        name_servers=tuple(Told(value=name, source="DNS", at=now) for name in facts.name_servers),
-        registrant=_told([registration.registrant.name], registration.source, registration.at or now),
-        address=_told([registration.registrant.address], registration.source, registration.at or now),
+        name_servers=tuple(SourcedValue(value=name, source="DNS", at=now) for name in facts.name_servers),
+        registrant=_sourced([registration.registrant.name], registration.source, registration.at or now),
+        address=_sourced([registration.registrant.address], registration.source, registration.at or now),
         mail_domains=_mail_domains(facts, root, names, now),
-        vat_ids=_told(_of_pages(facts, "vat_ids"), f"imprint of {facts.host}", now),
-        trackers=_told(facts.front.trackers if facts.front else (), f"front page of {facts.host}", now),
-        domains=(Told(value=root, source="given", at=now),),
+        vat_ids=_sourced(_of_pages(facts, "vat_ids"), f"imprint of {facts.host}", now),
+        trackers=_sourced(facts.front.trackers if facts.front else (), f"front page of {facts.host}", now),
+        domains=(SourcedValue(value=root, source="given", at=now),),
         notes=tuple(_notes(facts)),
     )
     return await with_ranges(profile, await _addresses(facts, root, sources), sources, now=now), facts
 
 
 async def with_ranges(
-    profile: Profile, addresses: Iterable[str], sources: Sources, *, now: datetime
-) -> Profile:
-    """Ask whose networks these addresses are; those of the organisation become its ranges."""
-    asked = 0
+    profile: OrganisationProfile, addresses: Iterable[str], sources: Sources, *, now: datetime
+) -> OrganisationProfile:
+    """Look up the networks of these addresses; those held by the organisation become its ranges."""
+    queries = 0
     for address in dict.fromkeys(addresses):
-        measure = Measure(profile)
+        measure = ProfileMatcher(profile)
         if (
             measure.range_of([address])
             or _in(address, profile.other_ranges)
-            or asked >= MOST_NETWORK_QUESTIONS
+            or queries >= MOST_NETWORK_QUERIES
         ):
             continue
-        asked += 1
+        queries += 1
         network = await sources.network(address)
-        if network.status is not Status.FOUND:
+        if network.status is not LookupStatus.FOUND:
             continue
-        is_held, words = _is_held(network, measure)
-        found = tuple(
-            Told(value=str(part), source=f"{network.source} ({words})", at=network.at or now)
+        is_held, why = _is_held(network, measure)
+        ranges = tuple(
+            SourcedValue(value=str(part), source=f"{network.source} ({why})", at=network.at or now)
             for part in network.ranges()[:20]
         )
         if is_held:
-            profile = replace(profile, ranges=(*profile.ranges, *found))
+            profile = replace(profile, ranges=(*profile.ranges, *ranges))
         else:
-            profile = replace(profile, other_ranges=(*profile.other_ranges, *found))
+            profile = replace(profile, other_ranges=(*profile.other_ranges, *ranges))
     return profile
 
 
-def _is_held(network: Network, measure: Measure) -> tuple[bool, str]:
+def _is_held(network: Network, measure: ProfileMatcher) -> tuple[bool, str]:
     holder = network.holder
     if holder.name:
         best = [name for name in measure.names if compare(holder.name, name).kinship in _GOOD]
@@ -98,62 +100,62 @@ def _is_held(network: Network, measure: Measure) -> tuple[bool, str]:
     return False, f"held by {holder.name or network.name or 'somebody else'}"
 
 
-def _in(address: str, ranges: Sequence[Told]) -> bool:
-    measure = Measure(Profile(root="", host="", ranges=tuple(ranges)))
+def _in(address: str, ranges: Sequence[SourcedValue]) -> bool:
+    measure = ProfileMatcher(OrganisationProfile(root="", host="", ranges=tuple(ranges)))
     return bool(measure.range_of([address]))
 
 
-async def _addresses(facts: Facts, root: str, sources: Sources) -> list[str]:
-    """Of the root itself, its `www`, and the name servers and mail hosts below it: one of them stands on the
-    campus.
+async def _addresses(facts: HostFacts, root: str, sources: Sources) -> list[str]:
+    """Addresses of the root, its `www`, and the name servers and mail hosts below it: at least one of them is
+    probably in the organisation's own network.
     """
     hosts = [f"www.{root}", *(name for name in facts.name_servers if is_below(name, root))]
     hosts += [name for name in (facts.zone.mail_hosts if facts.zone else ()) if is_below(name, root)]
-    found = await asyncio.gather(*(sources.host(host) for host in hosts[:8]))
+    others = await asyncio.gather(*(sources.host(host) for host in hosts[:8]))
     return [
         *(facts.records.addresses if facts.records else ()),
-        *(address for records in found for address in records.addresses),
+        *(address for records in others for address in records.addresses),
     ]
 
 
-def _names(facts: Facts, now: datetime) -> tuple[Told, ...]:
-    """Names by how many sources agree on them; sources in the order of their trust."""
-    said: list[Told] = []
+def _names(facts: HostFacts, now: datetime) -> tuple[SourcedValue, ...]:
+    """Names, those that most sources agree on first; sources in the order of their reliability."""
+    named: list[SourcedValue] = []
     page = f"imprint of {facts.host}"
     operators = _of_pages(facts, "operators")
-    said += _told(operators[:3], page, now)
+    named += _sourced(operators[:3], page, now)
     registration = facts.registration
     if registration is not None and registration.registrant.name:
-        said += _told([registration.registrant.name], registration.source, registration.at or now)
+        named += _sourced([registration.registrant.name], registration.source, registration.at or now)
     if facts.front is not None:
-        said += _told(facts.front.structured[:2], f"JSON-LD of {facts.host}", now)
+        named += _sourced(facts.front.structured[:2], f"JSON-LD of {facts.host}", now)
     if facts.certificate is not None and facts.certificate.is_trusted and facts.certificate.organisation:
-        said += _told([facts.certificate.organisation], f"certificate of {facts.host}", now)
+        named += _sourced([facts.certificate.organisation], f"certificate of {facts.host}", now)
     if facts.front is not None:
-        said += _told(facts.front.copyright[:1], f"front page of {facts.host}", now)
-        if not said:
+        named += _sourced(facts.front.copyright[:1], f"front page of {facts.host}", now)
+        if not named:
             parts = [
                 part.strip() for part in facts.front.title.replace("|", "-").replace("–", "-").split(" - ")
             ]
-            said += _told(
+            named += _sourced(
                 [part for part in parts if looks_like_organisation(part)][:1], f"title of {facts.host}", now
             )
-    if not said:
+    if not named:
         return ()
     first = max(
-        said,
+        named,
         key=lambda item: (
-            len({other.source for other in said if _is_kin(other.value, item.value)}),
-            -said.index(item),
+            len({other.source for other in named if _is_kin(other.value, item.value)}),
+            -named.index(item),
         ),
     )
     agreed = [
         first,
-        *(item for item in said if item.value != first.value and _is_kin(item.value, first.value)),
+        *(item for item in named if item.value != first.value and _is_kin(item.value, first.value)),
     ]
     if facts.front is not None:
-        agreed += _told(facts.front.aliases, f"JSON-LD of {facts.host}", now)
-        agreed += _told(facts.front.units, f"unit in the JSON-LD of {facts.host}", now)
+        agreed += _sourced(facts.front.aliases, f"JSON-LD of {facts.host}", now)
+        agreed += _sourced(facts.front.units, f"unit in the JSON-LD of {facts.host}", now)
     return tuple({item.value: item for item in reversed(agreed)}.values())[::-1]
 
 
@@ -161,42 +163,40 @@ def _is_kin(one: str, other: str) -> bool:
     return compare(one, other).kinship in _GOOD or compare(other, one).kinship in _GOOD
 
 
-def _mail_domains(facts: Facts, root: str, names: Sequence[Told], now: datetime) -> tuple[Told, ...]:
-    """The registrant's, if the registrant is the organisation; those of the imprint; the root itself."""
-    found = [Told(value=root, source="given", at=now)]
+def _mail_domains(
+    facts: HostFacts, root: str, names: Sequence[SourcedValue], now: datetime
+) -> tuple[SourcedValue, ...]:
+    """The root itself, and the registrant's mail domains if the registrant is the organisation."""
+    domains = [SourcedValue(value=root, source="given", at=now)]
     registration = facts.registration
     if registration is not None and any(_is_kin(registration.registrant.name, item.value) for item in names):
-        found += _told(registration.registrant.mail_domains, registration.source, registration.at or now)
-    known = {item.value for item in found}
-    return tuple({item.value: item for item in found if item.value in known}.values())
+        domains += _sourced(registration.registrant.mail_domains, registration.source, registration.at or now)
+    return tuple({item.value: item for item in domains}.values())
 
 
-def _of_pages(facts: Facts, name: str) -> tuple[str, ...]:
+def _of_pages(facts: HostFacts, name: str) -> tuple[str, ...]:
     values: list[str] = []
     for page in (facts.imprint, facts.front):
         values.extend(getattr(page, name) if page is not None else ())
     return tuple(dict.fromkeys(values))
 
 
-def _told(values: Iterable[str], source: str, at: datetime) -> tuple[Told, ...]:
-    return tuple(Told(value=value, source=source, at=at) for value in dict.fromkeys(values) if value)
+def _sourced(values: Iterable[str], source: str, at: datetime) -> tuple[SourcedValue, ...]:
+    return tuple(SourcedValue(value=value, source=source, at=at) for value in dict.fromkeys(values) if value)
 
 
-def _notes(facts: Facts) -> list[str]:
+def _notes(facts: HostFacts) -> list[str]:
     notes = []
-    if facts.records is None or facts.records.status is not Status.FOUND:
+    if facts.records is None or facts.records.status is not LookupStatus.FOUND:
         notes.append(
-            f"{facts.host} does not resolve: {facts.records.detail if facts.records else 'not asked'}"
+            f"{facts.host} does not resolve: {facts.records.detail if facts.records else 'not looked up'}"
         )
     elif facts.front is None:
-        notes.append(f"{facts.host} did not answer over HTTP or HTTPS")
+        notes.append(f"{facts.host} did not respond over HTTP or HTTPS")
     registration = facts.registration
-    if registration is None or registration.status is not Status.FOUND:
-        notes.append(
-            f"the registry gave nothing for {facts.domain}: {registration.detail if registration else 'not asked'}".rstrip(
-                ": "
-            )
-        )
+    if registration is None or registration.status is not LookupStatus.FOUND:
+        detail = registration.detail if registration else "not looked up"
+        notes.append(f"the registry has no data about {facts.domain}: {detail}".rstrip(": "))
     elif registration.registrant.is_redacted:
         notes.append(f"the registrant of {facts.domain} is redacted")
     return notes

@@ -1,13 +1,22 @@
-"""Phase two before a harvest: walk from the root over links, certificates and transparency logs, judge every
-host, and tell its case.
+"""Second phase, before a harvest: follow links, certificates and transparency logs from the root, judge every
+host, and determine its case.
 
 1. Candidates: links on members' pages, links on pages one step outside (for case 3), names in short
-   certificates, certificate transparency by domain and by organisation, and what a person or a server
-   configuration names.
-2. Each is examined once (`judging.Judge.examine`), several at a time.
-3. When nothing waits, sure members extend the profile and all are judged again; at most three rounds.
-4. The link graph then tells the cases: inside or outside the held ranges, and whether a path leads there over
-   internal servers.
+   certificates, certificate transparency by domain and by organisation, and hosts named by a person or a
+   server configuration.
+2. Each is examined once (`verdict.HostJudge.examine`), several at a time.
+3. When the queue is empty, certain members extend the profile and all hosts are judged again; at most three
+   rounds.
+4. The cases follow from the link graph (links from the root; "inside" means in a network of the
+   organisation):
+
+    case   place     reached by links
+    1      inside    through servers inside only
+    2      outside   yes
+    3      inside    only through servers outside
+    4      inside    no
+    5      outside   no
+    0      the host does not resolve, so its place is not known
 """
 
 import asyncio
@@ -17,25 +26,26 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from webdepot.selection.domains.evidence import Origin
-from webdepot.selection.domains.facts import Facts, bare_host, registrable
+from webdepot.selection.domains.evidence import HostOrigin
+from webdepot.selection.domains.facts import HostFacts, bare_host, registrable
 from webdepot.selection.domains.lookup.site_visit import MOST_REQUESTS
 from webdepot.selection.domains.profiler import with_ranges
-from webdepot.selection.domains.verdict import TEACHES_AT, Judge, Judgement
+from webdepot.selection.domains.verdict import TEACHES_AT, HostJudge, HostJudgement
 from webdepot.url import host_of
 
 ROUNDS = 3
 MOST_LINKERS = 5
 MOST_SAN_DOMAINS = 12
 _INNER = re.compile(
-    r"(?i)einricht|institut|fakult|facult|depart|fachbereich|link|sitemap|a-?z|organi|partner|projekt|project|forsch|"
+    r"(?i)einricht|institut|fakult|facult|depart|fachbereich|link|sitemap|a-?z|organi|partner|projekt|"
+    r"project|forsch|"
     r"research|zentr|cent|verzeichnis|directory|site|unit"
 )
 _HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9-]{2,63}\Z")
 
 
 class Reach(IntEnum):
-    """How far a candidate is from a member's page."""
+    """How far a candidate is from the page of a member."""
 
     MEMBER = 0
     OUTSIDE = 1
@@ -43,17 +53,19 @@ class Reach(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A judged host with its case (0 when none fits) and who linked it."""
+class SurveyedHost:
+    """A judged host with its case and the hosts that link to it."""
 
-    judgement: Judgement
+    judgement: HostJudgement
     case: int
     linked_by: tuple[str, ...]
 
 
 @dataclass(slots=True)
 class Survey:
-    judge: Judge
+    """One survey of an organisation; `run` returns all hosts it has judged."""
+
+    judge: HostJudge
     workers: int = 24
     limit_hosts: int = 20_000
     progress: Callable[[int, int, str], None] = lambda done, waiting, host: None
@@ -67,21 +79,21 @@ class Survey:
     _logged: set[str] = field(default_factory=set)
 
     async def run(
-        self, root: str, *, root_facts: Facts | None = None, extra: Mapping[str, Origin] | None = None
-    ) -> list[Seen]:
-        """Everything found from the root, members first."""
+        self, root: str, *, root_facts: HostFacts | None = None, extra: Mapping[str, HostOrigin] | None = None
+    ) -> list[SurveyedHost]:
+        """All hosts found from the root, members first."""
         judge = self.judge
         self._start_with(root, root_facts)
         for host, origin in (extra or {}).items():
             self._add(host, origin, Reach.MEMBER)
         for name in judge.measure.names[:5]:
             for host in await judge.sources.logged_for(name):
-                self._add(host, Origin.LOGGED_FOR, Reach.MEMBER)
+                self._add(host, HostOrigin.LOGGED_FOR, Reach.MEMBER)
         for _ in range(ROUNDS):
             await self._ask_logs()
             await self._drain()
             before = judge.judgements()
-            judge.weigh_anew(before)
+            judge.recount_sharing(before)
             before = judge.judgements()
             await self._learn_ranges(before)
             has_learned = judge.teach(before)
@@ -89,15 +101,15 @@ class Survey:
             if not has_learned and not self._waiting:
                 break
         await self._drain()
-        judge.weigh_anew(judge.judgements())
+        judge.recount_sharing(judge.judgements())
         return self._result(root)
 
     # --- the walk ---
 
-    def _start_with(self, root: str, facts: Facts | None) -> None:
-        self._add(root, Origin.ROOT, Reach.MEMBER)
+    def _start_with(self, root: str, facts: HostFacts | None) -> None:
+        self._add(root, HostOrigin.ROOT, Reach.MEMBER)
         domain = registrable(root)
-        self._add(f"www.{domain}" if root == domain else domain, Origin.MEMBER, Reach.MEMBER)
+        self._add(f"www.{domain}" if root == domain else domain, HostOrigin.MEMBER, Reach.MEMBER)
         if facts is not None:
             self.judge.facts[facts.host] = facts
 
@@ -122,8 +134,8 @@ class Survey:
         self._take_links(host, facts, judged)
         self.progress(len(self._done), len(self._waiting), host)
 
-    async def _inner_pages(self, facts: Facts) -> Facts:
-        """A member's pages that are likely to lead to other sites, as far as its four requests last."""
+    async def _inner_pages(self, facts: HostFacts) -> HostFacts:
+        """Fetch pages of a member that probably link to other sites, within its limit of requests."""
         front = facts.front
         if front is None or front.status != 200:
             return facts
@@ -139,7 +151,7 @@ class Survey:
                 self._note_links(facts.host, page.links, Reach.MEMBER)
         return facts
 
-    def _take_links(self, host: str, facts: Facts, judged: Judgement) -> None:
+    def _take_links(self, host: str, facts: HostFacts, judged: HostJudgement) -> None:
         if not judged.own and self.reaches[host] is Reach.FAR:
             return
         reach = Reach.MEMBER if judged.own else Reach(self.reaches[host] + 1)
@@ -153,10 +165,10 @@ class Survey:
             and len({registrable(name) for name in certificate.names}) <= MOST_SAN_DOMAINS
         ):
             for name in certificate.names:
-                self._add(name, Origin.CERTIFICATE, Reach.MEMBER)
+                self._add(name, HostOrigin.CERTIFICATE, Reach.MEMBER)
 
     def _note_links(self, host: str, links: Iterable[str], reach: Reach) -> None:
-        origin = Origin.MEMBER if reach is Reach.MEMBER else Origin.FOREIGN
+        origin = HostOrigin.MEMBER if reach is Reach.MEMBER else HostOrigin.FOREIGN
         for link in links:
             target = bare_host(host_of(link))
             if target == host or not _HOST.match(target) or target.rpartition(".")[2].isdigit():
@@ -167,7 +179,7 @@ class Survey:
                 linkers.append(host)
             self._add(target, origin, reach)
 
-    def _add(self, host: str, origin: Origin, reach: Reach) -> None:
+    def _add(self, host: str, origin: HostOrigin, reach: Reach) -> None:
         if not _HOST.match(host):
             return
         known = self.reaches.get(host)
@@ -176,7 +188,7 @@ class Survey:
             return
         if known is None or reach < known:
             self.reaches[host] = reach
-            # A better way to it is a better prior; one that was looked at in passing only is looked at again.
+            # A closer link gives a better prior; a host of which only DNS was looked up is examined again.
             self.judge.origins[host] = origin
             if known is None or (known is Reach.FAR and host in self._done):
                 self._waiting.append(host)
@@ -187,10 +199,10 @@ class Survey:
         for domain in sorted(self.judge.measure.domains - self._logged)[:200]:
             self._logged.add(domain)
             for host in await self.judge.sources.logged_below(domain):
-                self._add(host, Origin.LOGGED, Reach.MEMBER)
+                self._add(host, HostOrigin.LOGGED, Reach.MEMBER)
 
-    async def _learn_ranges(self, judgements: Mapping[str, Judgement]) -> None:
-        """Sure members may stand in further networks of the organisation."""
+    async def _learn_ranges(self, judgements: Mapping[str, HostJudgement]) -> None:
+        """Look for further networks of the organisation at the addresses of certain members."""
         addresses: dict[str, None] = {}
         for judged in judgements.values():
             records = self.judge.facts[judged.host].records
@@ -200,37 +212,35 @@ class Survey:
             await with_ranges(self.judge.profile, addresses, self.judge.sources, now=self.judge.now)
         )
 
-    def _follow_new(self, judgements: Mapping[str, Judgement]) -> None:
-        """Hosts that turned out to be members lead on as members; those below new members are looked at
-        again.
-        """
+    def _follow_new(self, judgements: Mapping[str, HostJudgement]) -> None:
+        """Follow the links of hosts that have turned out to be members."""
         for host, judged in judgements.items():
             if judged.own:
                 self._take_links(host, self.judge.facts[host], judged)
 
     # --- the result ---
 
-    def _result(self, root: str) -> list[Seen]:
+    def _result(self, root: str) -> list[SurveyedHost]:
         judgements = self.judge.judgements()
-        inside, anyhow = (
-            self._reached(root, judgements, internal_only=True),
-            self._reached(root, judgements, internal_only=False),
-        )
-        seen = [
-            Seen(
+        reached_inside = self._reached(root, judgements, internal_only=True)
+        reached = self._reached(root, judgements, internal_only=False)
+        hosts = [
+            SurveyedHost(
                 judgement=judged,
-                case=_case(judged, host in inside, host in anyhow),
+                case=_case(judged, host in reached_inside, host in reached),
                 linked_by=tuple(self.linkers.get(host, ())),
             )
             for host, judged in judgements.items()
         ]
         return sorted(
-            seen,
+            hosts,
             key=lambda item: (item.judgement.own is not True, -item.judgement.score, item.judgement.host),
         )
 
-    def _reached(self, root: str, judgements: Mapping[str, Judgement], *, internal_only: bool) -> set[str]:
-        """Hosts to which a path of links leads from the root, over internal servers only or over any."""
+    def _reached(
+        self, root: str, judgements: Mapping[str, HostJudgement], *, internal_only: bool
+    ) -> set[str]:
+        """Hosts reached by links from the root, through servers inside only or through any."""
         domain = registrable(root)
         reached = {root, f"www.{domain}", domain}
         waiting = list(reached)
@@ -249,8 +259,8 @@ class Survey:
         return reached
 
 
-def _case(judged: Judgement, is_reached_inside: bool, is_reached: bool) -> int:
-    """The five cases of the report; 0 for a host whose place is not known."""
+def _case(judged: HostJudgement, is_reached_inside: bool, is_reached: bool) -> int:
+    """The case of a host, as in the table above."""
     if not judged.is_resolved:
         return 0
     if judged.is_inside:

@@ -1,8 +1,8 @@
-"""Which sites a web server hosts, read from its configuration: the only complete answer to case 4.
+"""The sites of a web server, read from its configuration: the only complete answer for case 4 of a survey.
 
-nginx files are read by crossplane, Apache's by `apache`. Comments do not count, includes are followed, and
-every file that cannot be read gives a finding with its line. Names with stars or regular expressions cannot
-be listed; they are told as notes, so that a person can add what they mean.
+nginx files are parsed by crossplane, those of Apache by `apache`. Comments are ignored, includes are
+followed, and every file that cannot be read gives a finding with its line. Names with wildcards or regular
+expressions cannot be listed; they are reported as notes, so that a person can add the hosts they stand for.
 """
 
 import re
@@ -19,7 +19,8 @@ from webdepot.selection.domains import apache
 
 MOST_FILES = 5000
 _APACHE = re.compile(
-    r"(?im)^\s*(?:<VirtualHost\b|ServerName\s|ServerAlias\s|IncludeOptional\s|<IfModule\b|ServerRoot\s|Include\s)"
+    r"(?im)^\s*(?:<VirtualHost\b|ServerName\s|ServerAlias\s|IncludeOptional\s|<IfModule\b|ServerRoot\s|"
+    r"Include\s)"
 )
 _NGINX = re.compile(r"(?m)^\s*(?:http|server|events|stream)\s*\{|\bserver_name\s|^\s*include\s+[^;\n]+;")
 _NAME = re.compile(r"(?i)\A(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z0-9-]{2,63}\Z")
@@ -36,7 +37,7 @@ class NameKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hosted:
-    """A name that a server answers to."""
+    """A name that a server is configured for."""
 
     name: str
     kind: NameKind
@@ -46,17 +47,19 @@ class Hosted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
+    """The names in a server configuration, and problems found in it."""
+
     hosted: tuple[Hosted, ...]
     findings: tuple[Finding, ...]
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Names that can be asked as they stand."""
+        """Names without wildcards or regular expressions."""
         return tuple(dict.fromkeys(item.name for item in self.hosted if item.kind is NameKind.EXACT))
 
 
 def read(paths: Iterable[Path]) -> Configuration:
-    """All names in these files and folders. Never raises for what stands in them."""
+    """All names in these files and folders. Never raises for their content."""
     hosted: list[Hosted] = []
     findings: list[Finding] = []
     seen: set[Path] = set()
@@ -70,13 +73,17 @@ def read(paths: Iterable[Path]) -> Configuration:
             findings.append(_finding("vhost-unreadable", str(path), error.strerror or "cannot be read", 0))
             continue
         is_apache = bool(_APACHE.search(text)) and not _NGINX.search(text)
-        found = _of_apache(path, findings) if is_apache else _of_nginx(path, findings)
-        hosted.extend(found)
+        hosted.extend(_of_apache(path, findings) if is_apache else _of_nginx(path, findings))
     unique = {(item.name, item.kind): item for item in reversed(hosted)}
     for item in unique.values():
         if item.kind is not NameKind.EXACT:
-            words = f"{item.name!r} is a {item.kind.value}: the hosts it means cannot be listed. Accept those you know by hand."
-            findings.append(_finding("vhost-open-name", item.file, words, item.line, severity=Severity.NOTE))
+            message = (
+                f"{item.name!r} is a {item.kind.value}: the hosts it stands for cannot be listed. "
+                "Accept those you know by hand."
+            )
+            findings.append(
+                _finding("vhost-open-name", item.file, message, item.line, severity=Severity.NOTE)
+            )
     return Configuration(hosted=tuple(reversed(unique.values())), findings=tuple(findings))
 
 
@@ -92,7 +99,7 @@ def _files(paths: Iterable[Path], findings: list[Finding]) -> Iterator[Path]:
         elif path.exists():
             yield path
         else:
-            findings.append(_finding("vhost-missing", str(path), "there is no such file or folder", 0))
+            findings.append(_finding("vhost-missing", str(path), "the file or folder does not exist", 0))
 
 
 def _may_be(path: Path) -> bool:
@@ -100,13 +107,13 @@ def _may_be(path: Path) -> bool:
 
 
 def _of_apache(path: Path, findings: list[Finding]) -> list[Hosted]:
-    found, errors = apache.read(path)
-    findings.extend(_finding("vhost-error", error.file, error.words, error.line) for error in errors)
-    return [hosted for item in found if (hosted := _hosted(item.name, item.file, item.line)) is not None]
+    names, errors = apache.read(path)
+    findings.extend(_finding("vhost-error", error.file, error.reason, error.line) for error in errors)
+    return [hosted for item in names if (hosted := _hosted(item.name, item.file, item.line)) is not None]
 
 
 def _of_nginx(path: Path, findings: list[Finding]) -> list[Hosted]:
-    # A file from sites-enabled stands alone without its `http` block, so the context is not checked.
+    # A file in sites-enabled has no `http` block around it, so the context is not checked.
     payload = crossplane.parse(str(path), catch_errors=True, check_ctx=False, check_args=False)
     findings.extend(
         _finding(
@@ -132,8 +139,8 @@ def _server_names(blocks: list[dict[str, Any]], depth: int = 0) -> Iterator[tupl
 
 
 def _hosted(raw: str, file: str, line: int) -> Hosted | None:
-    """One name as written: `_`, empty and bare words are no hosts; `.example.org` means the name and all
-    below it.
+    """The host of a name as written; None for `_`, an empty name or a single word. `.example.org` stands for
+    the name and all below it.
     """
     name = raw.strip("\"'").lower().rstrip(".")
     if raw.startswith("~"):
@@ -150,8 +157,8 @@ def _hosted(raw: str, file: str, line: int) -> Hosted | None:
 
 
 def _finding(
-    code: str, subject: str, words: str, line: int, severity: Severity = Severity.WARNING
+    code: str, subject: str, message: str, line: int, severity: Severity = Severity.WARNING
 ) -> Finding:
     return Finding(
-        code=code, severity=severity, subject=subject, message=words, place=f"line {line}" if line else ""
+        code=code, severity=severity, subject=subject, message=message, place=f"line {line}" if line else ""
     )

@@ -24,13 +24,14 @@ from webdepot import event_loop
 from webdepot.archive import Archive
 from webdepot.model import Answer, Verdict
 from webdepot.selection.domains import organisations
-from webdepot.selection.domains.evidence import Origin
+from webdepot.selection.domains.evidence import HostOrigin
 from webdepot.selection.domains.organisations import Organisation
-from webdepot.selection.domains.profile import Measure
-from webdepot.selection.domains.rules import HostRule, Kind, RuleName, rule_of
-from webdepot.selection.domains.verdict import TEACHES_AT, Judge, Judgement
+from webdepot.selection.domains.profile import ProfileMatcher
+from webdepot.selection.domains.rules import HostRule, HostRuleKind, RuleName, rule_of
+from webdepot.selection.domains.verdict import TEACHES_AT, HostJudge, HostJudgement
 from webdepot.services.harvest.host_gate import MOST_LINKERS, names_of, remembered_of, verdict_of
-from webdepot.services.selection import discovery
+from webdepot.services.selection import lookup_network
+from webdepot.services.selection import organisations as organisations_service
 
 _SAVED_TOGETHER = 200
 _NICENESS = 5
@@ -48,10 +49,10 @@ def main(home: str, root: str, is_private: str, *rules: str) -> None:
 
 
 async def _serve(archive: Archive, root: str, allow_private: bool, names: Sequence[RuleName]) -> None:
-    organisation = discovery.get(archive, root)
-    async with discovery.network(archive, allow_private=allow_private) as sources:
+    organisation = organisations_service.get(archive, root)
+    async with lookup_network.open_sources(archive, allow_private=allow_private) as sources:
         examiner = HostExaminer(
-            archive, organisation, discovery.judge_of(archive, organisation, sources), names, _report
+            archive, organisation, lookup_network.judge_of(archive, organisation, sources), names, _report
         )
         questions = asyncio.StreamReader(limit=1 << 20)
         await asyncio.get_running_loop().connect_read_pipe(
@@ -80,7 +81,7 @@ class HostExaminer:
         self,
         archive: Archive,
         organisation: Organisation,
-        judge: Judge,
+        judge: HostJudge,
         names: Sequence[RuleName],
         report: Report,
     ) -> None:
@@ -95,7 +96,7 @@ class HostExaminer:
         """Hosts not examined yet, in order, with the host that links to them."""
         self._running: dict[str, asyncio.Task[None]] = {}
         self._linkers: dict[str, list[str]] = {}
-        self._unsaved: dict[str, Judgement] = {}
+        self._unsaved: dict[str, HostJudgement] = {}
 
     def find(self, host: str) -> Verdict | None:
         verdict = self._verdicts.get(host)
@@ -134,7 +135,7 @@ class HostExaminer:
     async def _decide(self, host: str, via: str) -> None:
         try:
             self._judge.origins.setdefault(
-                host, Origin.MEMBER if not via or self.is_own(via) else Origin.FOREIGN
+                host, HostOrigin.MEMBER if not via or self.is_own(via) else HostOrigin.FOREIGN
             )
             verdict = self._verdicts[host] = await self._verdict(host)
             self._report(host, verdict)
@@ -151,14 +152,14 @@ class HostExaminer:
         reasons = []
         for name, rule in zip(self._names, self._rules, strict=True):
             verdict = await rule(host)
-            if name.kind is Kind.BELONGS_TO:
+            if name.kind is HostRuleKind.BELONGS_TO:
                 self._note(host, self._judge.judge(self._judge.facts[host]))
             if verdict:
                 return self._unless_asked_first(host, verdict)
             reasons.append(f"{verdict.rule}: {verdict.reason}")
         return Verdict(answer=Answer.REJECT, rule=self._names[-1].kind.value, reason="; ".join(reasons))
 
-    def _note(self, host: str, judgement: Judgement) -> None:
+    def _note(self, host: str, judgement: HostJudgement) -> None:
         """Note a judgement for the database, and learn from it if it is certain."""
         must_ask = (
             bool(judgement.own)
@@ -179,8 +180,8 @@ class HostExaminer:
         )
 
     @property
-    def _measure(self) -> Measure:
-        return Measure(self._organisation.profile)
+    def _measure(self) -> ProfileMatcher:
+        return ProfileMatcher(self._organisation.profile)
 
     def _save(self) -> None:
         if not self._unsaved:
@@ -195,7 +196,7 @@ class HostExaminer:
             self._linkers.pop(host, None)
         self._unsaved.clear()
 
-    def _case(self, judgement: Judgement) -> int:
+    def _case(self, judgement: HostJudgement) -> int:
         """The case of a host, as `selection/domains/survey` numbers them: 1 inside the address ranges and
         linked by a member, 3 inside and linked only by others, 2 outside the ranges, 0 if its name does not
         resolve.

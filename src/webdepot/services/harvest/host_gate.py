@@ -18,10 +18,11 @@ from webdepot.model import Answer, Verdict
 from webdepot.selection.domains import organisations
 from webdepot.selection.domains.lookup.resolver import Resolver
 from webdepot.selection.domains.organisations import Organisation, Remembered
-from webdepot.selection.domains.rules import Kind, RuleName, parse
+from webdepot.selection.domains.rules import HostRuleKind, RuleName, parse
 from webdepot.selection.domains.verdict import RULE
 from webdepot.services.harvest.options import OrganisationHosts
-from webdepot.services.selection import discovery
+from webdepot.services.selection import lookup_network
+from webdepot.services.selection import organisations as organisations_service
 from webdepot.url import Url, from_typed
 
 _DAYS_OF_MONTH = 30
@@ -39,7 +40,7 @@ async def open_gate(
     NotFound if the organisation is not known.
     """
     config = archive.config.discovery
-    organisation = discovery.get(archive, root)
+    organisation = organisations_service.get(archive, root)
     remembered = remembered_of(archive, organisation, names_of(rules))
     command = (
         "-m",
@@ -49,9 +50,9 @@ async def open_gate(
         "yes" if allow_private else "no",
         *rules,
     )
-    with discovery.authorities(config.extra_ca_file) as ca_file:
+    with lookup_network.authorities(config.extra_ca_file) as ca_file:
         look_up = (
-            discovery.look_up_of(Resolver(config.resolver, timeout_s=config.timeout_s))
+            lookup_network.look_up_of(Resolver(config.resolver, timeout_s=config.timeout_s))
             if config.resolver
             else None
         )
@@ -66,7 +67,7 @@ async def open_gate(
 
 def names_of(rules: Sequence[str]) -> tuple[RuleName, ...]:
     """The rules as parsed; `BelongsTo` if there are none."""
-    return tuple(parse(text) for text in rules) or (RuleName(kind=Kind.BELONGS_TO),)
+    return tuple(parse(text) for text in rules) or (RuleName(kind=HostRuleKind.BELONGS_TO),)
 
 
 def remembered_of(
@@ -76,7 +77,7 @@ def remembered_of(
 
     Only `BelongsTo` uses all of them; the other rules examine hosts again and use only those of a curator.
     """
-    uses_evidence = any(name.kind is Kind.BELONGS_TO for name in names)
+    uses_evidence = any(name.kind is HostRuleKind.BELONGS_TO for name in names)
     since = archive.clock() - timedelta(days=_DAYS_OF_MONTH * archive.config.discovery.reopen_months)
     with archive.database.reading() as connection:
         return {
@@ -89,12 +90,12 @@ def remembered_of(
 
 def verdict_of(host: Remembered) -> Verdict:
     """A remembered decision as a verdict of the scope rules."""
-    return Verdict(answer=Answer.ACCEPT if host.own else Answer.REJECT, rule=RULE, reason=host.words)
+    return Verdict(answer=Answer.ACCEPT if host.own else Answer.REJECT, rule=RULE, reason=host.reason)
 
 
 def _front_pages(archive: Archive, organisation: Organisation) -> tuple[Url, ...]:
     port = archive.config.discovery.http_port
-    hosts = discovery.hosts_of(archive, organisation, own="own")
+    hosts = organisations_service.hosts_of(archive, organisation, own="own")
     return tuple(from_typed(f"http://{host.host}{f':{port}' if port != 80 else ''}/") for host in hosts)
 
 

@@ -1,15 +1,15 @@
-"""Answering complaints (mission K4): the public form, the case, its decision, the letter; reopening and
-lifting.
+"""Complaints: the public form, the case, its decision and the letter; reopening a case and lifting a
+decision.
 
-A decision becomes rules of access in the same transaction, so it holds on every surface with the next request
-or not at all:
+A decision adds access rules in the same transaction, so it takes effect everywhere with the next request, or
+not at all:
 
     warning       a text above the page
-    closed        for the page alone, what begins like it, its host, or the host and all below it; for captures of a period or all;
-                  for everyone, or for all but the reading room
+    closed        for the page alone, all addresses that begin with it, its host, or the host and its
+                  subdomains; for captures of a period or all; for everyone, or for all but the reading room
 
-Closing for all but the reading room refuses at the public and the partner access points. It never *opens*
-anything: a page that an owner's refusal closes stays closed, whatever a case says.
+Closing for all but the reading room refuses access at the public and the partner access points. It never
+*opens* anything: a page that is closed by an owner's refusal stays closed, whatever is decided about a case.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,12 +33,12 @@ from webdepot.services.access import rules
 from webdepot.services.permission import letters as letters_service
 from webdepot.url import from_typed, host_of
 
-LONGEST_WORDS = 5000
-CLOSED_TEXT = "Access to this page is closed after an objection."
+LONGEST_TEXT = 5000
+CLOSED_TEXT = "Access to this page was closed after a complaint."
 
 
 class Area(StrEnum):
-    """What a decision is about."""
+    """Which addresses a decision covers."""
 
     PAGE = "page"
     PREFIX = "prefix"
@@ -47,7 +47,7 @@ class Area(StrEnum):
 
 
 class Audience(StrEnum):
-    """For whom it is closed."""
+    """Who loses access."""
 
     EVERYONE = "everyone"
     PUBLIC = "all but the reading room"
@@ -55,19 +55,19 @@ class Audience(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """What is decided about a case."""
+    """A decision about a case."""
 
     decision: Decision
     words: str = ""
-    """The reason, for the letter; never shown above the page."""
+    """The reason, for the letter; never shown to readers."""
     area: Area = Area.PAGE
     address: str = ""
-    """What the area begins at; empty means the address of the case."""
+    """The address that the area is derived from; empty means the address of the case."""
     audience: Audience = Audience.EVERYONE
     captured_from: str = ""
     captured_to: str = ""
     public_text: str = ""
-    """The warning, or what readers see instead of the page."""
+    """The warning, or the text that readers see instead of the page."""
 
     def as_dict(self) -> dict[str, str]:
         return {
@@ -94,36 +94,22 @@ def complain(
     origin: str = "public",
     by: str = "",
 ) -> Case:
-    """A new case, with a letter that confirms it where a mail address is given. InputError names the field
-    that is wrong.
+    """Open a case; if an email address is given, a letter confirms it. InputError names the field that is
+    wrong.
     """
     address = from_typed(url)
-    text = words.replace("\r\n", "\n").strip()
-    if not text or len(text) > LONGEST_WORDS:
-        raise InputError(
-            said(
-                "say_what_is_wrong",
-                "Describe what is wrong with the page, in at most {most} characters.",
-                most=LONGEST_WORDS,
-            )
-        )
-    if captured_at and not (captured_at.isascii() and captured_at.isdigit() and len(captured_at) <= 14):
-        raise InputError(f"{captured_at[:20]!r} is no timestamp.")
+    text = _checked_complaint(words)
+    _check_timestamp(captured_at)
     if mail.strip():
         checked_address(mail)
-    try:
-        asker, objection = Who(who), Objection(ground)
-    except ValueError:
-        raise InputError(
-            said("choose_objection", "Choose from the lists who you are and what the complaint is about.")
-        ) from None
+    complainant, objection = _checked_choices(who, ground)
     now = archive.clock()
     draft = Case(
         since=now,
         host=host_of(address).removeprefix("www."),
         url=address[:4000],
         captured_at=captured_at,
-        who=asker,
+        who=complainant,
         ground=objection,
         words=text,
         name=" ".join(name.split())[:200],
@@ -140,108 +126,131 @@ def complain(
         )
         append(
             connection,
-            _event(archive, case, "received", by=by or "public form", message=case.url, detail=detail),
+            archive.event(
+                "received", "case", str(case.id), by=by or "public form", message=case.url, detail=detail
+            ),
         )
         if case.mail:
-            _write(connection, archive, case, LetterKind.RECEIVED, {"words": case.words}, by=by)
+            _write_letter(connection, archive, case, LetterKind.RECEIVED, {"words": case.words}, by=by)
     return case
 
 
+def _checked_complaint(words: str) -> str:
+    text = words.replace("\r\n", "\n").strip()
+    if not text or len(text) > LONGEST_TEXT:
+        raise InputError(
+            said(
+                "say_what_is_wrong",
+                "Describe what is wrong with the page, in at most {most} characters.",
+                most=LONGEST_TEXT,
+            )
+        )
+    return text
+
+
+def _check_timestamp(captured_at: str) -> None:
+    if captured_at and not (captured_at.isascii() and captured_at.isdigit() and len(captured_at) <= 14):
+        raise InputError(f"{captured_at[:20]!r} is not a timestamp. Write up to 14 digits, like 20260131.")
+
+
+def _checked_choices(who: str, ground: str) -> tuple[Who, Objection]:
+    try:
+        return Who(who), Objection(ground)
+    except ValueError:
+        raise InputError(
+            said("choose_objection", "Choose from the lists who you are and what the complaint is about.")
+        ) from None
+
+
 def take(archive: Archive, which: str, *, by: str = "") -> Case:
-    """Somebody looks into it from now on."""
-    return _moved(archive, which, "take", by=by, message="", handled_by=(by or archive.agent)[:200])
+    """Start to work on a case."""
+    return _move(archive, which, "take", by=by, message="", handled_by=(by or archive.agent)[:200])
 
 
 def drop(archive: Archive, which: str, *, by: str = "", reason: str) -> Case:
-    """No objection at all; no letter goes out."""
-    return _moved(archive, which, "drop", by=by, message=_reason(reason))
+    """Drop a case that is not a complaint; no letter is sent."""
+    return _move(archive, which, "drop", by=by, message=_checked_reason(reason))
 
 
 def note(archive: Archive, which: str, words: str, *, by: str = "") -> None:
-    """What was found out, or said on the telephone."""
+    """Add a note to a case, such as a phone call."""
+    text = _checked_reason(words)
+    detail = difference({}, {"note": text})
     with archive.database.transaction() as connection:
-        told = _reason(words)
+        case = cases.get(connection, which)
         append(
             connection,
-            _event(
-                archive,
-                cases.get(connection, which),
-                "noted",
-                by=by,
-                message=told,
-                detail=difference({}, {"note": told}),
-            ),
+            archive.event("noted", "case", str(case.id), by=by, message=text, detail=detail),
         )
 
 
-def decide(archive: Archive, which: str, ruling_: Ruling, *, by: str = "") -> Case:
-    """Decide a case: its rules of access hold at once, those of an earlier decision are taken back, and a
+def decide(archive: Archive, which: str, ruling: Ruling, *, by: str = "") -> Case:
+    """Decide a case: its access rules take effect at once, those of an earlier decision are removed, and a
     letter is written.
     """
     now = archive.clock()
-    if ruling_.decision is Decision.WARNING and not ruling_.public_text.strip():
+    if ruling.decision is Decision.WARNING and not ruling.public_text.strip():
         raise InputError(
             said("warning_needs_text", "A warning needs a text that readers see above the page.")
         )
     with archive.database.transaction() as connection:
         case = cases.get(connection, which)
         CASE.after(case.state, "decide", f"Case {case.reference}")
-        _take_back(connection, archive, case, by=by)
-        made = _rules(connection, archive, case, ruling_, by=by)
+        _remove_rules(connection, archive, case, by=by)
+        rule_numbers = _add_rules(connection, archive, case, ruling, by=by)
         decided = cases.move(
             connection,
             case,
             "decide",
             now=now,
             handled_by=(by or archive.agent)[:200],
-            decision=ruling_.decision.value,
-            decision_words=ruling_.words.strip()[:LONGEST_WORDS],
-            detail=ruling_.as_dict(),
-            rules=made,
+            decision=ruling.decision.value,
+            decision_words=ruling.words.strip()[:LONGEST_TEXT],
+            detail=ruling.as_dict(),
+            rules=rule_numbers,
         )
         detail = {
             "before": {"state": case.state.value, "decision": case.decision, "rules": list(case.rules)},
             "after": {
                 "state": decided.state.value,
                 "decision": decided.decision,
-                "rules": made,
-                **ruling_.as_dict(),
+                "rules": rule_numbers,
+                **ruling.as_dict(),
             },
         }
+        message = said("decision", "{decision}", decision=ruling.decision)
         append(
             connection,
-            _event(
-                archive,
-                decided,
-                "decided",
-                by=by,
-                message=said("decision", "{decision}", decision=ruling_.decision),
-                detail=detail,
-            ),
+            archive.event("decided", "case", str(decided.id), by=by, message=message, detail=detail),
         )
         if decided.mail:
-            values = {"decision": _in_words(decided, ruling_), "decision_words": decided.decision_words}
-            _write(connection, archive, decided, LetterKind.DECIDED, values, by=by)
+            values = {"decision": _decision_text(decided, ruling), "decision_words": decided.decision_words}
+            _write_letter(connection, archive, decided, LetterKind.DECIDED, values, by=by)
     return decided
 
 
 def lift(archive: Archive, which: str, *, by: str = "", reason: str) -> Case:
-    """The reason is gone: the rules of the decision are taken back at once."""
+    """Lift a decision whose reason no longer applies: its access rules are removed at once."""
     with archive.database.transaction() as connection:
         case = cases.get(connection, which)
         moved = cases.move(connection, case, "lift", now=archive.clock(), rules=[])
-        _take_back(connection, archive, case, by=by)
+        _remove_rules(connection, archive, case, by=by)
         detail = {
             "before": {"state": case.state.value, "rules": list(case.rules)},
             "after": {"state": moved.state.value, "rules": []},
         }
-        append(connection, _event(archive, moved, "lifted", by=by, message=_reason(reason), detail=detail))
+        append(
+            connection,
+            archive.event(
+                "lifted", "case", str(moved.id), by=by, message=_checked_reason(reason), detail=detail
+            ),
+        )
     return moved
 
 
 def reopen(archive: Archive, which: str, *, by: str = "", reason: str) -> Case:
-    """Look at it again. What was closed stays closed until the new decision."""
-    return _moved(archive, which, "reopen", by=by, message=_reason(reason))
+    """Work on a case again. Its access rules stay in force until the new decision."""
+    return _move(archive, which, "reopen", by=by, message=_checked_reason(reason))
 
 
 def get(archive: Archive, which: str) -> Case:
@@ -249,7 +258,7 @@ def get(archive: Archive, which: str) -> Case:
         return cases.get(connection, which)
 
 
-def listed(
+def list_cases(
     archive: Archive, *, state: CaseState | None = None, host: str = "", page: int = 1
 ) -> tuple[list[Case], int]:
     with archive.database.reading() as connection:
@@ -267,7 +276,7 @@ def same_host(archive: Archive, case: Case) -> Sequence[Case]:
 
 
 def history(archive: Archive, case: Case) -> Sequence[Event]:
-    """The newest first."""
+    """All events about a case, newest first."""
     with archive.database.reading() as connection:
         return list(iter_of(connection, "case", str(case.id)))[::-1]
 
@@ -277,12 +286,12 @@ def letters_of(archive: Archive, case: Case) -> Sequence[Letter]:
         return letters.of_case(connection, case.id)
 
 
-def pattern_of(case: Case, ruling_: Ruling) -> str:
-    """What the decision covers, as a pattern of `rules`."""
-    address = from_typed(ruling_.address or case.url)
+def pattern_of(case: Case, ruling: Ruling) -> str:
+    """The addresses that a decision covers, as a pattern of an access rule."""
+    address = from_typed(ruling.address or case.url)
     host = host_of(address)
     path = address.partition("://")[2].removeprefix(host) or "/"
-    match ruling_.area:
+    match ruling.area:
         case Area.PAGE:
             return f"{host}{path}"
         case Area.PREFIX:
@@ -293,50 +302,53 @@ def pattern_of(case: Case, ruling_: Ruling) -> str:
             return f"*.{host.removeprefix('www.')}"
 
 
-def _rules(connection: Connection, archive: Archive, case: Case, ruling_: Ruling, *, by: str) -> list[int]:
-    if ruling_.decision is Decision.NO_ACTION:
+def _add_rules(connection: Connection, archive: Archive, case: Case, ruling: Ruling, *, by: str) -> list[int]:
+    if ruling.decision is Decision.NO_ACTION:
         return []
-    closes = ruling_.decision is Decision.CLOSED
+    closes = ruling.decision is Decision.CLOSED
     points = (
         (AccessPoint.PUBLIC, AccessPoint.PARTNER)
-        if closes and ruling_.audience is Audience.PUBLIC
+        if closes and ruling.audience is Audience.PUBLIC
         else (None,)
     )
-    made: list[int] = []
+    numbers: list[int] = []
     for point in points:
-        found = rules.add(
+        added = rules.add(
             archive,
-            pattern_of(case, ruling_),
+            pattern_of(case, ruling),
             answer=RuleAnswer.REFUSE if closes else RuleAnswer.WARN,
-            captured_from=ruling_.captured_from,
-            captured_to=ruling_.captured_to,
+            captured_from=ruling.captured_from,
+            captured_to=ruling.captured_to,
             access_point=point,
-            public_text=" ".join(ruling_.public_text.split())[:1000] or CLOSED_TEXT,
+            public_text=" ".join(ruling.public_text.split())[:1000] or CLOSED_TEXT,
             private_note=f"case {case.reference}",
             reason=case.ground.value,
             by=by,
             connection=connection,
         )
-        made += [rule.id for rule in found]
-    return made
+        numbers += [rule.id for rule in added]
+    return numbers
 
 
-def _take_back(connection: Connection, archive: Archive, case: Case, *, by: str) -> None:
+def _remove_rules(connection: Connection, archive: Archive, case: Case, *, by: str) -> None:
     for number in case.rules:
-        with suppress(NotFound):  # somebody took it back by hand
+        with suppress(NotFound):  # somebody removed it by hand
             rules.remove(archive, number, by=by, connection=connection)
 
 
-def _moved(archive: Archive, which: str, act: str, *, by: str, message: str, **values: object) -> Case:
+def _move(archive: Archive, which: str, act: str, *, by: str, message: str, **values: object) -> Case:
     with archive.database.transaction() as connection:
         case = cases.get(connection, which)
         moved = cases.move(connection, case, act, now=archive.clock(), **values)
         detail = {"before": {"state": case.state.value}, "after": {"state": moved.state.value}, "act": act}
-        append(connection, _event(archive, moved, moved.state.value, by=by, message=message, detail=detail))
+        append(
+            connection,
+            archive.event(moved.state.value, "case", str(moved.id), by=by, message=message, detail=detail),
+        )
     return moved
 
 
-def _write(
+def _write_letter(
     connection: Connection,
     archive: Archive,
     case: Case,
@@ -369,7 +381,7 @@ def _write(
     letters.add(connection, letter)
 
 
-_WORDS = {
+_DECISION_TEXTS = {
     "en": {
         Decision.NO_ACTION: "the page stays as it is.",
         Decision.WARNING: "a warning is now shown above the page.",
@@ -391,34 +403,14 @@ _WORDS = {
 }
 
 
-def _in_words(case: Case, ruling_: Ruling) -> str:
+def _decision_text(case: Case, ruling: Ruling) -> str:
     """The decision in the language of the letter."""
-    return _WORDS[case.language][
-        ruling_.audience if ruling_.decision is Decision.CLOSED else ruling_.decision
+    return _DECISION_TEXTS[case.language][
+        ruling.audience if ruling.decision is Decision.CLOSED else ruling.decision
     ]
 
 
-def _reason(text: str) -> str:
+def _checked_reason(text: str) -> str:
     if not text.strip():
         raise InputError(said("say_why", "Give a reason."))
-    return text.strip()[:LONGEST_WORDS]
-
-
-def _event(
-    archive: Archive,
-    case: Case,
-    action: str,
-    *,
-    by: str = "",
-    message: str = "",
-    detail: Mapping[str, object] | None = None,
-) -> Event:
-    return Event(
-        at=archive.clock(),
-        agent=(by or archive.agent)[:200],
-        action=action,
-        subject_kind="case",
-        subject=str(case.id),
-        message=message,
-        detail=detail or {},
-    )
+    return text.strip()[:LONGEST_TEXT]

@@ -1,18 +1,18 @@
-"""What follows from asking owners (mission K3): the opt-out term, replies, grounds, and what time brings.
+"""Owners' answers and other grounds: consent, refusal, conditions, and grounds that need no letter.
 
     ask ──> queued ──deliver──> sent ──┬── answer: consent, refusal, conditions, undeliverable
-                                       ├── reminder, once, while the term runs
-                                       └── the day after the term: silence is consent
+                                       ├── reminder, once, before the deadline
+                                       └── the day after the deadline: silence is consent
 
-The term counts from the sending, so it is worked out when the mail server has taken the letter. A refusal
-holds at once: running harvests of the target are stopped, and a rule of access closes everything below its
-seeds. `tend` does what time asks for and may run as often as one likes: every step is taken once.
+Letters are written by `letters`, sent by `delivery`; deadlines and reminders are processed by `deadlines`. A
+refusal takes effect at once: running harvests of the target are stopped, and an access rule closes everything
+below its seeds.
 """
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 
 from sqlalchemy import Connection
@@ -28,24 +28,23 @@ from webdepot.reasons import Reason, said
 from webdepot.selection import grounds, letters, targets
 from webdepot.selection.grounds import KeptGround
 from webdepot.selection.letters import Letter
-from webdepot.selection.permission import WITHOUT_LETTER, Basis, Ground
+from webdepot.selection.permission import WITHOUT_LETTER, Ground, PermissionBasis
 from webdepot.selection.states import TARGET, LetterState, TargetState
 from webdepot.selection.targets import Dossier
 from webdepot.selection.templates import LetterKind
 from webdepot.services.access import rules
 from webdepot.services.harvest import control
-from webdepot.services.permission import letters as letters_service
 from webdepot.services.selection import targets as targets_service
 from webdepot.url import host_of
 
-LONGEST_WORDS = 4000
+LONGEST_TEXT = 4000
 REFUSED_TEXT = "The owner of this site does not want it to be shown."
-LIMITED_TEXT = "The owner of this site lets it be read in the reading room only."
-EMBARGO_TEXT = "The owner of this site lets it be read only after some time."
-DARK_TEXT = "The owner of this site lets it be kept, but not shown."
+LIMITED_TEXT = "The owner of this site allows access in the reading room only."
+EMBARGO_TEXT = "The owner of this site allows access only after some time."
+DARK_TEXT = "The owner of this site allows it to be kept, but not shown."
 
 
-class Reply(StrEnum):
+class OwnerReply(StrEnum):
     """What an owner answered."""
 
     CONSENT = "consent"
@@ -64,13 +63,14 @@ class Showing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """Under which an owner consents."""
+    """Conditions under which an owner consents."""
 
     showing: Showing = Showing.OPEN
     embargo_days: int = 0
     until: date | None = None
     """Last day on which it may be harvested."""
     words: str = ""
+    """Anything else that the owner wrote."""
 
     def as_dict(self) -> dict[str, object]:
         return {
@@ -81,114 +81,131 @@ class Conditions:
         }
 
 
-_CAME_BACK = said("letter_came_back", "the letter was returned")
+_RETURNED = said("letter_came_back", "the letter was returned")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tended:
-    """What time brought."""
-
-    implied: int = 0
-    ended: int = 0
-    reminders: int = 0
-
-
-# --- answers and grounds ---
-
-
-def grounds_of(archive: Archive, target: TargetId) -> list[KeptGround]:
-    with archive.database.reading() as connection:
-        return grounds.every(connection, target)
+# --- answers ---
 
 
 def reply(
     archive: Archive,
     target: TargetId,
-    answer: Reply,
+    answer: OwnerReply,
     *,
     by: str = "",
     words: str = "",
     conditions: Conditions | None = None,
     letter: Letter | None = None,
 ) -> Dossier:
-    """Record what an owner answered, to a letter or unasked. A refusal stops harvests and closes access at
-    once.
-    """
-    told = words.strip()[:LONGEST_WORDS]
+    """Record an owner's answer, to a letter or not. A refusal stops harvests and closes access at once."""
+    text = words.strip()[:LONGEST_TEXT]
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
-        open_letters = [one for one in letters.of_target(connection, target) if one.kind is LetterKind.NOTICE]
-        answered = letter or next(
-            (one for one in open_letters if one.state in (LetterState.SENT, LetterState.SILENT)), None
-        )
+        notices = [
+            notice for notice in letters.of_target(connection, target) if notice.kind is LetterKind.NOTICE
+        ]
+        answered = letter or next((notice for notice in notices if _can_be_answered(notice)), None)
         match answer:
-            case Reply.UNDELIVERABLE:
-                moved = _returned(connection, archive, dossier, answered, by=by, words=told)
-            case Reply.REFUSAL:
-                moved = _refused(connection, archive, dossier, answered, by=by, words=told)
-            case Reply.CONSENT | Reply.CONDITIONS:
-                moved = _consented(
+            case OwnerReply.UNDELIVERABLE:
+                moved = _record_return(connection, archive, dossier, answered, by=by, text=text)
+            case OwnerReply.REFUSAL:
+                moved = _record_refusal(connection, archive, dossier, answered, by=by, text=text)
+            case OwnerReply.CONSENT | OwnerReply.CONDITIONS:
+                moved = _record_consent(
                     connection,
                     archive,
                     dossier,
                     answered,
-                    conditions or Conditions(words=told),
+                    conditions or Conditions(words=text),
                     by=by,
-                    words=told,
+                    text=text,
                 )
-        _withdraw_waiting(connection, open_letters)
-    if answer is Reply.REFUSAL:
+        _withdraw_queued(connection, notices)
+    if answer is OwnerReply.REFUSAL:
         stop_harvests(archive, target, by=by)
     return moved
 
 
-def _returned(
-    connection: Connection, archive: Archive, dossier: Dossier, letter: Letter | None, *, by: str, words: str
+def find_by_token(archive: Archive, token: str) -> tuple[Dossier, Letter] | None:
+    """The target and letter that the secret address in a letter belongs to."""
+    with archive.database.reading() as connection:
+        letter = letters.find_by_token(connection, token) if 0 < len(token) <= 100 else None
+        if letter is None or letter.target is None or letter.sent_at is None:
+            return None
+        return targets.dossier_of(connection, letter.target), letter
+
+
+def stop_harvests(archive: Archive, target: TargetId, *, by: str = "") -> list[str]:
+    """Stop the running harvests of a target; returns the numbers of those that were ordered to stop."""
+    with archive.database.reading() as connection:
+        running = [
+            harvest
+            for harvest in runs.in_states(connection, [HarvestState.RUNNING])
+            if harvest.target == target
+        ]
+    stopped: list[str] = []
+    for harvest in running:
+        # Conflict: no process works on it. It cannot continue on its own, and the gate refuses to resume it.
+        with suppress(Conflict):
+            reason = said("owner_refused", "the owner refused")
+            control.give(archive, harvest.id, OrderVerb.STOP, by=by or archive.agent, reason=reason)
+            stopped.append(harvest.id)
+    return stopped
+
+
+def _record_return(
+    connection: Connection, archive: Archive, dossier: Dossier, letter: Letter | None, *, by: str, text: str
 ) -> Dossier:
     if letter is None:
-        raise Conflict(f"Target {dossier.id} ({dossier.name}): no letter is out that could have come back.")
-    letters.move(connection, letter, "return", error=words or "came back")
-    for kept in grounds.holding(connection, dossier.id):
+        raise Conflict(
+            f"Target {dossier.id} ({dossier.name}) has no sent letter that could have been returned."
+        )
+    letters.move(connection, letter, "return", error=text or "came back")
+    for kept in grounds.not_ended(connection, dossier.id):
         if kept.letter == letter.id and kept.basis.ground is Ground.IMPLIED_CONSENT:
-            grounds.end(
-                connection, kept.id, agent=by or archive.agent, reason=_CAME_BACK, now=archive.clock()
-            )
+            grounds.end(connection, kept.id, agent=by or archive.agent, reason=_RETURNED, now=archive.clock())
     detail = {
         "letter": letter.id,
         **difference({"letter state": letter.state.value}, {"letter state": LetterState.UNDELIVERABLE.value}),
     }
-    message = f"{letter.recipient} {words}".strip()
+    message = f"{letter.recipient} {text}".strip()
     append(
         connection,
-        targets_service.event(archive, dossier, "undeliverable", by=by, message=message, detail=detail),
+        archive.event("undeliverable", "target", str(dossier.id), by=by, message=message, detail=detail),
     )
     if dossier.state is TargetState.ASKED or (
-        dossier.state is TargetState.CLEARED and not grounds.holding(connection, dossier.id)
+        dossier.state is TargetState.CLEARED and not grounds.not_ended(connection, dossier.id)
     ):
-        return targets_service.step(connection, archive, dossier, "lose ground", by=by, reason=_CAME_BACK)
+        return targets_service.step(connection, archive, dossier, "lose ground", by=by, reason=_RETURNED)
     return dossier
 
 
-def _refused(
-    connection: Connection, archive: Archive, dossier: Dossier, letter: Letter | None, *, by: str, words: str
+def _record_refusal(
+    connection: Connection, archive: Archive, dossier: Dossier, letter: Letter | None, *, by: str, text: str
 ) -> Dossier:
     now = archive.clock()
     _answer_letter(connection, letter)
     _end_grounds(connection, archive, dossier, by=by, reason=said("refused", "refused"))
-    made = _close(connection, archive, dossier, RuleAnswer.REFUSE, None, REFUSED_TEXT, by=by)
-    basis = Basis(
+    rule_numbers = _close(connection, archive, dossier, None, REFUSED_TEXT, by=by)
+    basis = PermissionBasis(
         ground=Ground.REFUSAL,
         since=now.date(),
-        reason=words or said("owner_refused_on", "the owner refused on {day}", day=now.date()),
+        reason=text or said("owner_refused_on", "the owner refused on {day}", day=now.date()),
     )
     letter_id = letter.id if letter else None
     grounds.add(
-        connection, dossier.id, basis, agent=by or archive.agent, now=now, letter=letter_id, rules=made
+        connection,
+        dossier.id,
+        basis,
+        agent=by or archive.agent,
+        now=now,
+        letter=letter_id,
+        rules=rule_numbers,
     )
     return targets_service.step(connection, archive, dossier, "refuse", by=by, reason=basis.reason)
 
 
-def _consented(
+def _record_consent(
     connection: Connection,
     archive: Archive,
     dossier: Dossier,
@@ -196,7 +213,7 @@ def _consented(
     conditions: Conditions,
     *,
     by: str,
-    words: str,
+    text: str,
     ground: Ground = Ground.CONSENT,
 ) -> Dossier:
     now = archive.clock()
@@ -205,8 +222,10 @@ def _consented(
     _end_grounds(
         connection, archive, dossier, by=by, reason=said("followed_by", "replaced by {ground}", ground=ground)
     )
-    made = _limit(connection, archive, dossier, conditions, by=by)
-    basis = Basis(ground=ground, since=now.date(), until=conditions.until, reason=words or conditions.words)
+    rule_numbers = _limit_access(connection, archive, dossier, conditions, by=by)
+    basis = PermissionBasis(
+        ground=ground, since=now.date(), until=conditions.until, reason=text or conditions.words
+    )
     grounds.add(
         connection,
         dossier.id,
@@ -215,15 +234,32 @@ def _consented(
         now=now,
         letter=letter.id if letter else None,
         conditions=conditions.as_dict(),
-        rules=made,
+        rules=rule_numbers,
     )
-    return targets_service.step(connection, archive, dossier, "clear", by=by, reason=_because(basis))
+    return targets_service.step(connection, archive, dossier, "clear", by=by, reason=ground_reason(basis))
 
 
-def _because(basis: Basis) -> Reason:
-    if basis.reason:
-        return said("ground_because", "{ground}: {reason}", ground=basis.ground, reason=basis.reason)
-    return said("ground_alone", "{ground}", ground=basis.ground)
+def _can_be_answered(letter: Letter) -> bool:
+    return letter.state in (LetterState.SENT, LetterState.SILENT)
+
+
+def _answer_letter(connection: Connection, letter: Letter | None) -> None:
+    if letter is not None and _can_be_answered(letter):
+        letters.move(connection, letter, "answer")
+
+
+def _withdraw_queued(connection: Connection, notices: Sequence[Letter]) -> None:
+    for notice in notices:
+        if notice.state in (LetterState.QUEUED, LetterState.FAILED):
+            letters.move(connection, notice, "withdraw")
+
+
+# --- grounds ---
+
+
+def grounds_of(archive: Archive, target: TargetId) -> list[KeptGround]:
+    with archive.database.reading() as connection:
+        return grounds.every(connection, target)
 
 
 def record_ground(
@@ -235,8 +271,8 @@ def record_ground(
     reason: str,
     until: date | None = None,
 ) -> Dossier:
-    """A ground that needs no letter; InputError without a reason. After a refusal only the owner's consent
-    counts.
+    """Record a ground that needs no letter; InputError without a reason. After a refusal only the owner's
+    consent counts; it is the answer to a letter, if one was sent.
     """
     if ground not in WITHOUT_LETTER:
         raise InputError(f"{ground.value!r} is not recorded by hand. Known: {', '.join(WITHOUT_LETTER)}.")
@@ -247,49 +283,57 @@ def record_ground(
                 "State the source of the ground: the address of the licence, the letter or the law.",
             )
         )
+    conditions = Conditions(until=until)
+    if ground is Ground.CONSENT:
+        return reply(archive, target, OwnerReply.CONSENT, by=by, words=reason, conditions=conditions)
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
-        if dossier.state is TargetState.REFUSED and ground is not Ground.CONSENT:
+        if dossier.state is TargetState.REFUSED:
             raise Conflict(
-                f"Target {dossier.id} ({dossier.name}): the owner refused; it can be harvested only after the owner consents."
+                f"Target {dossier.id} ({dossier.name}): the owner refused; "
+                "it can be harvested only after the owner consents."
             )
-        conditions = Conditions(until=until)
-        return _consented(
-            connection,
-            archive,
-            dossier,
-            None,
-            conditions,
-            by=by,
-            words=reason.strip()[:LONGEST_WORDS],
-            ground=ground,
+        text = reason.strip()[:LONGEST_TEXT]
+        return _record_consent(
+            connection, archive, dossier, None, conditions, by=by, text=text, ground=ground
         )
 
 
 def withdraw_ground(archive: Archive, target: TargetId, number: int, *, by: str = "", reason: str) -> Dossier:
-    """A ground that does not hold after all; without another one the target may not be harvested any more."""
+    """End a ground that turned out not to be valid; without another one the target may no longer be
+    harvested.
+    """
     if not reason.strip():
         raise InputError(said("say_why_ground_fails", "Say why the ground is not valid."))
     with archive.database.transaction() as connection:
         dossier = targets.dossier_of(connection, target)
-        kept = next((one for one in grounds.holding(connection, target) if one.id == number), None)
+        kept = next((each for each in grounds.not_ended(connection, target) if each.id == number), None)
         if kept is None or kept.basis.ground is Ground.REFUSAL:
             raise NotFound(f"Target {target} has no ground {number} that could be withdrawn.")
-        _end_ground(connection, archive, kept, by=by, reason=reason.strip()[:LONGEST_WORDS])
+        end_ground(connection, archive, kept, by=by, reason=reason.strip()[:LONGEST_TEXT])
         message = f"{kept.basis.ground.value}: {reason}"
+        detail = ended_detail(kept)
         append(
             connection,
-            targets_service.event(
-                archive, dossier, "withdrew a ground", by=by, message=message, detail=_ended(kept)
+            archive.event(
+                "withdrew a ground", "target", str(dossier.id), by=by, message=message, detail=detail
             ),
         )
-        if dossier.state is TargetState.CLEARED and not grounds.holding(connection, target):
+        if dossier.state is TargetState.CLEARED and not grounds.not_ended(connection, target):
             return targets_service.step(connection, archive, dossier, "lose ground", by=by, reason=reason)
     return dossier
 
 
-def _ended(kept: KeptGround) -> dict[str, dict[str, object]]:
-    """The detail of a ground that holds no longer."""
+def end_ground(connection: Connection, archive: Archive, kept: KeptGround, *, by: str, reason: str) -> None:
+    """End a ground and remove the access rules that came with it."""
+    grounds.end(connection, kept.id, agent=by or archive.agent, reason=reason, now=archive.clock())
+    for number in kept.rules:
+        with suppress(NotFound):  # somebody removed it by hand
+            rules.remove(archive, number, by=by, connection=connection)
+
+
+def ended_detail(kept: KeptGround) -> dict[str, dict[str, object]]:
+    """The detail of the event for a ground that has ended."""
     return difference(
         {
             "ground": kept.basis.ground.value,
@@ -300,94 +344,53 @@ def _ended(kept: KeptGround) -> dict[str, dict[str, object]]:
     )
 
 
-def find_by_token(archive: Archive, token: str) -> tuple[Dossier, Letter] | None:
-    """The target and letter behind the secret address in a letter."""
-    with archive.database.reading() as connection:
-        letter = letters.find_by_token(connection, token) if 0 < len(token) <= 100 else None
-        if letter is None or letter.target is None or letter.sent_at is None:
-            return None
-        return targets.dossier_of(connection, letter.target), letter
-
-
-def stop_harvests(archive: Archive, target: TargetId, *, by: str = "") -> list[str]:
-    """Stop what runs for a target; numbers of the harvests that were told to."""
-    with archive.database.reading() as connection:
-        running = [one for one in runs.in_states(connection, [HarvestState.RUNNING]) if one.target == target]
-    stopped: list[str] = []
-    for harvest in running:
-        with suppress(
-            Conflict
-        ):  # nobody works on it: it cannot go on by itself, and the gate refuses to resume it
-            control.give(
-                archive,
-                harvest.id,
-                OrderVerb.STOP,
-                by=by or archive.agent,
-                reason=said("owner_refused", "the owner refused"),
-            )
-            stopped.append(harvest.id)
-    return stopped
-
-
-def _answer_letter(connection: Connection, letter: Letter | None) -> None:
-    if letter is not None and letter.state in (LetterState.SENT, LetterState.SILENT):
-        letters.move(connection, letter, "answer")
-
-
-def _withdraw_waiting(connection: Connection, open_letters: Sequence[Letter]) -> None:
-    for one in open_letters:
-        if one.state in (LetterState.QUEUED, LetterState.FAILED):
-            letters.move(connection, one, "withdraw")
+def ground_reason(basis: PermissionBasis) -> Reason:
+    """Why a target is cleared: the ground, with its reason if it has one."""
+    if basis.reason:
+        return said("ground_because", "{ground}: {reason}", ground=basis.ground, reason=basis.reason)
+    return said("ground_alone", "{ground}", ground=basis.ground)
 
 
 def _end_grounds(connection: Connection, archive: Archive, dossier: Dossier, *, by: str, reason: str) -> None:
-    for kept in grounds.holding(connection, dossier.id):
-        _end_ground(connection, archive, kept, by=by, reason=reason)
+    for kept in grounds.not_ended(connection, dossier.id):
+        end_ground(connection, archive, kept, by=by, reason=reason)
 
 
-def _end_ground(connection: Connection, archive: Archive, kept: KeptGround, *, by: str, reason: str) -> None:
-    """End it, and take back the rules of access that came with it."""
-    grounds.end(connection, kept.id, agent=by or archive.agent, reason=reason, now=archive.clock())
-    for number in kept.rules:
-        with suppress(NotFound):  # somebody took it back by hand
-            rules.remove(archive, number, by=by, connection=connection)
+# --- access rules ---
 
 
-def _limit(
+def _limit_access(
     connection: Connection, archive: Archive, dossier: Dossier, conditions: Conditions, *, by: str
 ) -> list[int]:
-    """The rules of access that an owner's conditions ask for."""
-    made: list[int] = []
+    """Add the access rules that an owner's conditions ask for; returns their numbers."""
+    numbers: list[int] = []
     if conditions.showing is Showing.NOBODY:
-        made += _close(connection, archive, dossier, RuleAnswer.REFUSE, None, DARK_TEXT, by=by)
+        numbers += _close(connection, archive, dossier, None, DARK_TEXT, by=by)
     elif conditions.showing is Showing.READING_ROOM:
         for point in (AccessPoint.PUBLIC, AccessPoint.PARTNER):
-            made += _close(connection, archive, dossier, RuleAnswer.REFUSE, point, LIMITED_TEXT, by=by)
+            numbers += _close(connection, archive, dossier, point, LIMITED_TEXT, by=by)
     if conditions.embargo_days:
         days = conditions.embargo_days
-        made += _close(
-            connection, archive, dossier, RuleAnswer.REFUSE, None, EMBARGO_TEXT, by=by, embargo_days=days
-        )
-    return made
+        numbers += _close(connection, archive, dossier, None, EMBARGO_TEXT, by=by, embargo_days=days)
+    return numbers
 
 
 def _close(
     connection: Connection,
     archive: Archive,
     dossier: Dossier,
-    answer: RuleAnswer,
     point: AccessPoint | None,
     text: str,
     *,
     by: str,
     embargo_days: int = 0,
 ) -> list[int]:
-    made: list[int] = []
+    numbers: list[int] = []
     for pattern in patterns_of(dossier):
-        found = rules.add(
+        added = rules.add(
             archive,
             pattern,
-            answer=answer,
+            answer=RuleAnswer.REFUSE,
             access_point=point,
             embargo_days=embargo_days,
             public_text=text,
@@ -396,82 +399,24 @@ def _close(
             by=by,
             connection=connection,
         )
-        made += [rule.id for rule in found]
-    return made
+        numbers += [rule.id for rule in added]
+    return numbers
 
 
 def patterns_of(dossier: Dossier) -> list[str]:
-    """What belongs to a target, as patterns of `rules`: the host of a seed at its root, otherwise what
-    begins like the seed.
+    """The addresses of a target as patterns of access rules: the whole host for a seed at its root, otherwise
+    everything in the folder of the seed; a seed with a query only itself.
     """
-    made: list[str] = []
+    patterns: list[str] = []
     for seed in dossier.target.seeds:
         host = host_of(seed)
         path = seed.partition("://")[2].removeprefix(host)
-        if host:
-            made.append(
-                host
-                if path in ("", "/")
-                else f"{host}{path.rpartition('/')[0]}/*"
-                if "?" not in path
-                else f"{host}{path}"
-            )
-    return list(dict.fromkeys(made))
-
-
-# --- what time asks for ---
-
-
-def tend(archive: Archive, *, portal_url: str = "") -> Tended:
-    """Terms that are over become implied consent, grounds past their last day end, reminders are written. As
-    often as one likes.
-    """
-    return replace(settle(archive), reminders=letters_service.write_reminders(archive, portal_url=portal_url))
-
-
-def settle(archive: Archive) -> Tended:
-    """Terms and grounds that time has decided."""
-    today = archive.clock().date()
-    implied = ended = 0
-    with archive.database.transaction() as connection:
-        for letter in letters.past_term(connection, today):
-            implied += _pass_in_silence(connection, archive, letter)
-        for kept in grounds.past_their_day(connection, today):
-            _end_ground(
-                connection,
-                archive,
-                kept,
-                by="",
-                reason=said("last_day", "it was valid until {day}", day=kept.basis.until),
-            )
-            dossier = targets.dossier_of(connection, kept.target)
-            append(
-                connection,
-                targets_service.event(
-                    archive, dossier, "ended a ground", message=kept.basis.ground.value, detail=_ended(kept)
-                ),
-            )
-            if dossier.state is TargetState.CLEARED and not grounds.holding(connection, kept.target):
-                reason = said(
-                    "ground_over", "{ground} ended on {day}", ground=kept.basis.ground, day=kept.basis.until
-                )
-                targets_service.step(connection, archive, dossier, "lose ground", reason=reason)
-            ended += 1
-    return Tended(implied=implied, ended=ended)
-
-
-def _pass_in_silence(connection: Connection, archive: Archive, letter: Letter) -> int:
-    letters.move(connection, letter, "pass in silence")
-    if letter.target is None or letter.term_ends_on is None:
-        return 0
-    dossier = targets.dossier_of(connection, letter.target)
-    if dossier.state is not TargetState.ASKED:
-        return 0
-    since = letter.term_ends_on + timedelta(days=1)
-    reason = said(
-        "no_answer", "no answer to {letter} by {day}", letter=letter.reference, day=letter.term_ends_on
-    )
-    basis = Basis(ground=Ground.IMPLIED_CONSENT, since=since, reason=reason)
-    grounds.add(connection, dossier.id, basis, agent=archive.agent, now=archive.clock(), letter=letter.id)
-    targets_service.step(connection, archive, dossier, "clear", reason=_because(basis))
-    return 1
+        if not host:
+            continue
+        if path in ("", "/"):
+            patterns.append(host)
+        elif "?" in path:
+            patterns.append(f"{host}{path}")
+        else:
+            patterns.append(f"{host}{path.rpartition('/')[0]}/*")
+    return list(dict.fromkeys(patterns))

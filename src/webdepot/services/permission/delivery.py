@@ -1,12 +1,13 @@
-"""Sending the letters that wait. Each goes out at most once: it is marked as sent as soon as the server has
-taken it.
+"""Sending queued letters. Each is sent at most once: it is marked as sent as soon as the mail server has
+accepted it.
 
-A server that is away leaves the letter waiting, with what it said; a mailbox that does not exist makes it
-undeliverable, and the target goes back on the list. The term of a notice begins on the day of the sending.
+If the server cannot be reached, the letter stays in the queue with the error; if the mailbox does not exist,
+the letter is undeliverable and the target returns to the selection list. The deadline of a notice counts from
+the day of sending.
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -17,27 +18,27 @@ from webdepot.archive import Archive
 from webdepot.errors import ConfigError, InputError, RemoteError, WebdepotError
 from webdepot.mail import Message
 from webdepot.model import TargetId
-from webdepot.provenance import Event, append, difference
+from webdepot.provenance import append, difference
 from webdepot.reasons import said, together
-from webdepot.selection import letters, targets
+from webdepot.selection import letters, permission, targets
 from webdepot.selection.letters import TOKEN_HIDDEN, Letter
 from webdepot.selection.states import TARGET, LetterState
 from webdepot.selection.templates import LetterKind
 from webdepot.services.permission import letters as letters_service
 from webdepot.services.selection import targets as targets_service
 
-AT_ONCE = 500
+BATCH = 500
 _sending = threading.Lock()
-"""One delivery at a time in a process: two would take the same letters."""
+"""One delivery at a time in a process: two would send the same letters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delivered:
+class DeliveryResult:
     sent: int
     returned: int
     failed: int
     error: str = ""
-    """What the mail server said last, where it failed."""
+    """The last error of the mail server, if a letter failed."""
 
 
 def deliver_if_configured(archive: Archive) -> int:
@@ -45,21 +46,20 @@ def deliver_if_configured(archive: Archive) -> int:
     return deliver(archive).sent if archive.config.mail.host else 0
 
 
-def deliver(archive: Archive, *, limit: int = letters_service.MOST_LETTERS) -> Delivered:
-    """Send what waits, oldest first, until nothing is left or the server fails; ConfigError when none is
-    configured.
+def deliver(archive: Archive, *, limit: int = letters_service.MOST_LETTERS) -> DeliveryResult:
+    """Send queued letters, oldest first, until none is left or the server fails; ConfigError if no mail
+    server is configured.
     """
-    if not archive.config.mail.host:
-        raise ConfigError(
-            "No mail server is configured, so the letters wait. Set [mail] host and sender in webdepot.toml."
-        )
+    _require_server(archive)
     sent = returned = failed = 0
     error = ""
     with _sending:
         tried: set[int] = set()
         while sent + returned + failed < limit:
             with archive.database.reading() as connection:
-                batch = [one for one in letters.waiting(connection, limit=AT_ONCE) if one.id not in tried]
+                batch = [
+                    letter for letter in letters.waiting(connection, limit=BATCH) if letter.id not in tried
+                ]
             if not batch:
                 break
             for letter in batch[: limit - sent - returned - failed]:
@@ -70,8 +70,26 @@ def deliver(archive: Archive, *, limit: int = letters_service.MOST_LETTERS) -> D
                 if outcome.state is LetterState.FAILED:
                     failed, error = failed + 1, outcome.error
             if failed:
-                break  # the server is away: the rest waits for the next time
-    return Delivered(sent=sent, returned=returned, failed=failed, error=error)
+                break  # the server cannot be reached: leave the rest for the next delivery
+    return DeliveryResult(sent=sent, returned=returned, failed=failed, error=error)
+
+
+def deliver_for(archive: Archive, target: TargetId) -> Sequence[Letter]:
+    """Send the queued letters of one target now; returns all its letters afterwards, newest first."""
+    _require_server(archive)
+    with _sending:
+        for letter in letters_service.letters_of(archive, target):
+            if letter.state in (LetterState.QUEUED, LetterState.FAILED):
+                _send(archive, letter)
+    return letters_service.letters_of(archive, target)
+
+
+def _require_server(archive: Archive) -> None:
+    if not archive.config.mail.host:
+        raise ConfigError(
+            "No mail server is configured, so the letters stay in the queue. "
+            "Set [mail] host and sender in webdepot.toml."
+        )
 
 
 def _send(archive: Archive, letter: Letter) -> Letter:
@@ -87,22 +105,20 @@ def _send(archive: Archive, letter: Letter) -> Letter:
         return _record(archive, letter, "fail", error=str(error), tries=letter.tries + 1)
     except InputError as error:
         return _record(archive, letter, "return", error=str(error), tries=letter.tries + 1)
-    kept_body = _without_token(letter, rendered_body)
-    ends = (
-        letters_service.term_end(now.date(), letter.term_days) if letter.kind is LetterKind.NOTICE else None
-    )
+    is_notice = letter.kind is LetterKind.NOTICE
+    deadline = permission.deadline_of(now.date(), letter.term_days) if is_notice else None
     days = archive.config.selection.reminder_days
-    remind_on = now.date() + timedelta(days=days) if ends and days and days < letter.term_days else None
+    remind_on = now.date() + timedelta(days=days) if deadline and 0 < days < letter.term_days else None
     return _record(
         archive,
         letter,
         "send",
         message_id=message_id,
         subject=rendered_subject,
-        body=kept_body,
+        body=_without_token(letter, rendered_body),
         sent_at=now,
         error="",
-        term_ends_on=ends.isoformat() if ends else "",
+        term_ends_on=deadline.isoformat() if deadline else "",
         remind_on=remind_on.isoformat() if remind_on else "",
     )
 
@@ -115,7 +131,7 @@ def _texts(connection: Connection, archive: Archive, letter: Letter) -> tuple[st
 
 
 def _without_token(letter: Letter, body: str) -> str:
-    """The text for the history: the secret address in it lets only the owner answer."""
+    """The text for the history, without the token: only the owner may be able to answer."""
     if not letter.token_hash:
         return body
     token = letter.body.rpartition("/")[2]
@@ -123,8 +139,8 @@ def _without_token(letter: Letter, body: str) -> str:
 
 
 def _record(archive: Archive, letter: Letter, act: str, **values: object) -> Letter:
-    """The letter's step, the target's, and the event, together."""
-    words = {"send": "sent a letter", "fail": "could not send a letter", "return": "undeliverable"}[act]
+    """Record the new state of the letter and its target and the event, in one transaction."""
+    action = {"send": "sent a letter", "fail": "could not send a letter", "return": "undeliverable"}[act]
     with archive.database.transaction() as connection:
         moved = letters.move(connection, letter, act, **values)
         message = together(
@@ -137,14 +153,14 @@ def _record(archive: Archive, letter: Letter, act: str, **values: object) -> Let
             "letter": letter.id,
             **difference({"letter state": letter.state.value}, {"letter state": moved.state.value}),
         }
-        if letter.target is None:
-            append(connection, _case_event(archive, letter, words, message, detail))
-            return moved
-        dossier = targets.dossier_of(connection, letter.target)
+        kind, subject = ("case", letter.case) if letter.target is None else ("target", letter.target)
         append(
             connection,
-            targets_service.event(archive, dossier, words, by=letter.agent, message=message, detail=detail),
+            archive.event(action, kind, str(subject), by=letter.agent, message=message, detail=detail),
         )
+        if letter.target is None:
+            return moved
+        dossier = targets.dossier_of(connection, letter.target)
         if act == "send" and letter.kind is LetterKind.NOTICE and TARGET.allows(dossier.state, "ask"):
             reason = said(
                 "letter_out", "{letter}, deadline {day}", letter=moved.reference, day=moved.term_ends_on
@@ -153,22 +169,8 @@ def _record(archive: Archive, letter: Letter, act: str, **values: object) -> Let
     return moved
 
 
-def _case_event(
-    archive: Archive, letter: Letter, action: str, message: str, detail: Mapping[str, object]
-) -> Event:
-    return Event(
-        at=archive.clock(),
-        agent=letter.agent,
-        action=action,
-        subject_kind="case",
-        subject=str(letter.case),
-        message=message,
-        detail=detail,
-    )
-
-
 class Postman:
-    """Delivers beside the portal: a list of letters is sent while its sender goes on working."""
+    """Sends letters in a thread of the portal, so that the person who asked for it can continue working."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
@@ -189,16 +191,3 @@ class Postman:
             self.error = deliver(archive).error
         except (WebdepotError, OSError) as error:
             self.error = str(error)
-
-
-def deliver_for(archive: Archive, target: TargetId) -> Sequence[Letter]:
-    """Send what waits for one target, now; its letters as they are afterwards, the newest first."""
-    if not archive.config.mail.host:
-        raise ConfigError(
-            "No mail server is configured, so the letter waits. Set [mail] host and sender in webdepot.toml."
-        )
-    with _sending:
-        for letter in letters_service.letters_of(archive, target):
-            if letter.state in (LetterState.QUEUED, LetterState.FAILED):
-                _send(archive, letter)
-    return letters_service.letters_of(archive, target)

@@ -1,9 +1,9 @@
-"""Patches: what a harvest missed, harvested into containers of its own that are bound to it.
+"""Patches: what a harvest missed, harvested into separate containers that belong to it.
 
-A patch is a harvest of kind `patch` whose settings name its parent as `patch_of`. It asks for the addresses
-that findings say another try may bring, with the parts that they show, and for nothing they lead to. Check
-and replay see parent and patches as one: where the parent has an error, the answer of the patch is shown in
-its place, and the parent is judged again.
+A patch is a harvest of kind `patch` whose settings name its parent as `patch_of`. It fetches the addresses
+that, according to the findings, another attempt may bring, with the parts that these pages show; it does not
+follow their links. Check and replay treat parent and patches as one: where the parent has an error, the
+response of the patch is shown instead, and the parent is judged again.
 """
 
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +12,7 @@ from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, RemoteError
 from webdepot.harvest import runs
 from webdepot.model import Harvest, HarvestKind, HarvestState
-from webdepot.provenance import Event, Outcome, append
+from webdepot.provenance import Outcome, append
 from webdepot.quality import records
 from webdepot.quality.texts import PATCHED
 from webdepot.services.harvest import harvests, runner
@@ -29,43 +29,49 @@ MOST_ADDRESSES = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patched:
+class PatchResult:
+    """A harvest and the patch that was made of it."""
+
     parent: Harvest
     patch: ArchiveReport | None
-    """None when nothing could be brought."""
+    """None if nothing could be fetched."""
     asked: int
+    """How many addresses were fetched again."""
     checked: HarvestCheck
     """The parent, judged again together with its patches."""
     reason: str = ""
 
 
 def missing(archive: Archive, harvest: Harvest) -> list[Url]:
-    """What a patch would ask for."""
+    """The addresses that a patch would fetch."""
     with archive.database.reading() as connection:
-        found = records.missing(connection, harvest.id, PATCHED, MOST_ADDRESSES)
-    return [url for each in found if (url := find_canonical(each))]
+        addresses = records.missing(connection, harvest.id, PATCHED, MOST_ADDRESSES)
+    return [url for each in addresses if (url := find_canonical(each))]
 
 
 def patch(
     archive: Archive, harvest: str, *, deposit: bool = True, index: bool = True, watch: Watch = unwatched
-) -> Patched:
-    """Harvest what is missing, then judge the parent again. InputError when nothing is missing.
+) -> PatchResult:
+    """Harvest what is missing, then check the parent again. InputError if nothing is missing.
 
-    Without `index` nothing of it can be found or replayed yet: its parent waits for a reviewer.
+    Without `index` it cannot be found or replayed yet: its parent is waiting for a reviewer.
     """
     parent = harvests.get(archive, harvest)
     if parent.state not in (HarvestState.FINISHED, HarvestState.KEPT):
         raise Conflict(
-            f"Harvest {parent.id} is {parent.state.value}; finish it first: webdepot harvest resume {parent.id}"
+            f"Harvest {parent.id} is {parent.state.value}. "
+            f"Finish it first: webdepot harvest resume {parent.id}"
         )
     if parent.kind is HarvestKind.PATCH:
         raise InputError(
-            f"{parent.id} is a patch itself. Patch the harvest it belongs to: {parent.settings.get('patch_of')}"
+            f"{parent.id} is a patch itself. "
+            f"Patch the harvest it belongs to: {parent.settings.get('patch_of')}"
         )
     wanted = missing(archive, parent)
     if not wanted:
         raise InputError(
-            f"Nothing is missing from {parent.id} that another try could bring. See: webdepot quality check {parent.id}"
+            f"Nothing is missing from {parent.id} that another attempt could bring. "
+            f"See: webdepot quality check {parent.id}"
         )
     begun = _begin(archive, parent, wanted)
     reason = ""
@@ -77,15 +83,14 @@ def patch(
         done, reason = None, str(error)
     checked = harvest_check.check(archive, parent, again=True, watch=watch)
     _note(archive, parent, begun, done is not None, asked=len(wanted), left=len(missing(archive, parent)))
-    return Patched(parent=parent, patch=done, asked=len(wanted), checked=checked, reason=reason)
+    return PatchResult(parent=parent, patch=done, asked=len(wanted), checked=checked, reason=reason)
 
 
 def _begin(archive: Archive, parent: Harvest, wanted: list[Url]) -> Harvest:
     """The unfinished patch of this parent, or a new one."""
     defaults = HarvestOptions.from_config(archive.config)
-    given = harvest_options.from_kept({**asdict(defaults), **parent.settings})
     options = replace(
-        given,
+        harvest_options.from_kept({**asdict(defaults), **parent.settings}),
         scope="list",
         patch_of=parent.id,
         collection=parent.collection,
@@ -95,9 +100,9 @@ def _begin(archive: Archive, parent: Harvest, wanted: list[Url]) -> Harvest:
         organisation="",
     )
     with archive.database.transaction() as connection:
-        found = runs.unfinished(connection, parent.target, HarvestKind.PATCH)
-        if found is not None and found.settings.get("patch_of") == parent.id:
-            return found
+        unfinished = runs.unfinished(connection, parent.target, HarvestKind.PATCH)
+        if unfinished is not None and unfinished.settings.get("patch_of") == parent.id:
+            return unfinished
         now = archive.clock()
         harvest = Harvest(
             id=runs.new_id(now, f"patch-{host_of(wanted[0])}"),
@@ -114,14 +119,12 @@ def _begin(archive: Archive, parent: Harvest, wanted: list[Url]) -> Harvest:
 
 
 def _note(archive: Archive, parent: Harvest, begun: Harvest, brought: bool, *, asked: int, left: int) -> None:
-    event = Event(
-        at=archive.clock(),
-        agent=archive.agent,
-        action="patched",
-        subject_kind="harvest",
-        subject=parent.id,
+    event = archive.event(
+        "patched",
+        "harvest",
+        parent.id,
         outcome=Outcome.SUCCESS if brought else Outcome.WARNING,
-        message=f"{asked} addresses were asked for again by {begun.id}",
+        message=f"{asked} addresses were fetched again by {begun.id}",
         detail={"before": {"missing": asked}, "after": {"missing": left, "patch": begun.id}},
     )
     with archive.database.transaction() as connection:

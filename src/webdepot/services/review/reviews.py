@@ -1,17 +1,16 @@
-"""Review: from a finished harvest to one that is kept and public, or rejected with a reason (mission K13).
+"""Review: a finished harvest is accepted and published, or rejected with a reason.
 
-1. `examine`: every file identified, the harvest checked; nothing of it is public yet.
+1. `examine`: every file is identified and the harvest is checked; nothing of it is public yet.
 2. `settle`: rules accept it within their limits, or it waits for a person.
-3. `accept` puts it and its patches into the depot and into the indexes. `reject` leaves it in its working
-   folder, unseen; `reopen` takes that back. `annotate` says something about it at any time.
+3. `accept` puts it and its patches into the depot and the indexes. `reject` leaves it in its working folder,
+   not shown to anyone; `reopen` reverses that. `annotate` adds a note at any time.
 
-Each decision is a row of `reviews`, an event with before and after, and a step of `harvest.runs.HARVEST`.
-What was decided stands in the package too, since its events are kept there.
+Each decision is a row of `reviews`, an event with before and after, and a step of `harvest.runs.HARVEST`. It
+is also in the package, because the package contains the events.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from webdepot.archive import Archive
 from webdepot.container.reader import read_record
@@ -21,7 +20,7 @@ from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.harvest import runs
 from webdepot.harvest.runs import HARVEST, HarvestFilter, HarvestPage
 from webdepot.model import Answer, Finding, Harvest, HarvestId, HarvestKind, HarvestState, Package, Verdict
-from webdepot.provenance import Event, Outcome, append, difference, iter_of
+from webdepot.provenance import Outcome, append, difference, iter_of
 from webdepot.quality import acceptance, records, reviews, screenshots
 from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures
 from webdepot.quality.reviews import Review
@@ -36,10 +35,11 @@ from webdepot.services.progress import Watch, unwatched
 from webdepot.services.quality import harvest_check, identification
 from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.services.review import patches as patches_service
+from webdepot.services.review.patches import PatchResult
 
-LONGEST_WORDS = 5000
-MOST_PICTURES = 50
-LARGEST_PICTURE = 20 << 20
+LONGEST_TEXT = 5000
+MOST_SCREENSHOTS = 50
+LARGEST_SCREENSHOT_BYTES = 20 << 20
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "missing": (
         *(
@@ -68,12 +68,12 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "difference": ("file-new", "file-gone", "file-changed", "since-before", "sub-domain"),
 }
-"""Findings by the question of a reviewer: is something missing, are links broken, is it odd, what is new."""
+"""Findings by the reviewer's question: is something missing, are links broken, is it unusual, what is new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """A harvest beside the last one of its target."""
+class HarvestComparison:
+    """A harvest compared with the last one of its target."""
 
     before: Harvest
     added: int
@@ -83,87 +83,87 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dossier:
-    """Everything a reviewer needs on one page."""
+class ReviewDossier:
+    """Everything that a reviewer needs about a harvest."""
 
     harvest: Harvest
     target_name: str
     checked: HarvestCheck
     groups: Mapping[str, Sequence[tuple[str, int]]]
-    """By question: codes that were found, with their numbers."""
-    compared: Compared | None
+    """Codes of the findings with their numbers, by group."""
+    compared: HarvestComparison | None
     formats: HarvestTable
     shares: Sequence[FormatShare]
     not_valid: int
     missing: int
-    """Addresses that a patch would ask for."""
+    """Addresses that a patch would fetch."""
     patches: Sequence[Harvest]
     reviews: Sequence[Review]
     is_busy: bool
-    """A process works on it: a patch, or the way into the depot."""
+    """A process is working on it: a patch, or the deposit."""
     by_rules: Verdict
-    """What the rules say of it."""
+    """Whether the rules would accept it."""
 
 
-def waiting(archive: Archive, asked: HarvestFilter) -> HarvestPage:
-    """A page of harvests: filtered, sorted and counted in the database."""
+def list_harvests(archive: Archive, wanted: HarvestFilter) -> HarvestPage:
+    """One page of harvests, filtered, sorted and counted in the database."""
     with archive.database.reading() as connection:
-        return runs.list_page(connection, asked)
+        return runs.list_page(connection, wanted)
 
 
 def verdicts_of(archive: Archive, harvests: Sequence[Harvest]) -> Mapping[HarvestId, Verdict]:
-    """What the checks said about each."""
+    """The verdict of the checks on each harvest that has one."""
     with archive.database.reading() as connection:
         return {
-            each.id: found
+            each.id: verdict
             for each in harvests
-            if (found := records.find_verdict(connection, each.id)) is not None
+            if (verdict := records.find_verdict(connection, each.id)) is not None
         }
 
 
-def dossier(archive: Archive, harvest: str) -> Dossier:
-    found = harvests_service.get(archive, harvest)
-    checked = harvest_check.last_check(archive, found.id)
+def dossier(archive: Archive, number: str) -> ReviewDossier:
+    """Everything that a reviewer needs about a harvest."""
+    harvest = harvests_service.get(archive, number)
+    checked = harvest_check.last_check(archive, harvest.id)
     with archive.database.reading() as connection:
-        told = reviews.of_harvest(connection, found.id)
-        table, shares = report.of_harvest(connection, found.id), report.shares(connection, [found.id])
-        name = targets.get(connection, found.target).name
+        decided = reviews.of_harvest(connection, harvest.id)
+        table, shares = report.of_harvest(connection, harvest.id), report.shares(connection, [harvest.id])
+        name = targets.get(connection, harvest.target).name
         patches = [
             each
-            for each in runs.of_target_any(connection, found.target, HarvestKind.PATCH)
-            if each.settings.get("patch_of") == found.id
+            for each in runs.of_target_any(connection, harvest.target, HarvestKind.PATCH)
+            if each.settings.get("patch_of") == harvest.id
         ]
     codes = {code.removeprefix("quality."): count for code, count in checked.counts.items()}
     groups = {
         group: [(code, codes[code]) for code in known if codes.get(code)] for group, known in GROUPS.items()
     }
-    return Dossier(
-        harvest=found,
+    return ReviewDossier(
+        harvest=harvest,
         target_name=name,
         checked=checked,
         groups=groups,
-        compared=_compared(archive, found),
+        compared=_compared(archive, harvest),
         formats=table,
         shares=shares,
         not_valid=sum(share.not_valid for share in shares),
-        missing=len(patches_service.missing(archive, found)),
+        missing=len(patches_service.missing(archive, harvest)),
         patches=patches,
-        reviews=told,
-        is_busy=harvests_service.is_locked(archive, found)
-        or any(harvests_service.is_locked(archive, each) for each in patches),
-        by_rules=rules_say(archive, found),
+        reviews=decided,
+        is_busy=any(harvests_service.is_locked(archive, each) for each in (harvest, *patches)),
+        by_rules=judge_by_rules(archive, harvest),
     )
 
 
 def findings(archive: Archive, harvest: str, group: str, *, limit: int, offset: int = 0) -> list[Finding]:
-    """Findings of one group, the gravest first."""
+    """Findings of one group, most severe first."""
     codes = [f"quality.{code}" for code in GROUPS.get(group, ())]
     with archive.database.reading() as connection:
         return records.of_codes(connection, HarvestId(harvest), codes, limit=limit, offset=offset)
 
 
-def possible(harvest: Harvest) -> list[str]:
-    """Decisions that its state allows."""
+def possible_decisions(harvest: Harvest) -> list[str]:
+    """Decisions that the state of a harvest allows."""
     return [
         decision
         for decision in (Decision.ACCEPT, Decision.REJECT, Decision.REOPEN)
@@ -171,43 +171,41 @@ def possible(harvest: Harvest) -> list[str]:
     ]
 
 
-def pictures(archive: Archive, found: Dossier) -> list[tuple[Screenshot | None, Screenshot]]:
-    """Screenshots of this harvest's pages, each beside that of the last harvest."""
+def screenshot_pairs(archive: Archive, shown: ReviewDossier) -> list[tuple[Screenshot | None, Screenshot]]:
+    """Screenshots of the pages of a harvest, each with that of the last harvest if there is one."""
     with archive.database.reading() as connection:
-        now = screenshots.of_harvest(connection, found.harvest.id, MOST_PICTURES)
+        now = screenshots.of_harvest(connection, shown.harvest.id, MOST_SCREENSHOTS)
         before = (
-            screenshots.of_harvest(connection, found.compared.before.id, MOST_PICTURES)
-            if found.compared and now
+            screenshots.of_harvest(connection, shown.compared.before.id, MOST_SCREENSHOTS)
+            if shown.compared and now
             else []
         )
     known = {shot.url: shot for shot in before}
     return [(known.get(shot.url), shot) for shot in now]
 
 
-def picture(archive: Archive, number: int) -> tuple[str, bytes]:
-    """Media type and bytes of a screenshot; NotFound when there is none, or it is too large to be one."""
+def read_screenshot(archive: Archive, number: int) -> tuple[str, bytes]:
+    """Media type and bytes of a screenshot; NotFound if there is none or it is too large."""
     with archive.database.reading() as connection:
         shot = screenshots.get(connection, number)
     with archive.open_container(shot.location.container) as stream:
         record = read_record(stream, shot.location)
         with record.block() as block:
-            data = block.read(LARGEST_PICTURE + 1)
-    if len(data) > LARGEST_PICTURE:
-        raise NotFound(f"The screenshot {number} is larger than {LARGEST_PICTURE} bytes.")
+            data = block.read(LARGEST_SCREENSHOT_BYTES + 1)
+    if len(data) > LARGEST_SCREENSHOT_BYTES:
+        raise NotFound(f"The screenshot {number} is larger than {LARGEST_SCREENSHOT_BYTES} bytes.")
     return shot.mime, data
 
 
 def examine(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> HarvestCheck:
-    """Identify and check; what was done before is not done again."""
+    """Identify the files and check the harvest; steps that were done before are not repeated."""
     identification.identify(archive, harvest, watch=watch)
     harvest_check.note_screenshots(archive, harvest)
     return harvest_check.check(archive, harvest, watch=watch)
 
 
 def settle(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Verdict:
-    """What becomes of a finished, checked harvest without a person: accepted by rules, or left to wait with
-    the reason.
-    """
+    """Accept a finished, checked harvest by rules, or leave it for a reviewer; the verdict says why."""
     mode = archive.config.review.accept
     if mode == "always":
         verdict = Verdict(
@@ -220,15 +218,15 @@ def settle(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> V
             answer=Answer.PASS, rule="person", reason=said("for_a_person", "It is waiting for a reviewer.")
         )
     else:
-        verdict = rules_say(archive, harvest)
+        verdict = judge_by_rules(archive, harvest)
     if verdict:
         accept(archive, harvest.id, words=verdict.reason, is_automatic=True, watch=watch)
     return verdict
 
 
-def rules_say(archive: Archive, harvest: Harvest) -> Verdict:
-    """Would rules accept it?"""
-    given = archive.config.review
+def judge_by_rules(archive: Archive, harvest: Harvest) -> Verdict:
+    """Whether the rules accept a harvest, and why."""
+    config = archive.config.review
     with archive.database.reading() as connection:
         verdict = records.find_verdict(connection, harvest.id)
         earlier = [
@@ -243,86 +241,83 @@ def rules_say(archive: Archive, harvest: Harvest) -> Verdict:
         _figures(earlier[0], 0) if earlier else None,
         len(earlier),
         AcceptanceLimits(
-            after_accepted=given.after_accepted,
-            documents_differ=given.documents_differ,
-            bytes_differ=given.bytes_differ,
-            not_valid=given.not_valid,
+            after_accepted=config.after_accepted,
+            documents_differ=config.documents_differ,
+            bytes_differ=config.bytes_differ,
+            not_valid=config.not_valid,
         ),
     )
 
 
 def accept(
     archive: Archive,
-    harvest: str,
+    number: str,
     *,
     by: str = "",
     words: str = "",
     is_automatic: bool = False,
     watch: Watch = unwatched,
 ) -> Package:
-    """Into the depot and into the indexes, with its patches. Conflict when it cannot be; NotPermitted by the
-    rule of four eyes.
+    """Deposit and index a harvest with its patches. Conflict if its state does not allow it; NotPermitted by
+    the four-eyes rule.
     """
-    found = harvests_service.get(archive, harvest)
-    HARVEST.after(found.state, "accept", f"Harvest {found.id}")
+    harvest = harvests_service.get(archive, number)
+    HARVEST.after(harvest.state, "accept", f"Harvest {harvest.id}")
     if archive.config.review.four_eyes and not is_automatic:
-        _ask_for_other_eyes(archive, found, by or archive.agent)
-    _record(archive, found, Decision.ACCEPT, words, by=by, state=HarvestState.KEPT, is_automatic=is_automatic)
-    kept = deposit.keep(archive, found, watch=watch)
-    indexer.index_harvest(archive, found.id, watch=watch)
-    for patch in harvest_check.patches_of(archive, found):
+        _require_other_person(archive, harvest, by or archive.agent)
+    _record(
+        archive, harvest, Decision.ACCEPT, words, by=by, state=HarvestState.KEPT, is_automatic=is_automatic
+    )
+    package = deposit.keep(archive, harvest, watch=watch)
+    indexer.index_harvest(archive, harvest.id, watch=watch)
+    for patch in harvest_check.patches_of(archive, harvest):
         if patch.state is HarvestState.FINISHED:
             deposit.keep(archive, patch, watch=watch)
         indexer.index_harvest(archive, patch.id, watch=watch)
-    return kept
+    return package
 
 
-def reject(archive: Archive, harvest: str, *, by: str = "", words: str) -> Harvest:
-    """Not into the depot, and never shown. InputError without a reason."""
-    return _decide(archive, harvest, Decision.REJECT, words, by=by)
+def reject(archive: Archive, number: str, *, by: str = "", words: str) -> Harvest:
+    """Reject a harvest: it is not deposited and never shown. InputError without a reason."""
+    return _decide(archive, number, Decision.REJECT, words, by=by)
 
 
-def reopen(archive: Archive, harvest: str, *, by: str = "", words: str) -> Harvest:
-    """Take a rejection back: it waits for review again."""
-    return _decide(archive, harvest, Decision.REOPEN, words, by=by)
+def reopen(archive: Archive, number: str, *, by: str = "", words: str) -> Harvest:
+    """Reverse a rejection: the harvest waits for review again."""
+    return _decide(archive, number, Decision.REOPEN, words, by=by)
 
 
-def annotate(archive: Archive, harvest: str, *, by: str = "", words: str) -> Harvest:
-    """Say something about it; whatever its state."""
-    found = harvests_service.get(archive, harvest)
+def annotate(archive: Archive, number: str, *, by: str = "", words: str) -> Harvest:
+    """Add a note to a harvest, in any state."""
+    harvest = harvests_service.get(archive, number)
     if not words.strip():
         raise InputError(said("note_needs_words", "The note is empty. Write a text."))
-    _record(archive, found, Decision.ANNOTATE, words, by=by, state=found.state)
-    return found
+    _record(archive, harvest, Decision.ANNOTATE, words, by=by, state=harvest.state)
+    return harvest
 
 
-def patch(archive: Archive, harvest: str, *, watch: Watch = unwatched) -> patches_service.Patched:
-    """Harvest what is missing. The patch of a harvest that is not kept yet waits with it for the decision."""
-    found = harvests_service.get(archive, harvest)
-    is_kept = found.state is HarvestState.KEPT
-    return patches_service.patch(archive, harvest, deposit=is_kept, index=is_kept, watch=watch)
+def patch(archive: Archive, number: str, *, watch: Watch = unwatched) -> PatchResult:
+    """Harvest what is missing. If the harvest is not deposited yet, the patch waits for its decision too."""
+    is_kept = harvests_service.get(archive, number).state is HarvestState.KEPT
+    return patches_service.patch(archive, number, deposit=is_kept, index=is_kept, watch=watch)
 
 
-def _decide(archive: Archive, harvest: str, decision: Decision, words: str, *, by: str) -> Harvest:
-    found = harvests_service.get(archive, harvest)
-    state = HARVEST.after(found.state, decision.value, f"Harvest {found.id}")
+def _decide(archive: Archive, number: str, decision: Decision, words: str, *, by: str) -> Harvest:
+    harvest = harvests_service.get(archive, number)
+    state = HARVEST.after(harvest.state, decision.value, f"Harvest {harvest.id}")
     if not words.strip():
         raise InputError(
             said("reason_missing", "The reason is missing. Give one; it is kept with the harvest.")
         )
-    with harvests_service.locked(harvests_service.folder_of(archive, found)):
-        _record(archive, found, decision, words, by=by, state=state)
+    with harvests_service.locked(harvests_service.folder_of(archive, harvest)):
+        _record(archive, harvest, decision, words, by=by, state=state)
+        reason = said("with_harvest", "together with {harvest}", harvest=harvest.id)
         with archive.database.transaction() as connection:
-            runs.move(connection, found.id, state, reason=cut(words, LONGEST_WORDS))
-            for patch in runs.of_target_any(connection, found.target, HarvestKind.PATCH):
-                if patch.settings.get("patch_of") == found.id and patch.state is found.state:
-                    runs.move(
-                        connection,
-                        patch.id,
-                        state,
-                        reason=said("with_harvest", "together with {harvest}", harvest=found.id),
-                    )
-    return harvests_service.get(archive, found.id)
+            runs.move(connection, harvest.id, state, reason=cut(words, LONGEST_TEXT))
+            for patch in runs.of_target_any(connection, harvest.target, HarvestKind.PATCH):
+                if patch.settings.get("patch_of") == harvest.id and patch.state is harvest.state:
+                    runs.move(connection, patch.id, state, reason=reason)
+    return harvests_service.get(archive, harvest.id)
 
 
 def _record(
@@ -335,44 +330,39 @@ def _record(
     state: HarvestState,
     is_automatic: bool = False,
 ) -> None:
-    now, agent = archive.clock(), by or archive.agent
-    told = cut(words, LONGEST_WORDS)
-    verb = {
+    """Store a decision: the review and its event, in one transaction."""
+    text = cut(words, LONGEST_TEXT)
+    action = {
         Decision.ACCEPT: "accepted",
         Decision.REJECT: "rejected",
         Decision.REOPEN: "reopened",
         Decision.ANNOTATE: "annotated",
     }[decision]
-    is_note = decision is Decision.ANNOTATE
-    detail = (
-        difference({}, {"note": told})
-        if is_note
-        else difference({"state": harvest.state.value}, {"state": state.value})
-    )
-    event = Event(
-        at=now,
-        agent="rules of acceptance" if is_automatic else agent,
-        action=verb,
-        subject_kind="harvest",
-        subject=harvest.id,
+    event = archive.event(
+        action,
+        "harvest",
+        harvest.id,
+        by="rules of acceptance" if is_automatic else by,
         outcome=Outcome.SUCCESS if decision is not Decision.REJECT else Outcome.WARNING,
-        message=told,
-        detail=detail,
+        message=text,
+        detail=difference({}, {"note": text})
+        if decision is Decision.ANNOTATE
+        else difference({"state": harvest.state.value}, {"state": state.value}),
+    )
+    review = Review(
+        harvest=harvest.id,
+        decision=decision,
+        words=text,
+        by=event.agent,
+        at=event.at,
+        is_automatic=is_automatic,
     )
     with archive.database.transaction() as connection:
-        review = Review(
-            harvest=harvest.id,
-            decision=decision,
-            words=told,
-            by=event.agent,
-            at=now,
-            is_automatic=is_automatic,
-        )
         reviews.add(connection, review)
         append(connection, event)
 
 
-def _ask_for_other_eyes(archive: Archive, harvest: Harvest, by: str) -> None:
+def _require_other_person(archive: Archive, harvest: Harvest, by: str) -> None:
     with archive.database.reading() as connection:
         starters = {
             event.agent for event in iter_of(connection, "harvest", harvest.id) if event.action == "started"
@@ -380,22 +370,22 @@ def _ask_for_other_eyes(archive: Archive, harvest: Harvest, by: str) -> None:
         plan = schedules.find(connection, harvest.target)
     if by in starters or (plan is not None and plan.changed_by == by):
         raise NotPermitted(
-            f"{by} planned or started {harvest.id}; somebody else has to accept it ([review] four_eyes)."
+            f"{by} planned or started {harvest.id}; another person must accept it ([review] four_eyes)."
         )
 
 
-def _compared(archive: Archive, harvest: Harvest) -> Compared | None:
-    """By what the check told: it knows the harvest it compared with, whatever was decided about that one
-    since.
+def _compared(archive: Archive, harvest: Harvest) -> HarvestComparison | None:
+    """The comparison from the finding of the check, which names the harvest it compared with; that one may
+    have been decided differently since.
     """
     with archive.database.reading() as connection:
-        found = records.by_code(connection, harvest.id, code="quality.since-before", limit=1)
-        facts = found[0][1].facts if found else {}
+        noted = records.by_code(connection, harvest.id, code="quality.since-before", limit=1)
+        facts = noted[0][1].facts if noted else {}
         if not runs.exists(connection, HarvestId(facts.get("before", ""))):
             return None
         before = runs.get(connection, HarvestId(facts["before"]))
     added, gone, changed, same = (int(facts.get(name, 0)) for name in ("new", "gone", "changed", "same"))
-    return Compared(before=before, added=added, gone=gone, changed=changed, same=same)
+    return HarvestComparison(before=before, added=added, gone=gone, changed=changed, same=same)
 
 
 def _figures(harvest: Harvest, not_valid: int) -> HarvestFigures:
@@ -404,9 +394,3 @@ def _figures(harvest: Harvest, not_valid: int) -> HarvestFigures:
         size_bytes=harvest.counts.get("bytes", 0),
         not_valid=not_valid,
     )
-
-
-def oldest_waiting(archive: Archive) -> datetime | None:
-    """Since when the longest waiting harvest waits for a reviewer."""
-    with archive.database.reading() as connection:
-        return runs.oldest_in(connection, HarvestState.FINISHED)

@@ -1,8 +1,8 @@
-"""Plans of people: how often a target is harvested, in which hours and by which profile; and what comes next,
+"""Harvest plans: how often a target is harvested, at which hours and with which profile; and what comes next,
 as a list and as a calendar.
 
-The dates themselves are `selection.schedule`; what runs them is `scheduler`. Each change is an event with
-before and after.
+The dates are computed by `selection.schedule`; `scheduler` runs the harvests. Each change is recorded as an
+event with before and after.
 """
 
 from calendar import monthrange
@@ -15,11 +15,12 @@ from zoneinfo import ZoneInfo
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, NotFound, NotPermitted
 from webdepot.model import TargetId, Verdict
-from webdepot.provenance import Event, append, difference
+from webdepot.provenance import append, difference
 from webdepot.reasons import said
-from webdepot.selection import schedule, schedules, targets
-from webdepot.selection.schedule import Dates, Plan, Window
-from webdepot.selection.schedules import Filter, Planned, Plans, Queue, Turn, TurnState
+from webdepot.selection import schedule, schedules, targets, turns
+from webdepot.selection.schedule import Dates, HarvestWindow, Plan
+from webdepot.selection.schedules import PlanFilter, PlanPage, PlanRow
+from webdepot.selection.turns import Turn, TurnPage, TurnState
 from webdepot.services.harvest import profiles
 from webdepot.services.selection import targets as targets_service
 
@@ -27,8 +28,8 @@ SHOWN_TURNS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanOf:
-    """One target's plan with what a person wants to know about it."""
+class TargetPlan:
+    """A target's plan with its verdict, its next dates and its turns."""
 
     target: TargetId
     name: str
@@ -37,16 +38,17 @@ class PlanOf:
     """May it be harvested today, and if not, what is missing."""
     next_dates: Sequence[datetime]
     turns: Sequence[Turn]
-    """The newest first."""
+    """Newest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Day:
+class CalendarDay:
+    """How many harvests are planned for a day, and the turns that have come due on it."""
+
     on: date
     planned: int
-    """Dates of plans that lie ahead on this day."""
     turns: Mapping[TurnState, int]
-    """What became of those that have come."""
+    """How many turns are in each state."""
 
 
 def zone(archive: Archive) -> ZoneInfo:
@@ -58,22 +60,21 @@ def set_plan(
     target: TargetId,
     dates: Dates,
     *,
-    window: Window | None = None,
+    window: HarvestWindow | None = None,
     profile: str = "",
     is_active: bool = True,
     by: str = "",
 ) -> Plan:
-    """The plan of a target from now on. NotFound or ConfigError for a profile that is none; the gate is asked
-    on each date.
+    """Set the plan of a target. NotFound or ConfigError if the profile does not exist or is wrong; the gate
+    is asked again on each date.
     """
     profiles.options_of(archive, profile)
     now, agent = archive.clock(), by or archive.agent
     next_at = schedule.next_after(dates, now, zone(archive)) if is_active else None
     with archive.database.transaction() as connection:
-        found = targets.get(connection, target)
         before = schedules.find(connection, target)
         plan = Plan(
-            target=found.id,
+            target=targets.get(connection, target).id,
             dates=dates,
             window=window,
             profile=profile,
@@ -84,7 +85,8 @@ def set_plan(
             changed_at=now,
         )
         schedules.save(connection, plan)
-        append(connection, _event(target, "planned", now, agent, before, plan))
+        detail = difference(_plan_detail(before), _plan_detail(plan))
+        append(connection, archive.event("planned", "target", str(target), by=by, detail=detail))
     return plan
 
 
@@ -112,15 +114,13 @@ def set_typed_plan(
 
 
 def pause(archive: Archive, target: TargetId, *, by: str = "") -> Plan:
-    """No date comes true until it is resumed; turns that wait are taken out."""
+    """Pause the plan until it is resumed; waiting turns are skipped."""
     plan = _set_active(archive, target, is_active=False, by=by)
     now = archive.clock()
     with archive.database.transaction() as connection:
-        for turn in schedules.of_target(connection, target, SHOWN_TURNS):
+        for turn in turns.of_target(connection, target, SHOWN_TURNS):
             if turn.state is TurnState.WAITING:
-                schedules.move(
-                    connection, turn, "skip", now, reason=said("plan_paused", "the plan was paused")
-                )
+                turns.move(connection, turn, "skip", now, reason=said("plan_paused", "the plan was paused"))
     return plan
 
 
@@ -129,19 +129,20 @@ def resume(archive: Archive, target: TargetId, *, by: str = "") -> Plan:
 
 
 def remove(archive: Archive, target: TargetId, *, by: str = "") -> None:
-    """No plan any more; what was harvested stays."""
-    now, agent = archive.clock(), by or archive.agent
+    """Remove the plan; earlier harvests are kept."""
     with archive.database.transaction() as connection:
         before = _get(archive, target)
         schedules.remove(connection, target)
-        append(connection, _event(target, "unplanned", now, agent, before, None))
+        detail = difference(_plan_detail(before), {})
+        append(connection, archive.event("unplanned", "target", str(target), by=by, detail=detail))
 
 
-def of_target(archive: Archive, target: TargetId, *, dates: int = 6) -> PlanOf:
+def of_target(archive: Archive, target: TargetId, *, dates: int = 6) -> TargetPlan:
+    """The plan of a target with up to `dates` next dates; the plan is None if there is none."""
     with archive.database.reading() as connection:
-        found = targets.get(connection, target)
+        name = targets.get(connection, target).name
         plan = schedules.find(connection, target)
-        turns = schedules.of_target(connection, target, SHOWN_TURNS)
+        latest = turns.of_target(connection, target, SHOWN_TURNS)
     ahead: list[datetime] = []
     at = archive.clock()
     while plan is not None and plan.is_active and len(ahead) < dates:
@@ -151,42 +152,39 @@ def of_target(archive: Archive, target: TargetId, *, dates: int = 6) -> PlanOf:
         ahead.append(following)
         at = following
     verdict = targets_service.may_harvest(archive, target)
-    return PlanOf(target=target, name=found.name, plan=plan, verdict=verdict, next_dates=ahead, turns=turns)
+    return TargetPlan(target=target, name=name, plan=plan, verdict=verdict, next_dates=ahead, turns=latest)
 
 
-def listed(archive: Archive, asked: Filter) -> Plans:
+def list_plans(archive: Archive, wanted: PlanFilter) -> PlanPage:
     with archive.database.reading() as connection:
-        return schedules.listing(connection, asked)
+        return schedules.listing(connection, wanted)
 
 
-def queue(archive: Archive, state: TurnState | None, *, page: int = 1) -> Queue:
+def queue(archive: Archive, state: TurnState | None, *, page: int = 1) -> TurnPage:
+    """One page of turns in a state, or of all."""
     with archive.database.reading() as connection:
-        return schedules.queue(connection, state, page=page)
+        return turns.listing(connection, state, page=page)
 
 
 def counts(archive: Archive) -> Mapping[TurnState, int]:
+    """How many turns are in each state, without those that are done."""
     with archive.database.reading() as connection:
-        return schedules.counts(connection)
-
-
-def turn_of(archive: Archive, harvest: str) -> Turn | None:
-    with archive.database.reading() as connection:
-        return schedules.of_harvest(connection, harvest)
+        return turns.counts(connection)
 
 
 def run_now(archive: Archive, target: TargetId, *, by: str = "") -> Turn:
-    """A turn now, besides the plan. NotPermitted says what is missing; Conflict when one waits or runs
-    already.
+    """Add a turn for now, independent of the plan. NotPermitted says what is missing; Conflict if one is
+    already waiting or running.
     """
     verdict = targets_service.may_harvest(archive, target)
     now, agent = archive.clock(), by or archive.agent
     with archive.database.transaction() as connection:
-        found = targets.get(connection, target)
+        name = targets.get(connection, target).name
         if not verdict:
-            raise NotPermitted(targets_service.refusal(found.name, verdict))
-        if schedules.has_open(connection, target):
-            raise Conflict(f"A harvest of {found.name} waits or runs already. See: webdepot schedule queue")
-        turn = schedules.come(
+            raise NotPermitted(targets_service.refusal(name, verdict))
+        if turns.has_open(connection, target):
+            raise Conflict(f"A harvest of {name} is already waiting or running. See: webdepot schedule queue")
+        turn = turns.add(
             connection,
             target,
             now,
@@ -194,71 +192,51 @@ def run_now(archive: Archive, target: TargetId, *, by: str = "") -> Turn:
             reason=said("asked_for_by", "requested by {agent}", agent=agent),
         )
         if turn is None:
-            raise Conflict(f"There is a turn of {found.name} at this very moment already.")
+            raise Conflict(f"A turn of {name} has just been added. See: webdepot schedule queue")
         detail = difference({}, {"due_at": now.isoformat()})
-        append(
-            connection,
-            Event(
-                at=now,
-                agent=agent,
-                action="asked for",
-                subject_kind="target",
-                subject=str(target),
-                detail=detail,
-            ),
-        )
+        append(connection, archive.event("asked for", "target", str(target), by=by, detail=detail))
     return turn
 
 
 def retry(archive: Archive, number: int, *, by: str = "") -> Turn:
-    """Try a turn again that failed, was refused or taken out."""
+    """Repeat a turn that failed, was refused or skipped."""
     return _move(archive, number, "retry", by=by)
 
 
 def skip(archive: Archive, number: int, *, by: str = "") -> Turn:
-    """Take a waiting turn out; the next date comes as planned."""
+    """Skip a waiting turn; the next date comes as planned."""
     return _move(archive, number, "skip", by=by)
 
 
-_PAST = {"retry": "retried", "skip": "skipped"}
+_PAST_TENSE = {"retry": "retried", "skip": "skipped"}
 
 
 def _move(archive: Archive, number: int, act: str, *, by: str) -> Turn:
     now, agent = archive.clock(), by or archive.agent
     with archive.database.transaction() as connection:
-        before = schedules.get(connection, number)
-        schedules.move(
+        before = turns.get(connection, number)
+        turns.move(
             connection,
             before,
             act,
             now,
-            reason=said(f"turn_{act}", f"{_PAST[act]} by {{agent}}", agent=agent),
+            reason=said(f"turn_{act}", f"{_PAST_TENSE[act]} by {{agent}}", agent=agent),
             not_before=now if act == "retry" else None,
             forget_harvest=act == "retry",
         )
-        after = schedules.get(connection, number)
+        after = turns.get(connection, number)
         detail = difference({"turn": before.state.value}, {"turn": after.state.value})
-        append(
-            connection,
-            Event(
-                at=now,
-                agent=agent,
-                action=f"turn: {act}",
-                subject_kind="target",
-                subject=str(before.target),
-                detail=detail,
-            ),
-        )
+        append(connection, archive.event(f"turn: {act}", "target", str(before.target), by=by, detail=detail))
     return after
 
 
 # --- the calendar ---
 
 
-def month(archive: Archive, year: int, number: int) -> list[Day]:
-    """Every day of a month: how many harvests lie ahead, and what became of those that have come."""
-    local, now = zone(archive), archive.clock()
-    today = now.astimezone(local).date()
+def month(archive: Archive, year: int, number: int) -> list[CalendarDay]:
+    """Every day of a month: how many harvests are planned, and the turns that have come due."""
+    local = zone(archive)
+    today = archive.clock().astimezone(local).date()
     days = [date(year, number, day) for day in range(1, monthrange(year, number)[1] + 1)]
     first = datetime.combine(days[0], time(), tzinfo=local).astimezone(UTC)
     after = datetime.combine(days[-1] + timedelta(days=1), time(), tzinfo=local).astimezone(UTC)
@@ -268,14 +246,14 @@ def month(archive: Archive, year: int, number: int) -> list[Day]:
             for dates, count in _groups(archive):
                 for day in schedule.days_between(dates, max(days[0], today), days[-1], local):
                     planned[day] += count
-        come = schedules.by_day(connection, first, after, local)
-    # Today's dates that have come already are turns; the rest of today lies ahead.
-    planned[today] = max(planned[today] - sum(come.get(today, {}).values()), 0)
-    return [Day(on=day, planned=planned[day], turns=come.get(day, {})) for day in days]
+        due = turns.count_by_day(connection, first, after, local)
+    # Today's dates that have already come are turns; only the others are still planned.
+    planned[today] = max(planned[today] - sum(due.get(today, {}).values()), 0)
+    return [CalendarDay(on=day, planned=planned[day], turns=due.get(day, {})) for day in days]
 
 
-def on_day(archive: Archive, day: date, *, limit: int = 50, after: int = 0) -> list[Planned]:
-    """Whose date falls on a day, by the number of the target."""
+def on_day(archive: Archive, day: date, *, limit: int = 50, after: int = 0) -> list[PlanRow]:
+    """Plans with a date on a day, in the order of their targets' numbers."""
     local = zone(archive)
     with archive.database.reading() as connection:
         groups = _groups(archive)
@@ -285,7 +263,7 @@ def on_day(archive: Archive, day: date, *, limit: int = 50, after: int = 0) -> l
 
 
 def _groups(archive: Archive) -> list[tuple[Dates, int]]:
-    """Active plans by what decides their days; counted anew when anything has been changed."""
+    """The rules for dates of active plans with their numbers; counted again after any change."""
     return archive.database.remembered(
         "plans by day", lambda connection: list(schedules.day_groups(connection))
     )
@@ -296,12 +274,12 @@ def _groups(archive: Archive) -> list[tuple[Dates, int]]:
 
 def _get(archive: Archive, target: TargetId) -> Plan:
     with archive.database.reading() as connection:
-        found = schedules.find(connection, target)
-    if found is None:
+        plan = schedules.find(connection, target)
+    if plan is None:
         raise NotFound(
             f"Target {target} has no plan. Make one: webdepot schedule set {target} --every monthly"
         )
-    return found
+    return plan
 
 
 def _set_active(archive: Archive, target: TargetId, *, is_active: bool, by: str) -> Plan:
@@ -310,23 +288,13 @@ def _set_active(archive: Archive, target: TargetId, *, is_active: bool, by: str)
     plan = replace(before, is_active=is_active, next_at=next_at, changed_by=agent, changed_at=now)
     with archive.database.transaction() as connection:
         schedules.save(connection, plan)
-        append(
-            connection,
-            _event(target, "plan resumed" if is_active else "plan paused", now, agent, before, plan),
-        )
+        action = "plan resumed" if is_active else "plan paused"
+        detail = difference(_plan_detail(before), _plan_detail(plan))
+        append(connection, archive.event(action, "target", str(target), by=by, detail=detail))
     return plan
 
 
-def _event(
-    target: TargetId, action: str, now: datetime, agent: str, before: Plan | None, after: Plan | None
-) -> Event:
-    detail = difference(_plain(before), _plain(after))
-    return Event(
-        at=now, agent=agent, action=action, subject_kind="target", subject=str(target), detail=detail
-    )
-
-
-def _plain(plan: Plan | None) -> dict[str, object]:
+def _plan_detail(plan: Plan | None) -> dict[str, object]:
     if plan is None:
         return {}
     window = f"{plan.window.opens:%H:%M}-{plan.window.closes:%H:%M}" if plan.window else ""

@@ -10,7 +10,6 @@ from webdepot.provenance import append, difference
 from webdepot.selection import contacts, targets
 from webdepot.selection.contacts import Contact
 from webdepot.selection.targets import Dossier
-from webdepot.services.selection import targets as targets_service
 
 
 def contacts_of(archive: Archive, target: TargetId) -> list[Contact]:
@@ -19,7 +18,7 @@ def contacts_of(archive: Archive, target: TargetId) -> list[Contact]:
 
 
 def add_contact(archive: Archive, contact: Contact, *, by: str = "") -> Contact:
-    """Whom to write to from now on; InputError when an address is none."""
+    """Add a contact; InputError if an address is not valid."""
     with archive.database.transaction() as connection:
         return add_contact_in(
             connection, archive, targets.dossier_of(connection, contact.target), contact, by=by
@@ -29,28 +28,24 @@ def add_contact(archive: Archive, contact: Contact, *, by: str = "") -> Contact:
 def add_contact_in(
     connection: Connection, archive: Archive, dossier: Dossier, contact: Contact, *, by: str = ""
 ) -> Contact:
-    kept = contacts.add(connection, replace(contact, target=dossier.id), now=archive.clock())
-    detail = difference(
-        {},
-        {"name": kept.name, "organisation": kept.organisation, "mail": kept.mail, "language": kept.language},
-    )
+    """As `add_contact`, in the caller's transaction."""
+    added = contacts.add(connection, replace(contact, target=dossier.id), now=archive.clock())
+    names = ("name", "organisation", "mail", "language")
+    detail = difference({}, {name: getattr(added, name) for name in names})
+    message = added.salutation
     append(
         connection,
-        targets_service.event(
-            archive, dossier, "added a contact", by=by, message=kept.salutation, detail=detail
-        ),
+        archive.event("added a contact", "target", str(dossier.id), by=by, message=message, detail=detail),
     )
-    return kept
+    return added
 
 
 def end_contact(archive: Archive, target: TargetId, number: int, *, by: str = "") -> None:
     with archive.database.transaction() as connection:
-        dossier = targets.dossier_of(connection, target)
         ended = contacts.end(connection, target, number, now=archive.clock())
         detail = difference({"name": ended.name, "mail": ended.mail}, {})
+        message = ended.salutation
         append(
             connection,
-            targets_service.event(
-                archive, dossier, "ended a contact", by=by, message=ended.salutation, detail=detail
-            ),
+            archive.event("ended a contact", "target", str(target), by=by, message=message, detail=detail),
         )

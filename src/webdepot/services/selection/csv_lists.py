@@ -1,18 +1,18 @@
-"""Lists of sites as CSV: a preview that names every bad line, an import of all or nothing, and an export of
-what a list shows.
+"""Lists of sites as CSV: a preview that names every bad line, an import of all lines or none, and an export
+of a filtered list.
 
     address,name,collection,purpose,strategy,note,contact_name,contact_mail,contact_language
 
-Only `address` is needed; several addresses of one site are separated by spaces. A semicolon or a tab
-separates as well as a comma. Sites that are known already, in whatever spelling, are told and left as they
-are. A list is kept between preview and import, so that what is imported is what was looked at.
+Only `address` is required; several addresses of one site are separated by spaces. Columns may be separated
+by comma, semicolon or tab. Sites that are already known, in any spelling, are listed and left unchanged. A
+list is stored between preview and import, so that exactly what was previewed is imported.
 """
 
 import csv
 import io
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from sqlalchemy import Connection, delete, insert, select
@@ -24,7 +24,7 @@ from webdepot.reasons import said
 from webdepot.selection import contacts, targets
 from webdepot.selection.contacts import Contact
 from webdepot.selection.tables import target_lists
-from webdepot.selection.targets import Dossier, Filter, Nomination, Origin, Strategy
+from webdepot.selection.targets import Dossier, Nomination, Origin, Strategy, TargetFilter
 from webdepot.selection.templates import LANGUAGES
 from webdepot.services.selection import targets as targets_service
 from webdepot.services.selection.contacts import add_contact_in
@@ -45,11 +45,11 @@ COLUMNS = (
     "contact_language",
 )
 EXPORTED = ("id", "state", "since", "reason", "origin", "nominated_by", "created", *COLUMNS)
-"""An exported list can be imported again: what is not for import is passed over."""
+"""An exported list can be imported again: the additional columns are ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ListRow:
     """A line of the list that can be imported."""
 
     line: int
@@ -59,88 +59,88 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
+class ListPreview:
     """What an import would do."""
 
     token: str
-    rows: Sequence[Row]
+    rows: Sequence[ListRow]
     bad: Sequence[tuple[int, str]]
     """Line number and what is wrong with it."""
 
     @property
-    def new(self) -> Sequence[Row]:
+    def new(self) -> Sequence[ListRow]:
         return [row for row in self.rows if row.known is None]
 
     @property
-    def known(self) -> Sequence[Row]:
+    def known(self) -> Sequence[ListRow]:
         return [row for row in self.rows if row.known is not None]
 
 
 def preview(
     archive: Archive, raw: bytes, *, by: str = "", origin: Origin = Origin.STAFF, keep: bool = True
-) -> Preview:
-    """Read a list and say what an import would do; nothing is entered. InputError when it is no list at all."""
+) -> ListPreview:
+    """Read a list and report what an import would do; nothing is imported. InputError if it is not a list."""
     text = _decoded(raw)
     token = secrets.token_urlsafe(16) if keep else ""
     with archive.database.transaction() as connection:
-        made = _read(connection, text, by=by or archive.agent, origin=origin, token=token)
+        read = _read(connection, text, by=by or archive.agent, origin=origin, token=token)
         if keep:
             now = archive.clock()
             connection.execute(delete(target_lists).where(target_lists.c.at < now - KEPT_FOR))
             connection.execute(
                 insert(target_lists).values(token=token, agent=(by or archive.agent)[:200], at=now, text=text)
             )
-    return made
+    return read
 
 
-def look_at(archive: Archive, token: str, *, by: str = "", origin: Origin = Origin.STAFF) -> Preview:
-    """The preview again; NotFound when the list is gone or somebody else's."""
+def get_preview(archive: Archive, token: str, *, by: str = "", origin: Origin = Origin.STAFF) -> ListPreview:
+    """The preview of a stored list; NotFound if it has expired or belongs to another person."""
     with archive.database.reading() as connection:
         return _read(
             connection,
-            _kept(connection, archive, token, by),
+            _stored_text(connection, archive, token, by),
             by=by or archive.agent,
             origin=origin,
             token=token,
         )
 
 
-def import_(archive: Archive, token: str, *, by: str = "", origin: Origin = Origin.STAFF) -> Preview:
-    """Enter every new site of a list that was looked at, or none: Conflict when a line is bad."""
+def import_(archive: Archive, token: str, *, by: str = "", origin: Origin = Origin.STAFF) -> ListPreview:
+    """Import every new site of a previewed list, or none: Conflict if a line is bad."""
     with archive.database.transaction() as connection:
-        made = _read(
+        read = _read(
             connection,
-            _kept(connection, archive, token, by),
+            _stored_text(connection, archive, token, by),
             by=by or archive.agent,
             origin=origin,
             token=token,
         )
-        _enter(connection, archive, made, by=by)
+        _enter(connection, archive, read, by=by)
         connection.execute(delete(target_lists).where(target_lists.c.token == token))
-    return made
+    return read
 
 
-def import_file(archive: Archive, raw: bytes, *, by: str = "") -> Preview:
-    """Preview and import in one go, for the command line; all or nothing."""
+def import_file(archive: Archive, raw: bytes, *, by: str = "") -> ListPreview:
+    """Preview and import in one step, for the command line; all lines or none."""
     with archive.database.transaction() as connection:
-        made = _read(connection, _decoded(raw), by=by or archive.agent, origin=Origin.STAFF, token="")
-        _enter(connection, archive, made, by=by)
-    return made
+        read = _read(connection, _decoded(raw), by=by or archive.agent, origin=Origin.STAFF, token="")
+        _enter(connection, archive, read, by=by)
+    return read
 
 
-def export(archive: Archive, asked: Filter) -> Iterator[str]:
-    """What a list shows, as CSV, line by line."""
+def export(archive: Archive, wanted: TargetFilter) -> Iterator[str]:
+    """The targets that a filter matches, as CSV, line by line."""
 
     def rows() -> Iterator[Mapping[str, object]]:
         with archive.database.reading() as connection:
-            for dossier in targets.iter_filtered(connection, asked):
+            for dossier in targets.iter_filtered(connection, wanted):
                 contact = next(iter(contacts.of_target(connection, dossier.id)), None)
-                yield _exported(dossier, contact)
+                yield _export_row(dossier, contact)
 
     return lines(EXPORTED, rows())
 
 
-def _exported(dossier: Dossier, contact: Contact | None) -> Mapping[str, object]:
+def _export_row(dossier: Dossier, contact: Contact | None) -> Mapping[str, object]:
     return {
         "id": dossier.id,
         "state": dossier.state.value,
@@ -179,13 +179,14 @@ def _decoded(raw: bytes) -> str:
         ) from error
     if "\0" in text:
         raise InputError(
-            f"Line {text.count(chr(10), 0, text.index(chr(0))) + 1} has a zero byte: this is no CSV file."
+            f"Line {text.count(chr(10), 0, text.index(chr(0))) + 1} contains a zero byte: "
+            "this is not a CSV file."
         )
     return text
 
 
-def _read(connection: Connection, text: str, *, by: str, origin: Origin, token: str) -> Preview:
-    rows: list[Row] = []
+def _read(connection: Connection, text: str, *, by: str, origin: Origin, token: str) -> ListPreview:
+    rows: list[ListRow] = []
     bad: list[tuple[int, str]] = []
     first_seen: dict[str, int] = {}
     for line, cells in _lines(text, bad):
@@ -204,19 +205,16 @@ def _read(connection: Connection, text: str, *, by: str, origin: Origin, token: 
     if not rows and not bad:
         raise InputError(said("list_empty", "The list has no line with an address."))
     known = targets.known_keys(connection, list(first_seen))
-    told = [_told(row, known) for row in rows]
-    return Preview(token=token, rows=told, bad=sorted(bad))
+    return ListPreview(token=token, rows=[_with_known(row, known) for row in rows], bad=sorted(bad))
 
 
-def _told(row: Row, known: Mapping[str, TargetId]) -> Row:
-    found = next(
-        (known[key] for seed in row.nomination.seeds if (key := targets.site_key(seed)) in known), None
-    )
-    return Row(line=row.line, nomination=row.nomination, contact=row.contact, known=found)
+def _with_known(row: ListRow, known: Mapping[str, TargetId]) -> ListRow:
+    keys = (targets.site_key(seed) for seed in row.nomination.seeds)
+    return replace(row, known=next((known[key] for key in keys if key in known), None))
 
 
 def _lines(text: str, bad: list[tuple[int, str]]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line numbers and cells by column; what cannot be read is added to `bad`."""
+    """Line numbers and cells by column; lines that cannot be read are added to `bad`."""
     head = text.partition("\n")[0]
     delimiter = max(",;\t", key=head.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -226,7 +224,8 @@ def _lines(text: str, bad: list[tuple[int, str]]) -> Iterator[tuple[int, dict[st
             raise InputError(
                 said(
                     "list_columns",
-                    "The first line must name the columns, and one of them must be `address`. Known: {names}.",
+                    "The first line must name the columns, and one of them must be `address`. "
+                    "Known: {names}.",
                     names=", ".join(COLUMNS),
                 )
             )
@@ -243,23 +242,23 @@ def _lines(text: str, bad: list[tuple[int, str]]) -> Iterator[tuple[int, dict[st
             if not any(value.strip() for value in values):
                 continue
             if len(values) > len(columns):
-                words = "The line has {cells} cells, but there are {columns} columns."
-                bad.append((line, said("list_cells", words, cells=len(values), columns=len(columns))))
+                text = "The line has {cells} cells, but there are {columns} columns."
+                bad.append((line, said("list_cells", text, cells=len(values), columns=len(columns))))
                 continue
             yield line, dict(zip(columns, map(read_cell, values), strict=False))
     except csv.Error as error:
-        bad.append((reader.line_num, f"It cannot be read: {error}."))
+        bad.append((reader.line_num, f"The line cannot be read: {error}."))
 
 
 def _numbered(reader: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Each row with the line on which it begins: a quoted cell may go over several."""
+    """Each row with the number of its first line: a quoted cell may span several lines."""
     before = 1
     for values in reader:
         yield before + 1, values
         before = reader.line_num  # type: ignore[attr-defined]
 
 
-def _row(line: int, cells: Mapping[str, str], *, by: str, origin: Origin) -> Row:
+def _row(line: int, cells: Mapping[str, str], *, by: str, origin: Origin) -> ListRow:
     def cell(name: str) -> str:
         return cells.get(name, "").strip()
 
@@ -275,31 +274,32 @@ def _row(line: int, cells: Mapping[str, str], *, by: str, origin: Origin) -> Row
     )
     language = cell("contact_language").lower() or LANGUAGES[0]
     if language not in LANGUAGES:
-        raise InputError(f"There are letters in {', '.join(LANGUAGES)}, not in {language[:20]!r}.")
+        raise InputError(f"There are no letters in {language[:20]!r}. Use one of {', '.join(LANGUAGES)}.")
     contact = None
     if cell("contact_mail") or cell("contact_name"):
-        drafted = Contact(
-            target=TargetId(0), name=cell("contact_name"), mail=cell("contact_mail"), language=language
+        contact = contacts.checked(
+            Contact(
+                target=TargetId(0), name=cell("contact_name"), mail=cell("contact_mail"), language=language
+            )
         )
-        contact = contacts.checked(drafted)
-    return Row(line=line, nomination=nomination, contact=contact)
+    return ListRow(line=line, nomination=nomination, contact=contact)
 
 
-def _enter(connection: Connection, archive: Archive, made: Preview, *, by: str) -> None:
-    if made.bad:
-        line, words = made.bad[0]
-        raise Conflict(f"Nothing was imported: {len(made.bad)} lines are bad. Line {line}: {words}")
-    for row in made.new:
+def _enter(connection: Connection, archive: Archive, read: ListPreview, *, by: str) -> None:
+    if read.bad:
+        line, problem = read.bad[0]
+        raise Conflict(f"Nothing was imported: {len(read.bad)} lines are bad. Line {line}: {problem}")
+    for row in read.new:
         dossier, _ = targets_service.enter_in(connection, archive, row.nomination, by=by)
         if row.contact is not None:
             add_contact_in(connection, archive, dossier, row.contact, by=by)
 
 
-def _kept(connection: Connection, archive: Archive, token: str, by: str) -> str:
+def _stored_text(connection: Connection, archive: Archive, token: str, by: str) -> str:
     chosen = select(target_lists.c.text).where(
         target_lists.c.token == token, target_lists.c.agent == (by or archive.agent)[:200]
     )
-    found = connection.execute(chosen).scalar_one_or_none()
-    if found is None:
-        raise NotFound("This list is not here any more. Upload it again.")
-    return str(found)
+    text = connection.execute(chosen).scalar_one_or_none()
+    if text is None:
+        raise NotFound("This list is no longer stored. Upload it again.")
+    return str(text)

@@ -56,7 +56,7 @@ def picture(request: Request) -> Response:
     shot = comparison.find_screenshot(archive, capture)
     if shot is None:
         raise HTTPException(404)
-    mime, data = reviews.picture(archive, shot.id)
+    mime, data = reviews.read_screenshot(archive, shot.id)
     headers = {
         "X-Content-Type-Options": "nosniff",
         "Content-Security-Policy": "sandbox; default-src 'none'",

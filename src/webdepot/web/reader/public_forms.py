@@ -18,7 +18,7 @@ from webdepot.selection.cases import Objection, Who
 from webdepot.selection.states import LetterState
 from webdepot.selection.templates import LetterKind
 from webdepot.services.permission import complaints, consent, delivery
-from webdepot.services.permission.consent import Conditions, Reply, Showing
+from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import targets
 from webdepot.web.forms import Gate, read_form, sender_of
 from webdepot.web.problems import words_for
@@ -133,15 +133,15 @@ def _answered(request: Request, form: Mapping[str, str]) -> Response:
         raise HTTPException(404)
     dossier, letter = found
     try:
-        choice = Reply(form.get("answer", ""))
+        choice = OwnerReply(form.get("answer", ""))
         showing = Showing(form.get("showing", "") or Showing.OPEN)
     except ValueError:
         return _answer_page(request, status=400, wrong=language_of(request).texts["answer.choose"])
-    if choice is Reply.UNDELIVERABLE:
+    if choice is OwnerReply.UNDELIVERABLE:
         return _answer_page(request, status=400, wrong=language_of(request).texts["answer.choose"])
     conditions = (
         Conditions(showing=showing, words=form.get("words", "").strip()[:2000])
-        if choice is Reply.CONDITIONS
+        if choice is OwnerReply.CONDITIONS
         else None
     )
     given_letter = (
@@ -175,6 +175,7 @@ def _answer_page(request: Request, *, status: int = 200, wrong: str = "") -> Res
         headers=headers,
         dossier=dossier,
         letter=letter,
+        may_harvest=bool(targets.may_harvest(archive, dossier.id)),
         wrong=wrong,
         done=done,
         showings=list(Showing),

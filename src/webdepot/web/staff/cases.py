@@ -23,7 +23,7 @@ def listed(request: Request) -> Response:
     name, page, host = asked.get("state", ""), asked.get("page", "1"), asked.get("host", "")[:255]
     state = CaseState(name) if name in tuple(CaseState) else None
     number = max(int(page), 1) if page.isascii() and page.isdigit() and len(page) < 8 else 1
-    found, total = complaints.listed(archive, state=state, host=host, page=number)
+    found, total = complaints.list_cases(archive, state=state, host=host, page=number)
     return render(
         request,
         "cases.html",

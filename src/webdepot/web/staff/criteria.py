@@ -10,8 +10,8 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.accounts import Role
 from webdepot.errors import InputError
-from webdepot.selection.criteria import DEFAULT, Criterion, Kind
-from webdepot.services.selection import targets
+from webdepot.selection.criteria import DEFAULT, AnswerKind, Criterion
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.web.forms import read_fields
 from webdepot.web.problems import words_for
 from webdepot.web.site import ADMINISTRATORS, person_of, render, site_of
@@ -23,7 +23,7 @@ ANSWERING = tuple(role for role in Role if role is not Role.READER)
 
 
 def listed(request: Request) -> Response:
-    return _page(request, targets.criteria_of(site_of(request).archive))
+    return _page(request, criteria_service.criteria_of(site_of(request).archive))
 
 
 def _page(request: Request, asked: Sequence[Criterion], *, status: int = 200, wrong: str = "") -> Response:
@@ -35,7 +35,7 @@ def _page(request: Request, asked: Sequence[Criterion], *, status: int = 200, wr
         status=status,
         criteria=asked,
         wrong=wrong,
-        kinds=list(Kind),
+        kinds=list(AnswerKind),
         roles=ANSWERING,
         blanks=range(BLANKS),
         points_needed=archive.config.selection.points_needed,
@@ -60,9 +60,9 @@ def _saved(request: Request, fields: Sequence[tuple[str, str]]) -> Response:
                 break
             if form[f"code-{number}"].strip():
                 wanted.append(_criterion(number, form, fields))
-        targets.set_criteria(site_of(request).archive, wanted, by=by(request))
+        criteria_service.set_criteria(site_of(request).archive, wanted, by=by(request))
     except InputError as error:
-        shown = wanted or targets.criteria_of(site_of(request).archive)
+        shown = wanted or criteria_service.criteria_of(site_of(request).archive)
         return _page(request, shown, status=400, wrong=words_for(request, error))
     return RedirectResponse("/criteria?saved=1", status_code=303)
 
@@ -73,7 +73,7 @@ def _criterion(number: int, form: Mapping[str, str], fields: Sequence[tuple[str,
         return Criterion(
             code=code,
             question=form.get(f"question-{number}", "").strip(),
-            kind=Kind(form.get(f"kind-{number}", "")),
+            kind=AnswerKind(form.get(f"kind-{number}", "")),
             weight=float(form.get(f"weight-{number}", "") or "1"),
             required=form.get(f"required-{number}", "") == "1",
             roles=frozenset(Role(value) for name, value in fields if name == f"roles-{number}"),

@@ -13,7 +13,7 @@ from webdepot.errors import InputError
 from webdepot.selection.letters import ROWS
 from webdepot.selection.states import LetterState, TargetState
 from webdepot.selection.templates import FIELDS, LANGUAGES, LetterKind, Template
-from webdepot.services.permission import consent, delivery
+from webdepot.services.permission import deadlines, delivery
 from webdepot.services.permission import letters as letters_service
 from webdepot.services.permission.letters import Asking
 from webdepot.web.forms import read_form
@@ -48,14 +48,14 @@ def listed(request: Request) -> Response:
 
 
 def shown(request: Request) -> Response:
-    letter = letters_service.letter(site_of(request).archive, number_of(request.path_params["letter"]))
+    letter = letters_service.get_letter(site_of(request).archive, number_of(request.path_params["letter"]))
     return render(request, "letter.html", letter=letter)
 
 
 def send(request: Request) -> Response:
     """Send what waits, beside the portal."""
     site = site_of(request)
-    consent.tend(site.archive, portal_url=site.portal_url)
+    deadlines.process_deadlines(site.archive, portal_url=site.portal_url)
     postman = of_app(request, delivery.Postman)
     postman.start(site.archive)
     return RedirectResponse("/letters", status_code=303)

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from webdepot.archive import Archive
 from webdepot.errors import InputError, WebdepotError
-from webdepot.services.selection import discovery
+from webdepot.services.selection import discovery, organisations
 from webdepot.web.sign_in import read_form
 from webdepot.web.site import name_of, of_app, render, site_of
 from webdepot.web.staff.domain_picture import picture_of
@@ -62,7 +62,7 @@ class Surveys:
 
 def listed(request: Request) -> Response:
     surveys = of_app(request, Surveys)
-    found = discovery.listed(site_of(request).archive)
+    found = organisations.list_organisations(site_of(request).archive)
     return render(
         request, "organisations.html", organisations=found, running=surveys.running(), errors=surveys.errors
     )
@@ -74,22 +74,22 @@ async def start(request: Request) -> Response:
 
 
 def _started(request: Request, form: Mapping[str, str]) -> Response:
-    domain = discovery.checked_host(form.get("domain", ""))
+    domain = organisations.parse_domain(form.get("domain", ""))
     surveys = of_app(request, Surveys)
     if not surveys.is_running(domain):
-        discovery.note_asked_for(site_of(request).archive, domain, by=name_of(request))
+        organisations.note_request(site_of(request).archive, domain, by=name_of(request))
     surveys.start(site_of(request).archive, domain, by=name_of(request))
     return RedirectResponse("/organisations", status_code=303)
 
 
 def shown(request: Request) -> Response:
     archive = site_of(request).archive
-    organisation = discovery.get(archive, request.path_params["root"])
+    organisation = organisations.get(archive, request.path_params["root"])
     kind = request.query_params.get("own", "")
     kind = kind if kind in KINDS else ""
-    everything = discovery.hosts_of(archive, organisation)
+    everything = organisations.hosts_of(archive, organisation)
     hosts = (
-        discovery.hosts_of(archive, organisation, own=kind, limit=MOST_ROWS)
+        organisations.hosts_of(archive, organisation, own=kind, limit=MOST_ROWS)
         if kind
         else everything[:MOST_ROWS]
     )
@@ -100,7 +100,7 @@ def shown(request: Request) -> Response:
         organisation=organisation,
         profile=organisation.profile,
         hosts=hosts,
-        counts=discovery.counts_of(archive, organisation),
+        counts=organisations.counts_of(archive, organisation),
         kind=kind,
         kinds=KINDS,
         picture=picture_of(organisation.root, everything),
@@ -111,8 +111,8 @@ def shown(request: Request) -> Response:
 
 def as_csv(request: Request) -> Response:
     archive = site_of(request).archive
-    organisation = discovery.get(archive, request.path_params["root"])
-    text = discovery.as_csv(discovery.hosts_of(archive, organisation))
+    organisation = organisations.get(archive, request.path_params["root"])
+    text = organisations.as_csv(organisations.hosts_of(archive, organisation))
     headers = {"Content-Disposition": f'attachment; filename="{organisation.root}.csv"'}
     return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
 
@@ -124,11 +124,11 @@ async def decide(request: Request) -> Response:
 
 def _decided(request: Request, form: Mapping[str, str]) -> Response:
     archive = site_of(request).archive
-    organisation = discovery.get(archive, request.path_params["root"])
+    organisation = organisations.get(archive, request.path_params["root"])
     answer = form.get("answer", "")
     if answer not in ("accept", "reject"):
         raise InputError("Say accept or reject.")
-    discovery.decide(
+    organisations.decide(
         archive, organisation, [form.get("host", "")], accepted=answer == "accept", by=name_of(request)
     )
     kind = form.get("own", "")
@@ -144,9 +144,9 @@ async def correct(request: Request) -> Response:
 
 def _corrected(request: Request, form: Mapping[str, str]) -> Response:
     archive = site_of(request).archive
-    organisation = discovery.get(archive, request.path_params["root"])
+    organisation = organisations.get(archive, request.path_params["root"])
     field = _FIELDS.get(form.get("what", ""), "")
     if not field or not form.get("value", "").strip():
         raise InputError("Say what is corrected, and how it should read.")
-    discovery.correct(archive, organisation, **{field: [form["value"].strip()]}, by=name_of(request))
+    organisations.correct(archive, organisation, **{field: [form["value"].strip()]}, by=name_of(request))
     return RedirectResponse(f"/organisations/{organisation.root}#profile", status_code=303)

@@ -43,7 +43,7 @@ def listed(request: Request) -> Response:
     asked = HarvestFilter(
         state=state, collection=collection, oldest_first=state is HarvestState.FINISHED, page=page
     )
-    found = reviews.waiting(archive, asked)
+    found = reviews.list_harvests(archive, asked)
     query = urlencode(
         {name: value for name, value in (("state", state.value), ("collection", collection)) if value}
     )
@@ -98,9 +98,9 @@ def _page(request: Request, *, wrong: str = "", words: str = "", status: int = 2
         findings=findings[:FINDINGS_A_PAGE],
         has_more=len(findings) > FINDINGS_A_PAGE,
         page=page,
-        pictures=reviews.pictures(archive, found),
+        pictures=reviews.screenshot_pairs(archive, found),
         may_decide=may(request, REVIEWERS),
-        verbs=reviews.possible(found.harvest),
+        verbs=reviews.possible_decisions(found.harvest),
         wrong=wrong,
         words=words,
         begun=given.get("begun", "") if given.get("begun") in ("accept", "patch") else "",
@@ -166,7 +166,7 @@ def _behind(request: Request, work: Callable[[Archive, str], object], name: str)
 
 def picture(request: Request) -> Response:
     """A screenshot; nothing but a picture, whatever its bytes say."""
-    mime, data = reviews.picture(site_of(request).archive, number_of(request.path_params["number"]))
+    mime, data = reviews.read_screenshot(site_of(request).archive, number_of(request.path_params["number"]))
     headers = {
         "Content-Security-Policy": "default-src 'none'; sandbox",
         "Cache-Control": "private, max-age=3600",

@@ -13,7 +13,8 @@ from webdepot.errors import ConfigError, Conflict, InputError, NotFound, NotPerm
 from webdepot.model import TargetId
 from webdepot.selection import schedule as reading
 from webdepot.selection.schedule import Frequency, Plan
-from webdepot.selection.schedules import ROWS, Filter, Sort, TurnState
+from webdepot.selection.schedules import ROWS, PlanFilter, PlanSort
+from webdepot.selection.turns import TurnState
 from webdepot.services.harvest import profiles as profiles_service
 from webdepot.services.schedule import plans
 from webdepot.services.selection import targets
@@ -54,14 +55,14 @@ def calendar(request: Request) -> Response:
 
 def listed(request: Request) -> Response:
     archive, given = site_of(request).archive, request.query_params
-    asked = Filter(
+    asked = PlanFilter(
         frequency=Frequency(given["frequency"]) if given.get("frequency") in set(Frequency) else None,
         is_active={"yes": True, "no": False}.get(given.get("active", "")),
         words=given.get("q", "").strip()[:200],
-        sort=Sort.NAME if given.get("sort") == "name" else Sort.NEXT,
+        sort=PlanSort.NAME if given.get("sort") == "name" else PlanSort.NEXT,
         page=max(number_of(given.get("page", "")), 1),
     )
-    found = plans.listed(archive, asked)
+    found = plans.list_plans(archive, asked)
     fields = {name: given.get(name, "")[:200] for name in ("q", "frequency", "active", "sort")}
     query = urlencode({name: value for name, value in fields.items() if value})
     return render(

@@ -14,16 +14,17 @@ from webdepot.accounts import STAFF
 from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.model import EVERYTHING, Purpose, TargetId
 from webdepot.selection.contacts import Contact
-from webdepot.selection.criteria import SCALE, Judgement, Kind
+from webdepot.selection.criteria import SCALE, AnswerKind, Judgement
 from webdepot.selection.permission import WITHOUT_LETTER, Ground
 from webdepot.selection.states import TARGET, TargetState
-from webdepot.selection.targets import Filter, Origin, Sort, Strategy
+from webdepot.selection.targets import Origin, Strategy, TargetFilter, TargetSort
 from webdepot.selection.templates import LANGUAGES
 from webdepot.services.admin import archive_status
 from webdepot.services.catalogue import records
 from webdepot.services.permission import consent, delivery, letters
-from webdepot.services.permission.consent import Conditions, Reply, Showing
+from webdepot.services.permission.consent import Conditions, OwnerReply, Showing
 from webdepot.services.selection import contacts, csv_lists, targets
+from webdepot.services.selection import criteria as criteria_service
 from webdepot.web.forms import read_form, read_upload
 from webdepot.web.problems import words_for
 from webdepot.web.site import CURATORS, person_of, render, site_of
@@ -35,7 +36,7 @@ MOST_SHOWN = 100
 def listed(request: Request) -> Response:
     archive = site_of(request).archive
     asked = filter_of(request)
-    listing = targets.listed(archive, asked)
+    listing = targets.list_targets(archive, asked)
     return render(
         request,
         "targets.html",
@@ -47,7 +48,7 @@ def listed(request: Request) -> Response:
         imported=int(number)
         if (number := request.query_params.get("imported", "")).isdigit() and len(number) < 8
         else 0,
-        sorts=list(Sort),
+        sorts=list(TargetSort),
         origins=list(Origin),
         may_change=may_change(request),
     )
@@ -60,30 +61,30 @@ def as_csv(request: Request) -> Response:
     return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def filter_of(request: Request) -> Filter:
+def filter_of(request: Request) -> TargetFilter:
     """The list that the address asks for; what is no filter is passed over."""
     asked = request.query_params
     state = asked.get("state", "")
     origin, sort, page = asked.get("origin", ""), asked.get("sort", ""), asked.get("page", "1")
-    return Filter(
+    return TargetFilter(
         state=TargetState(state) if state in tuple(TargetState) else None,
         words=asked.get("q", "")[:200],
         collection=asked.get("collection", "")[:60],
         origin=Origin(origin) if origin in tuple(Origin) else None,
-        sort=Sort(sort) if sort in tuple(Sort) else Sort.NAME,
+        sort=TargetSort(sort) if sort in tuple(TargetSort) else TargetSort.NAME,
         descending=asked.get("order", "") == "down",
         page=int(page) if page.isascii() and page.isdigit() and len(page) < 8 else 1,
     )
 
 
-def _link(asked: Filter, **changes: object) -> str:
+def _link(asked: TargetFilter, **changes: object) -> str:
     """The address of the list with something changed; the first page unless another is asked for."""
     values: dict[str, object] = {
         "state": asked.state or "",
         "q": asked.words,
         "collection": asked.collection,
         "origin": asked.origin or "",
-        "sort": asked.sort if asked.sort is not Sort.NAME else "",
+        "sort": asked.sort if asked.sort is not TargetSort.NAME else "",
         "order": "down" if asked.descending else "",
         **changes,
     }
@@ -163,7 +164,7 @@ def _uploaded(request: Request, content: bytes) -> Response:
 
 def look_at(request: Request) -> Response:
     archive, token = site_of(request).archive, request.path_params["token"]
-    seen = csv_lists.look_at(archive, token, by=by(request), origin=origin_of(request))
+    seen = csv_lists.get_preview(archive, token, by=by(request), origin=origin_of(request))
     return render(request, "target_import.html", seen=seen, most=MOST_SHOWN)
 
 
@@ -183,7 +184,7 @@ def shown(request: Request) -> Response:
     archive = site_of(request).archive
     dossier = targets.get(archive, target_of(request))
     person = person_of(request)
-    judged = targets.judged(archive, dossier.id)
+    judged = criteria_service.criteria_result(archive, dossier.id)
     roles = person.roles if person else frozenset()
     return render(
         request,
@@ -203,7 +204,7 @@ def shown(request: Request) -> Response:
         can_ask=TARGET.allows(dossier.state, "ask"),
         can_clear=TARGET.allows(dossier.state, "clear"),
         possible_grounds=WITHOUT_LETTER,
-        replies=list(Reply),
+        replies=list(OwnerReply),
         showings=list(Showing),
         purposes=list(Purpose),
         strategies=list(Strategy),
@@ -225,26 +226,26 @@ async def answer(request: Request) -> Response:
 def _answered(request: Request, form: Mapping[str, str]) -> Response:
     archive, target = site_of(request).archive, target_of(request)
     given: list[Judgement] = []
-    for criterion in targets.criteria_of(archive):
+    for criterion in criteria_service.criteria_of(archive):
         value, reason = (
             form.get(f"answer-{criterion.code}", "").strip(),
             form.get(f"reason-{criterion.code}", ""),
         )
         if not value:
             continue
-        if criterion.kind is Kind.TEXT:
+        if criterion.kind is AnswerKind.TEXT:
             given.append(Judgement(criterion=criterion.code, words=value, reason=reason or value))
         elif value.isascii() and value.isdigit() and int(value) <= SCALE:
-            share = int(value) / SCALE if criterion.kind is Kind.SCALE else float(int(value) > 0)
+            share = int(value) / SCALE if criterion.kind is AnswerKind.SCALE else float(int(value) > 0)
             given.append(Judgement(criterion=criterion.code, value=share, reason=reason))
         else:
             raise InputError(f"{value[:20]!r} is no answer to {criterion.code!r}.")
     if not given:
         raise InputError("No criterion was answered.")
-    before = targets.judged(archive, target).given
+    before = criteria_service.criteria_result(archive, target).given
     changed = [one for one in given if _is_new(one, before.get(one.criterion))]
     if changed:
-        targets.answer(archive, target, changed, person=person_of(request))
+        criteria_service.answer(archive, target, changed, person=person_of(request))
     return back(target, "criteria")
 
 
@@ -356,10 +357,10 @@ async def reply(request: Request) -> Response:
 def _replied(request: Request, form: Mapping[str, str]) -> Response:
     target = target_of(request)
     try:
-        given = Reply(form.get("answer", ""))
+        given = OwnerReply(form.get("answer", ""))
         showing = Showing(form.get("showing", "") or Showing.OPEN)
     except ValueError:
-        raise InputError(f"An answer is one of {', '.join(Reply)}.") from None
+        raise InputError(f"An answer is one of {', '.join(OwnerReply)}.") from None
     embargo = form.get("embargo_days", "").strip()
     conditions = Conditions(
         showing=showing,
@@ -373,7 +374,7 @@ def _replied(request: Request, form: Mapping[str, str]) -> Response:
         given,
         by=by(request),
         words=form.get("words", ""),
-        conditions=conditions if given is Reply.CONDITIONS else None,
+        conditions=conditions if given is OwnerReply.CONDITIONS else None,
     )
     return back(target, "letters")
 

@@ -1,9 +1,10 @@
-"""Answers of look-ups, kept with their time to live, so that nobody is asked twice: one SQLite file, which
-may be deleted at any time.
+"""A cache of look-ups with their time to live, so that no server is queried twice: one SQLite file, which may
+be deleted at any time.
 
-    answers(kind, key, until, value)    kind: host, zone, domain, network, bootstrap, ...; value: JSON without personal data
+    answers(kind, key, until, value)    kind: host, zone, domain, network, bootstrap, ...
+                                        value: JSON without personal data
 
-Writes are gathered and committed together; what a crash loses is asked again.
+Writes are collected and committed together; answers lost in a crash are looked up again.
 """
 
 import json
@@ -21,7 +22,7 @@ _MOST_IN_MEMORY = 50_000
 
 
 class KeptAnswers:
-    """One thread; `close` writes what is left."""
+    """The cache, for one thread; `close` writes the rest."""
 
     def __init__(self, path: Path | None, clock: Clock) -> None:
         self._clock = clock
@@ -33,12 +34,12 @@ class KeptAnswers:
         wal.turn_on(self._connection, patience_s=_PATIENCE_S)
         self._connection.execute("PRAGMA synchronous = OFF")
         self._connection.execute(
-            "CREATE TABLE IF NOT EXISTS answers (kind TEXT, key TEXT, until TEXT NOT NULL, value TEXT NOT NULL, PRIMARY "
-            "KEY (kind, key)) WITHOUT ROWID"
+            "CREATE TABLE IF NOT EXISTS answers (kind TEXT, key TEXT, until TEXT NOT NULL, "
+            "value TEXT NOT NULL, PRIMARY KEY (kind, key)) WITHOUT ROWID"
         )
 
     def find(self, kind: str, key: str) -> Any | None:
-        """The value, while its time lasts."""
+        """The value until it expires, otherwise None."""
         now = self._clock()
         recent = self._recent.get((kind, key))
         if recent is not None:

@@ -1,8 +1,8 @@
-"""A host's TLS certificate: subject organisation and alternative names. RFC 5280; reading by `cryptography`.
+"""A host's TLS certificate: subject organisation and alternative names (RFC 5280), parsed by `cryptography`.
 
-First the handshake is tried with the authorities we know (and the operator's `extra_ca_file`): only then the
-subject is a sign. A certificate nobody vouches for is read in a second handshake: its names may lead to
-candidates, and prove nothing.
+The first handshake checks the certificate against the known authorities (and the operator's `extra_ca_file`):
+only if it is valid is its subject evidence. A certificate that is not trusted is read in a second handshake:
+its names may lead to candidates, but prove nothing.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ async def ask(
     trusting: ssl.SSLContext,
     blind: ssl.SSLContext,
 ) -> Certificate | None:
-    """The certificate that `address` shows for `host`; None when nobody speaks TLS there."""
+    """The certificate that `address` presents for `host`; None if there is no TLS server."""
     for context, is_trusted in ((trusting, True), (blind, False)):
         try:
             data = await asyncio.wait_for(_handshake(address, host, port, context), timeout_s)
@@ -40,7 +40,7 @@ async def ask(
 
 
 def contexts(extra_ca_file: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """One that believes the system's authorities and the operator's, and one that believes everybody."""
+    """A context that trusts the system's and the operator's authorities, and one that trusts everything."""
     trusting = ssl.create_default_context()
     if extra_ca_file:
         trusting.load_verify_locations(cafile=str(Path(extra_ca_file)))
@@ -52,12 +52,16 @@ def contexts(extra_ca_file: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:
 
 
 def read(data: bytes, *, is_trusted: bool) -> Certificate | None:
-    """A DER certificate; None for bytes that are none."""
+    """The facts of a DER certificate; None if the bytes are not one."""
     try:
-        found = x509.load_der_x509_certificate(data)
-        names = _names(found)
+        certificate = x509.load_der_x509_certificate(data)
+        names = _names(certificate)
         organisation = next(
-            (str(item.value) for item in found.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)), ""
+            (
+                str(item.value)
+                for item in certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+            ),
+            "",
         )
     except (ValueError, TypeError):
         return None
@@ -70,16 +74,16 @@ def read(data: bytes, *, is_trusted: bool) -> Certificate | None:
     )
 
 
-def _names(found: x509.Certificate) -> list[str]:
+def _names(certificate: x509.Certificate) -> list[str]:
     try:
-        names = found.extensions.get_extension_for_class(
+        names = certificate.extensions.get_extension_for_class(
             x509.SubjectAlternativeName
         ).value.get_values_for_type(x509.DNSName)
     except (x509.ExtensionNotFound, ValueError):
         names = []
     return [name for name in names if isinstance(name, str)] or [
         str(item.value)
-        for item in found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        for item in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         if "." in str(item.value)
     ]
 
@@ -87,10 +91,10 @@ def _names(found: x509.Certificate) -> list[str]:
 async def _handshake(address: str, host: str, port: int, context: ssl.SSLContext) -> bytes | None:
     _, writer = await asyncio.open_connection(address, port, ssl=context, server_hostname=host)
     try:
-        spoken = writer.get_extra_info("ssl_object")
-        found: bytes | None = spoken.getpeercert(binary_form=True) if spoken is not None else None
-        return found
+        tls = writer.get_extra_info("ssl_object")
+        data: bytes | None = tls.getpeercert(binary_form=True) if tls is not None else None
+        return data
     finally:
         writer.close()
-        # The peer may never answer our close; the certificate is all we came for.
+        # The peer may never confirm the close; only the certificate is needed.
         writer.transport.abort()

@@ -1,5 +1,5 @@
-"""One HTTP question to a registry or a site, with manners: through the archive's own `Fetcher`, paced by
-server, redirects by hand.
+"""One HTTP query to a registry, through the archive's own `Fetcher`, rate-limited by server; redirects are
+followed here.
 """
 
 import asyncio
@@ -20,24 +20,26 @@ MOST_REDIRECTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class HttpReply:
+    """The response to a query."""
+
     url: str
     status: int
-    """0 without an answer."""
+    """0 if there was no response."""
     head: HttpHead
     data: bytes
     detail: str = ""
 
 
 class Asker:
-    """Asks registries. Honours 429 and Retry-After: waits when it is short, gives up when it is long."""
+    """Queries registries. Respects 429 and Retry-After: waits for a short time, gives up on a long one."""
 
     def __init__(self, fetcher: Fetcher, pace: Pace, clock: Clock) -> None:
         self._fetcher = fetcher
         self._pace = pace
         self._clock = clock
 
-    async def get(self, url: str) -> Reply:
+    async def get(self, url: str) -> HttpReply:
         reply = await self._followed(url)
         if reply.status not in (429, 503):
             return reply
@@ -48,7 +50,7 @@ class Asker:
         await asyncio.sleep(wait_s)
         return await self._followed(url)
 
-    async def _followed(self, url: str) -> Reply:
+    async def _followed(self, url: str) -> HttpReply:
         reply = await self._once(url)
         for _ in range(MOST_REDIRECTS):
             target = (
@@ -61,21 +63,23 @@ class Asker:
             reply = await self._once(target)
         return reply
 
-    async def _once(self, url: str) -> Reply:
+    async def _once(self, url: str) -> HttpReply:
         canonical = find_canonical(url)
         if canonical is None:
-            return Reply(url=url, status=0, head=parse_head(b""), data=b"", detail="no web address")
+            return HttpReply(url=url, status=0, head=parse_head(b""), data=b"", detail="not a web address")
         async with self._pace.turn(host_of(canonical)):
             visit = await self._fetcher.fetch(Candidate(url=canonical))
         with visit.body:
             head = parse_head(visit.head)
             body = content_decoded(transfer_decoded(visit.body, head), head, limit_bytes=LIMIT_BYTES)
             data = body.read(LIMIT_BYTES) if visit.failure is None else b""
-        return Reply(url=canonical, status=visit.status, head=head, data=data, detail=visit.failure_detail)
+        return HttpReply(
+            url=canonical, status=visit.status, head=head, data=data, detail=visit.failure_detail
+        )
 
 
 def retry_after_s(value: str | None, now: datetime) -> float:
-    """Seconds to wait: a number or a date (RFC 9110, 10.2.3); without one, five."""
+    """Seconds to wait according to Retry-After, a number or a date (RFC 9110, 10.2.3); five without one."""
     text = (value or "").strip()
     if text.isdigit():
         return float(min(int(text), 86_400))

@@ -1,7 +1,7 @@
-"""Manners towards servers we only ask something: one question at a time each, a pause between two, and longer
-when they say so.
+"""Rate limit for look-ups: one query at a time for each server, with a pause between two, and longer if the
+server asks for it.
 
-A server on this machine (a closed test network, a local mirror) is not made to wait.
+There is no pause for a server on this computer (a closed test network, a local mirror).
 """
 
 import asyncio
@@ -23,7 +23,7 @@ def is_this_machine(host: str) -> bool:
 
 
 class Pace:
-    """Turns at servers, by their name."""
+    """Rate limits by the name of the server."""
 
     def __init__(self, pause_s: float) -> None:
         self._pause_s = pause_s
@@ -32,7 +32,7 @@ class Pace:
 
     @asynccontextmanager
     async def turn(self, server: str, *, pause_s: float | None = None) -> AsyncIterator[None]:
-        """Wait until the server may be asked, and ask inside the block."""
+        """Wait until the server may be queried; query it inside the block."""
         if len(self._locks) > MOST_SERVERS:
             self._forget()
         lock = self._locks.setdefault(server, asyncio.Lock())
@@ -51,7 +51,7 @@ class Pace:
                 self._free_at_s[server] = max(self._free_at_s.get(server, 0.0), time.monotonic() + pause)
 
     def hold(self, server: str, seconds: float) -> None:
-        """The server asked for a rest."""
+        """Do not query the server for this long, because it asked for a pause."""
         self._free_at_s[server] = max(self._free_at_s.get(server, 0.0), time.monotonic() + seconds)
 
     def _forget(self) -> None:

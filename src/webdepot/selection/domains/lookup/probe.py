@@ -1,7 +1,7 @@
-"""Which addresses of one's own range run a web server? A plain TCP connect to two ports, slowly, and only
-where the operator said "mine".
+"""Which addresses in the operator's own ranges run a web server? A plain TCP connection to two ports, slowly,
+and only in ranges that the operator declared as their own.
 
-Nothing is sent but the handshake. IPv6 ranges cannot be walked, and no range wider than a /16 is.
+Only the handshake is sent. IPv6 ranges and ranges wider than a /16 are not probed.
 """
 
 import asyncio
@@ -18,14 +18,16 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
+    """An address that accepts connections on these ports."""
+
     address: str
     ports: tuple[int, ...]
 
 
-def checked(asked: Sequence[str], declared: Sequence[str], *, is_on: bool) -> list[IPv4Network | IPv6Network]:
-    """The ranges that may be probed. NotPermitted for any address that the configuration does not call one's
-    own.
-    """
+def checked(
+    wanted: Sequence[str], declared: Sequence[str], *, is_on: bool
+) -> list[IPv4Network | IPv6Network]:
+    """The ranges to probe. NotPermitted for any address that is not in a declared range."""
     if not is_on:
         raise NotPermitted(
             "Scanning is off. Set discovery.scan = true and list your own ranges in discovery.own_ranges."
@@ -33,17 +35,20 @@ def checked(asked: Sequence[str], declared: Sequence[str], *, is_on: bool) -> li
     own = [_network(text) for text in declared]
     if not own:
         raise NotPermitted(
-            "No range is declared as your own. List them in discovery.own_ranges; nothing else is ever scanned."
+            "No range is declared as your own. List your ranges in discovery.own_ranges; "
+            "nothing else is ever scanned."
         )
-    chosen = [_network(text) for text in asked] or own
+    chosen = [_network(text) for text in wanted] or own
     for network in chosen:
         if not any(_is_inside(network, mine) for mine in own):
             raise NotPermitted(
-                f"{network} is not in discovery.own_ranges ({', '.join(map(str, own))}). Only declared ranges are scanned."
+                f"{network} is not in discovery.own_ranges ({', '.join(map(str, own))}). "
+                "Only declared ranges are scanned."
             )
         if network.version == 6 or network.num_addresses > MOST_ADDRESSES:
             raise InputError(
-                f"{network} cannot be walked: at most {MOST_ADDRESSES:,} IPv4 addresses are. Name a narrower range."
+                f"{network} cannot be scanned: the limit is {MOST_ADDRESSES:,} IPv4 addresses. "
+                "Name a smaller range."
             )
     return chosen
 
@@ -56,7 +61,7 @@ async def probe(
     timeout_s: float,
     progress: Callable[[int], None],
 ) -> AsyncIterator[Answering]:
-    """Addresses that take a connection on one of the ports, in order of discovery."""
+    """Addresses that accept a connection on one of the ports, in order of discovery."""
     addresses = (str(address) for network in ranges for address in _hosts(network))
     running: set[asyncio.Task[Answering | None]] = set()
     begun_s = time.monotonic()
@@ -75,11 +80,11 @@ async def probe(
 
 
 async def _ask(address: str, ports: Sequence[int], timeout_s: float) -> Answering | None:
-    found = [port for port in ports if await _takes(address, port, timeout_s)]
-    return Answering(address=address, ports=tuple(found)) if found else None
+    open_ports = tuple([port for port in ports if await _accepts(address, port, timeout_s)])
+    return Answering(address=address, ports=open_ports) if open_ports else None
 
 
-async def _takes(address: str, port: int, timeout_s: float) -> bool:
+async def _accepts(address: str, port: int, timeout_s: float) -> bool:
     try:
         _, writer = await asyncio.wait_for(asyncio.open_connection(address, port), timeout_s)
     except (OSError, TimeoutError):
@@ -96,7 +101,7 @@ def _network(text: str) -> IPv4Network | IPv6Network:
     try:
         return ip_network(text.strip(), strict=False)
     except ValueError as error:
-        raise InputError(f"{text!r} is no net range: {error}.") from error
+        raise InputError(f"{text!r} is not a net range: {error}. Write it like 192.0.2.0/24.") from error
 
 
 def _is_inside(network: IPv4Network | IPv6Network, mine: IPv4Network | IPv6Network) -> bool:

@@ -1,11 +1,11 @@
-"""Registration data by RDAP: which server knows (RFC 9224 bootstrap), asking it (RFC 9082), and its answer
+"""Registration data by RDAP: finding the server (bootstrap, RFC 9224), the query (RFC 9082) and the answer
 (RFC 9083).
 
     bootstrap base/dns.json    {"services": [[["de"], ["https://rdap.denic.de/"]], ...]}
     bootstrap base/ipv4.json   {"services": [[["192.0.2.0/24"], ["https://rdap.example/"]], ...]}
 
-The bootstrap base is a web address or a folder. One question per domain; a thin registry's `related` link to
-the registrar is followed only where the registry itself names no holder.
+The bootstrap base is a web address or a folder. There is one query for each domain; the `related` link of a
+thin registry to the registrar is followed only if the registry itself names no holder.
 """
 
 import json
@@ -15,7 +15,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
-from webdepot.selection.domains.facts import Network, Registration, Status
+from webdepot.selection.domains.facts import LookupStatus, Network, Registration
 from webdepot.selection.domains.lookup import registrant
 from webdepot.selection.domains.lookup.answer_cache import KeptAnswers
 from webdepot.selection.domains.lookup.http_query import Asker
@@ -25,30 +25,32 @@ _FAILED_S = 600.0
 
 
 class Rdap:
+    """Queries RDAP servers; answers None where no server is known."""
+
     def __init__(self, base: str, asker: Asker, kept: KeptAnswers) -> None:
         # The operator may name the folder or one of its files.
         self._base = base.removesuffix("dns.json").rstrip("/")
         self._asker = asker
         self._kept = kept
-        self.questions = 0
+        self.queries = 0
 
     async def registration(self, domain: str, *, at: datetime) -> Registration | None:
-        """What the registry says; None when no server is known for this top-level domain."""
+        """The registry's data; None if no server is known for this top-level domain."""
         server = _server_of_name(await self._services("dns.json"), domain)
         if not server:
             return None
         status, answer, detail = await self._ask(f"{server}domain/{domain}")
         if answer is None:
             return Registration(status=status, source=server, at=at, detail=detail)
-        found = registrant.registration_of_rdap(answer, source=server, at=at)
+        registration = registrant.registration_of_rdap(answer, source=server, at=at)
         related = _related(answer)
-        if found.registrant.is_redacted and not _has_registrant(answer) and related:
+        if registration.registrant.is_redacted and not _has_registrant(answer) and related:
             _, more, _ = await self._ask(related)
             if more is not None:
                 return registrant.registration_of_rdap(
                     {"nameservers": answer.get("nameservers"), **more}, source=related, at=at
                 )
-        return found
+        return registration
 
     async def network(self, address: str, *, at: datetime) -> Network | None:
         name = "ipv6.json" if ":" in address else "ipv4.json"
@@ -60,17 +62,17 @@ class Rdap:
             return Network(status=status, source=server, at=at)
         return registrant.network_of_rdap(answer, source=server, at=at)
 
-    async def _ask(self, url: str) -> tuple[Status, Mapping[str, Any] | None, str]:
-        self.questions += 1
+    async def _ask(self, url: str) -> tuple[LookupStatus, Mapping[str, Any] | None, str]:
+        self.queries += 1
         reply = await self._asker.get(url)
         if reply.status == 404:
-            return Status.NONE, None, "the registry does not know it"
+            return LookupStatus.NONE, None, "the domain or network is not registered"
         if reply.status != 200:
-            return Status.FAILED, None, reply.detail or f"the server answered {reply.status}"
+            return LookupStatus.FAILED, None, reply.detail or f"the server returned status {reply.status}"
         answer = _json(reply.data)
         if not isinstance(answer, dict) or "errorCode" in answer:
-            return Status.FAILED, None, "the answer is no RDAP object"
-        return Status.FOUND, answer, ""
+            return LookupStatus.FAILED, None, "the answer is not an RDAP object"
+        return LookupStatus.FOUND, answer, ""
 
     async def _services(self, name: str) -> list[Any]:
         # A closed network may have one file for names and addresses.
@@ -94,26 +96,26 @@ class Rdap:
 
 def _server_of_name(services: list[Any], domain: str) -> str:
     """The service with the longest matching suffix."""
-    best, found = -1, ""
+    best, server = -1, ""
     for names, urls in _rows(services):
         for name in names:
             suffix = name.lower().strip(".")
             if len(suffix) > best and (domain == suffix or domain.endswith(f".{suffix}") or not suffix):
-                best, found = len(suffix), _preferred(urls)
-    return found
+                best, server = len(suffix), _preferred(urls)
+    return server
 
 
 def _server_of_address(services: list[Any], address: str) -> str:
-    best, found, asked = -1, "", ip_address(address)
+    best, server, wanted = -1, "", ip_address(address)
     for names, urls in _rows(services):
         for name in names:
             try:
                 network = ip_network(name, strict=False)
             except ValueError:
                 continue
-            if network.version == asked.version and asked in network and network.prefixlen > best:
-                best, found = network.prefixlen, _preferred(urls)
-    return found
+            if network.version == wanted.version and wanted in network and network.prefixlen > best:
+                best, server = network.prefixlen, _preferred(urls)
+    return server
 
 
 def _rows(services: list[Any]) -> list[tuple[list[str], list[str]]]:

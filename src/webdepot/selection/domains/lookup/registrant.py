@@ -1,9 +1,9 @@
-"""The holder of a domain or a network, read from registry answers: RDAP (RFC 9083 with vCards, RFC 7095) and
-whois fields.
+"""The holder of a domain or network, from registry answers: RDAP (RFC 9083 with vCards, RFC 7095) and whois
+fields.
 
-Personal data is dropped here, before a value is made: of a natural person only the fact remains, of an
-organisation its name, its address and the domains of its mailboxes (never the mailboxes). Words of redaction
-and of privacy services make it redacted.
+Personal data is dropped here, before a value is created: of a natural person only the fact remains, of an
+organisation its name, its address and the domains of its mailboxes (never the mailboxes). A holder whose data
+contains the usual phrases of redaction or privacy services counts as redacted.
 """
 
 import re
@@ -12,14 +12,23 @@ from datetime import datetime
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from webdepot.selection.domains.facts import Network, Registrant, Registration, Status, bare_host, registrable
+from webdepot.selection.domains.facts import (
+    LookupStatus,
+    Network,
+    Registrant,
+    Registration,
+    bare_host,
+    registrable,
+)
 from webdepot.selection.domains.names import looks_like_organisation
 
 MOST_ENTITIES = 200
 _LONGEST = 300
 _REDACTED = re.compile(
-    r"(?i)redacted|not disclosed|data protected|gdpr|withheld|privacy|proxy|whois ?guard|statutory masking|on request|anonym|hidden|"
-    r"non-public data|registration private|domains by|contact privacy|not shown|is not published|select request|identity protect"
+    r"(?i)redacted|not disclosed|data protected|gdpr|withheld|privacy|proxy|whois ?guard|statutory masking|"
+    r"on request|anonym|hidden|"
+    r"non-public data|registration private|domains by|contact privacy|not shown|is not published|select "
+    r"request|identity protect"
 )
 _NO_NAME = re.compile(r"(?i)\A(?:n/?a|none|-+|\.+|null|unknown|same as.*)?\Z")
 _MAIL = re.compile(r"[A-Za-z0-9._%+'-]{1,100}@((?:[A-Za-z0-9-]{1,63}\.)+[A-Za-z0-9-]{2,63})")
@@ -64,24 +73,24 @@ FREE_MAIL = frozenset(
 
 
 def mail_domains_in(text: str) -> tuple[str, ...]:
-    """Domains of the mailboxes in a text, free-mail providers left out."""
-    found = (bare_host(match) for match in _MAIL.findall(text[:200_000]))
-    return tuple(dict.fromkeys(domain for domain in found if registrable(domain) not in FREE_MAIL))
+    """Domains of the mail addresses in a text, without free-mail providers."""
+    domains = (bare_host(match) for match in _MAIL.findall(text[:200_000]))
+    return tuple(dict.fromkeys(domain for domain in domains if registrable(domain) not in FREE_MAIL))
 
 
 def of_fields(
     *, name: str = "", organisation: str = "", kind: str = "", address: str = "", mails: Iterable[str] = ()
 ) -> Registrant:
-    """The holder from named fields. `kind` is the registry's own word for what the holder is, if it has one."""
+    """The holder from named fields. `kind` is the registry's term for the type of holder, if it gives one."""
     name, organisation, address = (_tidy(text) for text in (name, organisation, address))
     is_redacted = any(_REDACTED.search(text) for text in (name, organisation, *mails))
     organisation = "" if _REDACTED.search(organisation) or _NO_NAME.match(organisation) else organisation
     name = "" if _REDACTED.search(name) or _NO_NAME.match(name) else name
-    said = kind.lower()
-    is_organisation = bool(organisation) or said.startswith(
+    type_of_holder = kind.lower()
+    is_organisation = bool(organisation) or type_of_holder.startswith(
         ("org", "legal", "business", "company", "uk limited", "government")
     )
-    if not is_organisation and not said.startswith(("ind", "pers", "natural")):
+    if not is_organisation and not type_of_holder.startswith(("ind", "pers", "natural")):
         is_organisation = looks_like_organisation(name)
     holder = organisation or (name if is_organisation else "")
     domains = tuple(
@@ -99,7 +108,7 @@ def of_fields(
 
 
 def registration_of_rdap(answer: Mapping[str, Any], *, source: str, at: datetime) -> Registration:
-    """A domain object. Nothing in it is trusted to have its proper type."""
+    """The registration in an RDAP domain object. No member is assumed to have its proper type."""
     holders = [_holder(entity) for entity in _entities(answer) if "registrant" in _roles(entity)]
     servers = [bare_host(_text(item.get("ldhName"))) for item in _objects(answer.get("nameservers"))]
     best = max(
@@ -108,7 +117,7 @@ def registration_of_rdap(answer: Mapping[str, Any], *, source: str, at: datetime
         default=Registrant(is_redacted=True),
     )
     return Registration(
-        status=Status.FOUND,
+        status=LookupStatus.FOUND,
         registrant=best,
         name_servers=tuple(dict.fromkeys(filter(None, servers[:50]))),
         source=source,
@@ -117,15 +126,15 @@ def registration_of_rdap(answer: Mapping[str, Any], *, source: str, at: datetime
 
 
 def network_of_rdap(answer: Mapping[str, Any], *, source: str, at: datetime) -> Network:
-    """An IP network object; without readable bounds its status is `failed`."""
+    """The network in an RDAP IP network object; its status is `failed` if the bounds cannot be read."""
     bounds = _bounds(answer)
     if bounds is None:
         return Network(source=source, at=at)
-    # RIPE gives the organisation the role registrant; others write the network's name only.
+    # RIPE gives the organisation the role registrant; others give only the name of the network.
     holders = [_holder(entity) for entity in _entities(answer) if "registrant" in _roles(entity)]
     best = max(holders, key=lambda holder: bool(holder.name), default=Registrant())
     return Network(
-        status=Status.FOUND,
+        status=LookupStatus.FOUND,
         first=bounds[0],
         last=bounds[1],
         name=_text(answer.get("name"))[:100],
@@ -185,23 +194,23 @@ def _holder(entity: Mapping[str, Any]) -> Registrant:
 
 
 def _vcard(entity: Mapping[str, Any]) -> dict[str, list[str]]:
-    """jCard (RFC 7095): ["vcard", [[name, parameters, type, value...], ...]]."""
+    """Properties of a jCard (RFC 7095): ["vcard", [[name, parameters, type, value...], ...]]."""
     card = entity.get("vcardArray")
     if not isinstance(card, list) or len(card) < 2 or not isinstance(card[1], list):
         return {}
-    found: dict[str, list[str]] = {}
+    properties: dict[str, list[str]] = {}
     for item in card[1][:100]:
         if not isinstance(item, list) or len(item) < 4 or not isinstance(item[0], str):
             continue
         label = item[1].get("label") if isinstance(item[1], dict) else None
         value = _flat(item[3]) or (label if isinstance(label, str) else "")
         if value:
-            found.setdefault(item[0].lower(), []).append(value)
-    return found
+            properties.setdefault(item[0].lower(), []).append(value)
+    return properties
 
 
 def _of_jscontact(card: Mapping[str, Any]) -> Registrant:
-    """JSContact (RFC 9553), as newer registries write it."""
+    """The holder in a JSContact card (RFC 9553), as newer registries use it."""
     full = card.get("name") if isinstance(card.get("name"), dict) else {}
     organisations = [_text(item.get("name")) for item in _values(card.get("organizations"))]
     mails = [_text(item.get("address") or item.get("email")) for item in _values(card.get("emails"))]

@@ -1,12 +1,12 @@
-"""Asking a site for what it says about itself, in at most four requests: front page (behind its redirects),
-imprint, and what is left.
+"""What a site says about itself, with at most four requests: front page (after redirects), imprint, and
+security.txt.
 
-Manners: nothing is asked twice, and a host that does not answer is left alone.
+Nothing is requested twice, and a host that does not respond is not requested again.
 """
 
 from dataclasses import replace
 
-from webdepot.selection.domains.facts import Facts, Page, is_below, registrable
+from webdepot.selection.domains.facts import HostFacts, PageFacts, is_below, registrable
 from webdepot.selection.domains.lookup.sources import Sources
 from webdepot.url import host_of
 
@@ -15,9 +15,9 @@ _GERMAN = ("de", "at", "ch", "li")
 
 
 async def visit_site(
-    facts: Facts, sources: Sources, *, wants_imprint: bool, ports: tuple[int, int] = (80, 443)
-) -> Facts:
-    """The facts with front page and, if wanted and to be had, imprint."""
+    facts: HostFacts, sources: Sources, *, wants_imprint: bool, ports: tuple[int, int] = (80, 443)
+) -> HostFacts:
+    """The facts with the front page and, if wanted and available, the imprint."""
     facts = await _front(facts, sources, ports)
     front = facts.front
     if front is None or not wants_imprint or facts.imprint is not None:
@@ -31,8 +31,8 @@ async def visit_site(
     return facts
 
 
-async def guess_imprint(facts: Facts, sources: Sources) -> Facts:
-    """Where no page links to an imprint, it may still stand at its usual place."""
+async def guess_imprint(facts: HostFacts, sources: Sources) -> HostFacts:
+    """The facts with the imprint at its usual address, if no page links to one."""
     front = facts.front
     if (
         front is None
@@ -46,8 +46,8 @@ async def guess_imprint(facts: Facts, sources: Sources) -> Facts:
     return await _imprint(facts, sources, f"{front.url.partition('://')[0]}://{host_of(front.url)}/{name}")
 
 
-async def ask_security(facts: Facts, sources: Sources) -> Facts:
-    """security.txt (RFC 9116), rare but good."""
+async def ask_security(facts: HostFacts, sources: Sources) -> HostFacts:
+    """The facts with the contacts of security.txt (RFC 9116): rare, but reliable."""
     front = facts.front
     if front is None or facts.requests >= MOST_REQUESTS:
         return facts
@@ -58,12 +58,12 @@ async def ask_security(facts: Facts, sources: Sources) -> Facts:
     return replace(facts, security=good, requests=facts.requests + 1)
 
 
-async def _front(facts: Facts, sources: Sources, ports: tuple[int, int]) -> Facts:
+async def _front(facts: HostFacts, sources: Sources, ports: tuple[int, int]) -> HostFacts:
     if facts.front is not None:
         return facts
     http, https = (f":{port}" if port != usual else "" for port, usual in zip(ports, (80, 443)))
     places = [f"https://{facts.host}{https}/", f"http://{facts.host}{http}/"]
-    page: Page | None = None
+    page: PageFacts | None = None
     requests = facts.requests
     for place in places if facts.certificate is not None else places[1:]:
         page = await sources.page(place)
@@ -86,7 +86,7 @@ async def _front(facts: Facts, sources: Sources, ports: tuple[int, int]) -> Fact
     return replace(facts, front=page, requests=requests)
 
 
-async def _imprint(facts: Facts, sources: Sources, url: str) -> Facts:
+async def _imprint(facts: HostFacts, sources: Sources, url: str) -> HostFacts:
     if facts.requests >= MOST_REQUESTS:
         return facts
     page = await sources.page(url, as_imprint=True)

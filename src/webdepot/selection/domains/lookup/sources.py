@@ -1,8 +1,8 @@
-"""Where facts come from: the names every source has, and the live one on DNS, TLS, HTTP, RDAP, whois and
+"""Where facts come from: the interface of all sources, and the live one with DNS, TLS, HTTP, RDAP, whois and
 certificate transparency.
 
-The survey and the decide rules see `Sources` alone, so that a generated world can stand in for the internet
-(bench/discovery.py). `LiveSources` keeps every answer for its time to live and counts what it really asked.
+The survey and the host rules see only `Sources`, so that a generated world can replace the internet
+(bench/discovery.py). `LiveSources` caches every answer for its time to live and counts the queries it sent.
 """
 
 import asyncio
@@ -17,10 +17,10 @@ from webdepot.selection.domains import page as pages
 from webdepot.selection.domains.facts import (
     Certificate,
     HostRecords,
+    LookupStatus,
     Network,
-    Page,
+    PageFacts,
     Registration,
-    Status,
     ZoneRecords,
     from_json,
     to_json,
@@ -43,10 +43,10 @@ FAILED_S = 900.0
 
 
 class Sources(Protocol):
-    """Look-ups. None of them raises for what networks and servers do."""
+    """Look-ups. None of them raises for errors of networks or servers."""
 
     asked: Counter[str]
-    """Questions that really went out: `dns`, `tls`, `page`, `registry`, `transparency`."""
+    """Queries that were sent: `dns`, `tls`, `page`, `registry`, `transparency`."""
 
     async def host(self, host: str) -> HostRecords: ...
 
@@ -54,8 +54,8 @@ class Sources(Protocol):
 
     async def certificate(self, host: str, addresses: tuple[str, ...]) -> Certificate | None: ...
 
-    async def page(self, url: str, *, as_imprint: bool = False) -> Page | None:
-        """One request, no redirect followed; None without an answer."""
+    async def page(self, url: str, *, as_imprint: bool = False) -> PageFacts | None:
+        """One request, without following redirects; None if there is no response."""
 
     async def registration(self, domain: str) -> Registration: ...
 
@@ -67,7 +67,9 @@ class Sources(Protocol):
 
 
 class LiveSources:
-    """The internet, or the closed network that the configuration names. Made and used inside one event loop."""
+    """The internet, or the closed network that the configuration names. To be created and used in one event
+    loop.
+    """
 
     def __init__(
         self,
@@ -109,10 +111,10 @@ class LiveSources:
     async def registration(self, domain: str) -> Registration:
         async def ask() -> tuple[Registration, float]:
             at = self._clock()
-            found = await self._rdap.registration(domain, at=at) or await self._whois.registration(
-                domain, at=at
-            )
-            return found, FAILED_S if found.status is Status.FAILED else REGISTRATION_S
+            answer = await self._rdap.registration(domain, at=at)
+            if answer is None:
+                answer = await self._whois.registration(domain, at=at)
+            return answer, FAILED_S if answer.status is LookupStatus.FAILED else REGISTRATION_S
 
         return await self._once("domain", domain, Registration, ask)
 
@@ -123,15 +125,15 @@ class LiveSources:
 
         async def ask() -> tuple[Network, float]:
             at = self._clock()
-            found = await self._rdap.network(address, at=at)
-            if found is None:
-                found = await self._whois.network(address, at=at)
-            return found, FAILED_S if found.status is Status.FAILED else REGISTRATION_S
+            answer = await self._rdap.network(address, at=at)
+            if answer is None:
+                answer = await self._whois.network(address, at=at)
+            return answer, FAILED_S if answer.status is LookupStatus.FAILED else REGISTRATION_S
 
-        found = await self._once("network", address, Network, ask)
-        if found.status is Status.FOUND and found not in self._networks:
-            self._networks.append(found)
-        return found
+        network = await self._once("network", address, Network, ask)
+        if network.status is LookupStatus.FOUND and network not in self._networks:
+            self._networks.append(network)
+        return network
 
     async def certificate(self, host: str, addresses: tuple[str, ...]) -> Certificate | None:
         kept = self._kept.find("certificate", host)
@@ -142,22 +144,23 @@ class LiveSources:
             return None
         self.asked["tls"] += 1
         trusting, blind = self._contexts
-        found = await lookup_certificate.ask(
+        certificate = await lookup_certificate.ask(
             address, host, port=self._https_port, timeout_s=self._timeout_s, trusting=trusting, blind=blind
         )
-        self._kept.keep("certificate", host, to_json(found) if found else {}, DAY_S if found else FAILED_S)
-        return found
+        seconds = DAY_S if certificate else FAILED_S
+        self._kept.keep("certificate", host, to_json(certificate) if certificate else {}, seconds)
+        return certificate
 
-    async def page(self, url: str, *, as_imprint: bool = False) -> Page | None:
+    async def page(self, url: str, *, as_imprint: bool = False) -> PageFacts | None:
         canonical = find_canonical(url)
         if canonical is None:
             return None
         kind = "imprint" if as_imprint else "page"
         kept = self._kept.find(kind, canonical)
         if kept is not None:
-            return from_json(Page, kept) if kept else None
-        # Pages of one name wait for each other; one address may serve thousands of names and is not asked
-        # more at once than its names.
+            return from_json(PageFacts, kept) if kept else None
+        # Requests to one host name wait for each other. One address may serve thousands of names; it gets no
+        # more requests at once than it has names.
         host = host_of(canonical).partition(":")[0]
         records = self._kept.find("host", host) or {}
         is_near = bool(records.get("addresses")) and all(map(is_this_machine, records["addresses"]))
@@ -165,13 +168,13 @@ class LiveSources:
             self.asked["page"] += 1
             visit = await self._fetcher.fetch(Candidate(url=canonical))
         with visit.body:
-            found = (
+            page = (
                 None
                 if visit.failure is not None
                 else pages.read(canonical, parse_head(visit.head), visit.body, as_imprint=as_imprint)
             )
-        self._kept.keep(kind, canonical, to_json(found) if found else {}, DAY_S if found else FAILED_S)
-        return found
+        self._kept.keep(kind, canonical, to_json(page) if page else {}, DAY_S if page else FAILED_S)
+        return page
 
     async def logged_below(self, domain: str) -> tuple[str, ...]:
         return await self._logged(f"% {domain}", lambda: self._transparency.below(domain))
@@ -187,33 +190,32 @@ class LiveSources:
         kept = self._kept.find("transparency", key)
         if kept is not None:
             return tuple(kept)
-        found = await ask()
-        self._kept.keep("transparency", key, list(found), DAY_S if found else FAILED_S)
+        names = await ask()
+        self._kept.keep("transparency", key, list(names), DAY_S if names else FAILED_S)
         self._count()
-        return found
+        return names
 
     async def _once(
-        self, kind: str, key: str, made: type[_Value], ask: Callable[[], Awaitable[tuple[_Value, float]]]
+        self, kind: str, key: str, type_: type[_Value], ask: Callable[[], Awaitable[tuple[_Value, float]]]
     ) -> _Value:
-        """The kept answer, the one that is being asked for just now, or a new question."""
+        """The cached answer, the one of a running query, or that of a new query."""
         kept = self._kept.find(kind, key)
         if kept is not None:
-            return from_json(made, kept)
+            return from_json(type_, kept)
         running = self._running.get((kind, key))
         if running is None:
             running = asyncio.create_task(self._asked(kind, key, ask))
             self._running[kind, key] = running
             running.add_done_callback(lambda _: self._running.pop((kind, key), None))
-        found = await asyncio.shield(running)
-        return cast(_Value, found)
+        return cast(_Value, await asyncio.shield(running))
 
     async def _asked(self, kind: str, key: str, ask: Callable[[], Awaitable[tuple[object, float]]]) -> object:
-        found, seconds = await ask()
-        self._kept.keep(kind, key, to_json(found), seconds)
+        answer, seconds = await ask()
+        self._kept.keep(kind, key, to_json(answer), seconds)
         self._count()
-        return found
+        return answer
 
     def _count(self) -> None:
-        self.asked["dns"] = self._resolver.questions
-        self.asked["registry"] = self._rdap.questions + self._whois.questions
-        self.asked["transparency"] = self._transparency.questions
+        self.asked["dns"] = self._resolver.queries
+        self.asked["registry"] = self._rdap.queries + self._whois.queries
+        self.asked["transparency"] = self._transparency.queries

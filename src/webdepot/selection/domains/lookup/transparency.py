@@ -1,9 +1,9 @@
-"""Certificate transparency search: names of certificates below a domain or of an organisation. It *finds*
-cases 4 and 5; it proves nothing.
+"""Certificate transparency search: names in certificates below a domain or of an organisation. It *finds*
+hosts of cases 4 and 5; it proves nothing.
 
-The service is asked as crt.sh is (`?q=%.example.org&output=json`, `?O=Name&output=json`): a list of objects
-with `name_value` and `common_name`; lists in `dns_names` are read too. `{query}` in the configured address is
-replaced instead, where it stands.
+The service is queried like crt.sh (`?q=%.example.org&output=json`, `?O=Name&output=json`) and returns a list
+of objects with `name_value` and `common_name`; lists in `dns_names` are read too. If the configured address
+contains `{query}`, the query is inserted there instead.
 """
 
 import json
@@ -18,10 +18,12 @@ _KEYS = ("name_value", "common_name", "dns_names", "names")
 
 
 class Transparency:
+    """Queries a certificate transparency search; without an address every result is empty."""
+
     def __init__(self, address: str, asker: Asker) -> None:
         self._address = address.rstrip("/")
         self._asker = asker
-        self.questions = 0
+        self.queries = 0
 
     @property
     def is_on(self) -> bool:
@@ -36,7 +38,7 @@ class Transparency:
     async def _ask(self, key: str, query: str) -> tuple[str, ...]:
         if not self.is_on:
             return ()
-        self.questions += 1
+        self.queries += 1
         if "{query}" in self._address:
             url = self._address.replace("{query}", quote(query, safe=""))
         else:
@@ -47,18 +49,18 @@ class Transparency:
 
 
 def names_in(data: bytes) -> tuple[str, ...]:
-    """Host names of an answer; wildcards give the name below them."""
+    """Host names in an answer; a wildcard gives the name after it."""
     try:
         rows = json.loads(data)
     except (ValueError, RecursionError):
         return ()
-    found: dict[str, None] = {}
+    hosts: dict[str, None] = {}
     for row in rows if isinstance(rows, list) else []:
         for name in _names(row):
             host = bare_host(name.removeprefix("*."))
-            if "." in host and "@" not in host and " " not in host and len(found) < MOST_NAMES:
-                found[host] = None
-    return tuple(found)
+            if "." in host and "@" not in host and " " not in host and len(hosts) < MOST_NAMES:
+                hosts[host] = None
+    return tuple(hosts)
 
 
 def _names(row: Any) -> list[str]:

@@ -1,14 +1,14 @@
-"""The old way to ask registries (RFC 3912), for top-level domains without RDAP and for RIPE-style networks.
+"""Whois queries (RFC 3912), for top-level domains without RDAP and for RIPE-style networks.
 
-One line goes out, text comes back, and `whois_layouts` reads it. The first server is the configured one
-(IANA's by default), which names the right one by a `refer:` line; that is remembered per top-level domain.
-Answers are cut at a limit; a server that says we ask too much is left alone for a while.
+One line is sent, and `whois_parser` reads the text that is returned. The first server is the configured one
+(IANA's by default); its `refer:` line names the right one, which is cached for each top-level domain. Answers
+are cut at a limit; a server that reports too many queries is not queried again for a minute.
 """
 
 import asyncio
 from datetime import datetime
 
-from webdepot.selection.domains.facts import Network, Registration, Status
+from webdepot.selection.domains.facts import Network, Registration
 from webdepot.selection.domains.lookup import whois_parser
 from webdepot.selection.domains.lookup.answer_cache import KeptAnswers
 from webdepot.selection.domains.lookup.pace import Pace
@@ -16,7 +16,7 @@ from webdepot.selection.domains.lookup.pace import Pace
 OFF = "off"
 _PORT = 43
 _REFERRAL_S = 7 * 86_400.0
-_REST_S = 60.0
+_PAUSE_S = 60.0
 
 
 class Whois:
@@ -25,30 +25,30 @@ class Whois:
         self._pace = pace
         self._kept = kept
         self._timeout_s = timeout_s
-        self.questions = 0
+        self.queries = 0
 
     async def registration(self, domain: str, *, at: datetime) -> Registration:
         if self._first in ("", OFF):
-            return Registration(at=at, detail="no RDAP server is known for it, and whois is off")
-        server, text = await self._found(domain.rpartition(".")[2], domain)
+            return Registration(
+                at=at, detail="no RDAP server is known for this top-level domain, and whois is off"
+            )
+        server, text = await self._answer(domain.rpartition(".")[2], domain)
         if not text:
             return Registration(source=server, at=at, detail="no answer from whois")
-        found = whois_parser.registration_of(text, domain, source=f"whois {server}", at=at)
         if whois_parser.is_limited(text):
-            self._pace.hold(server, _REST_S)
-        return found
+            self._pace.hold(server, _PAUSE_S)
+        return whois_parser.registration_of(text, domain, source=f"whois {server}", at=at)
 
     async def network(self, address: str, *, at: datetime) -> Network:
         if self._first in ("", OFF):
             return Network(at=at)
-        server, text = await self._found(
+        server, text = await self._answer(
             "ip6" if ":" in address else f"ip {address.partition('.')[0]}", address
         )
-        found = whois_parser.network_of(text, address, source=f"whois {server}", at=at)
-        return found if found.status is Status.FOUND else Network(source=f"whois {server}", at=at)
+        return whois_parser.network_of(text, address, source=f"whois {server}", at=at)
 
-    async def _found(self, group: str, query: str) -> tuple[str, str]:
-        """Ask the server remembered for the group, or the first one and whom it refers to."""
+    async def _answer(self, group: str, query: str) -> tuple[str, str]:
+        """The answer of the server cached for the group, or of the first one and the server it refers to."""
         server = self._kept.find("whois server", f"{self._first} {group}") or self._first
         text = await self._ask(server, query)
         referred = whois_parser.referral_of(text)
@@ -59,7 +59,7 @@ class Whois:
         return server, text
 
     async def _ask(self, server: str, query: str) -> str:
-        self.questions += 1
+        self.queries += 1
         host, port = _place(server)
         line = f"-T dn {query}" if host == "whois.denic.de" else query
         async with self._pace.turn(server):

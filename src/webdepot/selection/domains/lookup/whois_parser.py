@@ -1,13 +1,13 @@
-"""Reading whois answers: there is no standard form, so each registry's layout has a reader of its own, and a
-generic one the rest.
+"""Parsers of whois answers. There is no standard format, so each registry's layout has its own parser, and a
+generic one reads the rest.
 
-    [Holder] blocks          .de (old: with Tech-C blocks; new: holder of legal entities)          of_sections
-    heading, indented lines  .nl, .eu, .ch, .uk                                                    of_blocks
-    objects with handles     .at, .fr, RIPE                                                        of_objects
-    Registrant Field: value  gTLDs (ICANN form), ARIN                                              of_lines
-    anything else            the first lines whose key speaks of a holder                          of_anything
+    [Holder] blocks          .de (old: with Tech-C blocks; new: holder of legal entities)    of_sections
+    heading, indented lines  .nl, .eu, .ch, .uk                                              of_blocks
+    objects with handles     .at, .fr, RIPE                                                  of_objects
+    Registrant Field: value  gTLDs (ICANN form), ARIN                                        of_lines
+    anything else            the first lines whose key names a holder                        of_anything
 
-Answers come as bytes: UTF-8 where valid, else Latin-1. All readers are total: garbage gives an empty holder.
+Answers are bytes: UTF-8 if valid, otherwise Latin-1. No parser ever raises: garbage gives an empty holder.
 """
 
 import re
@@ -15,18 +15,21 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from ipaddress import ip_address, ip_network
 
-from webdepot.selection.domains.facts import Network, Registrant, Registration, Status, bare_host
+from webdepot.selection.domains.facts import LookupStatus, Network, Registrant, Registration, bare_host
 from webdepot.selection.domains.lookup.registrant import of_fields
 
 LONGEST_ANSWER_BYTES = 256 << 10
 _MOST_LINES = 5000
 _LINE = re.compile(r"\A\s*([A-Za-z][A-Za-z0-9 ()/._-]{0,60}?)\s*(?:\.{2,}\s*)?:\s*(.*?)\s*\Z")
 _NOTHING = re.compile(
-    r"(?im)^\W*(?:no match|not found|no entries found|no data found|domain not found|status:\s*(?:free|available)|no object found|"
-    r".{0,80}is free|nothing found|no such domain|.{0,80}no entries found|invalid query|the queried object does not exist)"
+    r"(?im)^\W*(?:no match|not found|no entries found|no data found|domain not found|status:\s*(?:free|"
+    r"available)|no object found|"
+    r".{0,80}is free|nothing found|no such domain|.{0,80}no entries found|invalid query|the queried object "
+    r"does not exist)"
 )
 _LIMITED = re.compile(
-    r"(?i)(?:query|rate|connection|access|lookup|request)s?[ -]+(?:limit|control|quota)|limit exceeded|too many "
+    r"(?i)(?:query|rate|connection|access|lookup|request)s?[ -]+(?:limit|control|quota)|limit exceeded|too "
+    r"many "
     r"(?:requests|queries|connections)|"
     r"exceeded.{0,40}(?:limit|maximum|quota)|try again later|blacklisted|quota exceeded|access denied"
 )
@@ -44,7 +47,7 @@ def decoded(answer: bytes) -> str:
 
 
 def is_limited(text: str) -> bool:
-    """A short answer that says: you ask too much."""
+    """Whether a short answer says that there were too many queries."""
     return (
         len(text) < 2000
         and bool(_LIMITED.search(text))
@@ -53,20 +56,21 @@ def is_limited(text: str) -> bool:
 
 
 def referral_of(text: str) -> str:
-    """The server that knows more, as IANA, ARIN and thin registries name it."""
-    found = re.search(
-        r"(?im)^\s*(?:refer|whois|registrar whois server|referralserver)\s*:\s*(?:r?whois://)?([A-Za-z0-9.:\[\]-]+)\s*$",
+    """The server that an answer refers to, as IANA, ARIN and thin registries name it."""
+    match = re.search(
+        r"(?im)^\s*(?:refer|whois|registrar whois server|"
+        r"referralserver)\s*:\s*(?:r?whois://)?([A-Za-z0-9.:\[\]-]+)\s*$",
         text,
     )
-    return found[1] if found else ""
+    return match[1] if match else ""
 
 
 def registration_of(text: str, domain: str, *, source: str, at: datetime) -> Registration:
-    """The holder and name servers of a domain, by the reader of its top-level domain."""
+    """The holder and name servers of a domain, read by the parser of its top-level domain."""
     if is_limited(text):
-        return Registration(source=source, at=at, detail="the server says that we ask too often")
+        return Registration(source=source, at=at, detail="the server reports too many queries")
     if _NOTHING.search(text[:20_000]):
-        return Registration(status=Status.NONE, source=source, at=at)
+        return Registration(status=LookupStatus.NONE, source=source, at=at)
     reader = _READERS.get(domain.rpartition(".")[2], of_lines)
     holder = reader(text)
     if holder == Registrant() and reader is not of_lines:
@@ -78,28 +82,30 @@ def registration_of(text: str, domain: str, *, source: str, at: datetime) -> Reg
         return Registration(source=source, at=at, detail="the answer could not be read")
     if holder == Registrant():
         holder = Registrant(is_redacted=True)
-    return Registration(status=Status.FOUND, registrant=holder, name_servers=servers, source=source, at=at)
+    return Registration(
+        status=LookupStatus.FOUND, registrant=holder, name_servers=servers, source=source, at=at
+    )
 
 
 def network_of(text: str, address: str, *, source: str, at: datetime) -> Network:
-    """The narrowest network of an answer (RIPE inetnum and inet6num, ARIN NetRange) that holds the address,
+    """The smallest network in an answer (RIPE inetnum and inet6num, ARIN NetRange) that contains the address,
     with its holder.
     """
     objects = _objects(text)
-    found: list[tuple[int, str, str, Fields]] = []
+    networks: list[tuple[int, str, str, Fields]] = []
     for fields in objects:
         for key, value in fields:
             bounds = _range(value) if key in ("inetnum", "inet6num", "netrange", "cidr") else None
-            if bounds is not None and _holds(bounds, address):
-                found.append(
+            if bounds is not None and _contains(bounds, address):
+                networks.append(
                     (int(ip_address(bounds[1])) - int(ip_address(bounds[0])), bounds[0], bounds[1], fields)
                 )
-    if not found:
+    if not networks:
         return Network(source=source, at=at)
-    _, first, last, fields = min(found, key=lambda item: item[0])
-    name = _first(fields, "netname", "netname")
+    _, first, last, fields = min(networks, key=lambda item: item[0])
+    name = _first(fields, "netname")
     return Network(
-        status=Status.FOUND,
+        status=LookupStatus.FOUND,
         first=first,
         last=last,
         name=name,
@@ -109,50 +115,38 @@ def network_of(text: str, address: str, *, source: str, at: datetime) -> Network
     )
 
 
-def route_of(text: str, address: str) -> tuple[str, str] | None:
-    """The route object's bounds: what is announced, which may be wider than what the organisation holds."""
-    found = [
-        bounds
-        for fields in _objects(text)
-        for key, value in fields
-        if key in ("route", "route6") and (bounds := _range(value))
-    ]
-    return min((bounds for bounds in found if _holds(bounds, address)), key=_width, default=None)
-
-
 def name_servers_in(text: str) -> tuple[str, ...]:
     servers, block = [], False
     for line in text.splitlines()[:_MOST_LINES]:
-        found = _LINE.match(line)
-        key = found[1].lower() if found else ""
+        match = _LINE.match(line)
+        key = match[1].lower() if match else ""
         is_key = bool(
             re.fullmatch(
-                r"n(?:ame ?)?servers?(?: information)?|nserver|domain (?:name)?servers?(?: in listed order)?|name servers?",
+                r"n(?:ame ?)?servers?(?: information)?|nserver|domain (?:name)?servers?(?: in listed "
+                r"order)?|name servers?",
                 key,
             )
         )
-        if found and is_key:
-            block = not found[2]
-            servers.append(found[2])
+        if match and is_key:
+            block = not match[2]
+            servers.append(match[2])
         elif block and line.strip():
             servers.append(line.strip())
         else:
             block = False
-    names = (bare_host(match[0]) for server in servers if (match := _SERVER.match(server.strip())))
+    names = (bare_host(name[0]) for server in servers if (name := _SERVER.match(server.strip())))
     return tuple(dict.fromkeys(names))[:30]
 
 
-# --- the readers ---
+# --- the parsers ---
 
 
 def of_sections(text: str) -> Registrant:
-    """`[Holder]` and the lines below it, up to the next bracket; only that section counts, never Tech-C or
-    Abuse.
-    """
+    """`[Holder]` and the lines below it, up to the next bracket; other sections (Tech-C) are ignored."""
     for heading in ("holder", "registrant", "domain holder"):
-        found = re.search(rf"(?ims)^\[{heading}\]\s*\n(.*?)(?=^\[|\Z)", text)
-        if found:
-            return _of_fields(_fields(found[1].splitlines()))
+        match = re.search(rf"(?ims)^\[{heading}\]\s*\n(.*?)(?=^\[|\Z)", text)
+        if match:
+            return _of_fields(_fields(match[1].splitlines()))
     return Registrant()
 
 
@@ -179,9 +173,7 @@ def of_blocks(text: str) -> Registrant:
 
 
 def of_objects(text: str) -> Registrant:
-    """Objects divided by empty lines; the domain names its holder by handle, the handle's object says who
-    that is.
-    """
+    """Objects separated by empty lines; the domain object refers to that of its holder by a handle."""
     objects = _objects(text)
     handle = next(
         (
@@ -201,7 +193,7 @@ def of_objects(text: str) -> Registrant:
 
 
 def of_lines(text: str) -> Registrant:
-    """`Registrant Organization: ...`: the form ICANN asks of gTLDs, and what many others took over."""
+    """`Registrant Organization: ...`: the format that ICANN requires of gTLDs; many others use it too."""
     fields = [
         (key.removeprefix("registrant").strip(" -"), value)
         for key, value in _fields(text.splitlines())
@@ -211,7 +203,7 @@ def of_lines(text: str) -> Registrant:
 
 
 def of_anything(text: str) -> Registrant:
-    """Whatever key speaks of a holder; registrar, technical and abuse lines are not his."""
+    """Any key that names a holder, except lines about registrar, technical and abuse contacts."""
     fields: Fields = []
     for key, value in _fields(text.splitlines()):
         if re.search(r"registrar|tech|admin|abuse|billing|zone", key):
@@ -252,8 +244,6 @@ _ADDRESS = frozenset(
     [
         "address",
         "street",
-        "street",
-        "address",
         "city",
         "postalcode",
         "postal",
@@ -317,14 +307,14 @@ def _objects(text: str) -> list[Fields]:
 
 
 def _fields(lines: Sequence[str]) -> Fields:
-    found = []
+    fields = []
     for line in lines[:_MOST_LINES]:
         if line.lstrip().startswith(("%", "#", ">>>")):
             continue
         match = _LINE.match(line)
         if match and match[2]:
-            found.append((match[1].lower().strip(), match[2]))
-    return found
+            fields.append((match[1].lower().strip(), match[2]))
+    return fields
 
 
 def _first(fields: Fields, *keys: str) -> str:
@@ -342,18 +332,14 @@ def _range(text: str) -> tuple[str, str] | None:
     try:
         if "-" in text:
             first, _, last = text.partition("-")
-            one, other = ip_address(first.strip()), ip_address(last.strip())
-            return (str(one), str(other)) if one.version == other.version and int(one) <= int(other) else None
+            low, high = ip_address(first.strip()), ip_address(last.strip())
+            return (str(low), str(high)) if low.version == high.version and int(low) <= int(high) else None
         network = ip_network(text.split(",")[0].strip(), strict=False)
         return str(network[0]), str(network[-1])
     except ValueError:
         return None
 
 
-def _holds(bounds: tuple[str, str], address: str) -> bool:
-    first, last, asked = map(ip_address, (*bounds, address))
-    return first.version == asked.version and int(first) <= int(asked) <= int(last)
-
-
-def _width(bounds: tuple[str, str]) -> int:
-    return int(ip_address(bounds[1])) - int(ip_address(bounds[0]))
+def _contains(bounds: tuple[str, str], address: str) -> bool:
+    first, last, other = map(ip_address, (*bounds, address))
+    return first.version == other.version and int(first) <= int(other) <= int(last)
