@@ -24,9 +24,9 @@ from webdepot.harvest.browser import launch, minder
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.devtools import Wire
 from webdepot.harvest.crawl import CrawlResult
-from webdepot.harvest.fetch.mode import Fetching, Pictures
+from webdepot.harvest.fetch.mode import Fetching, Screenshots
 from webdepot.harvest.report.result import HostSettings
-from webdepot.harvest.scope.scope import Kind
+from webdepot.harvest.scope.membership import ScopeKind
 
 pytestmark = pytest.mark.browser
 CHROMIUM = Path("/usr/bin/chromium")
@@ -174,10 +174,10 @@ def harvested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harvested]:
             keeper_of=keeper,
             browser=lambda: Browser(CHROMIUM, sandbox=False, tabs=2, agent="Webdepot/1 (test)"),
             fetch=Fetching.BROWSER,
-            screenshots=Pictures.SEEDS,
+            screenshots=Screenshots.SEEDS,
             behaviours=frozenset({"scroll", "play", "click"}),
             page_time_s=4.0,
-            scope=Kind.DOMAIN,
+            scope=ScopeKind.DOMAIN,
             of_host=lambda host: HostSettings(fetch=ways.get(host)),
         )
         yield Harvested(site, folder, result, keepers[0].attached, keepers[0].outlinks)
@@ -289,7 +289,7 @@ def test_a_tab_that_crashes_or_hangs_costs_only_its_sight_and_limits_hold(site: 
         [f"{site.url}/"],
         browser=lambda: Browser(CHROMIUM, sandbox=False, tabs=1, agent="Webdepot/1", call_s=4.0),
         fetch=Fetching.BROWSER,
-        screenshots=Pictures.NONE,
+        screenshots=Screenshots.NONE,
         page_time_s=2.0,
         limit_pages=7,
     )

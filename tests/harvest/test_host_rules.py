@@ -1,7 +1,9 @@
 """Rules about whole hosts: undecided ones wait, rejections are told once, parts of pages ask nothing."""
 
 from webdepot.harvest.scope import host_rules, scope
-from webdepot.harvest.scope.scope import Kind, ScopeLimits
+from webdepot.harvest.scope.limits import ScopeLimits
+from webdepot.harvest.scope.membership import ScopeKind
+from webdepot.harvest.scope.verdicts import Rule
 from webdepot.model import Answer, Candidate, Verdict
 from webdepot.url import Url
 
@@ -34,9 +36,11 @@ def decide(
     )  # type: ignore[arg-type]
 
 
-def chain_of(hosts: Known, hops_outside: int = 0) -> tuple[scope.Rule, ...]:
+def chain_of(hosts: Known, hops_outside: int = 0) -> list[Rule]:
     limits = ScopeLimits(hops_outside=hops_outside)
-    return scope.chain(Kind.HOST, ["http://seed.example/"], limits=limits, hosts=host_rules.rules_of(hosts))
+    hosts_rules = host_rules.rules_of(hosts)
+    chain = scope.named_chain(ScopeKind.HOST, ["http://seed.example/"], limits=limits, hosts=hosts_rules)
+    return [rule for _, rule in chain]
 
 
 def test_an_unknown_host_waits_and_is_asked_about() -> None:

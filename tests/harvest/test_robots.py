@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webdepot.harvest.politeness import robots
-from webdepot.harvest.politeness.robots import Basis, Robots, product_token
+from webdepot.harvest.politeness.robots import RobotsBasis, RobotsRules, product_token
 from webdepot.model import Answer, Failure
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 SITE = "http://a.example"
 
 
-def read(text: str | bytes, status: int = 200, agent: str = "Webdepot") -> Robots:
+def read(text: str | bytes, status: int = 200, agent: str = "Webdepot") -> RobotsRules:
     return robots.of_answer(
         status=status, body=text if isinstance(text, bytes) else text.encode(), at=NOW, agent=agent
     )
@@ -56,11 +56,11 @@ def test_rules(case: str) -> None:
 
 @pytest.mark.parametrize(
     ("status", "basis", "allowed"),
-    [(200, Basis.RULES, False), (206, Basis.RULES, False)]
-    + [(status, Basis.NO_RULES, True) for status in (301, 400, 401, 403, 404, 410, 418)]
-    + [(status, Basis.UNREACHABLE, False) for status in (429, 500, 502, 503, 599)],
+    [(200, RobotsBasis.RULES, False), (206, RobotsBasis.RULES, False)]
+    + [(status, RobotsBasis.NO_RULES, True) for status in (301, 400, 401, 403, 404, 410, 418)]
+    + [(status, RobotsBasis.UNREACHABLE, False) for status in (429, 500, 502, 503, 599)],
 )
-def test_status_codes(status: int, basis: Basis, allowed: bool) -> None:
+def test_status_codes(status: int, basis: RobotsBasis, allowed: bool) -> None:
     read_as = read("User-agent: *\nDisallow: /", status)
     assert read_as.basis is basis
     assert bool(read_as.decide(f"{SITE}/x")) is allowed

@@ -10,17 +10,20 @@ from hypothesis import strategies as st
 from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.harvest import profile
 from webdepot.harvest.judge import Judge
-from webdepot.harvest.politeness.robots import Policy, judge, of_answer, page_directives, tag_directives
+from webdepot.harvest.politeness.robots import RobotsPolicy, judge, of_answer, page_directives, tag_directives
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.scope import rules, scope
+from webdepot.harvest.scope.conditions import CONDITIONS, ScopeFacts
 from webdepot.harvest.scope.identity import identity, identity_without
-from webdepot.harvest.scope.rules import CONDITIONS, Facts, RuleSpec
+from webdepot.harvest.scope.limits import ScopeLimits
+from webdepot.harvest.scope.membership import ScopeKind
+from webdepot.harvest.scope.rules import RuleSpec
 from webdepot.harvest.scope.traps import TrapWatch, shape_of
 from webdepot.model import Answer, Candidate, Verdict
 from webdepot.url import Url
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
-FACTS = Facts(
+FACTS = ScopeFacts(
     addresses_of=lambda host: ("192.0.2.7",) if host == "in.example" else ("198.51.100.1",),
     pages_of=lambda host: 100 if host else 1000,
     bytes_of=lambda host: 5_000 if host else 50_000,
@@ -127,16 +130,16 @@ def test_never_harvested_counts_as_long_ago() -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ({"reject": "extention", "of": ["x"]}, "no condition"),
+        ({"reject": "extention", "of": ["x"]}, "not a condition"),
         ({"of": ["x"]}, "accept"),
         ({"accept": "host", "reject": "host", "of": ["x"]}, "either"),
         ({"reject": "extension"}, "needs `of"),
         ({"reject": "hops", "of": ["2"]}, "needs `over"),
         ({"reject": "embedded", "over": 1}, "neither"),
-        ({"reject": "regex", "of": ["("]}, "no regular expression"),
-        ({"reject": "ip_range", "of": ["300.0.0.0/8"]}, "no net range"),
-        ({"reject": "mime", "of": ["video"]}, "no media type"),
-        ({"reject": "hops", "over": -1}, "number from 0"),
+        ({"reject": "regex", "of": ["("]}, "not a regular expression"),
+        ({"reject": "ip_range", "of": ["300.0.0.0/8"]}, "not a network range"),
+        ({"reject": "mime", "of": ["video"]}, "not a media type"),
+        ({"reject": "hops", "over": -1}, "number of 0 or more"),
         ({"reject": "host", "of": ["x"], "wenn": 1}, "no key `wenn`"),
     ],
 )
@@ -310,12 +313,12 @@ def test_guesses_end_where_most_of_them_are_wrong() -> None:
 def test_policies_of_robots() -> None:
     known = of_answer(status=200, body=b"User-agent: *\nDisallow: /x", at=NOW, agent="webdepot")
     url = "http://a.example/x.png"
-    assert not judge(known, url, Policy.OBEY, is_part=True)
-    assert judge(known, url, Policy.OBEY_BUT_EMBEDS, is_part=True).reason == "robots.txt: Disallow: /x"
-    assert not judge(known, url, Policy.OBEY_BUT_EMBEDS, is_part=False)
-    assert judge(known, url, Policy.IGNORE, is_part=False).rule == "robots ignored"
+    assert not judge(known, url, RobotsPolicy.OBEY, is_part=True)
+    assert judge(known, url, RobotsPolicy.OBEY_BUT_EMBEDS, is_part=True).reason == "robots.txt: Disallow: /x"
+    assert not judge(known, url, RobotsPolicy.OBEY_BUT_EMBEDS, is_part=False)
+    assert judge(known, url, RobotsPolicy.IGNORE, is_part=False).rule == "robots ignored"
     gone = of_answer(status=503, body=b"", at=NOW, agent="webdepot")
-    assert not judge(gone, url, Policy.OBEY_BUT_EMBEDS, is_part=True)
+    assert not judge(gone, url, RobotsPolicy.OBEY_BUT_EMBEDS, is_part=True)
 
 
 def test_words_of_pages_about_themselves() -> None:
@@ -366,8 +369,8 @@ def test_numbered_pages_are_no_trap_even_when_they_are_alike() -> None:
     ],
 )
 def test_calendars_have_an_end(url: str, inside: bool) -> None:
-    made = scope.chain(scope.Kind.HOST, ["http://a.example/"], limits=scope.ScopeLimits(), year=2026)
-    verdict = scope.decide(candidate(url, "L"), made)
+    chain = scope.named_chain(ScopeKind.HOST, ["http://a.example/"], limits=ScopeLimits(), year=2026)
+    verdict = scope.decide(candidate(url, "L"), [rule for _, rule in chain])
     assert bool(verdict) is inside
     assert inside or verdict.rule == "calendar"
 

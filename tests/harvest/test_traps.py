@@ -9,13 +9,13 @@ from harvest_crawl import kept, lines, run
 from harvest_site import Asked, Site, whole
 
 from webdepot.harvest.links.extract import LinkLimits
-from webdepot.harvest.politeness.robots import Policy
+from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.report.result import HostSettings
 from webdepot.harvest.scope import rules
-from webdepot.harvest.scope.rules import Facts
-from webdepot.harvest.scope.scope import ScopeLimits
+from webdepot.harvest.scope.conditions import ScopeFacts
+from webdepot.harvest.scope.limits import ScopeLimits
 
-FACTS = Facts(now=datetime(2026, 11, 15, tzinfo=UTC))
+FACTS = ScopeFacts(now=datetime(2026, 11, 15, tzinfo=UTC))
 
 
 def rule_lines(folder: Path) -> dict[str, list[str]]:
@@ -110,13 +110,13 @@ def test_one_page_for_every_session_ends(site: Site, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "asked"),
     [
-        (Policy.OBEY, set()),
-        (Policy.OBEY_BUT_EMBEDS, {"/private/a.css"}),
-        (Policy.IGNORE, {"/private/a.css", "/private/page"}),
+        (RobotsPolicy.OBEY, set()),
+        (RobotsPolicy.OBEY_BUT_EMBEDS, {"/private/a.css"}),
+        (RobotsPolicy.IGNORE, {"/private/a.css", "/private/page"}),
     ],
 )
 def test_policies_of_robots_and_what_the_log_says(
-    site: Site, tmp_path: Path, policy: Policy, asked: set[str]
+    site: Site, tmp_path: Path, policy: RobotsPolicy, asked: set[str]
 ) -> None:
     site.page("/robots.txt", "User-agent: *\nDisallow: /private/", mime="text/plain")
     site.page("/", "<link rel=stylesheet href=/private/a.css><a href=/private/page>")
@@ -129,9 +129,9 @@ def test_policies_of_robots_and_what_the_log_says(
         line = by_url[path]
         assert "Disallow: /private/" in str(line["reason"])
         expected = {
-            Policy.OBEY: "robots",
-            Policy.OBEY_BUT_EMBEDS: "robots but embeds",
-            Policy.IGNORE: "robots ignored",
+            RobotsPolicy.OBEY: "robots",
+            RobotsPolicy.OBEY_BUT_EMBEDS: "robots but embeds",
+            RobotsPolicy.IGNORE: "robots ignored",
         }[policy]
         assert line["rule"] == (expected if path in asked else "robots")
     assert by_url["/"]["rule"] == "seed"
@@ -206,7 +206,7 @@ def test_hosts_are_looked_up_before_links_to_them_are_judged(site: Site, tmp_pat
         tmp_path,
         [f"{site.url}/"],
         rules=(rules.from_table({"accept": "ip_range", "of": ["192.0.2.0/24"]}, "test"),),
-        facts=Facts(addresses_of=lambda host: known.get(host, ())),
+        facts=ScopeFacts(addresses_of=lambda host: known.get(host, ())),
         look_up=look_up,
         connect_to={"in.example": place, "out.example": place},
     )

@@ -13,7 +13,8 @@ from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.peers import Peers
 from webdepot.harvest.report.log import CrawlLog, of_refusal
 from webdepot.harvest.report.result import CrawlSettings
-from webdepot.harvest.scope import scope
+from webdepot.harvest.scope.hop_path import is_seed_path
+from webdepot.harvest.scope.membership import OUTSIDE
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.model import Candidate, Failure, Hop, Verdict
 from webdepot.ports import Frontier
@@ -143,7 +144,7 @@ class Intake:
             verdict = self.judge.of_link(
                 outlink, page_says_no=page_says_no, link_says_no=url in found.nofollow
             )
-            if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
+            if not verdict and is_seed_path(outlink.path) and self.seeds.follow(outlink):
                 self._build_rules()
                 if self.peers is not None and outlink.via is not None:
                     self.peers.announce_move(url, outlink.via)
@@ -177,7 +178,7 @@ class Intake:
         if not self.frontier.refuse(outlink):
             return
         self.judge.refused(verdict)
-        if verdict.rule != scope.OUTSIDE or outlink.path[-1] == Hop.EMBED or self.settings.log_outside:
+        if verdict.rule != OUTSIDE or outlink.path[-1] == Hop.EMBED or self.settings.log_outside:
             self.log.write(
                 of_refusal(outlink, Failure.SCOPE, rule=verdict.rule, reason=verdict.reason, at=self.clock())
             )
@@ -196,4 +197,4 @@ def _is_known_to_page_alone(source: Candidate, found: Extracted) -> bool:
     """Whether something about its links is known only where the page was read: that they are not to be
     followed, or a seed has moved.
     """
-    return bool(found.nofollow) or "nofollow" in found.directives or scope.is_seed_way(source.path)
+    return bool(found.nofollow) or "nofollow" in found.directives or is_seed_path(source.path)

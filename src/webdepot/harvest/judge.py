@@ -17,10 +17,12 @@ from dataclasses import replace
 
 from webdepot.harvest.host_book import HostBook
 from webdepot.harvest.politeness import robots
-from webdepot.harvest.politeness.robots import Robots
+from webdepot.harvest.politeness.robots import RobotsRules
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.scope import host_rules, rules, scope
-from webdepot.harvest.scope.scope import Step
+from webdepot.harvest.scope.hop_path import embed_depth
+from webdepot.harvest.scope.membership import OUTSIDE, belongs
+from webdepot.harvest.scope.scope import ScopeStep
 from webdepot.harvest.scope.traps import TrapWatch
 from webdepot.model import Answer, Candidate, Hop, Verdict
 from webdepot.url import Url, host_of
@@ -74,7 +76,7 @@ class Judge:
             (str(spec), rule) for spec in settings.rules if (rule := rules.rule_of(spec, facts)) is not None
         ]
         self._answer_rules = rules.of_answers(settings.rules, facts)
-        self._belongs = scope.belongs(settings.scope, seeds)
+        self._belongs = belongs(settings.scope, seeds)
         self.named = scope.named_chain(
             settings.scope,
             seeds,
@@ -92,7 +94,7 @@ class Judge:
 
     def is_outside(self, candidate: Candidate, verdict: Verdict) -> bool:
         """Of what was rejected: does it lead elsewhere, whatever else may be against it?"""
-        return verdict.rule == scope.OUTSIDE or host_rules.is_outside(self.settings.host_rules, candidate.url)
+        return verdict.rule == OUTSIDE or host_rules.is_outside(self.settings.host_rules, candidate.url)
 
     def of_link(
         self, candidate: Candidate, *, page_says_no: bool = False, link_says_no: bool = False
@@ -121,7 +123,7 @@ class Judge:
         trap = self._trap_of(candidate)
         return verdict if trap is None else trap
 
-    def explain(self, candidate: Candidate) -> list[Step]:
+    def explain(self, candidate: Candidate) -> list[ScopeStep]:
         """What each rule of the chain says of an address, for a person."""
         return scope.explain(candidate, self.named)
 
@@ -149,13 +151,13 @@ class Judge:
             self.traps.of(candidate.url) if self.traps.trapped and candidate.path.strip(_REDIRECT) else None
         )
 
-    def of_robots(self, known: Robots, candidate: Candidate) -> Verdict:
+    def of_robots(self, known: RobotsRules, candidate: Candidate) -> Verdict:
         verdict = known.decide(candidate.url)
         if verdict:  # as for nearly all
             return verdict
         host = self.settings.of_host(host_of(candidate.url))
         policy = host.robots or self.settings.robots
-        return robots.judge(known, candidate.url, policy, is_part=scope.embed_depth(candidate.path) > 0)
+        return robots.judge(known, candidate.url, policy, is_part=embed_depth(candidate.path) > 0)
 
     def of_answer(self, candidate: Candidate, mime: str) -> Verdict:
         """Is it kept? Seeds always are. Rules about types stand in one row with those about addresses, and

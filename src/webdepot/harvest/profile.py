@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from webdepot.errors import ConfigError, InputError, NotFound
-from webdepot.harvest.fetch.mode import BEHAVIOURS, Fetching, Pictures
-from webdepot.harvest.politeness.robots import Policy
+from webdepot.harvest.fetch.mode import BEHAVIOURS, Fetching, Screenshots
+from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.scope import rules
+from webdepot.harvest.scope.membership import ScopeKind
 from webdepot.harvest.scope.rules import RuleSpec
-from webdepot.harvest.scope.scope import Kind
 
 FOLDER_NAME = "profiles"
 MOST_BYTES = 256 << 10
@@ -88,12 +88,14 @@ def _patterns(values: list[str]) -> str:
     return ""
 
 
-_ROBOTS = _one_of(*Policy)
+_ROBOTS = _one_of(*RobotsPolicy)
 KEYS: Mapping[str, Key] = {
     "description": Key(kind=str, doc="What it is for, in a sentence."),
     "seeds": Key(kind=list, doc="Addresses to start from, where none are named."),
     "collection": Key(kind=str, doc="Collection the harvests go into."),
-    "scope": Key(kind=str, doc="What belongs to a seed: host, domain, prefix or any.", check=_one_of(*Kind)),
+    "scope": Key(
+        kind=str, doc="What belongs to a seed: host, domain, prefix or any.", check=_one_of(*ScopeKind)
+    ),
     "reject": Key(
         kind=list, doc="Regular expressions; an address in which one is found is left out.", check=_patterns
     ),
@@ -135,7 +137,7 @@ KEYS: Mapping[str, Key] = {
     "screenshots": Key(
         kind=str,
         doc="Of which pages that are opened in the browser a picture is kept: none, seeds or pages.",
-        check=_one_of(*Pictures),
+        check=_one_of(*Screenshots),
     ),
     "behaviours": Key(
         kind=list,
@@ -337,7 +339,10 @@ def _checked(key: str, value: Any, known: Mapping[str, Key], where: str) -> Any:
 
 def _needs_reason(values: Mapping[str, Any], where: str) -> None:
     """To go against the owner's robots.txt is a decision, and decisions have reasons."""
-    if values.get("robots", Policy.OBEY) != Policy.OBEY and not values.get("robots_reason", "").strip():
+    if (
+        values.get("robots", RobotsPolicy.OBEY) != RobotsPolicy.OBEY
+        and not values.get("robots_reason", "").strip()
+    ):
         raise ConfigError(
             f'{where}: robots = "{values["robots"]}" needs robots_reason: why is robots.txt not obeyed?'
         )

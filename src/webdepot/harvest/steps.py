@@ -32,9 +32,9 @@ from webdepot.harvest.links import extract as links
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.peers import Peers
 from webdepot.harvest.politeness import pauses, robots
-from webdepot.harvest.politeness.robots_desk import RobotsAnswer, RobotsDesk
+from webdepot.harvest.politeness.robots_cache import RobotsAnswer, RobotsCache
 from webdepot.harvest.politeness.servers import SharedServers
-from webdepot.harvest.politeness.turns import Turns
+from webdepot.harvest.politeness.turns import ServerTurns
 from webdepot.harvest.report.log import CrawlLog, of_refusal, of_unkept, of_visit
 from webdepot.harvest.report.result import CrawlSettings, HostSettings, RobotsPolicy
 from webdepot.harvest.scope import host_rules
@@ -88,8 +88,8 @@ class Steps:
         self.intake = Intake(
             settings, frontier=frontier, judge=self.judge, seeds=self.seeds, log=log, clock=clock, peers=peers
         )
-        self.turns = Turns(fetcher, settings.manners, shared=shared, bytes_per_s=settings.bytes_per_s)
-        self.robots = RobotsDesk(self.turns, frontier, clock, robots.product_token(settings.user_agent))
+        self.turns = ServerTurns(fetcher, settings.manners, shared=shared, bytes_per_s=settings.bytes_per_s)
+        self.robots = RobotsCache(self.turns, frontier, clock, robots.product_token(settings.user_agent))
         self.missing = MissingPages(self.turns, frontier)
         self.nameless_since_s: dict[str, float] = {}
         self.is_dirty = True
@@ -378,7 +378,9 @@ class Steps:
             for visit in answer.visits:
                 visit.body.close()
 
-    async def learn_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> robots.Robots | None:
+    async def learn_robots(
+        self, candidate: Candidate, origin: str, *, obeys: bool
+    ) -> robots.RobotsRules | None:
         """The same for what the frontier did not hand out; None when no robots.txt came, which may be another
         next time.
         """
@@ -393,7 +395,7 @@ class Steps:
 
     def _settle_robots(
         self, candidate: Candidate, origin: str, answer: RobotsAnswer, *, obeys: bool
-    ) -> robots.Robots:
+    ) -> robots.RobotsRules:
         self.is_dirty = True
         for visit in answer.visits:
             self._keep_robots(visit)
@@ -404,7 +406,7 @@ class Steps:
         return meaning
 
     async def _ask_for_missing(
-        self, candidate: Candidate, origin: str, known: robots.Robots, *, obeys: bool
+        self, candidate: Candidate, origin: str, known: robots.RobotsRules, *, obeys: bool
     ) -> None:
         """Learn what the host says of pages that are not there (`missing_pages`), and put the candidate back
         until it is free again.

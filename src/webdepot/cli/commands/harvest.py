@@ -14,7 +14,7 @@ from webdepot.cli.progress import shown
 from webdepot.cli.report import tell
 from webdepot.errors import InputError
 from webdepot.harvest.control import Order, Verb
-from webdepot.harvest.report.reports import Kind
+from webdepot.harvest.report.reports import ReportKind
 from webdepot.model import HarvestState
 
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ def _live_words(watched: "control.Watched") -> str:
 def report(
     context: typer.Context,
     harvest: Harvest,
-    kind: Annotated[Kind, typer.Option(help="Which report.")] = Kind.HOSTS,
+    kind: Annotated[ReportKind, typer.Option(help="Which report.")] = ReportKind.HOSTS,
     limit: Annotated[int, typer.Option(min=0, help="So many rows at most; 0 for all.")] = 0,
     as_csv: Annotated[bool, typer.Option("--csv", help="Comma-separated values with a head line.")] = False,
     json: Json = False,

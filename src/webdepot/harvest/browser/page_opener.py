@@ -30,7 +30,7 @@ from webdepot.harvest.browser import empty_pages
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.tab import Asked, Reply, Sight, View
 from webdepot.harvest.fetch.encoding import decode
-from webdepot.harvest.fetch.mode import Fetching, Pictures
+from webdepot.harvest.fetch.mode import Fetching, Screenshots
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.kept import Arrived, Attached
 from webdepot.harvest.links import extract
@@ -38,7 +38,7 @@ from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.politeness import pauses
 from webdepot.harvest.report.log import of_refusal
 from webdepot.harvest.report.result import RobotsPolicy
-from webdepot.harvest.scope import scope
+from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
 from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
 from webdepot.url import Url, find_canonical, host_of
 
@@ -181,7 +181,7 @@ class PageOpener:
             and 200 <= visit.status < 300
             and mime in _HTML
             and visit.body_bytes <= LARGEST_BODY_BYTES
-            and not scope.embed_depth(visit.candidate.path)
+            and not embed_depth(visit.candidate.path)
             and bool(self._steps.judge.of_answer(visit.candidate, mime))
         )
 
@@ -194,8 +194,8 @@ class PageOpener:
             page_time_s=settings.page_time_s,
             longest_s=max(settings.page_time_s * 10, 60.0),
             behaviours=settings.behaviours,
-            picture=pictures is Pictures.PAGES
-            or (pictures is Pictures.SEEDS and scope.is_seed_way(candidate.path)),
+            picture=pictures is Screenshots.PAGES
+            or (pictures is Screenshots.SEEDS and is_seed_path(candidate.path)),
         )
 
     # --- one request of a tab ---

@@ -11,7 +11,7 @@ class Fetching(StrEnum):
     """Those pages are that say nothing before scripts have run."""
 
 
-class Pictures(StrEnum):
+class Screenshots(StrEnum):
     """Of which pages opened in the browser a screenshot is kept."""
 
     NONE = "none"

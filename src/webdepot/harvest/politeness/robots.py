@@ -2,16 +2,16 @@
 
 Protego reads the rules; the rest of the standard is here. Order of steps:
 
-1. `of_answer` turns a final answer into `Robots`: 2xx is read (500 KiB of it, a byte-order mark is no
+1. `of_answer` turns a final answer into `RobotsRules`: 2xx is read (500 KiB of it, a byte-order mark is no
    letter); 4xx means there are no rules; 5xx, 429 and no answer at all mean that nothing may be fetched;
    redirects beyond the fifth mean no rules.
-2. `Robots.decide` gives a verdict for one address, and names the line.
+2. `RobotsRules.decide` gives a verdict for one address, and names the line.
 3. `judge` says what the policy of the harvest makes of it: obey, obey but for parts of pages, or ignore,
    which the log then shows.
 
 What pages say themselves (meta robots, X-Robots-Tag) is read by `page_directives` and `tag_directives`.
 
-The text is kept as it came, so a stored `Robots` is read again by the rules of whatever version reads it.
+The text is kept as it came, so a stored `RobotsRules` is read again by the rules of whatever version reads it.
 """
 
 import json
@@ -42,7 +42,7 @@ _NOT_PLAIN = re.compile(r"[*$%]|[^!-~]")
 _ALLOWED = Verdict(answer=Answer.ACCEPT, rule="robots", reason="allowed by robots.txt")
 
 
-class Policy(StrEnum):
+class RobotsPolicy(StrEnum):
     OBEY = "obey"
     OBEY_BUT_EMBEDS = "obey-but-embeds"
     """Parts of pages are fetched even where robots.txt forbids it: without its styles a page cannot be shown
@@ -51,7 +51,7 @@ class Policy(StrEnum):
     IGNORE = "ignore"
 
 
-class Basis(StrEnum):
+class RobotsBasis(StrEnum):
     """What a decision about a whole host rests on."""
 
     RULES = "rules"
@@ -59,7 +59,7 @@ class Basis(StrEnum):
     UNREACHABLE = "unreachable"
 
 
-_RULES = Basis.RULES
+_RULES = RobotsBasis.RULES
 
 
 def product_token(user_agent: str) -> str:
@@ -71,29 +71,31 @@ def product_token(user_agent: str) -> str:
     return token[0] if token else "webdepot"
 
 
-def of_answer(*, status: int, body: bytes, at: datetime, agent: str) -> "Robots":
+def of_answer(*, status: int, body: bytes, at: datetime, agent: str) -> "RobotsRules":
     """What the final answer to a request for robots.txt means."""
     if 200 <= status < 300:
-        return Robots(
-            basis=Basis.RULES,
+        return RobotsRules(
+            basis=RobotsBasis.RULES,
             detail="",
             text=body[:LONGEST_BYTES].decode("utf-8-sig", "replace"),
             at=at,
             agent=agent,
         )
     if 300 <= status < 500 and status != 429:
-        return Robots(
-            basis=Basis.NO_RULES, detail=f"robots.txt answers {status}", text="", at=at, agent=agent
+        return RobotsRules(
+            basis=RobotsBasis.NO_RULES, detail=f"robots.txt answers {status}", text="", at=at, agent=agent
         )
-    return Robots(basis=Basis.UNREACHABLE, detail=f"robots.txt answers {status}", text="", at=at, agent=agent)
+    return RobotsRules(
+        basis=RobotsBasis.UNREACHABLE, detail=f"robots.txt answers {status}", text="", at=at, agent=agent
+    )
 
 
 def of_failure(
     failure: Failure, detail: str, *, at: datetime, agent: str, permanent: bool = False
-) -> "Robots":
+) -> "RobotsRules":
     """No answer at all: as with 5xx nothing may be fetched, but the host is to blame, not its rules."""
-    return Robots(
-        basis=Basis.UNREACHABLE,
+    return RobotsRules(
+        basis=RobotsBasis.UNREACHABLE,
         detail=f"robots.txt could not be fetched: {detail}",
         text="",
         at=at,
@@ -103,16 +105,16 @@ def of_failure(
     )
 
 
-def judge(known: "Robots", url: str, policy: Policy, *, is_part: bool) -> Verdict:
+def judge(known: "RobotsRules", url: str, policy: RobotsPolicy, *, is_part: bool) -> Verdict:
     """What a policy makes of a host's rules. Where they are not obeyed, the verdict names the line that was
     passed over.
     """
     verdict = known.decide(url)
-    if verdict or policy is Policy.OBEY:
+    if verdict or policy is RobotsPolicy.OBEY:
         return verdict
-    if policy is Policy.IGNORE:
+    if policy is RobotsPolicy.IGNORE:
         return Verdict(answer=Answer.ACCEPT, rule="robots ignored", reason=verdict.reason)
-    if is_part and known.basis is Basis.RULES:
+    if is_part and known.basis is RobotsBasis.RULES:
         return Verdict(answer=Answer.ACCEPT, rule="robots but embeds", reason=verdict.reason)
     return verdict
 
@@ -143,11 +145,11 @@ def tag_directives(values: Iterable[str], agent: str) -> frozenset[str]:
 _WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 
 
-def from_json(data: bytes) -> "Robots":
-    """Read what `Robots.to_json` wrote."""
+def from_json(data: bytes) -> "RobotsRules":
+    """Read what `RobotsRules.to_json` wrote."""
     values = json.loads(data)
-    return Robots(
-        basis=Basis(values["basis"]),
+    return RobotsRules(
+        basis=RobotsBasis(values["basis"]),
         detail=values["detail"],
         text=values["text"],
         at=datetime.fromisoformat(values["at"]),
@@ -156,10 +158,10 @@ def from_json(data: bytes) -> "Robots":
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: it keeps what it has parsed
-class Robots:
+class RobotsRules:
     """The rules of one host, for one agent."""
 
-    basis: Basis
+    basis: RobotsBasis
     detail: str
     text: str = field(repr=False)
     at: datetime
@@ -171,7 +173,7 @@ class Robots:
 
     def decide(self, url: str) -> Verdict:
         if self.basis is not _RULES:
-            answer = Answer.ACCEPT if self.basis is Basis.NO_RULES else Answer.REJECT
+            answer = Answer.ACCEPT if self.basis is RobotsBasis.NO_RULES else Answer.REJECT
             return Verdict(answer=answer, rule="robots", reason=self.detail)
         if self._is_nowhere_near(url) or self._rules.can_fetch(url, self.agent):
             return _ALLOWED
@@ -211,7 +213,7 @@ class Robots:
 
     def shuts_out(self, origin: str) -> bool:
         """Whether nothing at all may be fetched, for everybody or for us: no page, and no exception is made."""
-        if self.basis is not Basis.RULES or any(kind == "allow" for kind, _ in self.lines):
+        if self.basis is not RobotsBasis.RULES or any(kind == "allow" for kind, _ in self.lines):
             return False
         return not self._rules.can_fetch(f"{origin}/", self.agent) and not self._rules.can_fetch(
             f"{origin}/any/page?at=all", self.agent

@@ -33,7 +33,7 @@ class _Server:
         """Up to then places in the row have been given away."""
 
 
-class Turns:
+class ServerTurns:
     """One event loop. Times are `time.monotonic()`: the event loop's own clock may lag behind by a whole turn
     of the loop.
     """

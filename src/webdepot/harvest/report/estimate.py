@@ -15,7 +15,7 @@ FEWEST_PAGES = 50
 WINDOW_PAGES = 2_000
 
 
-class Basis(StrEnum):
+class EstimateBasis(StrEnum):
     FINISHED = "finished"
     """Nothing waits."""
     TOO_EARLY = "too early"
@@ -29,7 +29,7 @@ class Basis(StrEnum):
 class Estimate:
     share: float
     """Of the whole, from 0 to 1."""
-    basis: Basis
+    basis: EstimateBasis
     to_come: int
     """Addresses waiting, with those they will bring where that can be said."""
     new_per_page: float
@@ -37,11 +37,11 @@ class Estimate:
 
     def __str__(self) -> str:
         match self.basis:
-            case Basis.FINISHED:
+            case EstimateBasis.FINISHED:
                 return "complete: nothing waits"
-            case Basis.TOO_EARLY:
+            case EstimateBasis.TOO_EARLY:
                 return f"too early to say: {self.to_come:,} addresses wait"
-            case Basis.GROWING:
+            case EstimateBasis.GROWING:
                 return f"at most {self.share:.0%}: {self.to_come:,} wait, and each page brings {self.new_per_page:.1f} new addresses"
             case _:
                 return f"about {self.share:.0%}: some {self.to_come:,} to come, as each page brings {self.new_per_page:.2f} new addresses"
@@ -66,14 +66,19 @@ class Sampler:
     def estimate(self, done: int, waiting: int) -> Estimate:
         pages = self._samples[-1][0] - self._samples[0][0] if self._samples else 0
         if not waiting:
-            return Estimate(share=1.0, basis=Basis.FINISHED, to_come=0, new_per_page=0.0)
+            return Estimate(share=1.0, basis=EstimateBasis.FINISHED, to_come=0, new_per_page=0.0)
         known = done / (done + waiting)
         if pages < FEWEST_PAGES:
-            return Estimate(share=known, basis=Basis.TOO_EARLY, to_come=waiting, new_per_page=0.0)
+            return Estimate(share=known, basis=EstimateBasis.TOO_EARLY, to_come=waiting, new_per_page=0.0)
         new_per_page = max(self._samples[-1][1] - self._samples[0][1], 0) / pages
         if new_per_page >= 1:
-            return Estimate(share=known, basis=Basis.GROWING, to_come=waiting, new_per_page=new_per_page)
+            return Estimate(
+                share=known, basis=EstimateBasis.GROWING, to_come=waiting, new_per_page=new_per_page
+            )
         to_come = round(waiting / (1 - new_per_page))
         return Estimate(
-            share=done / (done + to_come), basis=Basis.SHRINKING, to_come=to_come, new_per_page=new_per_page
+            share=done / (done + to_come),
+            basis=EstimateBasis.SHRINKING,
+            to_come=to_come,
+            new_per_page=new_per_page,
         )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from webdepot.harvest.host_book import most_of
-from webdepot.harvest.report.estimate import Basis, Estimate, Sampler
+from webdepot.harvest.report.estimate import Estimate, EstimateBasis, Sampler
 from webdepot.harvest.report.result import CrawlProgress
 from webdepot.times import from_iso, to_iso
 
@@ -125,7 +125,7 @@ def read(folder: Path) -> Live | None:
     """The last numbers; None where there are none, or none that can be read."""
     try:
         values: dict[str, Any] = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
-        estimate = Estimate(**values["estimate"] | {"basis": Basis(values["estimate"]["basis"])})
+        estimate = Estimate(**values["estimate"] | {"basis": EstimateBasis(values["estimate"]["basis"])})
         hosts = tuple(HostNumbers(**host) for host in values["hosts"])
         return Live(**values | {"at": from_iso(values["at"]), "estimate": estimate, "hosts": hosts})
     except (OSError, ValueError, KeyError, TypeError):

@@ -118,7 +118,7 @@ class CrawlLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recent:
+class RecentLine:
     """A line of the log as a person watches it."""
 
     at: str
@@ -133,7 +133,7 @@ class Recent:
         return self.status < 0 or self.status >= 400
 
 
-def recent(folder: Path, limit: int) -> list[Recent]:
+def recent(folder: Path, limit: int) -> list[RecentLine]:
     """The last lines of a log that is being written, the newest first. Reads its last bytes alone, and a half
     line not at all.
     """
@@ -144,7 +144,7 @@ def recent(folder: Path, limit: int) -> list[Recent]:
             lines = file.read().split(b"\n")
     except FileNotFoundError:
         return []
-    found: list[Recent] = []
+    found: list[RecentLine] = []
     for line in reversed(lines[1:-1] if size > _TAIL_BYTES else lines[:-1]):
         try:
             values = json.loads(line)
@@ -152,7 +152,7 @@ def recent(folder: Path, limit: int) -> list[Recent]:
             continue
         words = {name: str(values.get(name) or "") for name in ("at", "url", "mime", "reason")}
         found.append(
-            Recent(status=int(values.get("status") or 0), size=int(values.get("size") or 0), **words)
+            RecentLine(status=int(values.get("status") or 0), size=int(values.get("size") or 0), **words)
         )
         if len(found) == limit:
             break

@@ -56,7 +56,7 @@ INSERT INTO counts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, name) D
 """
 
 
-class Kind(StrEnum):
+class ReportKind(StrEnum):
     HOSTS = "hosts"
     MIME = "mime"
     STATUS = "status"
@@ -65,13 +65,13 @@ class Kind(StrEnum):
     TRAPS = "traps"
 
 
-COLUMNS: Mapping[Kind, tuple[str, ...]] = {
-    Kind.HOSTS: ("name", "documents", "bytes", "errors", "refused", "duplicates"),
-    Kind.MIME: ("name", "documents", "bytes", "duplicates"),
-    Kind.STATUS: ("name", "documents", "bytes", "example", "reason"),
-    Kind.SEEDS: ("name", "status", "documents", "reason"),
-    Kind.REJECTED: ("name", "refused", "example", "reason"),
-    Kind.TRAPS: ("name", "host", "refused", "example", "reason"),
+COLUMNS: Mapping[ReportKind, tuple[str, ...]] = {
+    ReportKind.HOSTS: ("name", "documents", "bytes", "errors", "refused", "duplicates"),
+    ReportKind.MIME: ("name", "documents", "bytes", "duplicates"),
+    ReportKind.STATUS: ("name", "documents", "bytes", "example", "reason"),
+    ReportKind.SEEDS: ("name", "status", "documents", "reason"),
+    ReportKind.REJECTED: ("name", "refused", "example", "reason"),
+    ReportKind.TRAPS: ("name", "host", "refused", "example", "reason"),
 }
 """What each report shows, in this order."""
 
@@ -88,8 +88,8 @@ class _Count:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    kind: Kind
+class HarvestReport:
+    kind: ReportKind
     columns: tuple[str, ...]
     rows: list[dict[str, Any]] = field(default_factory=list)
     total: int = 0
@@ -125,7 +125,7 @@ def count(stream: BinaryIO, database: Path) -> None:
         connection.execute("INSERT INTO progress VALUES (?, '')", (_read(stream, 0, connection),))
 
 
-def read(database: Path, kind: Kind, *, limit: int = 0, offset: int = 0) -> Report:
+def read(database: Path, kind: ReportKind, *, limit: int = 0, offset: int = 0) -> HarvestReport:
     """One report, the largest first; `limit` 0 means all rows."""
     with closing(_connect(database)) as connection:
         total = connection.execute("SELECT count(*) FROM counts WHERE kind = ?", (kind.value,)).fetchone()[0]
@@ -136,10 +136,10 @@ def read(database: Path, kind: Kind, *, limit: int = 0, offset: int = 0) -> Repo
             (kind.value, limit or -1, offset),
         )
         rows = [_row(kind, *values) for values in found]
-    return Report(kind=kind, columns=COLUMNS[kind], rows=rows, total=total, read_bytes=read_bytes)
+    return HarvestReport(kind=kind, columns=COLUMNS[kind], rows=rows, total=total, read_bytes=read_bytes)
 
 
-def _row(kind: Kind, name: str, *values: Any) -> dict[str, Any]:
+def _row(kind: ReportKind, name: str, *values: Any) -> dict[str, Any]:
     row = dict(
         zip(
             ("documents", "bytes", "errors", "refused", "duplicates", "example", "reason"),
@@ -147,10 +147,10 @@ def _row(kind: Kind, name: str, *values: Any) -> dict[str, Any]:
             strict=True,
         )
     )
-    if kind is Kind.TRAPS:
+    if kind is ReportKind.TRAPS:
         rule, _, host = name.partition("\t")
         return {"name": rule, "host": host, **{column: row[column] for column in COLUMNS[kind][2:]}}
-    if kind is Kind.SEEDS:
+    if kind is ReportKind.SEEDS:
         return {
             "name": name,
             "status": int(row["example"] or 0),

@@ -4,19 +4,21 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from webdepot.harvest.fetch.mode import Fetching, Pictures
+from webdepot.harvest.fetch.mode import Fetching, Screenshots
 from webdepot.harvest.host_book import HostCounts
 from webdepot.harvest.links.extract import LinkLimits
 from webdepot.harvest.politeness import robots
 from webdepot.harvest.politeness.pauses import Manners
+from webdepot.harvest.scope.conditions import ScopeFacts
 from webdepot.harvest.scope.host_rules import HostRules
-from webdepot.harvest.scope.rules import Facts, RuleSpec
-from webdepot.harvest.scope.scope import Kind, ScopeLimits
+from webdepot.harvest.scope.limits import ScopeLimits
+from webdepot.harvest.scope.membership import ScopeKind
+from webdepot.harvest.scope.rules import RuleSpec
 from webdepot.model import Failure
 from webdepot.reasons import Reason, said, together
 from webdepot.url import Url
 
-RobotsPolicy = robots.Policy
+RobotsPolicy = robots.RobotsPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +47,13 @@ class CrawlSettings:
 
     seeds: tuple[Url, ...]
     user_agent: str
-    scope: Kind = Kind.HOST
+    scope: ScopeKind = ScopeKind.HOST
     rejects: tuple[str, ...] = ()
     """Regular expressions; an address in which one is found is not fetched."""
     scope_limits: ScopeLimits = field(default_factory=ScopeLimits)
     rules: tuple[RuleSpec, ...] = ()
     """Decide rules of the profile, in their order."""
-    facts: Facts = field(default_factory=Facts)
+    facts: ScopeFacts = field(default_factory=ScopeFacts)
     """What the service knows for them."""
     look_up: Callable[[Collection[str]], Awaitable[None]] | None = None
     """Learns about host names before links to them are judged; set when a rule needs it (`ip_range`,
@@ -78,7 +80,7 @@ class CrawlSettings:
     checkpoint_s: float = 1.0
     links: LinkLimits = field(default_factory=LinkLimits)
     fetch: Fetching = Fetching.PLAIN
-    screenshots: Pictures = Pictures.SEEDS
+    screenshots: Screenshots = Screenshots.SEEDS
     behaviours: frozenset[str] = frozenset({"scroll", "play"})
     """What is done in a page that is opened, of `BEHAVIOURS`."""
     page_time_s: float = 60.0

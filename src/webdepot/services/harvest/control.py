@@ -18,8 +18,8 @@ from webdepot.harvest import control
 from webdepot.harvest.control import Order, Standing, Verb
 from webdepot.harvest.report import live, log, reports
 from webdepot.harvest.report.live import Live
-from webdepot.harvest.report.log import JSON_NAME, Recent
-from webdepot.harvest.report.reports import Kind, Report
+from webdepot.harvest.report.log import JSON_NAME, RecentLine
+from webdepot.harvest.report.reports import HarvestReport, ReportKind
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import Event, append, difference
 from webdepot.services.harvest import harvests, parts
@@ -68,7 +68,7 @@ def watch(archive: Archive, harvest: str) -> Watched:
     )
 
 
-def recent(archive: Archive, harvest: Harvest, limit: int = 15) -> Sequence[Recent]:
+def recent(archive: Archive, harvest: Harvest, limit: int = 15) -> Sequence[RecentLine]:
     """The newest lines of the log of a harvest that runs, over all its processes."""
     folder = harvests.folder_of(archive, harvest)
     lines = [line for part in (folder, *parts.existing(folder)) for line in log.recent(part, limit)]
@@ -193,7 +193,9 @@ def _listed(archive: Archive, harvest: Harvest, verb: Verb, more: Sequence[str])
     return {"before": {name: so_far[-_MOST_TOLD:]}, "after": {name: [*so_far, *more][-_MOST_TOLD:]}}
 
 
-def report(archive: Archive, harvest: str, kind: Kind, *, limit: int = 0, offset: int = 0) -> Report:
+def report(
+    archive: Archive, harvest: str, kind: ReportKind, *, limit: int = 0, offset: int = 0
+) -> HarvestReport:
     """A report, of a harvest that runs as of one in the depot. NotFound for an import, which has no log."""
     found = harvests.get(archive, harvest)
     folder = harvests.folder_of(archive, found)
@@ -202,7 +204,7 @@ def report(archive: Archive, harvest: str, kind: Kind, *, limit: int = 0, offset
         made = reports.read(folder / reports.FILE_NAME, kind, limit=limit, offset=offset)
     else:
         made = reports.read(_counted(archive, found), kind, limit=limit, offset=offset)
-    return _with_outside(archive, found, made) if kind is Kind.REJECTED and not offset else made
+    return _with_outside(archive, found, made) if kind is ReportKind.REJECTED and not offset else made
 
 
 def _counted(archive: Archive, harvest: Harvest) -> Path:
@@ -225,7 +227,7 @@ def _counted(archive: Archive, harvest: Harvest) -> Path:
     return path
 
 
-def _with_outside(archive: Archive, harvest: Harvest, made: Report) -> Report:
+def _with_outside(archive: Archive, harvest: Harvest, made: HarvestReport) -> HarvestReport:
     """Links that merely lead elsewhere are counted, not logged: their number stands beside those of the log."""
     known = live.read(harvests.folder_of(archive, harvest))
     outside = known.refusals.get("outside", 0) if known is not None else harvest.counts.get("outside", 0)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from webdepot.container.http import content_decoded, parse_head, transfer_decoded
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.politeness import robots
-from webdepot.harvest.politeness.robots import Basis, Robots
-from webdepot.harvest.politeness.turns import Turns
+from webdepot.harvest.politeness.robots import RobotsBasis, RobotsRules
+from webdepot.harvest.politeness.turns import ServerTurns
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.ports import Frontier
 from webdepot.times import Clock
@@ -27,19 +27,19 @@ class RobotsAnswer:
 
     visits: Sequence[Visit]
     """In order; closed by whoever asked."""
-    meaning: Robots | None
+    meaning: RobotsRules | None
     """Set when a redirect led to the robots.txt of a host that is known already."""
 
 
-class RobotsDesk:
-    def __init__(self, turns: Turns, frontier: Frontier, clock: Clock, agent: str) -> None:
+class RobotsCache:
+    def __init__(self, turns: ServerTurns, frontier: Frontier, clock: Clock, agent: str) -> None:
         self._turns = turns
         self._frontier = frontier
         self._clock = clock
         self._agent = agent
-        self._known: dict[str, Robots] = {}
+        self._known: dict[str, RobotsRules] = {}
 
-    def find(self, origin: str) -> Robots | None:
+    def find(self, origin: str) -> RobotsRules | None:
         """What is known of a host, unless it is too old to go by."""
         known = self._known.get(origin)
         if known is None:
@@ -77,7 +77,7 @@ class RobotsDesk:
                 return RobotsAnswer(visits=visits, meaning=known)
             url, path, via = target, path + Hop.REDIRECT, url
 
-    def settle(self, origin: str, answer: RobotsAnswer) -> Robots:
+    def settle(self, origin: str, answer: RobotsAnswer) -> RobotsRules:
         """Remember what an answer means for its host, and for the host whose robots.txt it came from in the
         end.
         """
@@ -87,11 +87,11 @@ class RobotsDesk:
         owners = {origin, origin_of(last.candidate.url) if _is_robots(last.candidate.url) else origin}
         for owner in owners:
             self._put_in_memory(owner, meaning)
-            if meaning.basis is not Basis.UNREACHABLE:
+            if meaning.basis is not RobotsBasis.UNREACHABLE:
                 self._frontier.remember(f"robots:{owner}", meaning.to_json())
         return meaning
 
-    def _read(self, visit: Visit) -> Robots:
+    def _read(self, visit: Visit) -> RobotsRules:
         if visit.failure is not None:
             return robots.of_failure(
                 visit.failure,
@@ -107,10 +107,10 @@ class RobotsDesk:
         ).read()
         return robots.of_answer(status=visit.status, body=body, at=self._clock(), agent=self._agent)
 
-    def _put_in_memory(self, origin: str, known: Robots) -> None:
+    def _put_in_memory(self, origin: str, known: RobotsRules) -> None:
         if len(self._known) >= MOST_IN_MEMORY:
             self._known = {
-                owner: kept for owner, kept in self._known.items() if kept.basis is Basis.UNREACHABLE
+                owner: kept for owner, kept in self._known.items() if kept.basis is RobotsBasis.UNREACHABLE
             }
         self._known[origin] = known
 
