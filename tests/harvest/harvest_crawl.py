@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from webdepot import event_loop
 from webdepot.harvest import crawl
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.crawl import CrawlProgress, CrawlResult, CrawlSettings, Kept
-from webdepot.harvest.fetch import curl_loop
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
 from webdepot.harvest.fetch.http import CurlFetcher, FetchLimits
@@ -119,7 +119,7 @@ def run(
             await fetcher.close()
 
     try:
-        return curl_loop.run(main())
+        return event_loop.run(main())
     finally:
         crawl_log.close()
         keeper.close()

@@ -18,6 +18,7 @@ from webdepot.harvest.control import Order, Orders, Verb, standing
 from webdepot.harvest.host_book import most_of
 from webdepot.harvest.kept import Keeper, Kept
 from webdepot.harvest.peers import Peers
+from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.report.log import CrawlLog
 from webdepot.harvest.report.result import (
@@ -26,7 +27,6 @@ from webdepot.harvest.report.result import (
     CrawlSettings,
     End,
     HostSettings,
-    RobotsPolicy,
     SeedOutcome,
     Trouble,
     reason_of,

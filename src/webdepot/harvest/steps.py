@@ -32,11 +32,12 @@ from webdepot.harvest.links import extract as links
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.peers import Peers
 from webdepot.harvest.politeness import pauses, robots
+from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.politeness.robots_cache import RobotsAnswer, RobotsCache
 from webdepot.harvest.politeness.servers import SharedServers
 from webdepot.harvest.politeness.turns import ServerTurns
 from webdepot.harvest.report.log import CrawlLog, of_refusal, of_unkept, of_visit
-from webdepot.harvest.report.result import CrawlSettings, HostSettings, RobotsPolicy
+from webdepot.harvest.report.result import CrawlSettings, HostSettings
 from webdepot.harvest.scope import host_rules
 from webdepot.harvest.scope.missing_pages import MissingPages
 from webdepot.harvest.seed_book import SeedBook

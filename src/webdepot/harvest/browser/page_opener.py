@@ -36,8 +36,8 @@ from webdepot.harvest.kept import Arrived, Attached
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.politeness import pauses
+from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.report.log import of_refusal
-from webdepot.harvest.report.result import RobotsPolicy
 from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
 from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
 from webdepot.url import Url, find_canonical, host_of

@@ -1,8 +1,7 @@
-"""Where the crawl asks about robots.txt: fetched once for each host, with its redirects, and kept with the
-frontier.
+"""The robots.txt of each host of a crawl: fetched once, with its redirects, and stored with the frontier.
 
-What is known stands in memory for the hosts asked lately, and among the frontier's facts for all, so that a
-resumed harvest does not ask again within a day. A host that did not answer is asked again by the next run.
+Recently used rules are in memory; all are stored in the frontier, so that a resumed harvest does not fetch them
+again within a day. A host that did not answer is asked again in the next run.
 """
 
 from collections.abc import Sequence
@@ -23,12 +22,12 @@ MOST_IN_MEMORY = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsAnswer:
-    """What came of asking: each answer on the way, and what the last one means."""
+    """The result of fetching robots.txt: each response on the way, and what the last one means."""
 
     visits: Sequence[Visit]
-    """In order; closed by whoever asked."""
+    """In order; the caller closes them."""
     meaning: RobotsRules | None
-    """Set when a redirect led to the robots.txt of a host that is known already."""
+    """Set if a redirect led to the robots.txt of a host that is already known."""
 
 
 class RobotsCache:
@@ -40,7 +39,7 @@ class RobotsCache:
         self._known: dict[str, RobotsRules] = {}
 
     def find(self, origin: str) -> RobotsRules | None:
-        """What is known of a host, unless it is too old to go by."""
+        """The rules of a host; None if they are unknown or too old."""
         known = self._known.get(origin)
         if known is None:
             stored = self._frontier.recall(f"robots:{origin}")
@@ -78,12 +77,10 @@ class RobotsCache:
             url, path, via = target, path + Hop.REDIRECT, url
 
     def settle(self, origin: str, answer: RobotsAnswer) -> RobotsRules:
-        """Remember what an answer means for its host, and for the host whose robots.txt it came from in the
-        end.
-        """
+        """Store what a response means for its host, and for the host that finally served it."""
         last = answer.visits[-1]
         meaning = answer.meaning or self._read(last)
-        # http://a.example/robots.txt mostly redirects to https://a.example/robots.txt: one answer for both.
+        # http://a.example/robots.txt usually redirects to https://a.example/robots.txt: one response for both.
         owners = {origin, origin_of(last.candidate.url) if _is_robots(last.candidate.url) else origin}
         for owner in owners:
             self._put_in_memory(owner, meaning)

@@ -17,7 +17,7 @@ from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.harvest import control
 from webdepot.harvest.control import Order, Standing, Verb
 from webdepot.harvest.report import live, log, reports
-from webdepot.harvest.report.live import Live
+from webdepot.harvest.report.live import LiveNumbers
 from webdepot.harvest.report.log import JSON_NAME, RecentLine
 from webdepot.harvest.report.reports import HarvestReport, ReportKind
 from webdepot.model import Harvest, HarvestKind, HarvestState
@@ -40,7 +40,7 @@ class Watched:
     harvest: Harvest
     is_running: bool
     """A living process works on it."""
-    live: Live | None
+    live: LiveNumbers | None
     """Its last numbers; None before it began, and once it is in the depot."""
     standing: Standing
     options: HarvestOptions
@@ -222,7 +222,7 @@ def _counted(archive: Archive, harvest: Harvest) -> Path:
         tempfile.TemporaryDirectory(dir=path.parent) as folder,
         closing(package.open_file(archive.store, facts, f"log/{JSON_NAME}")) as lines,
     ):
-        reports.count(lines, Path(folder) / "new.db")
+        reports.count_all(lines, Path(folder) / "new.db")
         (Path(folder) / "new.db").replace(path)
     return path
 
