@@ -14,7 +14,7 @@ import pytest
 from harvest_crawl import run
 from harvest_site import Site
 
-from webdepot.harvest.links.extract import LinkLimits
+from webdepot.harvest.links.bodies import LinkLimits
 
 XLINK = "xmlns='http://www.w3.org/2000/svg' xmlns:xlink='http://www.w3.org/1999/xlink'"
 

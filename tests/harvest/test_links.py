@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webdepot.container.http import HttpHead, parse_head
-from webdepot.harvest.links import extract as links_extract
-from webdepot.harvest.links.extract import LinkLimits, extract
+from webdepot.harvest.links import bodies
+from webdepot.harvest.links.bodies import LinkLimits
+from webdepot.harvest.links.extract import extract
 from webdepot.harvest.links.html import srcset
+from webdepot.harvest.links.resolve import resolve
 from webdepot.model import Hop
-from webdepot.url import Url
+from webdepot.url import Url, find_canonical
 
 PAGE = Url("http://a.example/dir/page.html")
 L, E, R, X, M = Hop.LINK, Hop.EMBED, Hop.REDIRECT, Hop.SPECULATIVE, Hop.MANIFEST
@@ -513,7 +515,7 @@ def test_hostile_style_sheets_end_soon() -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.binary(max_size=400), st.sampled_from(sorted(links_extract._KINDS)))
+@given(st.binary(max_size=400), st.sampled_from(sorted(bodies.READERS)))
 def test_no_bytes_make_it_raise(body: bytes, mime: str) -> None:
     extract(PAGE, head(mime), BytesIO(body), LinkLimits(guess=True))
 
@@ -542,3 +544,13 @@ def test_srcset_gives_back_what_went_in(entries: list[tuple[str, str]]) -> None:
 def test_json_addresses_are_found_at_any_depth(value: object) -> None:
     body = json.dumps([value, {"deep": [value, "http://a.example/x"]}])
     assert found(body, head("application/json")).get(of("x")) is X
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.from_regex(r"[ \t]?(https?:|//)?[A-Za-z0-9/?#.:;&=%_ -]{0,25}", fullmatch=True),
+    st.sampled_from([of("a/b"), of("a/c?q/x"), of(""), "https://b.example/a/b"]),
+)
+def test_cached_addresses_are_those_of_the_page(raw: str, page: str) -> None:
+    expected = find_canonical(raw, page) if raw and raw[0] != "#" else None
+    assert [resolve(raw, page, "utf-8") for _ in range(2)] == [expected] * 2

@@ -10,7 +10,7 @@ from harvest_crawl import FileKeeper, kept, lines, run
 from harvest_site import Asked, Site, whole
 
 from webdepot.harvest.crawl import Kept
-from webdepot.harvest.links.extract import LinkLimits
+from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.scope.missing_pages import SUSPICIOUS
 from webdepot.model import Visit
 

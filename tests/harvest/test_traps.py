@@ -8,7 +8,7 @@ import pytest
 from harvest_crawl import kept, lines, run
 from harvest_site import Asked, Site, whole
 
-from webdepot.harvest.links.extract import LinkLimits
+from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.report.result import HostSettings
 from webdepot.harvest.scope import rules

@@ -35,6 +35,7 @@ from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.kept import Arrived, Attached
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
+from webdepot.harvest.links.reference import HOP_RANK
 from webdepot.harvest.politeness import pauses
 from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.report.log import of_refusal
@@ -405,7 +406,7 @@ def _merged(static: Extracted, seen: list[Extracted]) -> Extracted:
     nofollow, plain = set(static.nofollow), {url for url, _ in static.links} - static.nofollow
     for found in (static, *seen):
         for url, hop in found.links:
-            if extract.RANK[hop] < extract.RANK[together.setdefault(url, hop)]:
+            if HOP_RANK[hop] < HOP_RANK[together.setdefault(url, hop)]:
                 together[url] = hop
         nofollow |= found.nofollow
         plain |= {url for url, _ in found.links} - found.nofollow

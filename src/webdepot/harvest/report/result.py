@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from webdepot.harvest.fetch.mode import Fetching, Screenshots
 from webdepot.harvest.host_book import HostCounts
-from webdepot.harvest.links.extract import LinkLimits
+from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.scope.conditions import ScopeFacts

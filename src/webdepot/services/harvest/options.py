@@ -23,7 +23,7 @@ from webdepot.harvest.fetch import login
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.http import HostAccess
 from webdepot.harvest.fetch.mode import Fetching, Screenshots
-from webdepot.harvest.links.extract import LinkLimits
+from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.robots import RobotsPolicy, product_token
 from webdepot.harvest.profile import KEYS, Profile

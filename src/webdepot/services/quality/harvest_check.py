@@ -368,12 +368,15 @@ def _log(archive: Archive, harvest: Harvest, files: ExitStack) -> Path | None:
 
 def _extract(url: str, head: HttpHead, body: bytes) -> Iterator[tuple[str, str]]:
     """Links of a page whose container does not tell them. `body` has no coding left."""
-    from webdepot.harvest.links import extract  # only for imports: a harvest has written down its links
+    from webdepot.harvest.links import (
+        bodies,
+        extract,
+    )  # only for imports: a harvest has written down its links
 
     plain = tuple(
         each for each in head.headers if each[0].lower() not in ("content-encoding", "transfer-encoding")
     )
-    found = extract.extract(Url(url), replace(head, headers=plain), BytesIO(body), extract.LinkLimits())
+    found = extract.extract(Url(url), replace(head, headers=plain), BytesIO(body), bodies.LinkLimits())
     return ((link, hop.value) for link, hop in found.links)
 
 
