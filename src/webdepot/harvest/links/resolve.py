@@ -24,6 +24,8 @@ def resolve(raw: str, base: str, encoding: str) -> Url | None:
         return find_canonical(raw, base)
     if raw.startswith(("http://", "https://")):
         return _resolve_absolute(raw)
+    if ":" in raw:  # `http:` and `http:?x` depend on the page itself
+        return find_canonical(raw, base)
     return _resolve_in_folder(raw, _folder_of(base))
 
 
