@@ -22,7 +22,7 @@ from harvest_site import Answer, Asked, Site, running_site
 from webdepot.errors import ConfigError
 from webdepot.harvest.browser import launch, minder
 from webdepot.harvest.browser.browser import Browser
-from webdepot.harvest.browser.devtools import Wire
+from webdepot.harvest.browser.devtools import DevTools
 from webdepot.harvest.crawl import CrawlResult
 from webdepot.harvest.fetch.mode import Fetching, Screenshots
 from webdepot.harvest.report.result import HostSettings
@@ -295,7 +295,7 @@ def test_a_tab_that_crashes_or_hangs_costs_only_its_sight_and_limits_hold(site: 
     )
     notes = {str(line["url"]).removeprefix(site.url): str(line["note"]) for line in lines(tmp_path)}
     assert notes["/"] == "browserFailed:its tab crashed"
-    assert notes["/hangs"].startswith("browserFailed:it does not answer any more")
+    assert notes["/hangs"].startswith("browserFailed:it stopped responding")
     assert notes["/after"] == "browser" and f"{site.url}/part-of-hangs.png" in kept(tmp_path)
     assert (result.end, result.counts["fetched"], result.counts["unopened"], result.counts["opened"]) == (
         "limit of pages",
@@ -356,19 +356,19 @@ def test_the_browser_itself_has_no_way_out(site: Site, tmp_path: Path, monkeypat
 
     async def main() -> tuple[str, str]:
         process = launch.start(CHROMIUM, sandbox=False)
-        wire = await Wire.open(process.commands, process.answers)
+        devtools = await DevTools.open(process.commands, process.answers)
         try:
-            made = await wire.call("Target.createTarget", {"url": "about:blank"}, time_s=60)
+            made = await devtools.call("Target.createTarget", {"url": "about:blank"}, time_s=60)
             session = (
-                await wire.call("Target.attachToTarget", {"targetId": made["targetId"], "flatten": True})
+                await devtools.call("Target.attachToTarget", {"targetId": made["targetId"], "flatten": True})
             )["sessionId"]
-            went = await wire.call("Page.navigate", {"url": f"{site.url}/"}, session=session, time_s=60)
-            peers = await wire.call(
+            went = await devtools.call("Page.navigate", {"url": f"{site.url}/"}, session=session, time_s=60)
+            peers = await devtools.call(
                 "Runtime.evaluate", {"expression": PEERS, "awaitPromise": True}, session=session, time_s=60
             )
             return went.get("errorText", ""), peers["result"]["value"]
         finally:
-            wire.close()
+            devtools.close()
             process.end()
 
     reached, peers = asyncio.run(main())
@@ -380,12 +380,12 @@ KILLED = """
 import asyncio, os, sys
 from pathlib import Path
 from webdepot.harvest.browser import launch
-from webdepot.harvest.browser.devtools import Wire
+from webdepot.harvest.browser.devtools import DevTools
 
 async def main():
     process = launch.start(Path(sys.argv[1]), sandbox=False)
-    wire = await Wire.open(process.commands, process.answers)
-    await wire.call("Browser.getVersion")
+    devtools = await DevTools.open(process.commands, process.answers)
+    await devtools.call("Browser.getVersion")
     print(process.folder, flush=True)
     await asyncio.sleep(60)
 

@@ -4,7 +4,7 @@ import pytest
 
 from webdepot.errors import ConfigError
 from webdepot.harvest import profile
-from webdepot.harvest.browser.empty_pages import is_empty, letters_of
+from webdepot.harvest.browser.empty_pages import count_letters, is_empty
 
 WORDS = "<p>" + "A museum in the old harbour shows ships and maps. " * 20 + "</p>"
 
@@ -36,7 +36,8 @@ def test_whole_without(html: str):
 
 def test_letters_are_those_that_are_shown():
     assert (
-        letters_of("<head><title>no</title></head><body>ab&nbsp;c<!-- no --><b>d</b><script>no</script>") == 4
+        count_letters("<head><title>no</title></head><body>ab&nbsp;c<!-- no --><b>d</b><script>no</script>")
+        == 4
     )
 
 

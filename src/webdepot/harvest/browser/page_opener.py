@@ -28,7 +28,7 @@ from weakref import WeakValueDictionary
 from webdepot.container.http import HttpHead, content_decoded, parse_head, transfer_decoded
 from webdepot.harvest.browser import empty_pages
 from webdepot.harvest.browser.browser import Browser
-from webdepot.harvest.browser.tab import Asked, Reply, Sight, View
+from webdepot.harvest.browser.tab import PageOptions, PageSnapshot, TabReply, TabRequest
 from webdepot.harvest.fetch.encoding import decode
 from webdepot.harvest.fetch.mode import Fetching, Screenshots
 from webdepot.harvest.frontier import origin_of
@@ -84,13 +84,13 @@ class _Page:
     """A page that is open."""
 
     visit: Visit
-    reply: Reply
+    reply: TabReply
     ways: dict[str, Candidate]
     """Address -> how it was reached, for what redirects from there."""
     asked: dict[Url, None] = field(default_factory=dict)
     """What it asked for, as far as it may."""
     data: int = 0
-    getting: "set[asyncio.Task[Reply | None]]" = field(default_factory=set)
+    getting: "set[asyncio.Task[TabReply | None]]" = field(default_factory=set)
     error: Exception | None = None
 
     def may_ask(self, url: Url, kind: str) -> bool:
@@ -132,7 +132,7 @@ class PageOpener:
     def __init__(self, steps: "Steps", browser: Browser) -> None:
         self._steps = steps
         self._browser = browser
-        self._held: OrderedDict[Url, Reply] = OrderedDict()
+        self._held: OrderedDict[Url, TabReply] = OrderedDict()
         self._held_bytes = 0
         self._busy: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """By address, and by origin whose robots.txt is asked: nothing is asked twice at once."""
@@ -155,7 +155,9 @@ class PageOpener:
         steps, candidate = self._steps, visit.candidate
         page = _Page(visit=visit, reply=_reply(visit, head, body), ways={candidate.url: candidate})
         try:
-            sight = await self._browser.look(self._view(candidate), lambda asked: self._answer(page, asked))
+            sight = await self._browser.open_page(
+                self._view(candidate), lambda asked: self._answer(page, asked)
+            )
             await page.end(PATIENCE_S)
         finally:
             await page.end(0.0)
@@ -186,10 +188,10 @@ class PageOpener:
             and bool(self._steps.judge.of_answer(visit.candidate, mime))
         )
 
-    def _view(self, candidate: Candidate) -> View:
+    def _view(self, candidate: Candidate) -> PageOptions:
         settings = self._steps.settings
         pictures = settings.screenshots
-        return View(
+        return PageOptions(
             url=candidate.url,
             referrer=candidate.via or "",
             page_time_s=settings.page_time_s,
@@ -201,7 +203,7 @@ class PageOpener:
 
     # --- one request of a tab ---
 
-    async def _answer(self, page: _Page, asked: Asked) -> Reply | None:
+    async def _answer(self, page: _Page, asked: TabRequest) -> TabReply | None:
         url = find_canonical(asked.url)
         if url is None or url.partition(":")[0] not in ("http", "https"):
             return None
@@ -234,7 +236,7 @@ class PageOpener:
             return None
         return replace(reply, body=b"") if reply is not None and asked.method == "HEAD" else reply
 
-    async def _got(self, page: _Page, candidate: Candidate, asked: Asked) -> Reply | None:
+    async def _got(self, page: _Page, candidate: Candidate, asked: TabRequest) -> TabReply | None:
         async with self._lock(candidate.url):
             reply = self._held.get(candidate.url)
             if reply is None:
@@ -250,7 +252,7 @@ class PageOpener:
         page.ways[url] = made
         return made
 
-    async def _fetched(self, page: _Page, candidate: Candidate, asked: Asked) -> Reply | None:
+    async def _fetched(self, page: _Page, candidate: Candidate, asked: TabRequest) -> TabReply | None:
         """Judge, wait for the turn, fetch, keep. None for all that the crawl will see to itself."""
         steps, settings = self._steps, self._steps.settings
         if settings.look_up is not None:
@@ -278,7 +280,7 @@ class PageOpener:
             self._flying -= 1
         return await self._taken(visit, verdict)
 
-    async def _taken(self, visit: Visit, verdict: Verdict) -> Reply | None:
+    async def _taken(self, visit: Visit, verdict: Verdict) -> TabReply | None:
         """Hand an answer to the crawl to be kept, and its bytes to the tab."""
         steps, candidate = self._steps, visit.candidate
         try:
@@ -338,7 +340,7 @@ class PageOpener:
             lock = self._busy[name] = asyncio.Lock()
         return lock
 
-    def _hold(self, url: Url, reply: Reply | None) -> None:
+    def _hold(self, url: Url, reply: TabReply | None) -> None:
         if reply is None or len(reply.body) > LARGEST_HELD_BYTES or url in self._held:
             return
         self._held[url] = reply
@@ -354,7 +356,7 @@ class PageOpener:
         )
         self._log_refused(candidate, reason)
 
-    def _log_sockets(self, candidate: Candidate, sight: Sight) -> None:
+    def _log_sockets(self, candidate: Candidate, sight: PageSnapshot) -> None:
         for raw in sight.sockets:
             url = (
                 find_canonical(raw.replace("ws", "http", 1)) if raw.startswith("ws") else find_canonical(raw)
@@ -373,7 +375,7 @@ class PageOpener:
 
     # --- what was seen ---
 
-    def _seen_links(self, page: _Page, sight: Sight) -> list[Extracted]:
+    def _seen_links(self, page: _Page, sight: PageSnapshot) -> list[Extracted]:
         """Links of every frame as shown, and what the page asked for or wanted to go to."""
         limits, url = self._steps.settings.links, page.visit.candidate.url
         found = [
@@ -416,7 +418,7 @@ def _merged(static: Extracted, seen: list[Extracted]) -> Extracted:
     )
 
 
-def _attached(url: Url, sight: Sight) -> tuple[Attached, ...]:
+def _attached(url: Url, sight: PageSnapshot) -> tuple[Attached, ...]:
     """Picture and text of a page, named as browsertrix names them."""
     made = []
     if sight.picture:
@@ -443,12 +445,12 @@ def _content(visit: Visit, head: HttpHead) -> bytes | None:
     return None
 
 
-def _reply(visit: Visit, head: HttpHead, body: bytes) -> Reply:
+def _reply(visit: Visit, head: HttpHead, body: bytes) -> TabReply:
     headers = [(name, value) for name, value in head.headers if name.lower() not in _LEFT_OUT]
-    return Reply(status=visit.status, headers=headers, body=body)
+    return TabReply(status=visit.status, headers=headers, body=body)
 
 
-def _allowed(headers: Mapping[str, str]) -> Reply:
+def _allowed(headers: Mapping[str, str]) -> TabReply:
     """The answer to a browser's question whether it may ask at all (CORS,
     https://fetch.spec.whatwg.org/#cors-preflight-fetch): servers are not bothered with it, since what they
     say to the question itself decides.
@@ -459,7 +461,7 @@ def _allowed(headers: Mapping[str, str]) -> Reply:
         ("Access-Control-Allow-Headers", headers.get("access-control-request-headers", "")),
         ("Access-Control-Allow-Credentials", "true"),
     )
-    return Reply(status=204, headers=names, body=b"")
+    return TabReply(status=204, headers=names, body=b"")
 
 
 def _passed_on(headers: Mapping[str, str]) -> list[tuple[str, str]]:
