@@ -15,8 +15,8 @@ from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.crawl import CrawlProgress, CrawlResult, CrawlSettings, Kept
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
+from webdepot.harvest.fetch.curl_transfer import FetchLimits
 from webdepot.harvest.fetch.http import CurlFetcher
-from webdepot.harvest.fetch.transfer import FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.kept import Attached
 from webdepot.harvest.politeness.pauses import Manners

@@ -15,7 +15,7 @@ from harvest_site import Asked, Site, fill, of, whole
 
 from webdepot.errors import InputError
 from webdepot.harvest.crawl import End, RobotsPolicy, Trouble
-from webdepot.harvest.fetch.transfer import FetchLimits
+from webdepot.harvest.fetch.curl_transfer import FetchLimits
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.scope.limits import ScopeLimits

@@ -19,7 +19,7 @@ from harvest_site import Asked, Site, fill, of, whole
 from webdepot.errors import NoSpace
 from webdepot.harvest.crawl import CrawlProgress, End, Kept, Trouble
 from webdepot.harvest.fetch.addresses import Router
-from webdepot.harvest.fetch.transfer import FetchLimits
+from webdepot.harvest.fetch.curl_transfer import FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.model import Visit

@@ -6,8 +6,8 @@ import asyncio
 
 from webdepot import event_loop
 from webdepot.harvest.fetch.addresses import Router
+from webdepot.harvest.fetch.curl_transfer import FetchLimits
 from webdepot.harvest.fetch.http import CurlFetcher
-from webdepot.harvest.fetch.transfer import FetchLimits
 from webdepot.model import Candidate
 from webdepot.url import Url
 

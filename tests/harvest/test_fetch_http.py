@@ -24,8 +24,8 @@ from harvest_site import Asked, Site
 from webdepot import event_loop
 from webdepot.errors import ConfigError, NoSpace
 from webdepot.harvest.fetch.addresses import Router, is_public, parse_connect_to
+from webdepot.harvest.fetch.curl_transfer import FetchLimits
 from webdepot.harvest.fetch.http import CurlFetcher
-from webdepot.harvest.fetch.transfer import FetchLimits
 from webdepot.model import Candidate, Failure, Visit
 from webdepot.url import Url
 

@@ -1,15 +1,15 @@
 """`ProcessEngine`: run one function over many items, on the cores of this machine.
 
-Each item runs in a process of a pool. If a process dies (out of memory, a crash in a C library), only its item
-fails, not the job: the pool is replaced, and the other items continue.
+Each item runs in a process of a pool. If a process dies (out of memory, a crash in a C library), only its
+item fails, not the job: the pool is replaced, and the other items continue.
 
 1. At most two items per process are submitted at a time, so that a long list is never held in memory.
-2. When the pool breaks, it is unknown which of the items in flight caused it. They are tried again one by one,
-   each in a new pool, and only the one that fails again is reported.
+2. When the pool breaks, it is unknown which of the items in flight caused it. They are tried again one by
+   one, each in a new pool, and only the one that fails again is reported.
 
-Processes start with `forkserver`: threads and open databases of the parent are not copied. No process is started
-before the first item. The fork server preloads nothing: a library with its own runtime (Siegfried's Go) that is
-imported before a fork hangs after it.
+Processes start with `forkserver`: threads and open databases of the parent are not copied. No process is
+started before the first item. The fork server preloads nothing: a library with its own runtime (Siegfried's
+Go) that is imported before a fork hangs after it.
 """
 
 import multiprocessing
@@ -72,7 +72,7 @@ class ProcessEngine:
     def _one_by_one(
         self, function: Callable[[Item], Result], broken: dict[Future[Result], Item]
     ) -> Iterator[Done[Item, Result]]:
-        """The items that were in flight when the pool broke: finished results count, the others are tried again."""
+        """The items in flight when the pool broke: finished results count, the others are tried again."""
         self.close()
         for future, item in broken.items():
             if future.done() and not _is_lost(future):
@@ -91,7 +91,7 @@ def _pool(workers: int) -> ProcessPoolExecutor:
 
 
 def die_with_the_parent() -> None:
-    """In a worker: end with the parent. A killed parent cannot stop it, and it would wait for work forever."""
+    """In a worker: end with the parent, which cannot stop it when it is killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_wait_and_exit, args=(parent.sentinel,), daemon=True).start()
@@ -103,7 +103,7 @@ def _wait_and_exit(sentinel: int) -> None:
 
 
 def _is_lost(future: "Future[Result]") -> bool:
-    """Whether the pool broke before the item was done, or it was cancelled when the broken pool was closed."""
+    """Whether the item was not done because the pool broke, or was cancelled when it was closed."""
     return future.cancelled() or isinstance(future.exception(), BrokenProcessPool)
 
 

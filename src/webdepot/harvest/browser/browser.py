@@ -1,9 +1,8 @@
-"""The browser of a harvest: started before its first page, with a limited number of tabs, and replaced when it is no
-longer reliable.
+"""The browser of a harvest: started before its first page, and replaced when it is no longer reliable.
 
-A browser is replaced after some hundred pages (its memory grows), when a call was not answered in time, and when
-it died. Pages that were open in a browser that died are opened once more in the next one; a page whose tab crashes
-is not opened again.
+A browser is replaced after some hundred pages (its memory grows), when a call was not answered in time, and
+when it died. Pages that were open in a browser that died are opened once more in the next one; a page whose
+tab crashes is not opened again.
 """
 
 import asyncio
@@ -96,9 +95,7 @@ class Browser:
         most_pages: int = MOST_PAGES,
         call_s: float = CALL_S,
     ) -> None:
-        """`agent` is our name; pages see it after the browser's own. A call without an answer in `call_s` ends the
-        browser.
-        """
+        """`agent` is our name; pages see it after the browser's own. `call_s` is the time limit of a call."""
         self._call_s = call_s
         self._program = program
         self._sandbox = sandbox
@@ -117,13 +114,13 @@ class Browser:
         except (BrowserGone, OSError) as error:
             raise ConfigError(
                 f"{self._program} does not start, but this harvest opens pages in it. Its sandbox needs user "
-                "namespaces, which some containers forbid. If the machine itself is a sandbox, turn Chromium's off: "
-                "[harvest] browser_sandbox = false. "
+                "namespaces, which some containers forbid. If the machine itself is a sandbox, "
+                "turn Chromium's off: [harvest] browser_sandbox = false. "
                 f"To see other reasons, run: {self._program} --headless --dump-dom about:blank"
             ) from error
 
     async def open_page(self, options: PageOptions, answer: AnswerRequest) -> PageSnapshot:
-        """Open a page and return its content. Never raises for faults of the browser: they are in the snapshot."""
+        """Open a page and return its content. Does not raise for browser faults: they are in the snapshot."""
         async with self._tabs:
             for _ in range(2):
                 try:

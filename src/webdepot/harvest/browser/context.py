@@ -1,8 +1,8 @@
-"""A tab with its own browser context, for pages of one host one after the other, each as if it were the first.
+"""A tab with its own browser context, for pages of one host one after another, each as if it were the first.
 
-A new context takes a second of processor time, mostly for the process of its tab; a further page in it takes a
-fifth of that. So a context is used for some pages of one host and cleared between them: the page is left, and its
-cookies and storage are deleted.
+A new context takes a second of processor time, mostly for the process of its tab; a further page in it takes
+a fifth of that. So a context is used for some pages of one host and cleared between them: the page is left,
+and its cookies and storage are deleted.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
 """The connection to a browser: Chrome DevTools Protocol over two pipes.
 https://chromedevtools.github.io/devtools-protocol/
 
-A message is JSON and ends with a zero byte. A call has a number, and its result has the same; a message without
-a number is an event. Messages about a tab contain its session. Nothing waits forever: every call has a time
-limit, and the end of a pipe ends all calls.
+A message is JSON and ends with a zero byte. A call has a number, and its result has the same; a message
+without a number is an event. Messages about a tab contain its session. Nothing waits forever: every call has
+a time limit, and the end of a pipe ends all calls.
 """
 
 import asyncio

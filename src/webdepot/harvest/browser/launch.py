@@ -1,6 +1,7 @@
 """Start a Chromium without access to the network: which program, with which options, in which folder.
 
-Every request of a page comes to us over the DevTools protocol (`devtools`), and we answer it. The browser itself
+Every request of a page comes to us over the DevTools protocol (`devtools`), and we answer it. The browser
+itself
     - is outside the network (`minder`), if the system lets a process leave it;
     - resolves no host (`--host-resolver-rules`), and uses a proxy address at which nothing listens, also for
       loopback;
@@ -58,12 +59,13 @@ _OPTIONS = (
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
     "--disable-background-timer-throttling",
-    # One process for a page with its frames: one stream of requests, and half the memory. Pages share nothing,
-    # because each has its own context.
+    # One process for a page with its frames: one stream of requests, and half the memory. Pages share
+    # nothing, because each has its own context.
     "--disable-site-isolation-trials",
     "--disable-features=IsolateOrigins,site-per-process,Translate,OptimizationHints,MediaRouter,"
     "DialMediaRouteProvider,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,"
-    "AutofillServerCommunication,HttpsUpgrades,LocalNetworkAccessChecks,Prerender2,SpareRendererForSitePerProcess",
+    "AutofillServerCommunication,HttpsUpgrades,LocalNetworkAccessChecks,Prerender2,"
+    "SpareRendererForSitePerProcess",
     "--metrics-recording-only",
     "--mute-audio",
     "--autoplay-policy=no-user-gesture-required",
@@ -86,7 +88,7 @@ class BrowserProcess:
     folder: Path
 
     def end(self) -> None:
-        """End the browser and wait until all its processes are gone. Does not close the ends of the protocol."""
+        """End the browser and wait until its processes are gone. Does not close our ends of the protocol."""
         with suppress(OSError):
             os.close(self.life)
         try:
@@ -114,7 +116,7 @@ def get_program(stated: str, *, sandbox: bool) -> Path:
     if sandbox and os.geteuid() == 0:
         raise ConfigError(
             "Chromium's sandbox, which protects this machine from foreign pages, does not work for root. "
-            "Run Webdepot as another user. If the machine itself is a sandbox, you can turn Chromium's sandbox off: "
+            "Run Webdepot as another user. If the machine itself is a sandbox, turn Chromium's off: "
             "[harvest] browser_sandbox = false"
         )
     return program

@@ -1,8 +1,8 @@
 """A small process that ends a browser together with its harvest:
 `python -I -S minder.py FOLDER COMMANDS ANSWERS LIFE PROGRAM OPTION...`
 
-1. It removes itself, and so the browser, from the network if the system allows it: a namespace without an active
-   interface.
+1. It removes itself, and so the browser, from the network if the system allows it: a namespace without an
+   active interface.
 2. It starts the program with the two pipes of the protocol as its file descriptors 3 and 4.
 3. It waits until the program ends, or until the other end of the pipe LIFE is closed: then the process that
    started it is dead.

@@ -1,7 +1,8 @@
 """Scripts that are run in a page: to make it load more, and to read its content.
 
-They run in an isolated world (`Page.createIsolatedWorld`): they see the page's nodes, but not the page's changes
-to `fetch`, `Element.prototype` or `window.scrollBy`. Each returns at once; waiting is done on our side.
+They run in an isolated world (`Page.createIsolatedWorld`): they see the page's nodes, but not the page's
+changes to `fetch`, `Element.prototype` or `window.scrollBy`. Each returns at once; waiting is done on our
+side.
 """
 
 MOST_HTML_LETTERS = 16 << 20

@@ -1,13 +1,16 @@
 """One page in one tab: opened, made to load everything, read, and closed. The caller answers its requests.
 
-1. A clean tab (`context`), without cookies or storage of other pages, in which every request is paused (`Fetch`).
-2. The page is opened. Each request goes to `answer`; the page gets the reply, or the request fails. A page that
-   tries to go elsewhere, or to open a window, stays where it is: the address is noted.
-3. It gets time to load and to become idle; then the behaviours: lazy images, scrolling, media, and clicks last.
+1. A clean tab (`context`), without cookies or storage of other pages, in which every request is paused
+   (`Fetch`).
+2. The page is opened. Each request goes to `answer`; the page gets the reply, or the request fails. A page
+   that tries to go elsewhere, or to open a window, stays where it is: the address is noted.
+3. It gets time to load and to become idle; then the behaviours: lazy images, scrolling, media, and clicks
+   last.
 4. Frames are read as HTML, the page as text and as a screenshot.
 
-The time that we take to answer requests (servers are asked politely, one after the other) does not count as the
-page's time: its limit runs only while no request is pending. There is also a limit for everything together.
+The time that we take to answer requests (servers are asked politely, one after the other) does not count as
+the page's time: its limit runs only while no request is pending. There is also a limit for everything
+together.
 """
 
 import asyncio
@@ -54,7 +57,7 @@ class TabRequest:
     url: str
     method: str
     kind: str
-    """What the browser needs it for: Document, Stylesheet, Image, Media, Script, XHR, Fetch, EventSource, …"""
+    """Its purpose: Document, Stylesheet, Image, Media, Script, XHR, Fetch, EventSource, …"""
     headers: Mapping[str, str]
     redirected_from: str
     """Address of the request that was redirected here; empty for most requests."""
@@ -122,7 +125,8 @@ async def open_page(
 ) -> PageSnapshot:
     """Open a page and return its content. Raises only BrowserGone; the failure of a tab is in the snapshot.
 
-    `idle` are the unused tabs of the browser; `windows_of` gives the addresses that the page in a tab tried to open.
+    `idle` are the unused tabs of the browser; `windows_of` gives the addresses that the page in a tab tried
+    to open.
     """
     tab = _Tab(devtools, options, answer, idle)
     try:
@@ -318,8 +322,9 @@ class _Tab:
         await self.rest(self.options.page_time_s / 8, rest_s=REST_S / 2)
 
     async def click(self) -> None:
-        """Click each element with a click listener once, then read the frames again. Navigations and windows are
-        noted, not followed.
+        """Click each element with a click listener once, then read the frames again.
+
+        Navigations and windows are noted, not followed.
         """
         world = await self.world(self.tab)
         document = await self.call("Runtime.evaluate", {"expression": "document", "contextId": world})

@@ -67,7 +67,7 @@ def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
 
 
 def parse_connect_to(mapping: Mapping[str, str]) -> dict[str, str]:
-    """Check the table of the operator: host or host:port -> address:port; ConfigError names the wrong line."""
+    """Check the operator's table: host or host:port -> address:port; ConfigError names the wrong line."""
     for host, place in mapping.items():
         address, colon, port = place.rpartition(":")
         if not host or not colon or not address or not port.isdigit() or not 0 < int(port) < 65536:
@@ -105,7 +105,7 @@ class Router:
         return self._allow_private or is_public(address)
 
     def find_known(self, host: str, port: int) -> Route | None:
-        """The route if it needs no lookup. `host` is as in a canonical address: lower case, IPv6 in brackets."""
+        """The route if it needs no lookup. `host` is as in a canonical URL: lower case, IPv6 in brackets."""
         if self._connect_to and (
             place := self._connect_to.get(f"{host}:{port}") or self._connect_to.get(host)
         ):

@@ -1,9 +1,9 @@
 """Cookies of a harvest: set by servers and sent back. RFC 6265, https://www.rfc-editor.org/rfc/rfc6265
 
-A cookie is sent back to the host that set it, or with Domain to the hosts below that domain, never to a public
-suffix; only below its path; `Secure` ones only over https. The cookies of a login are secret: they are sent, but
-removed from the stored request. The number is bounded: a site that sets ever more cookies replaces its own oldest
-ones.
+A cookie is sent back to the host that set it, or with Domain to the hosts below that domain, never to a
+public suffix; only below its path; `Secure` ones only over https. The cookies of a login are secret: they are
+sent, but removed from the stored request. The number is bounded: a site that sets ever more cookies replaces
+its own oldest ones.
 """
 
 from dataclasses import dataclass, replace
@@ -109,7 +109,7 @@ def _matches(cookie: Cookie, url: str, now: datetime) -> bool:
 
 
 def _may_share(domain: str, host: str) -> bool:
-    """Whether a host may set cookies for a domain: not above its registrable domain, which strangers share."""
+    """Whether a host may set cookies for a domain: not for a public suffix, which strangers share."""
     registered = domain_of(f"http://{host}/")
     return domain == registered or domain.endswith(f".{registered}")
 

@@ -1,13 +1,13 @@
 """libcurl's multi-socket interface on an asyncio event loop.
 
-libcurl names the sockets to watch and the time of its next call; the event loop calls it. Nothing blocks, there
-are no threads, and the cost of a transfer does not grow with the number of transfers.
+libcurl names the sockets to watch and the time of its next call; the event loop calls it. Nothing blocks,
+there are no threads, and the cost of a transfer does not grow with the number of transfers.
 https://curl.se/libcurl/c/libcurl-multi.html
 
 The sockets are in a separate epoll, and the event loop watches only that: a socket comes and goes with every
-request, and registering it with the event loop takes ten times as long; and all ready sockets are handled in one
-go. A socket that libcurl takes back stays in the epoll, where it is silent until its connection is used again or
-ends.
+request, and registering it with the event loop takes ten times as long; and all ready sockets are handled in
+one go. A socket that libcurl takes back stays in the epoll, where it is silent until its connection is used
+again or ends.
 """
 
 import asyncio
@@ -37,7 +37,8 @@ class CurlLoop:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
-        # Idle connections kept for the next request. With too few, every request of a wide crawl opens a new one.
+        # Idle connections kept for the next request. With too few, every request of a wide crawl opens a new
+        # one.
         self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = self._due_s = math.inf

@@ -1,8 +1,8 @@
 """The text of a page: by byte-order mark, charset of the header, charset of the page, UTF-8, or windows-1252.
 
 The order and the meaning of labels follow the WHATWG (https://encoding.spec.whatwg.org,
-https://html.spec.whatwg.org, 13.2.3.2): browsers read a page labelled ISO-8859-1 as windows-1252. `decode` never
-fails.
+https://html.spec.whatwg.org, 13.2.3.2): browsers read a page labelled ISO-8859-1 as windows-1252. `decode`
+never fails.
 """
 
 import codecs

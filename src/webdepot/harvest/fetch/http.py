@@ -1,11 +1,11 @@
 """Fetching over HTTP: the exact bytes of a response as one `Visit`, whatever the server does.
 
-libcurl speaks HTTP/1.0, 1.1, 2 and TLS (`transfer`, `curl_loop`). Order of steps:
+libcurl speaks HTTP/1.0, 1.1, 2 and TLS (`curl_transfer`, `curl_loop`). Order of steps:
 
-1. `addresses.Router` finds the addresses of the host; a forbidden or missing address ends here. The address that
-   libcurl then connects to is checked once more when the socket is opened.
-2. We build the request header by header, so that it can be stored byte for byte; libcurl adds only the request
-   line and `Host`.
+1. `addresses.Router` finds the addresses of the host; a forbidden or missing address ends here. The address
+   that libcurl then connects to is checked once more when the socket is opened.
+2. We build the request header by header, so that it can be stored byte for byte; libcurl adds only the
+   request line and `Host`.
 3. The transfer runs on the event loop and becomes a visit.
 
 HTTP/2 is stored in HTTP/1.1 form (RFC 9113, 8.3 has no status line); `protocol` is then `h2`.
@@ -23,15 +23,15 @@ from webdepot.container.http import content_decoded, parse_head, transfer_decode
 from webdepot.harvest.fetch.addresses import Route, Router
 from webdepot.harvest.fetch.cookies import CookieJar
 from webdepot.harvest.fetch.curl_loop import CurlLoop
-from webdepot.harvest.fetch.login import Login, fill_form
-from webdepot.harvest.fetch.transfer import (
+from webdepot.harvest.fetch.curl_transfer import (
     PLAIN_ACCESS,
+    CurlTransfer,
     FetchLimits,
     HostAccess,
-    Transfer,
     connect_anywhere,
     route_options,
 )
+from webdepot.harvest.fetch.login import Login, fill_form
 from webdepot.model import Candidate, Failure, Visit
 from webdepot.times import Clock, utc_now
 from webdepot.url import Url
@@ -76,7 +76,7 @@ class CurlFetcher:
         self._spool_folder = spool_folder
         self._ca_file = str(ca_file) if ca_file else ssl.get_default_verify_paths().cafile
         self._loop = CurlLoop(connections=connections)
-        self._idle: list[Transfer] = []
+        self._idle: list[CurlTransfer] = []
 
     def known_server(self, origin: str) -> str:
         """The address of a host if it is known without a lookup; empty otherwise."""
@@ -107,7 +107,7 @@ class CurlFetcher:
         return await self._fetch(candidate, access, more=headers)
 
     async def _log_in(self, login: Login, access: HostAccess) -> None:
-        """Fetch the form, fill it in and send it; only its cookies matter. A failure shows in later responses."""
+        """Fetch the form, fill it in and send it, for its cookies. A failure shows in later responses."""
         page = await self._fetch(Candidate(url=Url(login.form)), access, is_secret=True)
         with page.body:
             head = parse_head(page.head)
@@ -157,7 +157,7 @@ class CurlFetcher:
             (f"{method} {target} HTTP/1.1\r\nHost: {authority}".encode("ascii", "replace"), *shown, b"", b"")
         )
         transfer = (
-            self._idle.pop() if self._idle else Transfer(self._limits, self._ca_file, self._spool_folder)
+            self._idle.pop() if self._idle else CurlTransfer(self._limits, self._ca_file, self._spool_folder)
         )
         transfer.prepare(f"{scheme}://{authority}/", target, headers, route_options(route, host, port))
         transfer.may_connect = connect_anywhere if route.connect_to else self._router.allows

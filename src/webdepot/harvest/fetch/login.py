@@ -1,5 +1,5 @@
-"""Login at sites that gave us an account, by HTTP authentication or a form. Secrets are in one file that only we
-can read.
+"""Login at sites that gave us an account, by HTTP authentication or a form. Secrets are in one file that only
+we can read.
 
     HOME/logins.toml (mode 600)
 
@@ -11,8 +11,8 @@ can read.
     form = "https://members.example.org/login"
     fields = { name = "archive", pass = "…" }
 
-A form is fetched and sent once before the first request to its host; its cookies are sent from then on. Neither
-the response to the form nor passwords nor these cookies are stored in containers or logs.
+A form is fetched and sent once before the first request to its host; its cookies are sent from then on.
+Neither the response to the form nor passwords nor these cookies are stored in containers or logs.
 """
 
 import stat
@@ -39,7 +39,10 @@ class Login:
 
 
 def read(path: Path) -> dict[str, Login]:
-    """The logins of a file by host name; none if it does not exist. ConfigError if it is wrong, or others can read it."""
+    """The logins of a file by host name; none if it does not exist.
+
+    ConfigError if it is wrong, or if others can read it.
+    """
     if not path.exists():
         return {}
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):

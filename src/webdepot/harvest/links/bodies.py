@@ -1,7 +1,7 @@
 """References in the body of a response, by its type.
 
-`find_reader` gives the function that reads a type: HTML (`html`), style sheets (`css`), XML (`xml`), and JSON,
-playlists, text, scripts and PDF (`data`).
+`find_reader` gives the function that reads a type: HTML (`html`), style sheets (`css`), XML (`xml`), and
+JSON, playlists, text, scripts and PDF (`data`).
 """
 
 import zlib
@@ -180,7 +180,7 @@ _ENDINGS = {
 
 
 def references_in_data_url(url: str) -> Iterator[Reference]:
-    """Absolute addresses in a page or style sheet inside a `data:` URL (RFC 2397); relative ones have no base."""
+    """Absolute addresses in a page or style sheet in a `data:` URL (RFC 2397); relative ones have no base."""
     header, comma, content = url[5:_LONGEST_DATA_URL].partition(",")
     mime = header.partition(";")[0].strip().lower()
     if not comma or mime not in ("text/html", "text/css", "image/svg+xml"):

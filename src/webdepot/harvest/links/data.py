@@ -1,8 +1,8 @@
 """Links in data: JSON, playlists, plain text, PDF, and guesses from scripts.
 
-A guess (`Hop.SPECULATIVE`) is a string that looks like an address: absolute, or starting with a slash, or naming
-a file with a known extension. Guessing from whole scripts does harm on sites that answer 200 to everything, so
-the caller decides about it.
+A guess (`Hop.SPECULATIVE`) is a string that looks like an address: absolute, or starting with a slash, or
+naming a file with a known extension. Guessing from whole scripts does harm on sites that answer 200 to
+everything, so the caller decides about it.
 """
 
 import json
@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from webdepot.harvest.links.names import names
 from webdepot.harvest.links.reference import Reference
 from webdepot.model import Hop
 
@@ -19,43 +20,15 @@ MOST_DEPTH = 100
 MOST_PDF_PAGES = 5_000
 
 
-_PART_KEYS = frozenset(
-    [
-        "contenturl",
-        "embedurl",
-        "icon",
-        "icons",
-        "image",
-        "images",
-        "logo",
-        "photo",
-        "poster",
-        "screenshot",
-        "screenshots",
-        "src",
-        "thumbnail",
-        "thumbnailurl",
-    ]
+_PART_KEYS = names(
+    "contenturl embedurl icon icons image images logo photo poster screenshot screenshots src thumbnail "
+    "thumbnailurl"
 )
-_LINK_KEYS = frozenset(
-    [
-        "href",
-        "link",
-        "permalink",
-        "scope",
-        "start_url",
-        "startpage",
-        "url",
-        "@id",
-        "sameas",
-        "item",
-        "mainentityofpage",
-    ]
-)
+_LINK_KEYS = names("href link permalink scope start_url startpage url @id sameas item mainentityofpage")
 _FILE = re.compile(
-    r"(?i)\.(?:avif|bmp|css|csv|docx?|eot|epub|gif|html?|ico|jpe?g|jpg|js|json|m3u8|m4a|m4v|mjs|mov|mp3|mp4|mpd|"
-    r"odp|ods|odt|oga|ogg|ogv|opus|otf|pdf|php|png|pptx?|rss|svg|swf|tiff?|ttf|txt|vtt|wasm|wav|webm|webmanifest|"
-    r"webp|woff2?|xhtml|xlsx?|xml|zip)(?:[?#].*)?\Z"
+    r"(?i)\.(?:avif|bmp|css|csv|docx?|eot|epub|gif|html?|ico|jpe?g|jpg|js|json|m3u8|m4a|m4v|mjs|mov|mp3|mp4|"
+    r"mpd|odp|ods|odt|oga|ogg|ogv|opus|otf|pdf|php|png|pptx?|rss|svg|swf|tiff?|ttf|txt|vtt|wasm|wav|webm|"
+    r"webmanifest|webp|woff2?|xhtml|xlsx?|xml|zip)(?:[?#].*)?\Z"
 )
 _QUOTED = re.compile(r"""(["'`])((?:[^"'`\\\s<>{}]|\\/){3,2000})\1""")
 _ABSOLUTE = re.compile(r"(?i)(?:https?:)?//[^\s/$.?#\"'<>]+\.?[^\s\"'<>]*\Z")
@@ -134,7 +107,9 @@ def of_playlist(text: str) -> Iterator[Reference]:
 
 
 def of_text(text: str) -> Iterator[Reference]:
-    """Plain text: a list of addresses is a sitemap (sitemaps.org), robots.txt names sitemaps, others are guesses."""
+    """Plain text: a list of addresses is a sitemap (sitemaps.org), robots.txt names sitemaps, others:
+    guesses.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if lines and all(_ABSOLUTE.match(line) for line in lines):
         yield from ((line, Hop.MANIFEST) for line in lines)
@@ -147,7 +122,7 @@ def of_text(text: str) -> Iterator[Reference]:
 
 
 def of_pdf(stream: BinaryIO, *, limit_time_s: float = math.inf) -> Iterator[Reference]:
-    """Link annotations of a PDF (ISO 32000-1, 12.6.4.7). Raises pikepdf's errors for a file it cannot read."""
+    """Link annotations of a PDF (ISO 32000-1, 12.6.4.7). Raises pikepdf's errors for an unreadable file."""
     import pikepdf  # only for harvests with a PDF
 
     until_s = time.thread_time() + limit_time_s

@@ -1,10 +1,11 @@
-"""Links in HTML pages: HTML Living Standard, https://html.spec.whatwg.org/#attributes-3, and what pages really use.
+"""Links in HTML pages, by the HTML Living Standard (https://html.spec.whatwg.org/#attributes-3) and common
+use.
 
 turbohtml parses as browsers do, in time linear in the page, and lists the links in the attributes of the
 standard, including srcset and refresh. We look for the rest with selectors: styles (`css`), lazy-loading
-attributes, Open Graph, JSON-LD, parameters of objects and applets, event handlers. `references` gives addresses
-as written, each with its hop, the page's base, and the nofollow directives of the page and its links; whether
-these are obeyed is decided elsewhere.
+attributes, Open Graph, JSON-LD, parameters of objects and applets, event handlers. `references` gives
+addresses as written, each with its hop, the page's base, and the nofollow directives of the page and its
+links; whether these are obeyed is decided elsewhere.
 
 Forms are not followed: sending one is an action, not reading.
 """
@@ -17,32 +18,16 @@ from functools import lru_cache
 import turbohtml
 
 from webdepot.harvest.links import css, data
+from webdepot.harvest.links.names import names
 from webdepot.harvest.links.reference import Reference
 from webdepot.harvest.politeness import robots
 from webdepot.model import Hop
 
-_PART_RELS = frozenset(
-    [
-        "apple-touch-icon",
-        "apple-touch-icon-precomposed",
-        "apple-touch-startup-image",
-        "fluid-icon",
-        "icon",
-        "image_src",
-        "import",
-        "manifest",
-        "mask-icon",
-        "modulepreload",
-        "preload",
-        "prefetch",
-        "prerender",
-        "stylesheet",
-        "subresource",
-    ]
+_PART_RELS = names(
+    "apple-touch-icon apple-touch-icon-precomposed apple-touch-startup-image fluid-icon icon image_src "
+    "import manifest mask-icon modulepreload preload prefetch prerender stylesheet subresource"
 )
-_NO_RELS = frozenset(
-    ["dns-prefetch", "edituri", "pingback", "preconnect", "profile", "webmention", "wlwmanifest"]
-)
+_NO_RELS = names("dns-prefetch edituri pingback preconnect profile webmention wlwmanifest")
 _CITING = frozenset({"blockquote", "q", "ins", "del"})
 _HOPS: dict[tuple[str, str | None], Hop] = {
     **dict.fromkeys(
@@ -63,49 +48,13 @@ _IGNORED = {
     ("base", "href"),
 }
 
-_LAZY = frozenset(
-    [
-        "data-src",
-        "data-original",
-        "data-lazy",
-        "data-lazy-src",
-        "data-lazyload",
-        "data-hi-res-src",
-        "data-image",
-        "data-img",
-        "data-img-src",
-        "data-img-url",
-        "data-bg",
-        "data-bg-src",
-        "data-background",
-        "data-background-image",
-        "data-background-src",
-        "data-poster",
-        "data-thumb",
-        "data-thumb-src",
-        "data-full",
-        "data-full-url",
-        "data-large",
-        "data-large_image",
-        "data-orig-file",
-        "data-large-file",
-        "data-medium-file",
-        "data-retina",
-        "data-2x",
-        "data-echo",
-        "data-flickity-lazyload",
-        "data-interchange-src",
-        "data-zoom-image",
-        "data-video",
-        "data-video-src",
-        "data-mp4",
-        "data-webm",
-        "data-audio-src",
-        "data-pagespeed-lazy-src",
-        "data-cfsrc",
-        "lowsrc",
-        "dynsrc",
-    ]
+_LAZY = names(
+    "data-src data-original data-lazy data-lazy-src data-lazyload data-hi-res-src data-image data-img "
+    "data-img-src data-img-url data-bg data-bg-src data-background data-background-image data-background-src "
+    "data-poster data-thumb data-thumb-src data-full data-full-url data-large data-large_image "
+    "data-orig-file data-large-file data-medium-file data-retina data-2x data-echo data-flickity-lazyload "
+    "data-interchange-src data-zoom-image data-video data-video-src data-mp4 data-webm data-audio-src "
+    "data-pagespeed-lazy-src data-cfsrc lowsrc dynsrc"
 )
 _LAZY_SETS = ["data-srcset", "data-lazy-srcset", "data-original-set", "data-bgset"]
 _LAZY_LINKS = ["data-href", "data-link", "data-url", "data-permalink"]
@@ -121,8 +70,8 @@ _OF_ELEMENTS = {
 }
 """Attributes that count only in one element."""
 _MORE = ("base[href]", "script", "object", "applet", "style", "a[href^='javascript:' i]")
-"""Selected one after the other: this takes a twentieth of the time of one selector for all of them, because the
-parser has an index of elements by name.
+"""Selected one after the other: one selector for all of them takes twenty times as long, because the parser
+has an index of elements by name.
 """
 _META_PARTS = re.compile(
     r"(?i)(?:og|twitter):(?:image|video|audio|player)(?::(?:url|secure_url|src|stream))?\Z"
@@ -130,7 +79,7 @@ _META_PARTS = re.compile(
     r"|(?:thumbnail|thumbnailurl|image|contenturl|embedurl)\Z"
 )
 _META_LINKS = re.compile(r"(?i)og:url\Z|(?:al:web:url|twitter:url)\Z|url\Z")
-_PLAYER_PARAMETERS = frozenset(["data", "filename", "flashvars-src", "movie", "src", "url"])
+_PLAYER_PARAMETERS = names("data filename flashvars-src movie src url")
 _CONDITION = re.compile(r"<!--\[if[^\]>]{0,200}\]>", re.IGNORECASE)
 _CONDITION_END = "<![endif]-->"
 _REFRESH = re.compile(
@@ -155,7 +104,7 @@ class PageLinks:
 
 
 def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = "") -> PageLinks:
-    """All references of a page. `guess` also reads strings out of scripts; `agent` is our name in meta robots."""
+    """All references of a page. `guess` also reads strings in scripts; `agent` is our name in meta robots."""
     document = turbohtml.parse(text, positions=False)
     # Selecting by fifty attributes that no element has would take longer than parsing.
     attributes: set[str] = set().union(*(element.attrs for element in document.iter_elements()))
@@ -209,7 +158,7 @@ def _selectors(attributes: frozenset[str]) -> tuple[str, ...]:
 
 
 def refresh_target(content: str) -> str:
-    """The address in `5; url=/next.html`, of a header or a meta element (HTML, 4.2.5.3); empty if there is none."""
+    """The address in `5; url=/next.html`, of a header or a meta element (HTML, 4.2.5.3); empty if none."""
     match = _REFRESH.match(content[:4096])
     return (match[1] or match[2] or match[3] or "").strip() if match else ""
 
@@ -340,15 +289,15 @@ def _of_object(element: turbohtml.Element) -> Iterator[Reference]:
     folder = element.attr("codebase") or ""
     prefix = folder if not folder or folder.endswith("/") else f"{folder}/"
     code = element.attr("code") or ""
-    names = [code if "." in code else f"{code}.class"] if code else []
-    names += (element.attr("archive") or "").replace(",", " ").split()
+    files = [code if "." in code else f"{code}.class"] if code else []
+    files += (element.attr("archive") or "").replace(",", " ").split()
     content = element.attr("data")
     if prefix and content:
-        names.append(content)
-    for name in names:
+        files.append(content)
+    for name in files:
         yield (name if ":" in name else prefix + name), Hop.EMBED
 
 
 def srcset(value: str) -> list[str]:
-    """The addresses of a srcset (HTML, 4.8.4.2.2): separated by commas, each with a width or density after a space."""
+    """The addresses of a srcset (HTML, 4.8.4.2.2): `small.png 100w, large.png 2x`."""
     return [match[1] for match in _SRCSET.finditer(value) if match[1]]

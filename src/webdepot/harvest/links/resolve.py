@@ -1,8 +1,8 @@
 """From references as written to canonical addresses.
 
-Pages of a site repeat their links, and a relative reference means the same on all pages of a folder (unless it
-starts with `?`). So results are cached: by the reference alone if it is absolute, otherwise by reference and
-folder.
+Pages of a site repeat their links, and a relative reference means the same on all pages of a folder (unless
+it starts with `?`). So results are cached: by the reference alone if it is absolute, otherwise by reference
+and folder.
 """
 
 from functools import lru_cache
@@ -45,7 +45,7 @@ def _folder_of(url: str) -> str:
 
 
 def _with_query_in(raw: str, encoding: str) -> str:
-    """Encode letters of the query in the page's own encoding (URL Standard, 5.3); others are sent in UTF-8."""
+    """Encode the letters of the query in the page's encoding (URL Standard, 5.3); others are in UTF-8."""
     if encoding == "utf-8" or encoding.startswith("utf-16") or "?" not in raw:
         return raw
     path, _, rest = raw.partition("?")

@@ -1,8 +1,8 @@
 """Links in XML: sitemaps, RSS, Atom, SVG, DASH manifests, and anything else with `href`.
 
 Sitemaps 0.9 (https://www.sitemaps.org/protocol.html), RSS 2.0, Atom (RFC 4287), XLink, MPEG-DASH. Read as a
-stream with libxml2 in its recovery mode: no entities are expanded, nothing is fetched, elements are released as
-soon as they end.
+stream with libxml2 in its recovery mode: no entities are expanded, nothing is fetched, elements are released
+as soon as they end.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,6 +11,7 @@ from io import BytesIO
 from lxml import etree
 
 from webdepot.harvest.links import css
+from webdepot.harvest.links.names import names
 from webdepot.harvest.links.reference import Reference
 from webdepot.model import Hop
 
@@ -27,29 +28,9 @@ _TEXT_LINKS = {
 }
 _TEXT_PARTS = frozenset({"icon", "logo", "url", "baseurl"})
 _HTML_TEXT = frozenset({"description", "encoded", "content", "summary"})
-_PART_TAGS = frozenset(
-    [
-        "audio",
-        "content",
-        "enclosure",
-        "feimage",
-        "font-face-uri",
-        "image",
-        "img",
-        "initialization",
-        "media",
-        "object",
-        "player",
-        "representationindex",
-        "script",
-        "segmenturl",
-        "source",
-        "stylesheet",
-        "thumbnail",
-        "track",
-        "use",
-        "video",
-    ]
+_PART_TAGS = names(
+    "audio content enclosure feimage font-face-uri image img initialization media object player "
+    "representationindex script segmenturl source stylesheet thumbnail track use video"
 )
 _ADDRESS_ATTRIBUTES = frozenset(
     {"href", "src", "url", "sourceurl", "media", "initialization", "data", "poster"}

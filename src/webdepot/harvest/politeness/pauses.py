@@ -1,8 +1,8 @@
 """How long a server is left alone. Pure functions on values; times are seconds.
 
-After a response: a multiple of its duration, at least the configured delay and the server's Crawl-delay, at most
-the longest delay. After 429 and 503: what Retry-After asks for (RFC 9110, 10.2.3). After a failure: an interval
-that grows with each try.
+After a response: a multiple of its duration, at least the configured delay and the server's Crawl-delay, at
+most the longest delay. After 429 and 503: what Retry-After asks for (RFC 9110, 10.2.3). After a failure: an
+interval that grows with each try.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Manners:
 
 
 def pause_after(duration_s: float, manners: Manners, *, crawl_delay_s: float | None = None) -> float:
-    """The pause after a response that took `duration_s`. A negative duration (the clock jumped) counts as 0."""
+    """The pause after a response that took `duration_s`. A negative duration (clock jump) counts as 0."""
     shortest = max(manners.delay_s, min(crawl_delay_s or 0.0, manners.longest_delay_s))
     proportional = min(max(duration_s, 0.0) * manners.delay_factor, manners.longest_delay_s)
     return max(shortest, proportional)
@@ -45,7 +45,7 @@ def after_failure(tries: int, manners: Manners) -> float:
 
 
 def retry_after(value: str | None, now: datetime, manners: Manners) -> float | None:
-    """The seconds that a Retry-After header asks for, as a number or a date; None if it is missing or unreadable.
+    """The seconds that a Retry-After header asks for, as a number or a date; None if it is unreadable.
 
     From 0 to `longest_retry_s`.
     """

@@ -6,8 +6,8 @@ Protego reads the rules; the rest of the standard is here. Order of steps:
    mark); 4xx means there are no rules; 5xx, 429 and no response at all mean that nothing may be fetched; more
    than five redirects mean no rules.
 2. `RobotsRules.decide` gives a verdict for one address, and names the line.
-3. `judge` applies the policy of the harvest: obey, obey except for parts of pages, or ignore, which the log then
-   shows.
+3. `judge` applies the policy of the harvest: obey, obey except for parts of pages, or ignore, which the log
+   then shows.
 
 Directives of single pages (meta robots, X-Robots-Tag) are read by `page_directives` and `tag_directives`.
 
@@ -99,7 +99,7 @@ def of_failure(
 
 
 def judge(known: "RobotsRules", url: str, policy: RobotsPolicy, *, is_part: bool) -> Verdict:
-    """The verdict of a policy about an address. If the rules are not obeyed, it names the line that was ignored."""
+    """The verdict of a policy about an address. If rules are not obeyed, it names the ignored line."""
     verdict = known.decide(url)
     if verdict or policy is RobotsPolicy.OBEY:
         return verdict
@@ -117,13 +117,16 @@ def page_directives(content: str) -> frozenset[str]:
 
 
 def tag_directives(values: Iterable[str], agent: str) -> frozenset[str]:
-    """The directives for everybody or for us in all X-Robots-Tag headers: `otherbot: noindex, webdepot: nofollow`."""
+    """The directives for all crawlers or for us in X-Robots-Tag headers: `otherbot: noindex, webdepot:
+    nofollow`.
+    """
     directives: set[str] = set()
     for value in values:
         name = "*"
         for part in value[:1000].split(","):
             before, colon, after = part.partition(":")
-            # `unavailable_after: 25 Jun 2030` and the like are directives with a value, not names of crawlers.
+            # `unavailable_after: 25 Jun 2030` and the like are directives with a value, not names of
+            # crawlers.
             if colon and before.strip().lower() not in _WITH_VALUE:
                 name, part = before.strip().lower(), after
             if name in ("*", agent.lower()):

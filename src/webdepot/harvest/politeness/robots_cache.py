@@ -1,7 +1,7 @@
 """The robots.txt of each host of a crawl: fetched once, with its redirects, and stored with the frontier.
 
-Recently used rules are in memory; all are stored in the frontier, so that a resumed harvest does not fetch them
-again within a day. A host that did not answer is asked again in the next run.
+Recently used rules are in memory; all are stored in the frontier, so that a resumed harvest does not fetch
+them again within a day. A host that did not answer is asked again in the next run.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,8 @@ class RobotsCache:
         """Store what a response means for its host, and for the host that finally served it."""
         last = answer.visits[-1]
         meaning = answer.meaning or self._read(last)
-        # http://a.example/robots.txt usually redirects to https://a.example/robots.txt: one response for both.
+        # http://a.example/robots.txt usually redirects to https://a.example/robots.txt: one response for
+        # both.
         owners = {origin, origin_of(last.candidate.url) if _is_robots(last.candidate.url) else origin}
         for owner in owners:
             self._put_in_memory(owner, meaning)

@@ -1,5 +1,5 @@
-"""Which process may use which server, over all harvests and processes of one machine, so that together they are
-as polite as one.
+"""Turns at servers, shared by all harvests and processes of one machine, so that together they are as polite
+as one.
 
     HARVESTS/servers    64 bytes: id of the boot this file belongs to; then for each of 65,536 slots 8 bytes:
                         the time from which its server may be asked again
@@ -9,9 +9,9 @@ A server has the slot of its name's hash; two servers in one slot only wait for 
 1. `begin` takes the lock on the bytes of the slot (an open file description lock: the system releases it when
    the process dies) and reads the time. If another process has the lock, or the pause is not over, it returns
    when to try again.
-2. `end` writes when the server may be asked again, and releases the lock. Without a pause, the lock is kept for
-   a few more turns, at most as long as other processes wait between two tries anyway, because it is usually
-   needed again at once. `let_go` releases the locks kept in this way.
+2. `end` writes when the server may be asked again, and releases the lock. Without a pause, the lock is kept
+   for a few more turns, at most as long as other processes wait between two tries anyway, because it is
+   usually needed again at once. `let_go` releases the locks kept in this way.
 
 Times are `time.monotonic()`, which is the same in all processes until the next boot and has no jumps.
 """

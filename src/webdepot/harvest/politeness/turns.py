@@ -1,9 +1,10 @@
 """One request at a time for each server address, and the pause after it.
 
 The frontier gives out one candidate of a host at a time; here all hosts at one address share one turn. A host
-whose server is busy gets a place in the queue (`wait_until_s`) and goes back to the frontier, so that it does not
-occupy a worker. Requests that do not come from the frontier (robots.txt, also of another host after a redirect)
-wait for their turn in `ask`. With `SharedServers`, other processes and harvests of this machine share the turns.
+whose server is busy gets a place in the queue (`wait_until_s`) and goes back to the frontier, so that it does
+not occupy a worker. Requests that do not come from the frontier (robots.txt, also of another host after a
+redirect) wait for their turn in `ask`. With `SharedServers`, other processes and harvests of this machine
+share the turns.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
 """How complete a running harvest is: an estimate, and what it is based on.
 
 A page brings new addresses, each of which may bring more. If recent pages brought `r` new addresses each, the
-queue will grow to `queued / (1 - r)` before it is done (the sum of queued·rⁿ). If r is 1 or more, no end is in
-sight; then only the share of the known addresses can be given, as an upper bound. The first pages of a site
-bring many addresses and later ones few, so the estimate improves with time.
+queue will grow to `queued / (1 - r)` before it is done (the sum of queued·rⁿ). If r is 1 or more, no end is
+in sight; then only the share of the known addresses can be given, as an upper bound. The first pages of a
+site bring many addresses and later ones few, so the estimate improves with time.
 """
 
 from collections import deque

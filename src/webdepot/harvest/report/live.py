@@ -1,6 +1,6 @@
 """The numbers of a running harvest, for every process that may read its folder: a command, the portal.
 
-    harvests/ID/live.json    one JSON object, replaced as a whole about once a second; not durable: it is about now
+    harvests/ID/live.json    one JSON object, replaced as a whole about once a second; not made durable
 
 The crawl gives its progress to a `Publisher`; `read` returns the last numbers written. After a crash the file
 stays, with the time of its last write.

@@ -9,10 +9,10 @@ crawl.log, columns separated by spaces (https://heritrix.readthedocs.io/en/lates
     time written, status, size, address, hop path, referring page, type, slot, start+milliseconds, digest,
     source, annotations
 
-A status below 0 is a failure (`model.Failure`). crawl.jsonl has the same columns and more: `server`, and always
-the `rule` that accepted or rejected the address, with its `reason`. A response that was fetched but not kept
-because of its type has a status below 0 and a size. Before a harvest is resumed, both files are cut back to
-their sizes at the last checkpoint (`cut`).
+A status below 0 is a failure (`model.Failure`). crawl.jsonl has the same columns and more: `server`, and
+always the `rule` that accepted or rejected the address, with its `reason`. A response that was fetched but
+not kept because of its type has a status below 0 and a size. Before a harvest is resumed, both files are cut
+back to their sizes at the last checkpoint (`cut`).
 """
 
 import json
@@ -115,7 +115,7 @@ class RecentLine:
 
 
 def recent(folder: Path, limit: int) -> list[RecentLine]:
-    """The last lines of a log that is being written, newest first. Reads only its end, and no incomplete line."""
+    """The last lines of a log that is being written, newest first. Skips an incomplete line."""
     try:
         with (folder / JSON_NAME).open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -241,5 +241,6 @@ def _column(text: str) -> str:
 
 def _no_space(name: str, error: OSError) -> NoSpace:
     return NoSpace(
-        f"The crawl log {name} could not be written: {error.strerror}. Free some space and resume the harvest."
+        f"The crawl log {name} could not be written: {error.strerror}. "
+        "Free some space and resume the harvest."
     )

@@ -1,8 +1,9 @@
-"""Reports of a harvest, counted from crawl.jsonl: hosts, types, status codes, seeds, rejections by rule, traps.
+"""Reports of a harvest, counted from crawl.jsonl: hosts, types, status codes, seeds, rejections, traps.
 
 The counts are kept in a small database beside the log, with the position up to which the log was read. So a
-report of a running harvest reads only new lines, and memory does not grow with the log. If the log was cut back
-to a checkpoint after a crash, the digest before that position no longer matches, and everything is counted again.
+report of a running harvest reads only new lines, and memory does not grow with the log. If the log was cut
+back to a checkpoint after a crash, the digest before that position no longer matches, and everything is
+counted again.
 
     progress   bytes read, digest of the last bytes before that position
     counts     kind, name, documents, bytes, errors, refused, duplicates, example, reason
@@ -50,8 +51,8 @@ CREATE TABLE IF NOT EXISTS counts (
 """
 _ADD = """
 INSERT INTO counts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET
-  documents = documents + excluded.documents, bytes = bytes + excluded.bytes, errors = errors + excluded.errors,
-  refused = refused + excluded.refused, duplicates = duplicates + excluded.duplicates,
+  documents = documents + excluded.documents, bytes = bytes + excluded.bytes,
+  errors = errors + excluded.errors, refused = refused + excluded.refused, duplicates = duplicates + excluded.duplicates,
   example = CASE WHEN excluded.kind = 'seeds' OR example = '' THEN excluded.example ELSE example END,
   reason = CASE WHEN excluded.kind = 'seeds' OR reason = '' THEN excluded.reason ELSE reason END
 """
@@ -100,7 +101,7 @@ class HarvestReport:
 
 
 def refresh(log: Path, database: Path) -> None:
-    """Count the new lines of the log. Two calls at once are harmless: the second waits, then has nothing to do."""
+    """Count the new lines of the log. A second call at the same time waits."""
     with closing(_connect(database)) as connection, connection:
         connection.execute("BEGIN IMMEDIATE")
         if not log.exists():

@@ -54,7 +54,7 @@ class CrawlSettings:
     facts: ScopeFacts = field(default_factory=ScopeFacts)
     """Facts of the service for the rules."""
     look_up: Callable[[Collection[str]], Awaitable[None]] | None = None
-    """Looks up host names before links to them are judged; set if a rule needs it (`ip_range`, `organisation`)."""
+    """Looks up hosts before links to them are judged; set if a rule needs it (`ip_range`, `organisation`)."""
     host_rules: HostRules | None = None
     """Rules of the service about whole hosts, for example by their owner."""
     nofollow: str = "all"
@@ -315,7 +315,8 @@ _TROUBLES = {
 }
 
 _ADVICE = {
-    Trouble.NO_SUCH_HOST: "Check the spelling of the host name, and that this computer can resolve host names.",
+    Trouble.NO_SUCH_HOST: "Check the spelling of the host name, "
+    "and that this computer can resolve host names.",
     Trouble.UNREACHABLE: "Try again later, or check the address and the network connection of this computer.",
     Trouble.PRIVATE_ADDRESS: "Private addresses are fetched only with --allow-private.",
     Trouble.TLS: "Its certificate is not valid for this computer. Try http, ask the owner, "

@@ -1,8 +1,8 @@
 """The conditions of profile rules, each with its documentation (`CONDITIONS`).
 
 A condition is a function `Candidate -> str`: the reason why it holds, empty if it does not. Most look at the
-address alone. Some ask for `ScopeFacts` that the crawl or the service knows. `mime` looks at the response, so it
-decides what is kept, not what is requested; it has no function here (`media_ranges`).
+address alone. Some ask for `ScopeFacts` that the crawl or the service knows. `mime` looks at the response, so
+it decides what is kept, not what is requested; it has no function here (`media_ranges`).
 """
 
 import re
@@ -39,7 +39,7 @@ def _no_reason(host: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeFacts:
-    """Facts beyond the address that a condition may ask for. Each answers at once, from what is known by then."""
+    """Facts that a condition may need beyond the address. Each answers at once, from what is known then."""
 
     addresses_of: Callable[[str], Sequence[str]] = _no_addresses
     """Network addresses of a host, if it was looked up."""

@@ -17,7 +17,7 @@ def count_links(path: str) -> int:
 
 
 def embed_depth(path: str) -> int:
-    """How many pages the address is embedded in: the trailing embeds, with redirects and guesses between them.
+    """How deep the address is embedded in pages: the trailing embeds, with redirects and guesses between.
 
     0 if it is not part of a page.
     """

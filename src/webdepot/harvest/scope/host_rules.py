@@ -37,8 +37,8 @@ def rules_of(hosts: HostRules) -> tuple[Rule, Rule]:
 
     `by_host` gives the verdict about a host. A rejection names its rule once for each host; later links there
     are simply outside. `undecided` starts the lookup of an unknown host and lets the address wait; parts of
-    pages are accepted from anywhere and start no lookup. An address of a host that belongs is accepted by that
-    rule, never as a link outside.
+    pages are accepted from anywhere and start no lookup. An address of a host that belongs is accepted by
+    that rule, never as a link outside.
     """
     rejected: set[str] = set()
 

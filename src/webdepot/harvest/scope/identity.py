@@ -20,8 +20,8 @@ _SESSION = re.compile(
 def identity(url: str) -> str:
     """The address without session ids of well-known kinds.
 
-    This is not the SURT key: that makes `/news` equal to `/news/`, and a host with `www.` equal to one without,
-    so the redirect between them would never be followed.
+    This is not the SURT key: that makes `/news` equal to `/news/`, and a host with `www.` equal to one
+    without, so the redirect between them would never be followed.
     """
     lowered = url.lower()
     if "sid=" not in lowered and "sessionid" not in lowered and "cfid=" not in lowered:

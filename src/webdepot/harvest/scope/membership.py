@@ -9,7 +9,7 @@ from webdepot.model import Candidate, Hop, Verdict
 from webdepot.url import domain_of, host_of, key
 
 OUTSIDE = "outside"
-"""The rule that rejects a link which merely leads elsewhere."""
+"""The rule that rejects links to other sites."""
 _OUTSIDE = reject(OUTSIDE, "it does not belong to a seed")
 _ANYTHING = accept("any", "everything belongs")
 _PART = accept("embedded", "it is part of a page")
@@ -122,7 +122,7 @@ def seeds_themselves(seeds: Sequence[str]) -> Rule:
 
 
 def may_move(seed: str, target: str) -> bool:
-    """Whether the target of a seed's redirect counts as the seed: another scheme or host of the same domain."""
+    """Whether the target of a seed's redirect counts as the seed: it is in the same registrable domain."""
     return domain_of(seed) == domain_of(target)
 
 

@@ -3,12 +3,14 @@
 The links of such a response are relative to an address that does not exist, so they lead to more and more of
 them. Order of steps:
 
-1. A host that returns the same payload repeatedly, or whose addresses are guessed, is asked once for an address
-   that cannot exist (`ask`). The request is logged; the response is not a page of the site and is not kept.
-2. If the response is a page, its shape is stored with the frontier: the page without words that contain digits,
-   and without its own address, which such pages often repeat.
-3. A later response of that shape (`is_one`) is kept like any other, but its links are not followed, and a guess
-   that led to it counts as wrong. This never applies to seeds: many hosts return their front page instead.
+1. A host that returns the same payload repeatedly, or whose addresses are guessed, is asked once for an
+   address that cannot exist (`ask`). The request is logged; the response is not a page of the site and is not
+   kept.
+2. If the response is a page, its shape is stored with the frontier: the page without words that contain
+   digits, and without its own address, which such pages often repeat.
+3. A later response of that shape (`is_one`) is kept like any other, but its links are not followed, and a
+   guess that led to it counts as wrong. This never applies to seeds: many hosts return their front page
+   instead.
 """
 
 import re

@@ -86,7 +86,7 @@ def to_table(spec: RuleSpec) -> dict[str, object]:
 
 
 def condition_of(spec: RuleSpec, facts: ScopeFacts) -> Condition | None:
-    """The condition as a callable; None for one that needs the response. ValueError for a wrong value in `of`."""
+    """The condition as a callable; None if it needs the response. ValueError for a wrong value in `of`."""
     make = CONDITIONS[spec.condition].make
     if make is None:
         media_ranges(spec.of)
@@ -134,7 +134,7 @@ def answer_rule_of(spec: RuleSpec) -> Callable[[str], Verdict] | None:
 
 
 def of_answers(specs: Sequence[RuleSpec], facts: ScopeFacts) -> list[Callable[[Candidate, str], Verdict]]:
-    """All rules in their order, as callables of an address and its media type; none if no rule is about types."""
+    """All rules in order, as callables of an address and its media type; none if no rule is about types."""
     if not any(spec.condition == "mime" for spec in specs):
         return []
     return [_of_answer(spec, facts) for spec in specs]

@@ -1,13 +1,13 @@
 """Which addresses belong to a harvest: a chain of small rules; the last answer that is not "pass" wins.
 
-A rule is a callable `Candidate -> Verdict`: accept, reject, or pass. A later rule overrules an earlier one, and
-the verdict names the rule that decided and its reason. `named_chain` builds the usual order:
+A rule is a callable `Candidate -> Verdict`: accept, reject, or pass. A later rule overrules an earlier one,
+and the verdict names the rule that decided and its reason. `named_chain` builds the usual order:
 
 1. `outside`            reject everything
 2. `host` / `domain` / `prefix` / `any`   accept what belongs to a seed
 3. `hops outside`       accept up to N links beyond
 4. `embedded`           accept parts of accepted pages from anywhere
-5. traps                reject: too many hops, guesses from guesses, too deep, repeating, too long, endless dates
+5. traps                reject: too many hops or guesses, too deep, repeating, too long, endless dates
 6. the operator's       regular expressions, then the rules of the profile (`rules`), in their order
 7. `seed`               accept: seeds, their redirects within the domain, and robots.txt are always fetched
 

@@ -1,9 +1,10 @@
 """Traps that only show when many responses are compared: the same page under ever new addresses.
 
-A *shape* is an address without its numbers and session tokens: `/s/*/page?n=#`. If the last responses of a shape
-were all the same page, further addresses of that shape are rejected until a different page comes. Two pages are
-the same if their bytes are equal without session tokens, because such pages repeat their token and link to the
-next one. Only addresses with a token count: numbered files may all be alike, and an archive wants each of them.
+A *shape* is an address without its numbers and session tokens: `/s/*/page?n=#`. If the last responses of a
+shape were all the same page, further addresses of that shape are rejected until a different page comes. Two
+pages are the same if their bytes are equal without session tokens, because such pages repeat their token and
+link to the next one. Only addresses with a token count: numbered files may all be alike, and an archive wants
+each of them.
 
 Memory is bounded by `MOST_SHAPES`; addresses without tokens are not stored.
 """
@@ -17,7 +18,7 @@ from webdepot.model import Answer, Verdict
 
 MOST_SHAPES = 20_000
 SAME_ANSWERS = 40
-"""Equal responses in a row that make a trap. Image viewers and print versions repeat themselves less often."""
+"""Equal responses in a row that make a trap. Image viewers and print versions repeat less often."""
 _READ_BYTES = 1 << 20
 _TOKEN = re.compile(r"(?<=[/=;(])(?=[A-Za-z_-]*\d)(?=[\d_-]*[A-Za-z])[0-9A-Za-z_-]{12,}(?=[/&;?).]|\Z)")
 """A session token: letters and digits mixed, too long for a name."""
@@ -38,7 +39,7 @@ class TrapWatch:
         self._rows: OrderedDict[str, tuple[str, int]] = OrderedDict()
         """Shape -> digest of its last response, and how many in a row had it."""
         self.trapped: dict[str, int] = {}
-        """Shapes that are traps, with the number of equal responses; usually empty, so checking a link costs nothing."""
+        """Shapes that are traps, with the number of equal responses."""
 
     def note(self, url: str, body: Callable[[], bytes]) -> None:
         """Take note of a response. `body` reads its bytes, and is called only for an address with a token."""

@@ -25,8 +25,8 @@ from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.control import Orders
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
+from webdepot.harvest.fetch.curl_transfer import FetchLimits
 from webdepot.harvest.fetch.http import CurlFetcher
-from webdepot.harvest.fetch.transfer import FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.peers import Peers
 from webdepot.harvest.politeness.servers import SharedServers

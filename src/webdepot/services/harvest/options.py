@@ -21,8 +21,8 @@ from webdepot.errors import InputError
 from webdepot.harvest.browser import launch
 from webdepot.harvest.fetch import login
 from webdepot.harvest.fetch.addresses import Router
+from webdepot.harvest.fetch.curl_transfer import HostAccess
 from webdepot.harvest.fetch.mode import Fetching, Screenshots
-from webdepot.harvest.fetch.transfer import HostAccess
 from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
 from webdepot.harvest.politeness.robots import RobotsPolicy, product_token

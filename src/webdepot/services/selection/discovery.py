@@ -20,8 +20,8 @@ from webdepot import sheets
 from webdepot.archive import Archive
 from webdepot.errors import ConfigError, InputError
 from webdepot.harvest.fetch.addresses import Router
+from webdepot.harvest.fetch.curl_transfer import FetchLimits
 from webdepot.harvest.fetch.http import CurlFetcher
-from webdepot.harvest.fetch.transfer import FetchLimits
 from webdepot.model import Finding
 from webdepot.provenance import Event, append, difference
 from webdepot.selection.domains import organisations, vhosts

@@ -2,8 +2,8 @@
 
 libcurl's own features are turned off: no decoding of chunks or content, no redirects, no proxy from the
 environment, no DNS. Headers and body come through callbacks into lists, the body after `spool_bytes` into a
-temporary file. Both are limited: a long body is kept as far as it was received, a flood of headers is a failure.
-libcurl's error number becomes a `Failure`, or, if the headers were complete, a `truncated` visit.
+temporary file. Both are limited: a long body is kept as far as it was received, a flood of headers is a
+failure. libcurl's error number becomes a `Failure`, or, if the headers were complete, a `truncated` visit.
 """
 
 import socket
@@ -65,7 +65,7 @@ class HostAccess:
 PLAIN_ACCESS = HostAccess()
 
 
-class Transfer:
+class CurlTransfer:
     """One libcurl handle and what it received; reused for the next request."""
 
     def __init__(self, limits: FetchLimits, ca_file: str | None, spool_folder: Path | None) -> None:
@@ -133,7 +133,7 @@ class Transfer:
         return None
 
     def _spooled(self) -> bool:
-        """Move the pieces to the temporary file; False if the disk is full (libcurl would lose an exception)."""
+        """Move the pieces to a temporary file; False if the disk is full (libcurl loses exceptions)."""
         try:
             if self._spool is None:
                 self._spool = cast(BinaryIO, tempfile.TemporaryFile(dir=self._spool_folder))  # noqa: SIM115 - the visit owns it
@@ -184,7 +184,7 @@ class Transfer:
     def visit(
         self, candidate: Candidate, request: bytes, number: int, message: str, *, at: datetime
     ) -> Visit:
-        """The result of the request. The transfer may be reused afterwards: the visit owns the temporary file."""
+        """The result. The transfer may be reused afterwards: the visit owns the temporary file."""
         while self._opened:
             self._opened.pop().close()
         body = self._body()
