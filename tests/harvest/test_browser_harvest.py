@@ -19,6 +19,7 @@ import pytest
 from harvest_crawl import FileKeeper, kept, lines, run
 from harvest_site import Answer, Asked, Site, running_site
 
+from webdepot import event_loop
 from webdepot.errors import ConfigError
 from webdepot.harvest.browser import launch, minder
 from webdepot.harvest.browser.browser import Browser
@@ -371,7 +372,7 @@ def test_the_browser_itself_has_no_way_out(site: Site, tmp_path: Path, monkeypat
             devtools.close()
             process.end()
 
-    reached, peers = asyncio.run(main())
+    reached, peers = event_loop.run(main())
     assert reached == "net::ERR_PROXY_CONNECTION_FAILED" and peers == ""
     assert site.log == []
 
@@ -379,6 +380,7 @@ def test_the_browser_itself_has_no_way_out(site: Site, tmp_path: Path, monkeypat
 KILLED = """
 import asyncio, os, sys
 from pathlib import Path
+from webdepot import event_loop
 from webdepot.harvest.browser import launch
 from webdepot.harvest.browser.devtools import DevTools
 
@@ -389,7 +391,7 @@ async def main():
     print(process.folder, flush=True)
     await asyncio.sleep(60)
 
-asyncio.run(main())
+event_loop.run(main())
 """
 
 
@@ -437,4 +439,4 @@ def test_no_browser_or_no_sandbox_is_told_in_words(monkeypatch: pytest.MonkeyPat
             await browser.close()
 
     with pytest.raises(ConfigError, match="/bin/false does not start"):
-        asyncio.run(main())
+        event_loop.run(main())

@@ -1,4 +1,4 @@
-"""Rules about whole hosts: undecided ones wait, rejections are told once, parts of pages ask nothing."""
+"""Rules about whole hosts: undecided ones wait, rejections are named once, parts of pages start no lookup."""
 
 from webdepot.harvest.scope import host_rules, scope
 from webdepot.harvest.scope.limits import ScopeLimits
@@ -65,7 +65,7 @@ def test_what_belongs_is_taken_by_its_rule_also_beyond_the_scope() -> None:
         assert (bool(verdict), verdict.rule, verdict.reason) == (True, "BelongsTo", "because")
 
 
-def test_a_stranger_is_told_once_and_may_still_be_a_link_beyond() -> None:
+def test_a_stranger_is_named_once_and_may_still_be_a_link_outside() -> None:
     hosts = Known(**{"stranger.example": False})
     rules = chain_of(hosts)
     assert [decide(hosts, f"http://stranger.example/{page}", rules=rules).rule for page in "abc"] == [

@@ -1,4 +1,4 @@
-"""Every way a static link can be written, and what must not be taken for one."""
+"""Every way to write a static link, and texts that only look like one."""
 
 import gzip
 import json
@@ -168,14 +168,18 @@ def test_css(form: str) -> None:
     assert found(text, head("text/css")).get(of(path)) is E
 
 
-def test_css_takes_no_names_for_links() -> None:
-    text = "@namespace svg url(/no-ns); /* @import '/no.css'; */ a{b:url(data:image/png;base64,AA==);content:'url(/no.png)'} c{d:url(#id)}"
+def test_names_in_css_are_not_links() -> None:
+    text = (
+        "@namespace svg url(/no-ns); /* @import '/no.css'; */ "
+        "a{b:url(data:image/png;base64,AA==);content:'url(/no.png)'} c{d:url(#id)}"
+    )
     assert found(text, head("text/css")) == {}
 
 
 XML = {
     "sitemap": (
-        "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>http://a.example/x</loc></url></urlset>",
+        "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>"
+        "<url><loc>http://a.example/x</loc></url></urlset>",
         "x",
         M,
     ),
@@ -185,7 +189,8 @@ XML = {
         M,
     ),
     "sitemap image": (
-        "<urlset xmlns:image='http://www.google.com/schemas/sitemap-image/1.1'><url><image:image><image:loc>/x.png</image:loc></image:image></url></urlset>",
+        "<urlset xmlns:image='http://www.google.com/schemas/sitemap-image/1.1'>"
+        "<url><image:image><image:loc>/x.png</image:loc></image:image></url></urlset>",
         "x.png",
         E,
     ),
@@ -216,7 +221,8 @@ XML = {
         E,
     ),
     "SVG image": (
-        "<svg xmlns='http://www.w3.org/2000/svg' xmlns:xlink='http://www.w3.org/1999/xlink'><image xlink:href='/x.png'/></svg>",
+        "<svg xmlns='http://www.w3.org/2000/svg' xmlns:xlink='http://www.w3.org/1999/xlink'>"
+        "<image xlink:href='/x.png'/></svg>",
         "x.png",
         E,
     ),
@@ -238,19 +244,28 @@ def test_xml(form: str) -> None:
 
 
 def test_xhtml_served_as_xml_is_read_as_html() -> None:
-    text = "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><body><img src='/x.png'/></body></html>"
+    text = (
+        "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'>"
+        "<body><img src='/x.png'/></body></html>"
+    )
     assert found(text, head("application/xml")) == {of("x.png"): E}
 
 
 def test_entities_are_not_expanded() -> None:
-    text = "<!DOCTYPE r [<!ENTITY a 'secret'>]><rss><link>http://a.example/&a;</link><link>http://a.example/ok</link></rss>"
+    text = (
+        "<!DOCTYPE r [<!ENTITY a 'secret'>]>"
+        "<rss><link>http://a.example/&a;</link><link>http://a.example/ok</link></rss>"
+    )
     assert found(text, head("text/xml")) == {of(""): L, of("ok"): L}
 
 
 @pytest.mark.timeout(20)
 def test_a_bomb_of_entities_does_no_harm() -> None:
     bomb = "".join(f"<!ENTITY {chr(98 + n)} '{('&' + chr(97 + n) + ';') * 10}'>" for n in range(20))
-    text = f"<!DOCTYPE r [<!ENTITY a 'http://a.example/x'>{bomb}]><rss><link>http://a.example/ok</link><link>&u;</link></rss>"
+    text = (
+        f"<!DOCTYPE r [<!ENTITY a 'http://a.example/x'>{bomb}]>"
+        "<rss><link>http://a.example/ok</link><link>&u;</link></rss>"
+    )
     assert found(text, head("text/xml")).keys() <= {of("ok")}
 
 
@@ -354,7 +369,7 @@ NOTHING = [
 
 
 @pytest.mark.parametrize("markup", NOTHING)
-def test_what_is_no_link(markup: str) -> None:
+def test_what_is_not_a_link(markup: str) -> None:
     assert found(markup) == {}
 
 
@@ -435,7 +450,10 @@ def test_what_cannot_be_read_is_noted(mime: str, body: bytes) -> None:
     ],
 )
 def test_data_in_a_page_that_cannot_be_read_costs_nothing_else(data: str, note: str) -> None:
-    text = f'<a href=/x><script type="application/ld+json">{data}</script><script type="application/ld+json">{{"url": "/z"}}</script>'
+    text = (
+        f'<a href=/x><script type="application/ld+json">{data}</script>'
+        '<script type="application/ld+json">{"url": "/z"}</script>'
+    )
     result = extract(PAGE, head(), BytesIO(text.encode()), LinkLimits())
     assert result.links == [(of("x"), L), (of("z"), L)]
     assert result.note == f"linksPartFailed:{note}"

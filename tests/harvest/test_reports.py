@@ -96,7 +96,7 @@ def test_a_growing_log_is_read_once_and_half_a_line_waits(tmp_path: Path) -> Non
     assert made(tmp_path, ReportKind.HOSTS)[0]["documents"] == 2
 
 
-def test_a_log_cut_back_and_written_anew_is_counted_anew(tmp_path: Path) -> None:
+def test_a_log_that_was_cut_back_is_counted_again(tmp_path: Path) -> None:
     log = tmp_path / "crawl.jsonl"
     log.write_text("".join(LOG[1:4]))
     assert made(tmp_path, ReportKind.HOSTS)[0]["documents"] == 3

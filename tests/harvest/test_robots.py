@@ -74,7 +74,10 @@ def test_no_answer_forbids_and_says_why() -> None:
 
 
 def test_the_refusing_line_is_named() -> None:
-    text = "User-agent: otherbot\nDisallow: /a/b/c\n\nUser-agent: *\nDisallow: /a\nDisallow: /a/b\nDisallow: /*.pdf$"
+    text = (
+        "User-agent: otherbot\nDisallow: /a/b/c\n\n"
+        "User-agent: *\nDisallow: /a\nDisallow: /a/b\nDisallow: /*.pdf$"
+    )
     assert read(text).decide(f"{SITE}/a/b/c").reason == "robots.txt: Disallow: /a/b"
     assert read(text).decide(f"{SITE}/x.pdf").reason == "robots.txt: Disallow: /*.pdf$"
 
@@ -103,7 +106,10 @@ def test_shutting_everybody_out(text: str, shut: bool) -> None:
 
 
 def test_crawl_delay_and_sitemaps() -> None:
-    text = "Sitemap: http://a.example/one.xml\nUser-agent: *\nCrawl-delay: 2.5\nUser-agent: webdepot\nCrawl-delay: 7\nSitemap: /two.xml"
+    text = (
+        "Sitemap: http://a.example/one.xml\nUser-agent: *\nCrawl-delay: 2.5\n"
+        "User-agent: webdepot\nCrawl-delay: 7\nSitemap: /two.xml"
+    )
     assert read(text).crawl_delay_s == 7
     assert read(text, agent="Other").crawl_delay_s == 2.5
     assert read(text).sitemaps == ["http://a.example/one.xml", "/two.xml"]

@@ -1,4 +1,4 @@
-"""The documented set of decide rules, profiles that hold them, and what the judge makes of them."""
+"""The conditions of profile rules, profiles that contain them, and the verdicts of the judge."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -128,7 +128,7 @@ def test_never_harvested_counts_as_long_ago() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "words"),
+    ("table", "message"),
     [
         ({"reject": "extention", "of": ["x"]}, "not a condition"),
         ({"of": ["x"]}, "accept"),
@@ -143,8 +143,8 @@ def test_never_harvested_counts_as_long_ago() -> None:
         ({"reject": "host", "of": ["x"], "wenn": 1}, "no key `wenn`"),
     ],
 )
-def test_a_wrong_rule_is_told(table: dict[str, object], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_a_wrong_rule_is_reported(table: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         rules.from_table(table, "profile x: rule 1")
 
 
@@ -187,7 +187,7 @@ def test_a_profile_is_read_saved_and_found_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("scop = 'host'", "Did you mean `scope`"),
         ("scope = 'hosts'", "one of host, domain"),
@@ -202,13 +202,13 @@ def test_a_profile_is_read_saved_and_found_again(tmp_path: Path) -> None:
         ("seeds = [1]", "list of texts"),
     ],
 )
-def test_a_wrong_profile_is_told_and_not_saved(tmp_path: Path, text: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_a_wrong_profile_is_reported_and_not_saved(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         profile.save(tmp_path, "x", text)
     assert not (tmp_path / "profiles" / "x.toml").exists()
 
 
-def test_a_name_is_no_path(tmp_path: Path) -> None:
+def test_a_name_is_not_a_path(tmp_path: Path) -> None:
     for name in ("../x", "X y", "", ".hidden", "a/b"):
         with pytest.raises(InputError):
             profile.save(tmp_path, name, "")
@@ -252,7 +252,7 @@ def test_types_decide_about_keeping_but_not_of_seeds() -> None:
 @pytest.mark.parametrize(
     ("nofollow", "page", "link"), [("all", False, False), ("page", False, True), ("none", True, True)]
 )
-def test_words_against_following(nofollow: str, page: bool, link: bool) -> None:
+def test_nofollow_directives(nofollow: str, page: bool, link: bool) -> None:
     made = judge_of(nofollow=nofollow)
     assert bool(made.of_link(candidate("http://a.example/x", "L"), page_says_no=True)) is page
     assert bool(made.of_link(candidate("http://a.example/x", "L"), link_says_no=True)) is link
@@ -270,7 +270,7 @@ def test_a_later_rule_about_an_address_wins_over_one_about_types() -> None:
         rules=tuple(rules.from_table(table, "t") for table in ({"accept": "path", "of": "/films/"}, no_video))
     )
     assert turned.of_answer(candidate("http://a.example/films/x", "L"), "video/mp4").rule == "mime"
-    # What is against its address was asked before: a limit reached meanwhile throws no answer away.
+    # Rules about the address were applied before: a limit reached meanwhile discards no response.
     late = judge_of(
         rules=tuple(rules.from_table(table, "t") for table in (no_video, {"reject": "path", "of": "/x"}))
     )
@@ -321,7 +321,7 @@ def test_policies_of_robots() -> None:
     assert not judge(gone, url, RobotsPolicy.OBEY_BUT_EMBEDS, is_part=True)
 
 
-def test_words_of_pages_about_themselves() -> None:
+def test_robots_directives_of_pages() -> None:
     assert page_directives("NoIndex, nofollow") == {"noindex", "nofollow"}
     assert page_directives("none") >= {"noindex", "nofollow"}
     assert tag_directives(["otherbot: nofollow", "noarchive"], "webdepot") == {"noarchive"}
@@ -345,7 +345,7 @@ def test_one_page_under_ever_new_addresses_is_a_trap() -> None:
     assert traps.of("http://a.example/s/bbbb9f8e7d6c5b4a/page") is None
 
 
-def test_numbered_pages_are_no_trap_even_when_they_are_alike() -> None:
+def test_numbered_pages_are_not_a_trap_even_if_they_are_alike() -> None:
     traps = TrapWatch(same_answers=5)
     for number in range(100):
         traps.note(f"http://a.example/item?id={number}", lambda: b"the same picture")
@@ -375,7 +375,7 @@ def test_calendars_have_an_end(url: str, inside: bool) -> None:
     assert inside or verdict.rule == "calendar"
 
 
-def test_arguments_that_make_no_other_page() -> None:
+def test_ignored_query_arguments() -> None:
     same = identity_without(["utm_*", "ref"])
     assert same("http://a.example/?utm_source=x&a=1&REF=2") == "http://a.example/?a=1"
     assert same("http://a.example/?utm_source=x") == "http://a.example/"

@@ -1,4 +1,4 @@
-"""The rules of scope, one by one and as a chain."""
+"""Scope rules, one by one and as a chain."""
 
 import pytest
 from hypothesis import given
@@ -61,7 +61,7 @@ def test_what_belongs_to_a_seed(kind: ScopeKind, url: str, inside: bool) -> None
     assert bool(verdict(url, kind=kind)) is inside
 
 
-def test_public_suffixes_are_no_domains() -> None:
+def test_public_suffixes_are_not_domains() -> None:
     rules = chain(ScopeKind.DOMAIN, ["https://www.library.ox.ac.uk/"], limits=ScopeLimits())
     assert decide(candidate("https://maths.ox.ac.uk/"), rules)
     assert not decide(candidate("https://www.cam.ac.uk/"), rules)
@@ -111,7 +111,7 @@ def test_traps_are_named(rule: str) -> None:
     assert decided.reason
 
 
-def test_what_is_just_no_trap() -> None:
+def test_what_is_just_below_a_trap() -> None:
     assert verdict("https://www.example.org/a/b/a/b/a/b")
     assert verdict("https://www.example.org" + "/a%d" * 20 % tuple(range(20)), "L" * 100)
 

@@ -1,4 +1,4 @@
-"""Crawls of sites that would never end, each by the server's own log; and policies that the log must show."""
+"""Crawls of endless sites, checked by the log of the server; and policies that the crawl log must show."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ FACTS = ScopeFacts(now=datetime(2026, 11, 15, tzinfo=UTC))
 
 
 def rule_lines(folder: Path) -> dict[str, list[str]]:
-    """Addresses by the rule that kept them out."""
+    """Addresses by the rule that rejected them."""
     found: dict[str, list[str]] = {}
     for line in lines(folder):
         if int(str(line["status"])) <= -4000:
@@ -140,7 +140,8 @@ def test_policies_of_robots_and_what_the_log_says(
 def test_nofollow_by_page_header_and_link(site: Site, tmp_path: Path) -> None:
     site.page(
         "/",
-        "<a href=/meta><a href=/header><a rel='x NoFollow' href=/link><a href=/both><a rel=nofollow href=/both>",
+        "<a href=/meta><a href=/header><a rel='x NoFollow' href=/link>"
+        "<a href=/both><a rel=nofollow href=/both>",
     )
     site.page("/meta", "<meta name=Robots content='noindex, NOFOLLOW'><a href=/m><img src=/m.png>")
     site.page("/header", "<a href=/h>", X_Robots_Tag="webdepot: nofollow")
@@ -193,7 +194,7 @@ def test_limits_of_a_host_leave_the_others_alone(site: Site, tmp_path: Path) -> 
 
 
 def test_hosts_are_looked_up_before_links_to_them_are_judged(site: Site, tmp_path: Path) -> None:
-    """A net range decides about a host that nothing else connects with the seed."""
+    """A network range decides about a host that nothing else connects with the seed."""
     site.page("/", "<a href=http://in.example/x><a href=http://out.example/x>")
     site.fallback = lambda asked: whole("page") if asked.path == "/x" else None
     known: dict[str, tuple[str, ...]] = {}
