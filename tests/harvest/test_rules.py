@@ -332,24 +332,24 @@ def test_robots_directives_of_pages() -> None:
 def test_one_page_under_ever_new_addresses_is_a_trap() -> None:
     traps = TrapWatch(same_answers=5)
     for number in range(5):
-        assert traps.of(f"http://a.example/s/{number:04x}9f8e7d6c5b4a/page") is None
+        assert traps.find_rejection(f"http://a.example/s/{number:04x}9f8e7d6c5b4a/page") is None
         token = f"{number:04x}9f8e7d6c5b4a"
         traps.note(
             f"http://a.example/s/{token}/page", lambda token=token: f"<a href=/s/{token}/next>".encode()
         )
-    verdict = traps.of("http://a.example/s/ffff9f8e7d6c5b4a/page")
+    verdict = traps.find_rejection("http://a.example/s/ffff9f8e7d6c5b4a/page")
     assert isinstance(verdict, Verdict)
     assert verdict.rule == "same answers"
-    assert traps.of("http://a.example/other") is None
+    assert traps.find_rejection("http://a.example/other") is None
     traps.note("http://a.example/s/aaaa9f8e7d6c5b4a/page", lambda: b"something else")
-    assert traps.of("http://a.example/s/bbbb9f8e7d6c5b4a/page") is None
+    assert traps.find_rejection("http://a.example/s/bbbb9f8e7d6c5b4a/page") is None
 
 
 def test_numbered_pages_are_not_a_trap_even_if_they_are_alike() -> None:
     traps = TrapWatch(same_answers=5)
     for number in range(100):
         traps.note(f"http://a.example/item?id={number}", lambda: b"the same picture")
-    assert traps.of("http://a.example/item?id=101") is None
+    assert traps.find_rejection("http://a.example/item?id=101") is None
     assert shape_of("http://a.example/2024/item-7?id=12") == "http://a.example/#/item-#?id=#"
 
 

@@ -148,7 +148,9 @@ class Judge:
 
     def _trap_of(self, candidate: Candidate) -> Verdict | None:
         return (
-            self.traps.of(candidate.url) if self.traps.trapped and candidate.path.strip(_REDIRECT) else None
+            self.traps.find_rejection(candidate.url)
+            if self.traps.trapped and candidate.path.strip(_REDIRECT)
+            else None
         )
 
     def of_robots(self, known: RobotsRules, candidate: Candidate) -> Verdict:

@@ -260,7 +260,7 @@ class Steps:
                 answer.kept = self.keeper.keep(answer.visit)
             found = [answer.found or self._links_of(answer) for answer in wanted]
             found = [
-                _of_missing(links) if self.missing.is_one(answer.visit) else links
+                _of_missing(links) if self.missing.is_missing_page(answer.visit) else links
                 for answer, links in zip(wanted, found)
             ]
             for answer, extracted in zip(wanted, found):

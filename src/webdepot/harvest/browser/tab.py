@@ -247,7 +247,7 @@ class _Tab:
             await self.call(method, parameters)
 
     async def serve(self, paused: Mapping[str, Any]) -> None:
-        """AnswerRequest one request of the page."""
+        """Answer one request of the page."""
         request, number = paused["request"], paused["requestId"]
         url, network_id = request["url"], paused.get("networkId") or number
         redirected_from = self.addresses.get(network_id, "") if paused.get("redirectedRequestId") else ""

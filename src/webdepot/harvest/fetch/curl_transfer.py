@@ -104,7 +104,7 @@ class CurlTransfer:
 
     def follow(self, access: HostAccess, form: str) -> None:
         """Apply the settings of a host, and send a form if there is one; most requests change nothing."""
-        if (access is self._access or access == self._access) and form == self._form:
+        if access == self._access and form == self._form:
             return
         self._access, self._form = access, form
         login = access.login
@@ -122,17 +122,17 @@ class CurlTransfer:
             self.curl.unsetopt(pycurl.USERPWD)
 
     def _on_body(self, piece: bytes) -> int | None:
-        room = self._limits.body_bytes - self._body_bytes
-        self._pieces.append(piece if len(piece) <= room else piece[:room])
-        self._body_bytes += min(len(piece), room)
-        if self._body_bytes > self._limits.spool_bytes and not self._spooled():
+        space = self._limits.body_bytes - self._body_bytes
+        self._pieces.append(piece if len(piece) <= space else piece[:space])
+        self._body_bytes += min(len(piece), space)
+        if self._body_bytes > self._limits.spool_bytes and not self._write_spool():
             return _STOP
-        if len(piece) > room:
+        if len(piece) > space:
             self._stopped = "length"
             return _STOP
         return None
 
-    def _spooled(self) -> bool:
+    def _write_spool(self) -> bool:
         """Move the pieces to a temporary file; False if the disk is full (libcurl loses exceptions)."""
         try:
             if self._spool is None:

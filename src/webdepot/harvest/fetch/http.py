@@ -141,21 +141,9 @@ class CurlFetcher:
                 candidate, at=at, failure=route.failure, detail=route.detail, permanent=route.permanent
             )
         authority = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
-        headers = (
-            [*self._headers, b"Referer: " + candidate.via.encode()]
-            if candidate.via and _may_refer(candidate)
-            else self._headers
-        )
-        if more:
-            headers = _with_more(headers, more)
-        shown = headers
-        if self._cookies is not None and (cookies := self._cookies.header(candidate.url, at))[0]:
-            shown = [*headers, _header("Cookie", cookies[1])]
-            headers = [*headers, _header("Cookie", cookies[0])]
-        method = "POST" if form else "GET"
-        request = b"\r\n".join(
-            (f"{method} {target} HTTP/1.1\r\nHost: {authority}".encode("ascii", "replace"), *shown, b"", b"")
-        )
+        headers, shown = self._headers_for(candidate, more, at)
+        first_lines = f"{'POST' if form else 'GET'} {target} HTTP/1.1\r\nHost: {authority}"
+        request = b"\r\n".join((first_lines.encode("ascii", "replace"), *shown, b"", b""))
         transfer = (
             self._idle.pop() if self._idle else CurlTransfer(self._limits, self._ca_file, self._spool_folder)
         )
@@ -176,6 +164,20 @@ class CurlFetcher:
             )
         return visit
 
+    def _headers_for(
+        self, candidate: Candidate, more: Sequence[tuple[str, str]], at: datetime
+    ) -> tuple[list[bytes], list[bytes]]:
+        """The header lines to send, and the same without secret cookies, to store."""
+        headers = self._headers
+        if candidate.via and _may_refer(candidate):
+            headers = [*headers, b"Referer: " + candidate.via.encode()]
+        if more:
+            headers = _with_more(headers, more)
+        sent, shown = self._cookies.header(candidate.url, at) if self._cookies is not None else ("", "")
+        if not sent:
+            return headers, headers
+        return [*headers, _header("Cookie", sent)], [*headers, _header("Cookie", shown)]
+
     async def close(self) -> None:
         self._loop.close()
         self._router.close()
@@ -186,8 +188,6 @@ class CurlFetcher:
 
 def _server_of(route: Route) -> str:
     """The name of a server: the place in `connect_to`, or its lowest address."""
-    if len(route.addresses) == 1:
-        return route.connect_to or route.addresses[0]
     return route.connect_to or min(route.addresses, default="")
 
 

@@ -8,7 +8,7 @@ them. Order of steps:
    kept.
 2. If the response is a page, its shape is stored with the frontier: the page without words that contain
    digits, and without its own address, which such pages often repeat.
-3. A later response of that shape (`is_one`) is kept like any other, but its links are not followed, and a
+3. A later response of that shape (`is_missing_page`) is kept like any other, but its links are not followed, and a
    guess that led to it counts as wrong. This never applies to seeds: many hosts return their front page
    instead.
 """
@@ -67,7 +67,7 @@ class MissingPages:
         """Do not test this host; none of its pages is treated as missing."""
         self._remember(origin, _NO_SHAPE)
 
-    def is_one(self, visit: Visit) -> bool:
+    def is_missing_page(self, visit: Visit) -> bool:
         """Whether a response is the one that its host gives for pages that do not exist."""
         if not self._shapes or not visit.candidate.path.strip(Hop.REDIRECT):
             return False

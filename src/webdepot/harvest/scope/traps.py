@@ -57,7 +57,7 @@ class TrapWatch:
         if len(self._rows) > MOST_SHAPES:
             self.trapped.pop(self._rows.popitem(last=False)[0], None)
 
-    def of(self, url: str) -> Verdict | None:
+    def find_rejection(self, url: str) -> Verdict | None:
         """The rejection of an address whose shape is a trap; None if it is not."""
         row = self.trapped.get(shape_of(url))
         if row is None:
