@@ -49,10 +49,6 @@ class RobotsCache:
             self._put_in_memory(origin, known)
         return known if known.is_fresh(self._clock()) else None
 
-    def crawl_delay_s(self, origin: str) -> float | None:
-        known = self._known.get(origin)
-        return known.crawl_delay_s if known is not None else None
-
     async def ask(self, candidate: Candidate) -> RobotsAnswer:
         """Fetch the robots.txt of a candidate's host, following redirects."""
         visits: list[Visit] = []
