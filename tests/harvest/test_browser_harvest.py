@@ -24,9 +24,8 @@ from webdepot.errors import ConfigError
 from webdepot.harvest.browser import launch, minder
 from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.browser.devtools import DevTools
-from webdepot.harvest.crawl import CrawlResult
 from webdepot.harvest.fetch.mode import Fetching, Screenshots
-from webdepot.harvest.report.result import HostSettings
+from webdepot.harvest.report.result import CrawlResult, HostSettings
 from webdepot.harvest.scope.membership import ScopeKind
 
 pytestmark = pytest.mark.browser

@@ -103,7 +103,7 @@ def test_statistics_can_be_switched_off(tmp_path: Path, museum: Path):
     with serving(home) as served:
         frame_of(served)
     with Archive.open(home) as archive:
-        assert not statistics.report(archive).found
+        assert not statistics.report(archive).counts
 
 
 def test_one_reader_at_a_time(home: Path):

@@ -10,14 +10,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from webdepot import accounts, reasons
+from webdepot import accounts, reasons, sessions
 from webdepot.errors import Conflict
 from webdepot.formats import texts as format_texts
-from webdepot.harvest.control import Verb
+from webdepot.harvest.control import OrderVerb
 from webdepot.harvest.report.result import End, Trouble, reason_of
 from webdepot.quality import acceptance, verdict
 from webdepot.quality import texts as quality_texts
-from webdepot.quality.acceptance import AcceptanceLimits, Figures
+from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures
 from webdepot.selection import permission
 from webdepot.selection.cases import CaseState
 from webdepot.selection.permission import Basis, Ground, Notice
@@ -174,12 +174,12 @@ def test_every_answer_of_the_gate_is_said_in_the_readers_language(code):
 @pytest.mark.parametrize("code", CODES)
 def test_what_rules_say_of_a_harvest_is_said_in_the_readers_language(code):
     good = verdict.of({}, {"fetched": 100})
-    limits, now = AcceptanceLimits(), Figures(documents=5000, size_bytes=9_000_000)
+    limits, now = AcceptanceLimits(), HarvestFigures(documents=5000, size_bytes=9_000_000)
     for found in (
         acceptance.by_rules(good, now, None, 0, limits),
-        acceptance.by_rules(good, Figures(documents=10, size_bytes=1, not_valid=5), now, 1, limits),
-        acceptance.by_rules(good, now, Figures(documents=10, size_bytes=1), 1, limits),
-        acceptance.by_rules(good, now, Figures(documents=5000, size_bytes=1), 1, limits),
+        acceptance.by_rules(good, HarvestFigures(documents=10, size_bytes=1, not_valid=5), now, 1, limits),
+        acceptance.by_rules(good, now, HarvestFigures(documents=10, size_bytes=1), 1, limits),
+        acceptance.by_rules(good, now, HarvestFigures(documents=5000, size_bytes=1), 1, limits),
         acceptance.by_rules(good, now, now, 1, limits),
     ):
         said = wording.of_reason(load(code), found.reason)
@@ -291,15 +291,16 @@ def test_what_was_done_has_its_words(code):
         for path in (Path(reasons.__file__).parent / "services").rglob("*.py")
     )
     source += Path(accounts.__file__).read_text(encoding="utf-8")
+    source += Path(sessions.__file__).read_text(encoding="utf-8")
     actions = set(re.findall(r'action="([a-z ]+)"', source)) | set(
         re.findall(r'\b_?(?:event|note)\((?:\w+, )*"([a-z ]+)"', source)
     )
     actions |= (
-        set(re.findall(r'_note\(connection, [\w.\[\]"]+, "([a-z ]+)"', source))
+        set(re.findall(r'note\(connection, [\w.\[\]"]+, "([a-z ]+)"', source))
         | set(TargetState)
         | set(CaseState)
     )
-    actions |= {f"ordered {verb}" for verb in Verb} | {"turn: retry", "turn: finish"}
+    actions |= {f"ordered {verb}" for verb in OrderVerb} | {"turn: retry", "turn: finish"}
     actions.discard("command")  # a means of an alarm, not an act
     missing = [
         action

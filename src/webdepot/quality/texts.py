@@ -1,5 +1,6 @@
-"""Every finding about a harvest, with its severity, its words and the one action it suggests: one table, to
-be translated as a whole.
+"""The table of all findings about a harvest: severity, English message and the suggested action of each.
+
+The portal has the messages in other languages under the same codes (`quality.words`).
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ _ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 
 class Action(StrEnum):
-    """What a person can do about a finding; the portal makes a button of it."""
+    """What a person can do about a finding; the portal shows it as a button."""
 
     PATCH = "patch"
     WIDEN_SCOPE = "widen scope"
@@ -22,7 +23,7 @@ class Action(StrEnum):
     EXCLUDE = "exclude"
     IGNORE = "ignore"
     IGNORED = "ignored"
-    """Somebody decided so for this target."""
+    """A person decided to ignore the finding for this target."""
     NONE = ""
 
 
@@ -115,7 +116,7 @@ TEXTS: Mapping[str, Text] = {
 
 
 def finding(code: str, *, subject: str, place: str = "", **facts: object) -> Finding:
-    """The finding of that code in English; `facts` fill the gaps of its words."""
+    """The finding with this code; `facts` fill the placeholders of its English message."""
     text = TEXTS[code]
     message = text.words.format(
         **{name: f"{fact:,}" if type(fact) is int else fact for name, fact in facts.items()}
@@ -133,10 +134,20 @@ def finding(code: str, *, subject: str, place: str = "", **facts: object) -> Fin
 
 PATCHED = frozenset(
     f"quality.{code}"
-    for code in ("part-never-tried", "part-error", "part-unreachable", "part-over-limit", "link-server-error", "link-unreachable",
-                 "body-truncated", "digest-differs", "page-riddle", "browser-failed")
-)  # fmt: skip
-"""Findings about something that another try may bring."""
+    for code in (
+        "part-never-tried",
+        "part-error",
+        "part-unreachable",
+        "part-over-limit",
+        "link-server-error",
+        "link-unreachable",
+        "body-truncated",
+        "digest-differs",
+        "page-riddle",
+        "browser-failed",
+    )
+)
+"""Codes of findings about addresses that a patch harvests again."""
 
 
 def pages(count: int) -> str:

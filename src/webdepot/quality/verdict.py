@@ -22,15 +22,15 @@ _FATAL = ("nothing-harvested",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictLimits:
-    """Up to these shares a harvest is accepted without a person. Shares are of the documents harvested."""
+    """Limits up to which a harvest is accepted without a person. Shares are of the harvested documents."""
 
     missing_parts: float = 0.05
     broken_links: float = 0.10
     truncated: float = 0.01
     false_pages: float = 0.05
-    """Error pages, forms and riddles that came as if they were content."""
+    """Error pages, sign-in forms and CAPTCHAs returned instead of content."""
     differs: bool = True
-    """Whether a person should look when it is far from the usual size, number or mix."""
+    """Whether a person must decide if size, number of documents or mix of types is unusual."""
     failed_seeds: int = 0
     queue_may_be_left: bool = False
 
@@ -41,11 +41,11 @@ def of(
     *,
     limits: VerdictLimits = VerdictLimits(),  # noqa: B008 - frozen
 ) -> Verdict:
-    """Judge a harvest by the number of its findings by code, and by its own counts (`fetched` documents,
-    `captures` of an import).
+    """The verdict on a harvest, from the number of its findings by code and from its own counts (`fetched`
+    documents, `captures` of an import).
 
-    ACCEPT when every share is within its limit; REJECT when nothing came in; PASS when a person should look,
-    with the reasons.
+    ACCEPT if every share is within its limit; REJECT if nothing was harvested; otherwise PASS, with the
+    reasons why a person must decide.
     """
     found = {code.removeprefix("quality."): count for code, count in finding_counts.items()}
     if any(found.get(code) for code in _FATAL):
@@ -123,7 +123,7 @@ _WORDS = {
         "{count} responses do not match the checksums in their records.",
     ),
 }
-"""Of one thing and of several."""
+"""Singular and plural."""
 
 
 def _share(rule: str, key: str, count: int, documents: int, limit: float) -> tuple[str, Reason] | None:

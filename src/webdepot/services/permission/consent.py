@@ -21,7 +21,7 @@ from webdepot.access.policy import AccessPoint, RuleAnswer
 from webdepot.archive import Archive
 from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.harvest import runs
-from webdepot.harvest.control import Verb
+from webdepot.harvest.control import OrderVerb
 from webdepot.model import HarvestState, TargetId
 from webdepot.provenance import append, difference
 from webdepot.reasons import Reason, said
@@ -321,7 +321,7 @@ def stop_harvests(archive: Archive, target: TargetId, *, by: str = "") -> list[s
             control.give(
                 archive,
                 harvest.id,
-                Verb.STOP,
+                OrderVerb.STOP,
                 by=by or archive.agent,
                 reason=said("owner_refused", "the owner refused"),
             )

@@ -40,6 +40,11 @@ class Delivered:
     """What the mail server said last, where it failed."""
 
 
+def deliver_if_configured(archive: Archive) -> int:
+    """Send the queued letters if there is a mail server; how many were sent. Without one they stay queued."""
+    return deliver(archive).sent if archive.config.mail.host else 0
+
+
 def deliver(archive: Archive, *, limit: int = letters_service.MOST_LETTERS) -> Delivered:
     """Send what waits, oldest first, until nothing is left or the server fails; ConfigError when none is
     configured.

@@ -19,12 +19,13 @@ from webdepot.errors import InputError, NotFound, NotPermitted
 from webdepot.formats import report
 from webdepot.formats.report import FormatShare, HarvestTable
 from webdepot.harvest import runs
-from webdepot.harvest.runs import HARVEST, Listed, ListFilter
+from webdepot.harvest.runs import HARVEST, HarvestFilter, HarvestPage
 from webdepot.model import Answer, Finding, Harvest, HarvestId, HarvestKind, HarvestState, Package, Verdict
 from webdepot.provenance import Event, Outcome, append, difference, iter_of
 from webdepot.quality import acceptance, records, reviews, screenshots
-from webdepot.quality.acceptance import AcceptanceLimits, Figures
-from webdepot.quality.reviews import Decision, Review
+from webdepot.quality.acceptance import AcceptanceLimits, HarvestFigures
+from webdepot.quality.reviews import Review
+from webdepot.quality.reviews import ReviewDecision as Decision
 from webdepot.quality.screenshots import Screenshot
 from webdepot.reasons import cut, said
 from webdepot.selection import schedules, targets
@@ -32,8 +33,8 @@ from webdepot.services.depot import deposit
 from webdepot.services.harvest import harvests as harvests_service
 from webdepot.services.index import indexer
 from webdepot.services.progress import Watch, unwatched
-from webdepot.services.quality import harvest_check
-from webdepot.services.quality.harvest_check import Checked
+from webdepot.services.quality import harvest_check, identification
+from webdepot.services.quality.harvest_check import HarvestCheck
 from webdepot.services.review import patches as patches_service
 
 LONGEST_WORDS = 5000
@@ -87,7 +88,7 @@ class Dossier:
 
     harvest: Harvest
     target_name: str
-    checked: Checked
+    checked: HarvestCheck
     groups: Mapping[str, Sequence[tuple[str, int]]]
     """By question: codes that were found, with their numbers."""
     compared: Compared | None
@@ -104,10 +105,10 @@ class Dossier:
     """What the rules say of it."""
 
 
-def waiting(archive: Archive, asked: ListFilter) -> Listed:
+def waiting(archive: Archive, asked: HarvestFilter) -> HarvestPage:
     """A page of harvests: filtered, sorted and counted in the database."""
     with archive.database.reading() as connection:
-        return runs.listing(connection, asked)
+        return runs.list_page(connection, asked)
 
 
 def verdicts_of(archive: Archive, harvests: Sequence[Harvest]) -> Mapping[HarvestId, Verdict]:
@@ -122,7 +123,7 @@ def verdicts_of(archive: Archive, harvests: Sequence[Harvest]) -> Mapping[Harves
 
 def dossier(archive: Archive, harvest: str) -> Dossier:
     found = harvests_service.get(archive, harvest)
-    checked = harvest_check.found_so_far(archive, found.id)
+    checked = harvest_check.last_check(archive, found.id)
     with archive.database.reading() as connection:
         told = reviews.of_harvest(connection, found.id)
         table, shares = report.of_harvest(connection, found.id), report.shares(connection, [found.id])
@@ -196,9 +197,9 @@ def picture(archive: Archive, number: int) -> tuple[str, bytes]:
     return shot.mime, data
 
 
-def examine(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> Checked:
+def examine(archive: Archive, harvest: Harvest, *, watch: Watch = unwatched) -> HarvestCheck:
     """Identify and check; what was done before is not done again."""
-    harvest_check.identify(archive, harvest, watch=watch)
+    identification.identify(archive, harvest, watch=watch)
     harvest_check.note_screenshots(archive, harvest)
     return harvest_check.check(archive, harvest, watch=watch)
 
@@ -397,8 +398,8 @@ def _compared(archive: Archive, harvest: Harvest) -> Compared | None:
     return Compared(before=before, added=added, gone=gone, changed=changed, same=same)
 
 
-def _figures(harvest: Harvest, not_valid: int) -> Figures:
-    return Figures(
+def _figures(harvest: Harvest, not_valid: int) -> HarvestFigures:
+    return HarvestFigures(
         documents=harvest.counts.get("fetched", 0),
         size_bytes=harvest.counts.get("bytes", 0),
         not_valid=not_valid,

@@ -11,8 +11,7 @@ def tend_letters(archive: Archive) -> None:
     is set.
     """
     consent.tend(archive, portal_url=archive.config.web.portal_url)
-    if archive.config.mail.host:
-        delivery.deliver(archive)
+    delivery.deliver_if_configured(archive)
 
 
 CHORES: Mapping[str, Callable[[Archive], None]] = {"letters": tend_letters}
