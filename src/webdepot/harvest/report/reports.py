@@ -52,7 +52,8 @@ CREATE TABLE IF NOT EXISTS counts (
 _ADD = """
 INSERT INTO counts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET
   documents = documents + excluded.documents, bytes = bytes + excluded.bytes,
-  errors = errors + excluded.errors, refused = refused + excluded.refused, duplicates = duplicates + excluded.duplicates,
+  errors = errors + excluded.errors, refused = refused + excluded.refused,
+  duplicates = duplicates + excluded.duplicates,
   example = CASE WHEN excluded.kind = 'seeds' OR example = '' THEN excluded.example ELSE example END,
   reason = CASE WHEN excluded.kind = 'seeds' OR reason = '' THEN excluded.reason ELSE reason END
 """

@@ -8,8 +8,8 @@ them. Order of steps:
    kept.
 2. If the response is a page, its shape is stored with the frontier: the page without words that contain
    digits, and without its own address, which such pages often repeat.
-3. A later response of that shape (`is_missing_page`) is kept like any other, but its links are not followed, and a
-   guess that led to it counts as wrong. This never applies to seeds: many hosts return their front page
+3. A later response of that shape (`is_missing_page`) is kept like any other, but its links are not followed,
+   and a guess that led to it counts as wrong. This never applies to seeds: many hosts return their front page
    instead.
 """
 
