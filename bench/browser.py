@@ -204,19 +204,19 @@ async def _opened(pages: int) -> dict[str, float]:
     from webdepot.harvest.browser import launch
     from webdepot.harvest.browser import minder as browser_minder
     from webdepot.harvest.browser import tab as browser_tab
-    from webdepot.harvest.browser.devtools import Wire
+    from webdepot.harvest.browser.devtools import DevTools
 
     class Unstopped:
         """A browser connection that intercepts no requests."""
 
-        def __init__(self, wire: Wire) -> None:
-            self._wire = wire
+        def __init__(self, devtools: DevTools) -> None:
+            self._devtools = devtools
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(self._wire, name)
+            return getattr(self._devtools, name)
 
         async def call(self, method: str, *given: Any, **more: Any) -> Any:
-            return {} if method == "Fetch.enable" else await self._wire.call(method, *given, **more)
+            return {} if method == "Fetch.enable" else await self._devtools.call(method, *given, **more)
 
     blocks = ("--host-resolver-rules", "--proxy", "--headless")
     launch._OPTIONS = (
@@ -227,7 +227,7 @@ async def _opened(pages: int) -> dict[str, float]:
     minder.write_text(Path(browser_minder.__file__).read_text().replace("    _leave_network(library)\n", ""))
     browser_minder.__file__ = str(minder)
     process = launch.start(Path(shutil.which("chromium") or ""), sandbox=os.geteuid() != 0)
-    wire = await Wire.open(process.commands, process.answers)
+    devtools = await DevTools.open(process.commands, process.answers)
     began_s, seen = time.monotonic(), 0
 
     async def never(asked: object) -> None:
@@ -235,17 +235,17 @@ async def _opened(pages: int) -> dict[str, float]:
 
     async def tab(host: int) -> None:
         nonlocal seen
-        rooms: list[Any] = []
+        idle: list[Any] = []
         for number in range(host, pages, TABS):
-            view = browser_tab.View(url=_address(number))
-            sight = await browser_tab.look(Unstopped(wire), view, never, rooms, lambda tab: [])  # type: ignore[arg-type]
-            seen += not sight.failure and "Line 59" in sight.text
+            options = browser_tab.PageOptions(url=_address(number))
+            snapshot = await browser_tab.open_page(Unstopped(devtools), options, never, idle, lambda tab: [])  # type: ignore[arg-type]
+            seen += not snapshot.failure and "Line 59" in snapshot.text
 
     try:
         await asyncio.gather(*(tab(host) for host in range(TABS)))
         return {"seconds": time.monotonic() - began_s, "pages": seen}
     finally:
-        wire.close()
+        devtools.close()
         process.end()
         shutil.rmtree(minder.parent)
 

@@ -1,4 +1,4 @@
-"""What is particular to the pool of processes."""
+"""Behaviour that is specific to the process pool."""
 
 import os
 from concurrent.futures import Future
@@ -37,9 +37,7 @@ def test_an_engine_can_be_used_after_closing():
 
 
 def test_what_a_broken_pool_gave_up_is_done_by_the_next(monkeypatch):
-    """A pool may break between two hand-outs: whatever waits in it is cancelled when it is closed, and nobody
-    is told why.
-    """
+    """A pool may break between two submissions: items waiting in it are cancelled without a reason."""
     engine = ProcessEngine(workers=1)
     submit = engine._submit
 

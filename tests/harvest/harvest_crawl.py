@@ -15,7 +15,8 @@ from webdepot.harvest.browser.browser import Browser
 from webdepot.harvest.crawl_state import CrawlParts
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
-from webdepot.harvest.fetch.http import CurlFetcher, FetchLimits
+from webdepot.harvest.fetch.curl_transfer import FetchLimits
+from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.kept import Attached, Kept
 from webdepot.harvest.politeness.pauses import Manners

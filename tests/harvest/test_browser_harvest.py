@@ -19,13 +19,14 @@ import pytest
 from harvest_crawl import FileKeeper, kept, lines, run
 from harvest_site import Answer, Asked, Site, running_site
 
+from webdepot import event_loop
 from webdepot.errors import ConfigError
 from webdepot.harvest.browser import launch, minder
 from webdepot.harvest.browser.browser import Browser
-from webdepot.harvest.browser.devtools import Wire
-from webdepot.harvest.fetch.mode import Fetching, Pictures
+from webdepot.harvest.browser.devtools import DevTools
+from webdepot.harvest.fetch.mode import Fetching, Screenshots
 from webdepot.harvest.report.result import CrawlResult, HostSettings
-from webdepot.harvest.scope.scope import Kind
+from webdepot.harvest.scope.membership import ScopeKind
 
 pytestmark = pytest.mark.browser
 CHROMIUM = Path("/usr/bin/chromium")
@@ -173,10 +174,10 @@ def harvested(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harvested]:
             keeper_of=keeper,
             browser=lambda: Browser(CHROMIUM, sandbox=False, tabs=2, agent="Webdepot/1 (test)"),
             fetch=Fetching.BROWSER,
-            screenshots=Pictures.SEEDS,
+            screenshots=Screenshots.SEEDS,
             behaviours=frozenset({"scroll", "play", "click"}),
             page_time_s=4.0,
-            scope=Kind.DOMAIN,
+            scope=ScopeKind.DOMAIN,
             of_host=lambda host: HostSettings(fetch=ways.get(host)),
         )
         yield Harvested(site, folder, result, keepers[0].attached, keepers[0].outlinks)
@@ -288,13 +289,13 @@ def test_a_tab_that_crashes_or_hangs_costs_only_its_sight_and_limits_hold(site: 
         [f"{site.url}/"],
         browser=lambda: Browser(CHROMIUM, sandbox=False, tabs=1, agent="Webdepot/1", call_s=4.0),
         fetch=Fetching.BROWSER,
-        screenshots=Pictures.NONE,
+        screenshots=Screenshots.NONE,
         page_time_s=2.0,
         limit_pages=7,
     )
     notes = {str(line["url"]).removeprefix(site.url): str(line["note"]) for line in lines(tmp_path)}
     assert notes["/"] == "browserFailed:its tab crashed"
-    assert notes["/hangs"].startswith("browserFailed:it does not answer any more")
+    assert notes["/hangs"].startswith("browserFailed:it stopped responding")
     assert notes["/after"] == "browser" and f"{site.url}/part-of-hangs.png" in kept(tmp_path)
     assert (result.end, result.counts["fetched"], result.counts["unopened"], result.counts["opened"]) == (
         "limit of pages",
@@ -355,22 +356,22 @@ def test_the_browser_itself_has_no_way_out(site: Site, tmp_path: Path, monkeypat
 
     async def main() -> tuple[str, str]:
         process = launch.start(CHROMIUM, sandbox=False)
-        wire = await Wire.open(process.commands, process.answers)
+        devtools = await DevTools.open(process.commands, process.answers)
         try:
-            made = await wire.call("Target.createTarget", {"url": "about:blank"}, time_s=60)
+            made = await devtools.call("Target.createTarget", {"url": "about:blank"}, time_s=60)
             session = (
-                await wire.call("Target.attachToTarget", {"targetId": made["targetId"], "flatten": True})
+                await devtools.call("Target.attachToTarget", {"targetId": made["targetId"], "flatten": True})
             )["sessionId"]
-            went = await wire.call("Page.navigate", {"url": f"{site.url}/"}, session=session, time_s=60)
-            peers = await wire.call(
+            went = await devtools.call("Page.navigate", {"url": f"{site.url}/"}, session=session, time_s=60)
+            peers = await devtools.call(
                 "Runtime.evaluate", {"expression": PEERS, "awaitPromise": True}, session=session, time_s=60
             )
             return went.get("errorText", ""), peers["result"]["value"]
         finally:
-            wire.close()
+            devtools.close()
             process.end()
 
-    reached, peers = asyncio.run(main())
+    reached, peers = event_loop.run(main())
     assert reached == "net::ERR_PROXY_CONNECTION_FAILED" and peers == ""
     assert site.log == []
 
@@ -378,17 +379,18 @@ def test_the_browser_itself_has_no_way_out(site: Site, tmp_path: Path, monkeypat
 KILLED = """
 import asyncio, os, sys
 from pathlib import Path
+from webdepot import event_loop
 from webdepot.harvest.browser import launch
-from webdepot.harvest.browser.devtools import Wire
+from webdepot.harvest.browser.devtools import DevTools
 
 async def main():
     process = launch.start(Path(sys.argv[1]), sandbox=False)
-    wire = await Wire.open(process.commands, process.answers)
-    await wire.call("Browser.getVersion")
+    devtools = await DevTools.open(process.commands, process.answers)
+    await devtools.call("Browser.getVersion")
     print(process.folder, flush=True)
     await asyncio.sleep(60)
 
-asyncio.run(main())
+event_loop.run(main())
 """
 
 
@@ -436,4 +438,4 @@ def test_no_browser_or_no_sandbox_is_told_in_words(monkeypatch: pytest.MonkeyPat
             await browser.close()
 
     with pytest.raises(ConfigError, match="/bin/false does not start"):
-        asyncio.run(main())
+        event_loop.run(main())

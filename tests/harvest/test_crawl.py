@@ -12,11 +12,13 @@ from harvest_crawl import FileKeeper, kept, lines, run
 from harvest_site import Asked, Site, fill, of, whole
 
 from webdepot.errors import InputError
-from webdepot.harvest.fetch.http import FetchLimits
-from webdepot.harvest.links.extract import LinkLimits
+from webdepot.harvest.fetch.curl_transfer import FetchLimits
+from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
-from webdepot.harvest.report.result import End, RobotsPolicy, Trouble
-from webdepot.harvest.scope.scope import Kind, ScopeLimits
+from webdepot.harvest.politeness.robots import RobotsPolicy
+from webdepot.harvest.report.result import End, Trouble
+from webdepot.harvest.scope.limits import ScopeLimits
+from webdepot.harvest.scope.membership import ScopeKind
 
 # --- complete and once ---
 
@@ -223,7 +225,7 @@ def test_one_request_at_a_time_and_the_pause_kept_for_each_server(site: Site, tm
         tmp_path,
         ["http://h0.example/0"],
         connect_to=places,
-        scope=Kind.ANY,
+        scope=ScopeKind.ANY,
         workers=10,
         manners=Manners(delay_s=0.05, delay_factor=0.0),
     )
@@ -372,7 +374,7 @@ def test_a_site_of_every_nastiness_does_not_end_the_crawl(site: Site, tmp_path: 
     result = run(
         tmp_path,
         ["http://www.example.org/"],
-        scope=Kind.ANY,
+        scope=ScopeKind.ANY,
         connect_to={"www.example.org": f"127.0.0.1:{site.port}"},
         allow_private=False,
         limits=FetchLimits(timeout_s=0.5, body_bytes=200_000),

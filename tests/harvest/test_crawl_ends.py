@@ -18,7 +18,7 @@ from harvest_site import Asked, Site, fill, of, whole
 
 from webdepot.errors import NoSpace
 from webdepot.harvest.fetch.addresses import Router
-from webdepot.harvest.fetch.http import FetchLimits
+from webdepot.harvest.fetch.curl_transfer import FetchLimits
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.kept import Kept
 from webdepot.harvest.politeness.pauses import Manners

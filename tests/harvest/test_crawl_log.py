@@ -54,9 +54,10 @@ def test_heritrix_empty_columns() -> None:
     assert as_heritrix(refused) == expected
 
 
-# What existing tools take a line for: https://github.com/internetarchive/crawllog_loader reads by blanks.
+# The format that existing tools read: https://github.com/internetarchive/crawllog_loader splits at spaces.
 COLUMNS = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z +-?\d+ +(-|\d+) \S+ \S+ \S+ \S+ #\d{3} (-|\d{17}\+\d+) \S+ \S+ \S+\n\Z"
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z +-?\d+ +(-|\d+) \S+ \S+ \S+ \S+ #\d{3} "
+    r"(-|\d{17}\+\d+) \S+ \S+ \S+\n\Z"
 )
 
 
@@ -125,7 +126,7 @@ def test_nothing_to_cut(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("this system has no /dev/full")

@@ -1,4 +1,4 @@
-"""Sockets that libcurl takes back and gives again: none is forgotten, whoever closes it, and whatever number
+"""Sockets that libcurl releases and uses again: none is lost, whichever side closes it, and whatever number
 the next one has.
 """
 
@@ -6,7 +6,8 @@ import asyncio
 
 from webdepot import event_loop
 from webdepot.harvest.fetch.addresses import Router
-from webdepot.harvest.fetch.http import CurlFetcher, FetchLimits
+from webdepot.harvest.fetch.curl_transfer import FetchLimits
+from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.model import Candidate
 from webdepot.url import Url
 
@@ -15,7 +16,7 @@ LAST_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\
 
 
 async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answers: list[bytes]) -> None:
-    """One answer for each question of a connection; with the last one it ends."""
+    """Send one response for each request of a connection, then close it."""
     for answer in answers:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)
@@ -26,7 +27,7 @@ async def served(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ans
 def asked(
     answers: list[bytes], times: int, *, at_once: int = 1, pause_s: float = 0.0
 ) -> tuple[list[bytes], int]:
-    """What came of asking so many times at such a server, and how many connections it took."""
+    """The bodies of several requests to such a server, and how many connections they took."""
     connections = 0
 
     async def main() -> list[bytes]:
@@ -67,7 +68,7 @@ def test_a_kept_connection_is_heard_again() -> None:
 
 
 def test_a_connection_that_the_server_ends_makes_room_for_a_new_one_of_its_number() -> None:
-    """libcurl closes the socket, and the next one has its number; the epoll has forgotten it by then."""
+    """libcurl closes the socket, and the next one has its number; the epoll has dropped it by then."""
     bodies, connections = asked([LAST_ANSWER], 30)
     assert bodies == [b"hello"] * 30
     assert connections == 30

@@ -1,10 +1,10 @@
-"""Which pages say nothing before their scripts have run, and the words of profiles about fetching."""
+"""Pages without content before their scripts run, and the values of profiles for fetching."""
 
 import pytest
 
 from webdepot.errors import ConfigError
 from webdepot.harvest import profile
-from webdepot.harvest.browser.empty_pages import is_empty, letters_of
+from webdepot.harvest.browser.empty_pages import count_letters, is_empty
 
 WORDS = "<p>" + "A museum in the old harbour shows ships and maps. " * 20 + "</p>"
 
@@ -12,9 +12,11 @@ WORDS = "<p>" + "A museum in the old harbour shows ships and maps. " * 20 + "</p
 @pytest.mark.parametrize(
     "html",
     [
-        "<html><head><title>A long title, not of the page</title></head><body><div id=root></div><script src=a.js></script>",
+        "<html><head><title>A long title, not of the page</title></head>"
+        "<body><div id=root></div><script src=a.js></script>",
         "<app-root></app-root><script type=module src=main.js></script>",
-        "<noscript>You need to enable JavaScript to run this app.</noscript><div id='app'></div><script src=a.js></script>",
+        "<noscript>You need to enable JavaScript to run this app.</noscript>"
+        "<div id='app'></div><script src=a.js></script>",
         "<body><script>" + "var a = 'many words in a script'; " * 100 + "</script>",
         "<div id=__next><p>"
         + "Loading the page, please wait. " * 12
@@ -36,7 +38,8 @@ def test_whole_without(html: str):
 
 def test_letters_are_those_that_are_shown():
     assert (
-        letters_of("<head><title>no</title></head><body>ab&nbsp;c<!-- no --><b>d</b><script>no</script>") == 4
+        count_letters("<head><title>no</title></head><body>ab&nbsp;c<!-- no --><b>d</b><script>no</script>")
+        == 4
     )
 
 
@@ -53,7 +56,7 @@ def test_a_key_is_set_in_the_text_of_a_profile():
         assert len(made.rules) == text.count("[[rules]]")
 
 
-def test_words_of_profiles_are_checked():
+def test_values_of_profiles_are_checked():
     given = {"fetch": "when-empty", "screenshots": "pages", "behaviours": ["scroll"], "page_time_s": 20}
     given |= {"hosts": {"a.example": {"fetch": "plain"}}}
     assert profile.from_tree("a", given, origin="test").hosts["a.example"]["fetch"] == "plain"

@@ -1,6 +1,6 @@
 """Fetching against a real server that behaves well, badly and oddly: exact bytes, limits, failures as values.
 
-A little over 500 lines: one list of what a server may do, around one fetcher and one server.
+A little over 500 lines: one list of what a server may do, with one fetcher and one server.
 """
 
 import asyncio
@@ -24,7 +24,8 @@ from harvest_site import Asked, Site
 from webdepot import event_loop
 from webdepot.errors import ConfigError, NoSpace
 from webdepot.harvest.fetch.addresses import Router, is_public, parse_connect_to
-from webdepot.harvest.fetch.http import CurlFetcher, FetchLimits
+from webdepot.harvest.fetch.curl_transfer import FetchLimits
+from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.model import Candidate, Failure, Visit
 from webdepot.url import Url
 
@@ -83,7 +84,7 @@ def test_no_referrer_from_https_to_http_and_no_password(site: Site) -> None:
     assert b"Authorization" not in site.log[-1].raw
 
 
-def test_a_user_agent_may_have_any_letters_but_no_line_of_its_own(site: Site) -> None:
+def test_a_user_agent_may_have_any_letters_but_no_line_break(site: Site) -> None:
     async def main() -> None:
         fetcher = CurlFetcher(
             user_agent="Webdepot/1 (Bücherei 図書館)\r\nX-Evil: 1", router=Router(allow_private=True)
@@ -93,12 +94,15 @@ def test_a_user_agent_may_have_any_letters_but_no_line_of_its_own(site: Site) ->
         assert visit.request == site.log[0].raw
         await fetcher.close()
 
-    asyncio.run(main())
+    event_loop.run(main())
     assert "\r\nUser-Agent: Webdepot/1 (Bücherei ???) X-Evil: 1\r\n".encode("latin-1") in site.log[0].raw
 
 
 def test_head_and_chunks_are_kept_as_they_came(site: Site) -> None:
-    head = b"HTTP/1.1 200 Very  OK\r\nX-a:  padded  \r\nx-A: \xe9\r\nSet-Cookie: a=1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = (
+        b"HTTP/1.1 200 Very  OK\r\nX-a:  padded  \r\nx-A: \xe9\r\nSet-Cookie: a=1\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n"
+    )
     body = b"5;ext=1\r\nhello\r\n0\r\nTrailer: x\r\n\r\n"
     site.raw("/", head + body, close=False)
     visit, got = fetch(site.url + "/")
@@ -219,7 +223,7 @@ def test_a_long_body_is_cut_at_the_limit(site: Site, tmp_path: Path) -> None:
     assert (visit.truncated, visit.body_bytes, len(body)) == ("length", 2_000_001, 2_000_001)
 
 
-def test_a_full_temporary_folder_is_told(site: Site, tmp_path: Path) -> None:
+def test_a_full_temporary_folder_is_reported(site: Site, tmp_path: Path) -> None:
     site.page("/", b"x" * 500_000)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
@@ -374,7 +378,7 @@ def test_private_addresses_are_refused_before_connecting(site: Site, host: str) 
 
 
 def test_a_name_that_turns_private_is_refused(site: Site) -> None:
-    """DNS rebinding: the second look-up gives another address."""
+    """DNS rebinding: the second lookup gives another address."""
     answers = iter([["127.0.0.1"], ["127.0.0.1"]])
 
     async def look_up(host: str) -> list[str]:
@@ -386,26 +390,24 @@ def test_a_name_that_turns_private_is_refused(site: Site) -> None:
 
 
 def test_only_the_checked_addresses_are_asked(site: Site) -> None:
-    """A name with a private and a public address is asked at the public one alone, and libcurl looks nothing
-    up.
-    """
+    """Of a private and a public address only the public one is used, and libcurl makes no lookup."""
 
     async def look_up(host: str) -> list[str]:
         return ["127.0.0.1", "192.0.2.1"]
 
     router = Router(look_up=look_up)
-    route = asyncio.run(router.find("localhost", site.port))
+    route = event_loop.run(router.find("localhost", site.port))
     assert route.failure is Failure.PRIVATE_ADDRESS  # 192.0.2.1 is for documentation
 
     async def public(host: str) -> list[str]:
         return ["127.0.0.1", "8.8.8.8"]
 
-    route = asyncio.run(Router(look_up=public).find("localhost", site.port))
+    route = event_loop.run(Router(look_up=public).find("localhost", site.port))
     assert route.addresses == ("8.8.8.8",)
 
 
 def test_the_socket_itself_is_checked(site: Site) -> None:
-    """Should an address slip through the look-up, no connection is made."""
+    """If a private address passes the lookup, no connection is made."""
 
     class Careless(Router):
         def _checked(self, host: str, addresses: tuple[str, ...]):  # type: ignore[no-untyped-def]
@@ -430,12 +432,12 @@ def test_a_mapped_host_is_asked_where_the_operator_said(site: Site) -> None:
 
 
 @pytest.mark.parametrize("place", ["127.0.0.1", "127.0.0.1:", ":80", "127.0.0.1:99999", "127.0.0.1:http"])
-def test_a_wrong_mapping_is_told(place: str) -> None:
+def test_a_wrong_mapping_is_reported(place: str) -> None:
     with pytest.raises(ConfigError, match="connect_to"):
         parse_connect_to({"a.example": place})
 
 
-def test_names_that_do_not_exist_are_told_from_a_failing_look_up() -> None:
+def test_names_that_do_not_exist_differ_from_a_failed_lookup() -> None:
     async def gone(host: str) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
@@ -534,7 +536,7 @@ def test_tls_is_checked_and_its_failures_named(tmp_path: Path) -> None:
         server.close()
         await server.wait_closed()
 
-    asyncio.run(main())
+    event_loop.run(main())
 
 
 def test_http2_is_written_in_the_form_of_http1(tmp_path: Path) -> None:
@@ -573,6 +575,6 @@ def test_http2_is_written_in_the_form_of_http1(tmp_path: Path) -> None:
         server.close()
         await server.wait_closed()
 
-    asyncio.run(main())
+    event_loop.run(main())
     assert asked[0][b":path"] == b"/x?y"
     assert asked[0][b"user-agent"] == b"Test/1"

@@ -22,7 +22,8 @@ from webdepot.archive import Archive
 from webdepot.container.http import parse_head
 from webdepot.container.reader import iter_records
 from webdepot.errors import RemoteError
-from webdepot.harvest.links.extract import LinkLimits, extract
+from webdepot.harvest.links.bodies import LinkLimits
+from webdepot.harvest.links.extract import extract
 from webdepot.model import Harvest, HarvestState, RecordKind
 from webdepot.services.harvest import runner
 from webdepot.services.harvest.options import HarvestOptions

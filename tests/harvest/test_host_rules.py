@@ -1,7 +1,9 @@
-"""Rules about whole hosts: undecided ones wait, rejections are told once, parts of pages ask nothing."""
+"""Rules about whole hosts: undecided ones wait, rejections are named once, parts of pages start no lookup."""
 
 from webdepot.harvest.scope import host_rules, scope
-from webdepot.harvest.scope.scope import Kind, ScopeLimits
+from webdepot.harvest.scope.limits import ScopeLimits
+from webdepot.harvest.scope.membership import ScopeKind
+from webdepot.harvest.scope.verdicts import Rule
 from webdepot.model import Answer, Candidate, Verdict
 from webdepot.url import Url
 
@@ -34,9 +36,11 @@ def decide(
     )  # type: ignore[arg-type]
 
 
-def chain_of(hosts: Known, hops_outside: int = 0) -> tuple[scope.Rule, ...]:
+def chain_of(hosts: Known, hops_outside: int = 0) -> list[Rule]:
     limits = ScopeLimits(hops_outside=hops_outside)
-    return scope.chain(Kind.HOST, ["http://seed.example/"], limits=limits, hosts=host_rules.rules_of(hosts))
+    hosts_rules = host_rules.rules_of(hosts)
+    chain = scope.named_chain(ScopeKind.HOST, ["http://seed.example/"], limits=limits, hosts=hosts_rules)
+    return [rule for _, rule in chain]
 
 
 def test_an_unknown_host_waits_and_is_asked_about() -> None:
@@ -61,7 +65,7 @@ def test_what_belongs_is_taken_by_its_rule_also_beyond_the_scope() -> None:
         assert (bool(verdict), verdict.rule, verdict.reason) == (True, "BelongsTo", "because")
 
 
-def test_a_stranger_is_told_once_and_may_still_be_a_link_beyond() -> None:
+def test_a_stranger_is_named_once_and_may_still_be_a_link_outside() -> None:
     hosts = Known(**{"stranger.example": False})
     rules = chain_of(hosts)
     assert [decide(hosts, f"http://stranger.example/{page}", rules=rules).rule for page in "abc"] == [

@@ -1,8 +1,8 @@
-"""The probe site: every way we know to write a link, each on a page of its own, crawled for real. What is not
-found is listed, with why.
+"""The probe site: every known way to write a link, each on its own page, crawled for real. Links that are not
+found are listed with the reason.
 
-Of 86 static ways the best crawler of the field finds 68. Nine more are no static links: five need a browser,
-three are asked not to be followed, one stands in a comment.
+Of 86 static ways the best other crawler finds 68. Nine more are not static links: five need a browser, three
+ask not to be followed, one is in a comment.
 """
 
 import gzip
@@ -14,7 +14,7 @@ import pytest
 from harvest_crawl import run
 from harvest_site import Site
 
-from webdepot.harvest.links.extract import LinkLimits
+from webdepot.harvest.links.bodies import LinkLimits
 
 XLINK = "xmlns='http://www.w3.org/2000/svg' xmlns:xlink='http://www.w3.org/1999/xlink'"
 
@@ -30,7 +30,7 @@ def pdf(address: str) -> bytes:
     return file.getvalue()
 
 
-# name -> what stands on the page: {t} is the probe's path, {u} its whole address
+# name -> content of the page: {t} is the path of the probe, {u} its address
 HTML = {
     "a href": "<a href='{t}'>",
     "a href unquoted, upper case": "<A HREF={t}>",
@@ -137,8 +137,12 @@ FILES = {
 }
 # The first five are found in a browser: `test_browser_harvest`.
 NO_STATIC_LINK = {
-    "click builds it": "<b id=x></b><script>x.onclick = () => location = ['', 'probe', {n!r}].join('/')</script>",
-    "script inserts it": "<script>document.body.innerHTML = '<im' + 'g src=/pro' + 'be/' + {n!r} + '>'</script>",
+    "click builds it": (
+        "<b id=x></b><script>x.onclick = () => location = ['', 'probe', {n!r}].join('/')</script>"
+    ),
+    "script inserts it": (
+        "<script>document.body.innerHTML = '<im' + 'g src=/pro' + 'be/' + {n!r} + '>'</script>"
+    ),
     "script asks for it": "<script>fetch('/pro' + 'be/' + {n!r})</script>",
     "scrolling asks for it": "<script>onscroll = () => fetch('/pro' + 'be/' + {n!r})</script>",
     "a timer asks for it": "<script>setTimeout(() => fetch('/pro' + 'be/' + {n!r}), 9)</script>",

@@ -1,4 +1,4 @@
-"""Every way a static link can be written, and what must not be taken for one."""
+"""Every way to write a static link, and texts that only look like one."""
 
 import gzip
 import json
@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webdepot.container.http import HttpHead, parse_head
-from webdepot.harvest.links import extract as links_extract
-from webdepot.harvest.links.extract import LinkLimits, extract
+from webdepot.harvest.links import bodies
+from webdepot.harvest.links.bodies import LinkLimits
+from webdepot.harvest.links.extract import extract
 from webdepot.harvest.links.html import srcset
+from webdepot.harvest.links.resolve import resolve
 from webdepot.model import Hop
-from webdepot.url import Url
+from webdepot.url import Url, find_canonical
 
 PAGE = Url("http://a.example/dir/page.html")
 L, E, R, X, M = Hop.LINK, Hop.EMBED, Hop.REDIRECT, Hop.SPECULATIVE, Hop.MANIFEST
@@ -166,14 +168,18 @@ def test_css(form: str) -> None:
     assert found(text, head("text/css")).get(of(path)) is E
 
 
-def test_css_takes_no_names_for_links() -> None:
-    text = "@namespace svg url(/no-ns); /* @import '/no.css'; */ a{b:url(data:image/png;base64,AA==);content:'url(/no.png)'} c{d:url(#id)}"
+def test_names_in_css_are_not_links() -> None:
+    text = (
+        "@namespace svg url(/no-ns); /* @import '/no.css'; */ "
+        "a{b:url(data:image/png;base64,AA==);content:'url(/no.png)'} c{d:url(#id)}"
+    )
     assert found(text, head("text/css")) == {}
 
 
 XML = {
     "sitemap": (
-        "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>http://a.example/x</loc></url></urlset>",
+        "<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'>"
+        "<url><loc>http://a.example/x</loc></url></urlset>",
         "x",
         M,
     ),
@@ -183,7 +189,8 @@ XML = {
         M,
     ),
     "sitemap image": (
-        "<urlset xmlns:image='http://www.google.com/schemas/sitemap-image/1.1'><url><image:image><image:loc>/x.png</image:loc></image:image></url></urlset>",
+        "<urlset xmlns:image='http://www.google.com/schemas/sitemap-image/1.1'>"
+        "<url><image:image><image:loc>/x.png</image:loc></image:image></url></urlset>",
         "x.png",
         E,
     ),
@@ -214,7 +221,8 @@ XML = {
         E,
     ),
     "SVG image": (
-        "<svg xmlns='http://www.w3.org/2000/svg' xmlns:xlink='http://www.w3.org/1999/xlink'><image xlink:href='/x.png'/></svg>",
+        "<svg xmlns='http://www.w3.org/2000/svg' xmlns:xlink='http://www.w3.org/1999/xlink'>"
+        "<image xlink:href='/x.png'/></svg>",
         "x.png",
         E,
     ),
@@ -236,19 +244,28 @@ def test_xml(form: str) -> None:
 
 
 def test_xhtml_served_as_xml_is_read_as_html() -> None:
-    text = "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><body><img src='/x.png'/></body></html>"
+    text = (
+        "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'>"
+        "<body><img src='/x.png'/></body></html>"
+    )
     assert found(text, head("application/xml")) == {of("x.png"): E}
 
 
 def test_entities_are_not_expanded() -> None:
-    text = "<!DOCTYPE r [<!ENTITY a 'secret'>]><rss><link>http://a.example/&a;</link><link>http://a.example/ok</link></rss>"
+    text = (
+        "<!DOCTYPE r [<!ENTITY a 'secret'>]>"
+        "<rss><link>http://a.example/&a;</link><link>http://a.example/ok</link></rss>"
+    )
     assert found(text, head("text/xml")) == {of(""): L, of("ok"): L}
 
 
 @pytest.mark.timeout(20)
 def test_a_bomb_of_entities_does_no_harm() -> None:
     bomb = "".join(f"<!ENTITY {chr(98 + n)} '{('&' + chr(97 + n) + ';') * 10}'>" for n in range(20))
-    text = f"<!DOCTYPE r [<!ENTITY a 'http://a.example/x'>{bomb}]><rss><link>http://a.example/ok</link><link>&u;</link></rss>"
+    text = (
+        f"<!DOCTYPE r [<!ENTITY a 'http://a.example/x'>{bomb}]>"
+        "<rss><link>http://a.example/ok</link><link>&u;</link></rss>"
+    )
     assert found(text, head("text/xml")).keys() <= {of("ok")}
 
 
@@ -352,7 +369,7 @@ NOTHING = [
 
 
 @pytest.mark.parametrize("markup", NOTHING)
-def test_what_is_no_link(markup: str) -> None:
+def test_what_is_not_a_link(markup: str) -> None:
     assert found(markup) == {}
 
 
@@ -433,7 +450,10 @@ def test_what_cannot_be_read_is_noted(mime: str, body: bytes) -> None:
     ],
 )
 def test_data_in_a_page_that_cannot_be_read_costs_nothing_else(data: str, note: str) -> None:
-    text = f'<a href=/x><script type="application/ld+json">{data}</script><script type="application/ld+json">{{"url": "/z"}}</script>'
+    text = (
+        f'<a href=/x><script type="application/ld+json">{data}</script>'
+        '<script type="application/ld+json">{"url": "/z"}</script>'
+    )
     result = extract(PAGE, head(), BytesIO(text.encode()), LinkLimits())
     assert result.links == [(of("x"), L), (of("z"), L)]
     assert result.note == f"linksPartFailed:{note}"
@@ -513,7 +533,7 @@ def test_hostile_style_sheets_end_soon() -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.binary(max_size=400), st.sampled_from(sorted(links_extract._KINDS)))
+@given(st.binary(max_size=400), st.sampled_from(sorted(bodies.READERS)))
 def test_no_bytes_make_it_raise(body: bytes, mime: str) -> None:
     extract(PAGE, head(mime), BytesIO(body), LinkLimits(guess=True))
 
@@ -542,3 +562,13 @@ def test_srcset_gives_back_what_went_in(entries: list[tuple[str, str]]) -> None:
 def test_json_addresses_are_found_at_any_depth(value: object) -> None:
     body = json.dumps([value, {"deep": [value, "http://a.example/x"]}])
     assert found(body, head("application/json")).get(of("x")) is X
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.from_regex(r"[ \t]?(https?:|//)?[A-Za-z0-9/?#.:;&=%_ -]{0,25}", fullmatch=True),
+    st.sampled_from([of("a/b"), of("a/c?q/x"), of(""), "https://b.example/a/b"]),
+)
+def test_cached_addresses_are_those_of_the_page(raw: str, page: str) -> None:
+    expected = find_canonical(raw, page) if raw and raw[0] != "#" else None
+    assert [resolve(raw, page, "utf-8") for _ in range(2)] == [expected] * 2

@@ -1,6 +1,4 @@
-"""Hosts that answer 200 to everything: found out by asking for what cannot exist, and not followed any
-further.
-"""
+"""Soft 404: hosts that answer 200 to everything are recognised by a request for a page that cannot exist."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,15 +8,18 @@ from harvest_crawl import FileKeeper, kept, lines, run
 from harvest_site import Asked, Site, whole
 
 from webdepot.harvest.kept import Kept
-from webdepot.harvest.links.extract import LinkLimits
+from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.scope.missing_pages import SUSPICIOUS
 from webdepot.model import Visit
 
-SORRY = '<!doctype html><title>Sorry</title><p>There is no {path} here (request {number}).<a href="more/">more</a> <a href="other/">other</a>'
+SORRY = (
+    "<!doctype html><title>Sorry</title><p>There is no {path} here (request {number})."
+    '<a href="more/">more</a> <a href="other/">other</a>'
+)
 
 
 class _Repeats(FileKeeper):
-    """Knows payloads that it has kept before, as the service's keeper does."""
+    """Knows payloads that it kept before, as the service's keeper does."""
 
     def __init__(self, folder: Path, marks: Mapping[str, int]) -> None:
         super().__init__(folder, marks)
@@ -57,8 +58,8 @@ def test_a_host_that_says_yes_to_all_is_found_out(site: Site, tmp_path: Path) ->
     assert probes[0]["url"] not in kept(tmp_path)
     assert any(line["note"] == "warcRevisit:digest,soft404" for line in logged)
     assert {f"{site.url}/real.html", f"{site.url}/real2.html"} <= set(kept(tmp_path))
-    # Without the question each answer leads to two more, for ever; here those that were queued before it are
-    # still asked.
+    # Without the test each response leads to two more, without end; here only those queued before it are
+    # fetched.
     assert SUSPICIOUS < len(kept(tmp_path)) < 100
 
 

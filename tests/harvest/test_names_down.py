@@ -1,4 +1,4 @@
-"""An hour without name servers, by the clock: the harvest waits, loses nothing and asks nothing twice.
+"""An hour without DNS, by the clock of the crawl: the harvest waits, loses nothing and fetches nothing twice.
 
 The clock of the crawl runs a thousand times as fast as ours, so that the hour takes three and a half seconds.
 """
@@ -20,7 +20,7 @@ HOSTS = ("a.example", "b.example", "c.example")
 
 
 class _Names:
-    """Names mean this machine, but for an hour that begins with the look-up after the tenth page."""
+    """Names resolve to this machine, except for an hour that starts with the lookup after the tenth page."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -51,8 +51,7 @@ def test_an_hour_without_names_loses_nothing(
     )
 
     def harvest() -> int:
-        # What is known of a name holds for ten seconds by that clock, so it must be looked up again and
-        # again.
+        # Lookups are cached for ten seconds by that clock, so names must be looked up repeatedly.
         router = Router(allow_private=True, look_up=names.look_up, keep_s=10.0)
         return run(tmp_path, seeds, router=router, manners=manners, checkpoint_s=200.0).waiting
 

@@ -1,4 +1,4 @@
-"""Pauses and distances."""
+"""Pauses after responses and intervals between tries."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -46,7 +46,7 @@ def test_a_pause_keeps_its_bounds(duration_s: float, crawl_delay_s: float | None
     )
 
 
-def test_an_operators_pause_above_the_longest_stands() -> None:
+def test_an_operators_pause_above_the_longest_is_kept() -> None:
     assert pause_after(0.1, Manners(delay_s=60.0, longest_delay_s=30.0)) == 60.0
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from webdepot.harvest.host_book import MOST_SHOWN, HostCounts
 from webdepot.harvest.report import live, reports
-from webdepot.harvest.report.estimate import Basis, Sampler
-from webdepot.harvest.report.reports import Kind
+from webdepot.harvest.report.estimate import EstimateBasis, Sampler
+from webdepot.harvest.report.reports import ReportKind
 from webdepot.harvest.report.result import CrawlProgress
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -44,14 +44,14 @@ LOG = [
 ]
 
 
-def made(folder: Path, kind: Kind) -> list[dict[str, object]]:
+def made(folder: Path, kind: ReportKind) -> list[dict[str, object]]:
     reports.refresh(folder / "crawl.jsonl", folder / reports.FILE_NAME)
     return reports.read(folder / reports.FILE_NAME, kind).rows
 
 
 def test_every_report(tmp_path: Path) -> None:
     (tmp_path / "crawl.jsonl").write_text("".join(LOG))
-    hosts = {row["name"]: row for row in made(tmp_path, Kind.HOSTS)}
+    hosts = {row["name"]: row for row in made(tmp_path, ReportKind.HOSTS)}
     assert hosts["a.example"] == {
         "name": "a.example",
         "documents": 4,
@@ -61,12 +61,12 @@ def test_every_report(tmp_path: Path) -> None:
         "duplicates": 1,
     }
     assert hosts["b.example"]["errors"] == 1
-    assert {row["name"]: row["documents"] for row in made(tmp_path, Kind.MIME)} == {
+    assert {row["name"]: row["documents"] for row in made(tmp_path, ReportKind.MIME)} == {
         "text/html": 3,
         "text/plain": 1,
         "image/png": 1,
     }
-    status = {row["name"]: row for row in made(tmp_path, Kind.STATUS)}
+    status = {row["name"]: row for row in made(tmp_path, ReportKind.STATUS)}
     assert {name: row["documents"] for name, row in status.items()} == {
         "200": 3,
         "404": 2,
@@ -75,38 +75,38 @@ def test_every_report(tmp_path: Path) -> None:
         "-5000": 2,
     }
     assert status["-9998"]["reason"] == "robots"
-    assert made(tmp_path, Kind.SEEDS) == [
+    assert made(tmp_path, ReportKind.SEEDS) == [
         {"name": "http://a.example/", "status": 200, "documents": 1, "reason": ""}
     ]
-    rejected = made(tmp_path, Kind.REJECTED)
+    rejected = made(tmp_path, ReportKind.REJECTED)
     assert [(row["name"], row["refused"], row["example"]) for row in rejected] == [
         ("calendar", 2, "http://a.example/2044/01/"),
         ("robots", 1, "http://a.example/secret"),
     ]
-    traps = made(tmp_path, Kind.TRAPS)
+    traps = made(tmp_path, ReportKind.TRAPS)
     assert [(row["name"], row["host"], row["refused"]) for row in traps] == [("calendar", "a.example", 2)]
 
 
 def test_a_growing_log_is_read_once_and_half_a_line_waits(tmp_path: Path) -> None:
     log = tmp_path / "crawl.jsonl"
     log.write_text(LOG[1] + LOG[2][:20])
-    assert made(tmp_path, Kind.HOSTS)[0]["documents"] == 1
+    assert made(tmp_path, ReportKind.HOSTS)[0]["documents"] == 1
     log.write_text(LOG[1] + LOG[2])
-    assert made(tmp_path, Kind.HOSTS)[0]["documents"] == 2
-    assert made(tmp_path, Kind.HOSTS)[0]["documents"] == 2
+    assert made(tmp_path, ReportKind.HOSTS)[0]["documents"] == 2
+    assert made(tmp_path, ReportKind.HOSTS)[0]["documents"] == 2
 
 
-def test_a_log_cut_back_and_written_anew_is_counted_anew(tmp_path: Path) -> None:
+def test_a_log_that_was_cut_back_is_counted_again(tmp_path: Path) -> None:
     log = tmp_path / "crawl.jsonl"
     log.write_text("".join(LOG[1:4]))
-    assert made(tmp_path, Kind.HOSTS)[0]["documents"] == 3
+    assert made(tmp_path, ReportKind.HOSTS)[0]["documents"] == 3
     log.write_text(LOG[1])
-    assert made(tmp_path, Kind.HOSTS)[0]["documents"] == 1
+    assert made(tmp_path, ReportKind.HOSTS)[0]["documents"] == 1
     log.write_text("".join([LOG[1], *(line(f"http://a.example/new{n}") for n in range(10))]))
-    assert made(tmp_path, Kind.HOSTS)[0]["documents"] == 11
+    assert made(tmp_path, ReportKind.HOSTS)[0]["documents"] == 11
     changed = "".join([LOG[1].replace("/a.", "/z."), *(line(f"http://a.example/old{n}") for n in range(20))])
     log.write_text(changed)
-    assert sum(int(str(row["documents"])) for row in made(tmp_path, Kind.HOSTS)) == 21
+    assert sum(int(str(row["documents"])) for row in made(tmp_path, ReportKind.HOSTS)) == 21
 
 
 def test_more_hosts_than_are_held_in_memory(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_more_hosts_than_are_held_in_memory(tmp_path: Path) -> None:
         "".join(line(f"http://h{n % 25_000}.example/{n}") for n in range(50_000))
     )
     reports.refresh(tmp_path / "crawl.jsonl", tmp_path / reports.FILE_NAME)
-    found = reports.read(tmp_path / reports.FILE_NAME, Kind.HOSTS, limit=10)
+    found = reports.read(tmp_path / reports.FILE_NAME, ReportKind.HOSTS, limit=10)
     assert found.total == 25_000
     assert [row["documents"] for row in found.rows] == [2] * 10
 
@@ -132,18 +132,18 @@ def test_any_bytes_are_counted_and_never_an_error(data: bytes) -> None:
 def test_estimates_name_their_basis() -> None:
     sampler = Sampler()
     sampler.add(0, 1)
-    assert sampler.estimate(0, 1).basis is Basis.TOO_EARLY
+    assert sampler.estimate(0, 1).basis is EstimateBasis.TOO_EARLY
     sampler.add(100, 500)
     growing = sampler.estimate(100, 400)
-    assert growing.basis is Basis.GROWING
+    assert growing.basis is EstimateBasis.GROWING
     assert growing.share == 0.2
     assert "at most 20%" in str(growing)
     for done in range(200, 5_000, 100):
         sampler.add(done, 500 + (done - 100) // 2)
     shrinking = sampler.estimate(5_000, 100)
-    assert shrinking.basis is Basis.SHRINKING
+    assert shrinking.basis is EstimateBasis.SHRINKING
     assert shrinking.to_come == 200  # each of the 100 brings half a page, and so on
-    assert sampler.estimate(5_000, 0).basis is Basis.FINISHED
+    assert sampler.estimate(5_000, 0).basis is EstimateBasis.FINISHED
 
 
 def test_live_numbers_are_written_and_read(tmp_path: Path) -> None:

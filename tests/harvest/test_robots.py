@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webdepot.harvest.politeness import robots
-from webdepot.harvest.politeness.robots import Basis, Robots, product_token
+from webdepot.harvest.politeness.robots import RobotsBasis, RobotsRules, product_token
 from webdepot.model import Answer, Failure
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 SITE = "http://a.example"
 
 
-def read(text: str | bytes, status: int = 200, agent: str = "Webdepot") -> Robots:
+def read(text: str | bytes, status: int = 200, agent: str = "Webdepot") -> RobotsRules:
     return robots.of_answer(
         status=status, body=text if isinstance(text, bytes) else text.encode(), at=NOW, agent=agent
     )
@@ -56,11 +56,11 @@ def test_rules(case: str) -> None:
 
 @pytest.mark.parametrize(
     ("status", "basis", "allowed"),
-    [(200, Basis.RULES, False), (206, Basis.RULES, False)]
-    + [(status, Basis.NO_RULES, True) for status in (301, 400, 401, 403, 404, 410, 418)]
-    + [(status, Basis.UNREACHABLE, False) for status in (429, 500, 502, 503, 599)],
+    [(200, RobotsBasis.RULES, False), (206, RobotsBasis.RULES, False)]
+    + [(status, RobotsBasis.NO_RULES, True) for status in (301, 400, 401, 403, 404, 410, 418)]
+    + [(status, RobotsBasis.UNREACHABLE, False) for status in (429, 500, 502, 503, 599)],
 )
-def test_status_codes(status: int, basis: Basis, allowed: bool) -> None:
+def test_status_codes(status: int, basis: RobotsBasis, allowed: bool) -> None:
     read_as = read("User-agent: *\nDisallow: /", status)
     assert read_as.basis is basis
     assert bool(read_as.decide(f"{SITE}/x")) is allowed
@@ -74,7 +74,10 @@ def test_no_answer_forbids_and_says_why() -> None:
 
 
 def test_the_refusing_line_is_named() -> None:
-    text = "User-agent: otherbot\nDisallow: /a/b/c\n\nUser-agent: *\nDisallow: /a\nDisallow: /a/b\nDisallow: /*.pdf$"
+    text = (
+        "User-agent: otherbot\nDisallow: /a/b/c\n\n"
+        "User-agent: *\nDisallow: /a\nDisallow: /a/b\nDisallow: /*.pdf$"
+    )
     assert read(text).decide(f"{SITE}/a/b/c").reason == "robots.txt: Disallow: /a/b"
     assert read(text).decide(f"{SITE}/x.pdf").reason == "robots.txt: Disallow: /*.pdf$"
 
@@ -103,7 +106,10 @@ def test_shutting_everybody_out(text: str, shut: bool) -> None:
 
 
 def test_crawl_delay_and_sitemaps() -> None:
-    text = "Sitemap: http://a.example/one.xml\nUser-agent: *\nCrawl-delay: 2.5\nUser-agent: webdepot\nCrawl-delay: 7\nSitemap: /two.xml"
+    text = (
+        "Sitemap: http://a.example/one.xml\nUser-agent: *\nCrawl-delay: 2.5\n"
+        "User-agent: webdepot\nCrawl-delay: 7\nSitemap: /two.xml"
+    )
     assert read(text).crawl_delay_s == 7
     assert read(text, agent="Other").crawl_delay_s == 2.5
     assert read(text).sitemaps == ["http://a.example/one.xml", "/two.xml"]

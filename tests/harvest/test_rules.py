@@ -1,4 +1,4 @@
-"""The documented set of decide rules, profiles that hold them, and what the judge makes of them."""
+"""The conditions of profile rules, profiles that contain them, and the verdicts of the judge."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,17 +10,20 @@ from hypothesis import strategies as st
 from webdepot.errors import ConfigError, InputError, NotFound
 from webdepot.harvest import profile
 from webdepot.harvest.judge import CrawlJudge
-from webdepot.harvest.politeness.robots import Policy, judge, of_answer, page_directives, tag_directives
+from webdepot.harvest.politeness.robots import RobotsPolicy, judge, of_answer, page_directives, tag_directives
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.scope import rules, scope
+from webdepot.harvest.scope.conditions import CONDITIONS, ScopeFacts
 from webdepot.harvest.scope.identity import identity, identity_without
-from webdepot.harvest.scope.rules import CONDITIONS, Facts, RuleSpec
+from webdepot.harvest.scope.limits import ScopeLimits
+from webdepot.harvest.scope.membership import ScopeKind
+from webdepot.harvest.scope.rules import RuleSpec
 from webdepot.harvest.scope.traps import TrapWatch, shape_of
 from webdepot.model import Answer, Candidate, Verdict
 from webdepot.url import Url
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
-FACTS = Facts(
+FACTS = ScopeFacts(
     addresses_of=lambda host: ("192.0.2.7",) if host == "in.example" else ("198.51.100.1",),
     pages_of=lambda host: 100 if host else 1000,
     bytes_of=lambda host: 5_000 if host else 50_000,
@@ -125,23 +128,23 @@ def test_never_harvested_counts_as_long_ago() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "words"),
+    ("table", "message"),
     [
-        ({"reject": "extention", "of": ["x"]}, "no condition"),
+        ({"reject": "extention", "of": ["x"]}, "not a condition"),
         ({"of": ["x"]}, "accept"),
         ({"accept": "host", "reject": "host", "of": ["x"]}, "either"),
         ({"reject": "extension"}, "needs `of"),
         ({"reject": "hops", "of": ["2"]}, "needs `over"),
         ({"reject": "embedded", "over": 1}, "neither"),
-        ({"reject": "regex", "of": ["("]}, "no regular expression"),
-        ({"reject": "ip_range", "of": ["300.0.0.0/8"]}, "no net range"),
-        ({"reject": "mime", "of": ["video"]}, "no media type"),
-        ({"reject": "hops", "over": -1}, "number from 0"),
+        ({"reject": "regex", "of": ["("]}, "not a regular expression"),
+        ({"reject": "ip_range", "of": ["300.0.0.0/8"]}, "not a network range"),
+        ({"reject": "mime", "of": ["video"]}, "not a media type"),
+        ({"reject": "hops", "over": -1}, "number of 0 or more"),
         ({"reject": "host", "of": ["x"], "wenn": 1}, "no key `wenn`"),
     ],
 )
-def test_a_wrong_rule_is_told(table: dict[str, object], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_a_wrong_rule_is_reported(table: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         rules.from_table(table, "profile x: rule 1")
 
 
@@ -182,7 +185,7 @@ def test_a_profile_is_read_saved_and_found_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("scop = 'host'", "Did you mean `scope`"),
         ("scope = 'hosts'", "one of host, domain"),
@@ -197,13 +200,13 @@ def test_a_profile_is_read_saved_and_found_again(tmp_path: Path) -> None:
         ("seeds = [1]", "list of strings"),
     ],
 )
-def test_a_wrong_profile_is_told_and_not_saved(tmp_path: Path, text: str, words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+def test_a_wrong_profile_is_reported_and_not_saved(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         profile.save(tmp_path, "x", text)
     assert not (tmp_path / "profiles" / "x.toml").exists()
 
 
-def test_a_name_is_no_path(tmp_path: Path) -> None:
+def test_a_name_is_not_a_path(tmp_path: Path) -> None:
     for name in ("../x", "X y", "", ".hidden", "a/b"):
         with pytest.raises(InputError):
             profile.save(tmp_path, name, "")
@@ -247,7 +250,7 @@ def test_types_decide_about_keeping_but_not_of_seeds() -> None:
 @pytest.mark.parametrize(
     ("nofollow", "page", "link"), [("all", False, False), ("page", False, True), ("none", True, True)]
 )
-def test_words_against_following(nofollow: str, page: bool, link: bool) -> None:
+def test_nofollow_directives(nofollow: str, page: bool, link: bool) -> None:
     made = judge_of(nofollow=nofollow)
     assert bool(made.of_link(candidate("http://a.example/x", "L"), page_says_no=True)) is page
     assert bool(made.of_link(candidate("http://a.example/x", "L"), link_says_no=True)) is link
@@ -265,7 +268,7 @@ def test_a_later_rule_about_an_address_wins_over_one_about_types() -> None:
         rules=tuple(rules.from_table(table, "t") for table in ({"accept": "path", "of": "/films/"}, no_video))
     )
     assert turned.of_answer(candidate("http://a.example/films/x", "L"), "video/mp4").rule == "mime"
-    # What is against its address was asked before: a limit reached meanwhile throws no answer away.
+    # Rules about the address were applied before: a limit reached meanwhile discards no response.
     late = judge_of(
         rules=tuple(rules.from_table(table, "t") for table in (no_video, {"reject": "path", "of": "/x"}))
     )
@@ -308,15 +311,15 @@ def test_guesses_end_where_most_of_them_are_wrong() -> None:
 def test_policies_of_robots() -> None:
     known = of_answer(status=200, body=b"User-agent: *\nDisallow: /x", at=NOW, agent="webdepot")
     url = "http://a.example/x.png"
-    assert not judge(known, url, Policy.OBEY, is_part=True)
-    assert judge(known, url, Policy.OBEY_BUT_EMBEDS, is_part=True).reason == "robots.txt: Disallow: /x"
-    assert not judge(known, url, Policy.OBEY_BUT_EMBEDS, is_part=False)
-    assert judge(known, url, Policy.IGNORE, is_part=False).rule == "robots ignored"
+    assert not judge(known, url, RobotsPolicy.OBEY, is_part=True)
+    assert judge(known, url, RobotsPolicy.OBEY_BUT_EMBEDS, is_part=True).reason == "robots.txt: Disallow: /x"
+    assert not judge(known, url, RobotsPolicy.OBEY_BUT_EMBEDS, is_part=False)
+    assert judge(known, url, RobotsPolicy.IGNORE, is_part=False).rule == "robots ignored"
     gone = of_answer(status=503, body=b"", at=NOW, agent="webdepot")
-    assert not judge(gone, url, Policy.OBEY_BUT_EMBEDS, is_part=True)
+    assert not judge(gone, url, RobotsPolicy.OBEY_BUT_EMBEDS, is_part=True)
 
 
-def test_words_of_pages_about_themselves() -> None:
+def test_robots_directives_of_pages() -> None:
     assert page_directives("NoIndex, nofollow") == {"noindex", "nofollow"}
     assert page_directives("none") >= {"noindex", "nofollow"}
     assert tag_directives(["otherbot: nofollow", "noarchive"], "webdepot") == {"noarchive"}
@@ -327,24 +330,24 @@ def test_words_of_pages_about_themselves() -> None:
 def test_one_page_under_ever_new_addresses_is_a_trap() -> None:
     traps = TrapWatch(same_answers=5)
     for number in range(5):
-        assert traps.of(f"http://a.example/s/{number:04x}9f8e7d6c5b4a/page") is None
+        assert traps.find_rejection(f"http://a.example/s/{number:04x}9f8e7d6c5b4a/page") is None
         token = f"{number:04x}9f8e7d6c5b4a"
         traps.note(
             f"http://a.example/s/{token}/page", lambda token=token: f"<a href=/s/{token}/next>".encode()
         )
-    verdict = traps.of("http://a.example/s/ffff9f8e7d6c5b4a/page")
+    verdict = traps.find_rejection("http://a.example/s/ffff9f8e7d6c5b4a/page")
     assert isinstance(verdict, Verdict)
     assert verdict.rule == "same answers"
-    assert traps.of("http://a.example/other") is None
+    assert traps.find_rejection("http://a.example/other") is None
     traps.note("http://a.example/s/aaaa9f8e7d6c5b4a/page", lambda: b"something else")
-    assert traps.of("http://a.example/s/bbbb9f8e7d6c5b4a/page") is None
+    assert traps.find_rejection("http://a.example/s/bbbb9f8e7d6c5b4a/page") is None
 
 
-def test_numbered_pages_are_no_trap_even_when_they_are_alike() -> None:
+def test_numbered_pages_are_not_a_trap_even_if_they_are_alike() -> None:
     traps = TrapWatch(same_answers=5)
     for number in range(100):
         traps.note(f"http://a.example/item?id={number}", lambda: b"the same picture")
-    assert traps.of("http://a.example/item?id=101") is None
+    assert traps.find_rejection("http://a.example/item?id=101") is None
     assert shape_of("http://a.example/2024/item-7?id=12") == "http://a.example/#/item-#?id=#"
 
 
@@ -364,13 +367,13 @@ def test_numbered_pages_are_no_trap_even_when_they_are_alike() -> None:
     ],
 )
 def test_calendars_have_an_end(url: str, inside: bool) -> None:
-    made = scope.chain(scope.Kind.HOST, ["http://a.example/"], limits=scope.ScopeLimits(), year=2026)
-    verdict = scope.decide(candidate(url, "L"), made)
+    chain = scope.named_chain(ScopeKind.HOST, ["http://a.example/"], limits=ScopeLimits(), year=2026)
+    verdict = scope.decide(candidate(url, "L"), [rule for _, rule in chain])
     assert bool(verdict) is inside
     assert inside or verdict.rule == "calendar"
 
 
-def test_arguments_that_make_no_other_page() -> None:
+def test_ignored_query_arguments() -> None:
     same = identity_without(["utm_*", "ref"])
     assert same("http://a.example/?utm_source=x&a=1&REF=2") == "http://a.example/?a=1"
     assert same("http://a.example/?utm_source=x") == "http://a.example/"

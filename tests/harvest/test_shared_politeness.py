@@ -1,4 +1,4 @@
-"""Turns at servers over several crawls, cookies, orders, and names that cannot be looked up for an hour."""
+"""Shared turns at servers, cookies, orders, and DNS failures for an hour."""
 
 import asyncio
 import fcntl

@@ -1,4 +1,4 @@
-"""Crawls of sites that would never end, each by the server's own log; and policies that the log must show."""
+"""Crawls of endless sites, checked by the log of the server; and policies that the crawl log must show."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -8,18 +8,18 @@ import pytest
 from harvest_crawl import kept, lines, run
 from harvest_site import Asked, Site, whole
 
-from webdepot.harvest.links.extract import LinkLimits
-from webdepot.harvest.politeness.robots import Policy
+from webdepot.harvest.links.bodies import LinkLimits
+from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.report.result import HostSettings
 from webdepot.harvest.scope import rules
-from webdepot.harvest.scope.rules import Facts
-from webdepot.harvest.scope.scope import ScopeLimits
+from webdepot.harvest.scope.conditions import ScopeFacts
+from webdepot.harvest.scope.limits import ScopeLimits
 
-FACTS = Facts(now=datetime(2026, 11, 15, tzinfo=UTC))
+FACTS = ScopeFacts(now=datetime(2026, 11, 15, tzinfo=UTC))
 
 
 def rule_lines(folder: Path) -> dict[str, list[str]]:
-    """Addresses by the rule that kept them out."""
+    """Addresses by the rule that rejected them."""
     found: dict[str, list[str]] = {}
     for line in lines(folder):
         if int(str(line["status"])) <= -4000:
@@ -110,13 +110,13 @@ def test_one_page_for_every_session_ends(site: Site, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "asked"),
     [
-        (Policy.OBEY, set()),
-        (Policy.OBEY_BUT_EMBEDS, {"/private/a.css"}),
-        (Policy.IGNORE, {"/private/a.css", "/private/page"}),
+        (RobotsPolicy.OBEY, set()),
+        (RobotsPolicy.OBEY_BUT_EMBEDS, {"/private/a.css"}),
+        (RobotsPolicy.IGNORE, {"/private/a.css", "/private/page"}),
     ],
 )
 def test_policies_of_robots_and_what_the_log_says(
-    site: Site, tmp_path: Path, policy: Policy, asked: set[str]
+    site: Site, tmp_path: Path, policy: RobotsPolicy, asked: set[str]
 ) -> None:
     site.page("/robots.txt", "User-agent: *\nDisallow: /private/", mime="text/plain")
     site.page("/", "<link rel=stylesheet href=/private/a.css><a href=/private/page>")
@@ -129,9 +129,9 @@ def test_policies_of_robots_and_what_the_log_says(
         line = by_url[path]
         assert "Disallow: /private/" in str(line["reason"])
         expected = {
-            Policy.OBEY: "robots",
-            Policy.OBEY_BUT_EMBEDS: "robots but embeds",
-            Policy.IGNORE: "robots ignored",
+            RobotsPolicy.OBEY: "robots",
+            RobotsPolicy.OBEY_BUT_EMBEDS: "robots but embeds",
+            RobotsPolicy.IGNORE: "robots ignored",
         }[policy]
         assert line["rule"] == (expected if path in asked else "robots")
     assert by_url["/"]["rule"] == "seed"
@@ -140,7 +140,8 @@ def test_policies_of_robots_and_what_the_log_says(
 def test_nofollow_by_page_header_and_link(site: Site, tmp_path: Path) -> None:
     site.page(
         "/",
-        "<a href=/meta><a href=/header><a rel='x NoFollow' href=/link><a href=/both><a rel=nofollow href=/both>",
+        "<a href=/meta><a href=/header><a rel='x NoFollow' href=/link>"
+        "<a href=/both><a rel=nofollow href=/both>",
     )
     site.page("/meta", "<meta name=Robots content='noindex, NOFOLLOW'><a href=/m><img src=/m.png>")
     site.page("/header", "<a href=/h>", X_Robots_Tag="webdepot: nofollow")
@@ -193,7 +194,7 @@ def test_limits_of_a_host_leave_the_others_alone(site: Site, tmp_path: Path) -> 
 
 
 def test_hosts_are_looked_up_before_links_to_them_are_judged(site: Site, tmp_path: Path) -> None:
-    """A net range decides about a host that nothing else connects with the seed."""
+    """A network range decides about a host that nothing else connects with the seed."""
     site.page("/", "<a href=http://in.example/x><a href=http://out.example/x>")
     site.fallback = lambda asked: whole("page") if asked.path == "/x" else None
     known: dict[str, tuple[str, ...]] = {}
@@ -206,7 +207,7 @@ def test_hosts_are_looked_up_before_links_to_them_are_judged(site: Site, tmp_pat
         tmp_path,
         [f"{site.url}/"],
         rules=(rules.from_table({"accept": "ip_range", "of": ["192.0.2.0/24"]}, "test"),),
-        facts=Facts(addresses_of=lambda host: known.get(host, ())),
+        facts=ScopeFacts(addresses_of=lambda host: known.get(host, ())),
         look_up=look_up,
         connect_to={"in.example": place, "out.example": place},
     )

@@ -20,7 +20,7 @@ from webdepot.archive import Archive
 from webdepot.cli.main import build_app
 from webdepot.errors import Conflict, InputError
 from webdepot.harvest.control import OrderVerb
-from webdepot.harvest.report.reports import Kind
+from webdepot.harvest.report.reports import ReportKind
 from webdepot.model import Answer, HarvestState
 from webdepot.services.admin import setup
 from webdepot.services.depot import deposit
@@ -128,7 +128,7 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
         assert order.by == "the tester"
         until(lambda: fetched(archive, harvest) > int(str(before)) + 20, process)
 
-        rejected = control.report(archive, harvest, Kind.REJECTED)
+        rejected = control.report(archive, harvest, ReportKind.REJECTED)
         assert {row["name"]: row["refused"] for row in rejected.rows}["reject"] == 1
         control.give(archive, harvest, OrderVerb.STOP)
         process.communicate(timeout=60)
@@ -138,7 +138,9 @@ def test_a_running_harvest_is_paused_changed_resumed_and_stopped_from_another_pr
         assert not found.is_running
         assert found.options.delay_s == 0.05
         assert [
-            row["name"] for row in control.report(archive, harvest, Kind.STATUS).rows if row["name"] == "404"
+            row["name"]
+            for row in control.report(archive, harvest, ReportKind.STATUS).rows
+            if row["name"] == "404"
         ]  # the added film
         with pytest.raises(Conflict, match="webdepot harvest resume"):
             control.give(archive, harvest, OrderVerb.PAUSE)
@@ -160,10 +162,10 @@ def test_an_aborted_harvest_is_over_and_its_reports_come_from_the_depot(
         assert found.counts["outside"] > 0
         with pytest.raises(Conflict):
             control.add(archive, harvest, ["http://a.example/"])
-        live = {kind: control.report(archive, harvest, kind).rows for kind in Kind}
+        live = {kind: control.report(archive, harvest, kind).rows for kind in ReportKind}
         run = [PROGRAM, "--home", str(home), "--json", "harvest"]
         subprocess.run([*run, "keep", harvest], check=True, capture_output=True)
-        kept = {kind: control.report(archive, harvest, kind).rows for kind in Kind}
+        kept = {kind: control.report(archive, harvest, kind).rows for kind in ReportKind}
         assert kept == live
         asked = profiles.explain(archive, found.seeds[0].replace("/p0", "/p7"), target=str(found.target))
         assert asked.verdict.rule == "reject"  # as ordered while it ran

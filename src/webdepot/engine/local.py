@@ -1,15 +1,15 @@
-"""`ProcessEngine`: one function over many items, on the cores of this machine.
+"""`ProcessEngine`: run one function over many items, on the cores of this machine.
 
-Each item runs in a process of a pool; a process that dies (killed for memory, a crash in a C library) costs
-the item it worked on, not the job: the pool is made anew and the others go on.
+Each item runs in a process of a pool. If a process dies (out of memory, a crash in a C library), only its
+item fails, not the job: the pool is replaced, and the other items continue.
 
-1. At most two items per process are handed out at a time, so that a long list is never held in memory.
-2. When the pool breaks, nobody can say which of the items in flight did it. They are tried again one by one,
-   each in a pool of its own, and only the one that dies there is reported.
+1. At most two items per process are submitted at a time, so that a long list is never held in memory.
+2. When the pool breaks, it is unknown which of the items in flight caused it. They are tried again one by
+   one, each in a new pool, and only the one that fails again is reported.
 
-Processes start with `forkserver`: threads and open databases of the parent are not copied. None is started
-before the first item. The fork server preloads nothing: a library with a runtime of its own (Siegfried's Go)
-that is imported before a fork hangs after it.
+Processes start with `forkserver`: threads and open databases of the parent are not copied. No process is
+started before the first item. The fork server preloads nothing: a library with its own runtime (Siegfried's
+Go) that is imported before a fork hangs after it.
 """
 
 import multiprocessing
@@ -24,11 +24,11 @@ from itertools import islice
 from webdepot.errors import WebdepotError
 from webdepot.ports import Done, Item, Result
 
-_IN_HAND = 2
+_ITEMS_PER_PROCESS = 2
 
 
 class ProcessEngine:
-    """The `Engine` of one machine. `workers` 0 means one per core. One job at a time."""
+    """The `Engine` of one machine, for one job at a time. `workers` 0 means one per core."""
 
     def __init__(self, workers: int = 0) -> None:
         self._workers = workers or os.cpu_count() or 1
@@ -39,7 +39,7 @@ class ProcessEngine:
         running: dict[Future[Result], Item] = {}
         try:
             while True:
-                for item in islice(waiting, self._workers * _IN_HAND - len(running)):
+                for item in islice(waiting, self._workers * _ITEMS_PER_PROCESS - len(running)):
                     running[self._submit(function, item)] = item
                 if not running:
                     return
@@ -64,7 +64,7 @@ class ProcessEngine:
         try:
             return self._pool.submit(function, item)
         except BrokenProcessPool:
-            # A process died while it had nothing to do, or between two hand-outs.
+            # A process died while it was idle.
             self.close()
             self._pool = _pool(self._workers)
             return self._pool.submit(function, item)
@@ -72,9 +72,7 @@ class ProcessEngine:
     def _one_by_one(
         self, function: Callable[[Item], Result], broken: dict[Future[Result], Item]
     ) -> Iterator[Done[Item, Result]]:
-        """What was in flight when the pool broke: finished results count, the rest is tried again, each by
-        itself.
-        """
+        """The items in flight when the pool broke: finished results count, the others are tried again."""
         self.close()
         for future, item in broken.items():
             if future.done() and not _is_lost(future):
@@ -93,7 +91,7 @@ def _pool(workers: int) -> ProcessPoolExecutor:
 
 
 def die_with_the_parent() -> None:
-    """In a worker: a killed parent cannot tell it to end, and it would go on, or wait for work for ever."""
+    """In a worker: end with the parent, which cannot stop it when it is killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_wait_and_exit, args=(parent.sentinel,), daemon=True).start()
@@ -105,7 +103,7 @@ def _wait_and_exit(sentinel: int) -> None:
 
 
 def _is_lost(future: "Future[Result]") -> bool:
-    """Whether the pool broke before the item was done: told so, or given up when the broken pool was closed."""
+    """Whether the item was not done because the pool broke, or was cancelled when it was closed."""
     return future.cancelled() or isinstance(future.exception(), BrokenProcessPool)
 
 
@@ -117,5 +115,5 @@ def _done(item: Item, future: "Future[Result]") -> Done[Item, Result]:
         return Done(
             item, None, "The process that worked on it died (out of memory, or a crash in a library)."
         )
-    words = str(error) if isinstance(error, (WebdepotError, OSError)) else f"{type(error).__name__}: {error}"
-    return Done(item, None, words)
+    is_plain = isinstance(error, (WebdepotError, OSError))
+    return Done(item, None, str(error) if is_plain else f"{type(error).__name__}: {error}")

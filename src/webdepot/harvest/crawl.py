@@ -25,7 +25,7 @@ from webdepot.harvest.report.result import (
     reason_of,
     trouble_of,
 )
-from webdepot.harvest.scope.scope import OUTSIDE
+from webdepot.harvest.scope.membership import OUTSIDE
 from webdepot.harvest.steps import Steps
 from webdepot.model import Candidate
 from webdepot.url import Url

@@ -19,9 +19,9 @@ from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.peers import Peers
 from webdepot.harvest.politeness import robots
-from webdepot.harvest.politeness.robots_desk import RobotsDesk
+from webdepot.harvest.politeness.robots_cache import RobotsCache
 from webdepot.harvest.politeness.servers import SharedServers
-from webdepot.harvest.politeness.turns import Turns
+from webdepot.harvest.politeness.turns import ServerTurns
 from webdepot.harvest.report.log import CrawlLog, of_refusal
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.scope.missing_pages import MissingPages
@@ -74,10 +74,12 @@ class CrawlState:
             clock=parts.clock,
             peers=parts.peers,
         )
-        self.turns = Turns(
+        self.turns = ServerTurns(
             parts.fetcher, settings.manners, shared=parts.shared, bytes_per_s=settings.bytes_per_s
         )
-        self.robots = RobotsDesk(self.turns, frontier, parts.clock, robots.product_token(settings.user_agent))
+        self.robots = RobotsCache(
+            self.turns, frontier, parts.clock, robots.product_token(settings.user_agent)
+        )
         self.missing = MissingPages(self.turns, frontier)
         self.arrived: list[Arrived] = []
         """Answers and failures that wait to be settled."""

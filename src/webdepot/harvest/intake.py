@@ -13,7 +13,8 @@ from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.peers import Peers
 from webdepot.harvest.report.log import CrawlLog, of_refusal
 from webdepot.harvest.report.result import CrawlSettings
-from webdepot.harvest.scope import scope
+from webdepot.harvest.scope.hop_path import is_seed_path
+from webdepot.harvest.scope.membership import OUTSIDE
 from webdepot.harvest.seed_book import SeedBook
 from webdepot.model import Candidate, Failure, Hop, Verdict
 from webdepot.ports import Frontier
@@ -138,7 +139,7 @@ class LinkIntake:
             verdict = self.judge.of_link(
                 outlink, page_says_no=page_says_no, link_says_no=url in extracted.nofollow
             )
-            if not verdict and scope.is_seed_way(outlink.path) and self.seeds.follow(outlink):
+            if not verdict and is_seed_path(outlink.path) and self.seeds.follow(outlink):
                 self._build_rules()
                 if self.peers is not None and outlink.via is not None:
                     self.peers.announce_move(url, outlink.via)
@@ -172,7 +173,7 @@ class LinkIntake:
         if not self.frontier.refuse(outlink):
             return
         self.judge.count_refusal(verdict)
-        if verdict.rule != scope.OUTSIDE or outlink.path[-1] == Hop.EMBED or self.settings.log_outside:
+        if verdict.rule != OUTSIDE or outlink.path[-1] == Hop.EMBED or self.settings.log_outside:
             self.log.write(
                 of_refusal(outlink, Failure.SCOPE, rule=verdict.rule, reason=verdict.reason, at=self.clock())
             )
@@ -192,4 +193,4 @@ def _must_be_judged_here(source: Candidate, extracted: Extracted) -> bool:
     """Whether something is known about the links only where the page was read: nofollow, or that a seed has
     moved.
     """
-    return bool(extracted.nofollow) or "nofollow" in extracted.directives or scope.is_seed_way(source.path)
+    return bool(extracted.nofollow) or "nofollow" in extracted.directives or is_seed_path(source.path)

@@ -16,10 +16,12 @@ from dataclasses import replace
 
 from webdepot.harvest.host_book import HostBook
 from webdepot.harvest.politeness import robots
-from webdepot.harvest.politeness.robots import Robots
+from webdepot.harvest.politeness.robots import RobotsRules
 from webdepot.harvest.report.result import CrawlSettings
 from webdepot.harvest.scope import host_rules, rules, scope
-from webdepot.harvest.scope.scope import Step
+from webdepot.harvest.scope.hop_path import embed_depth
+from webdepot.harvest.scope.membership import OUTSIDE, belongs
+from webdepot.harvest.scope.scope import ScopeStep
 from webdepot.harvest.scope.traps import TrapWatch
 from webdepot.model import Answer, Candidate, Hop, Verdict
 from webdepot.url import Url, host_of
@@ -73,7 +75,7 @@ class CrawlJudge:
             (str(spec), rule) for spec in settings.rules if (rule := rules.rule_of(spec, facts)) is not None
         ]
         self._answer_rules = rules.of_answers(settings.rules, facts)
-        self._belongs = scope.belongs(settings.scope, seeds)
+        self._belongs = belongs(settings.scope, seeds)
         self.named = scope.named_chain(
             settings.scope,
             seeds,
@@ -91,7 +93,7 @@ class CrawlJudge:
 
     def is_outside(self, candidate: Candidate, verdict: Verdict) -> bool:
         """Whether a rejected candidate is outside the scope, whichever rule rejected it."""
-        return verdict.rule == scope.OUTSIDE or host_rules.is_outside(self.settings.host_rules, candidate.url)
+        return verdict.rule == OUTSIDE or host_rules.is_outside(self.settings.host_rules, candidate.url)
 
     def of_link(
         self, candidate: Candidate, *, page_says_no: bool = False, link_says_no: bool = False
@@ -120,7 +122,7 @@ class CrawlJudge:
         trap = self._trap_of(candidate)
         return verdict if trap is None else trap
 
-    def explain(self, candidate: Candidate) -> list[Step]:
+    def explain(self, candidate: Candidate) -> list[ScopeStep]:
         """The answer of each rule of the chain to a URL, for a person."""
         return scope.explain(candidate, self.named)
 
@@ -143,16 +145,16 @@ class CrawlJudge:
 
     def _trap_of(self, candidate: Candidate) -> Verdict | None:
         is_seed = not candidate.path.strip(Hop.REDIRECT)
-        return self.traps.of(candidate.url) if self.traps.trapped and not is_seed else None
+        return self.traps.find_rejection(candidate.url) if self.traps.trapped and not is_seed else None
 
-    def of_robots(self, known: Robots, candidate: Candidate) -> Verdict:
+    def of_robots(self, known: RobotsRules, candidate: Candidate) -> Verdict:
         """Whether robots.txt allows a URL, under the policy of the harvest or of the host."""
         verdict = known.decide(candidate.url)
         if verdict:
             return verdict
         host = self.settings.of_host(host_of(candidate.url))
         policy = host.robots or self.settings.robots
-        return robots.judge(known, candidate.url, policy, is_part=scope.embed_depth(candidate.path) > 0)
+        return robots.judge(known, candidate.url, policy, is_part=embed_depth(candidate.path) > 0)
 
     def of_answer(self, candidate: Candidate, mime: str) -> Verdict:
         """Whether an answer is kept; seeds always are. Of the rules about types the last that answers wins,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from webdepot.container.http import parse_head
 from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.kept import mime_of
-from webdepot.harvest.politeness.robots import Robots
-from webdepot.harvest.politeness.robots_desk import RobotsAnswer
+from webdepot.harvest.politeness.robots import RobotsRules
+from webdepot.harvest.politeness.robots_cache import RobotsAnswer
 from webdepot.harvest.report.log import of_visit
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.url import Url, find_canonical, host_of
@@ -25,7 +25,7 @@ class Prerequisites:
 
     async def learn_robots(
         self, candidate: Candidate, origin: str, *, obeys: bool, is_put_off: Callable[[Visit], bool]
-    ) -> Robots | None:
+    ) -> RobotsRules | None:
         """Fetch the robots.txt of a candidate's host, keep it, and queue its sitemaps.
 
         None if no robots.txt came and `is_put_off` says that the host will be asked again later.
@@ -40,7 +40,9 @@ class Prerequisites:
             for visit in answer.visits:
                 visit.body.close()
 
-    async def probe_missing(self, candidate: Candidate, origin: str, known: Robots, *, obeys: bool) -> None:
+    async def probe_missing(
+        self, candidate: Candidate, origin: str, known: RobotsRules, *, obeys: bool
+    ) -> None:
         """Learn what the host answers for pages that do not exist (`missing_pages`)."""
         state = self._state
         probe = Candidate(
@@ -58,7 +60,7 @@ class Prerequisites:
 
     def _settle_robots(
         self, candidate: Candidate, origin: str, answer: RobotsAnswer, *, obeys: bool
-    ) -> Robots:
+    ) -> RobotsRules:
         state = self._state
         state.is_dirty = True
         for visit in answer.visits:

@@ -27,11 +27,11 @@ from typing import Any
 
 from webdepot import durable
 from webdepot.errors import ConfigError, InputError, NotFound
-from webdepot.harvest.fetch.mode import BEHAVIOURS, Fetching, Pictures
-from webdepot.harvest.politeness.robots import Policy
+from webdepot.harvest.fetch.mode import BEHAVIOURS, Fetching, Screenshots
+from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.scope import rules
+from webdepot.harvest.scope.membership import ScopeKind
 from webdepot.harvest.scope.rules import RuleSpec
-from webdepot.harvest.scope.scope import Kind
 
 FOLDER_NAME = "profiles"
 MOST_BYTES = 256 << 10
@@ -87,12 +87,14 @@ def _patterns(values: list[str]) -> str:
     return ""
 
 
-_ROBOTS = _one_of(*Policy)
+_ROBOTS = _one_of(*RobotsPolicy)
 KEYS: Mapping[str, Key] = {
     "description": Key(kind=str, doc="Purpose of the profile, in one sentence."),
     "seeds": Key(kind=list, doc="URLs to start from if none are given."),
     "collection": Key(kind=str, doc="Collection that the harvests belong to."),
-    "scope": Key(kind=str, doc="What belongs to a seed: host, domain, prefix or any.", check=_one_of(*Kind)),
+    "scope": Key(
+        kind=str, doc="What belongs to a seed: host, domain, prefix or any.", check=_one_of(*ScopeKind)
+    ),
     "reject": Key(
         kind=list, doc="Regular expressions; URLs in which one is found are not harvested.", check=_patterns
     ),
@@ -136,7 +138,7 @@ KEYS: Mapping[str, Key] = {
     "screenshots": Key(
         kind=str,
         doc="Which pages opened in the browser get a screenshot: none, seeds or pages.",
-        check=_one_of(*Pictures),
+        check=_one_of(*Screenshots),
     ),
     "behaviours": Key(
         kind=list,
@@ -321,7 +323,10 @@ def _checked(key: str, value: Any, known: Mapping[str, Key], where: str) -> Any:
 
 def _require_reason(values: Mapping[str, Any], where: str) -> None:
     """ConfigError if robots.txt is not obeyed and no reason is recorded."""
-    if values.get("robots", Policy.OBEY) != Policy.OBEY and not values.get("robots_reason", "").strip():
+    if (
+        values.get("robots", RobotsPolicy.OBEY) != RobotsPolicy.OBEY
+        and not values.get("robots_reason", "").strip()
+    ):
         raise ConfigError(
             f'{where}: robots = "{values["robots"]}" needs robots_reason. Say why robots.txt is not obeyed.'
         )

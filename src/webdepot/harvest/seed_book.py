@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 
 from webdepot.harvest.report.result import SeedOutcome
-from webdepot.harvest.scope import scope
+from webdepot.harvest.scope.hop_path import is_seed_path
+from webdepot.harvest.scope.membership import may_move
 from webdepot.model import Candidate, Failure, Visit
 from webdepot.url import Url
 
@@ -70,7 +71,7 @@ class SeedBook:
         seed = self._owner(target.via)
         if seed is None:
             return False
-        if not scope.may_move(seed, target.url):
+        if not may_move(seed, target.url):
             self._set(replace(self._outcomes[seed], moved_to=target.url))
             return False
         self._moved[target.url] = seed
@@ -91,7 +92,7 @@ class SeedBook:
 
     def _seed_of(self, candidate: Candidate) -> Url | None:
         """The seed from which only redirects led to this candidate."""
-        if not scope.is_seed_way(candidate.path):
+        if not is_seed_path(candidate.path):
             return None
         seed = self._owner(candidate.url) or self._owner(candidate.via)
         if seed is not None and candidate.url not in self._outcomes:

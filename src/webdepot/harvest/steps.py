@@ -27,10 +27,9 @@ from webdepot.harvest.kept import Arrived, Kept, is_temporary, mime_of
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
 from webdepot.harvest.politeness import pauses
-from webdepot.harvest.politeness.robots import Robots
+from webdepot.harvest.politeness.robots import RobotsPolicy, RobotsRules
 from webdepot.harvest.prerequisites import MISSING, Prerequisites
 from webdepot.harvest.report.log import of_unkept, of_visit
-from webdepot.harvest.report.result import RobotsPolicy
 from webdepot.harvest.scope import host_rules
 from webdepot.model import Candidate, Failure, Verdict, Visit
 from webdepot.url import host_of
@@ -105,7 +104,7 @@ class Steps:
             visit.body.close()
             raise
 
-    async def _find_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> Robots | None:
+    async def _find_robots(self, candidate: Candidate, origin: str, *, obeys: bool) -> RobotsRules | None:
         """The robots.txt of the candidate's host. None if it is not known: then it is fetched now, and the
         candidate goes back until the host is free again. None, too, if the candidate is the robots.txt
         itself.
@@ -126,7 +125,7 @@ class Steps:
             return None
         return known
 
-    def _refuse_by_robots(self, candidate: Candidate, origin: str, robots: Robots, reason: str) -> None:
+    def _refuse_by_robots(self, candidate: Candidate, origin: str, robots: RobotsRules, reason: str) -> None:
         self._state.refuse(candidate, robots.failure or Failure.ROBOTS, reason)
         if robots.failure in _NEVER_ASKED and not robots.permanent:
             self._put_back(candidate, math.inf)
@@ -227,7 +226,7 @@ class Steps:
         extracted = answer.extracted or extract.extract(
             visit.candidate.url, answer.head, visit.body, self._state.settings.links
         )
-        return _without_links(extracted) if self._state.missing.is_one(visit) else extracted
+        return _without_links(extracted) if self._state.missing.is_missing_page(visit) else extracted
 
     def _is_wanted(self, answer: Arrived) -> bool:
         """Whether there is an answer that must be kept; all others are logged and finished here."""

@@ -14,7 +14,7 @@ from webdepot.cli.progress import shown
 from webdepot.cli.report import print_report
 from webdepot.errors import InputError
 from webdepot.harvest.control import Order, OrderVerb
-from webdepot.harvest.report.reports import Kind
+from webdepot.harvest.report.reports import ReportKind
 from webdepot.model import HarvestState
 from webdepot.services.harvest import control, harvests, profiles
 
@@ -347,7 +347,7 @@ def _live_text(watched: control.WatchedHarvest) -> str:
 def report(
     context: typer.Context,
     harvest: Harvest,
-    kind: Annotated[Kind, typer.Option(help="Which report.")] = Kind.HOSTS,
+    kind: Annotated[ReportKind, typer.Option(help="Which report.")] = ReportKind.HOSTS,
     limit: Annotated[int, typer.Option(min=0, help="Maximum number of rows; 0 means all.")] = 0,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header line.")] = False,
     json: Json = False,

@@ -10,7 +10,7 @@ import typer
 from webdepot.cli.call import Json, call_of
 from webdepot.cli.output import plain
 from webdepot.errors import InputError
-from webdepot.harvest.scope.rules import CONDITIONS
+from webdepot.harvest.scope.conditions import CONDITIONS
 from webdepot.model import Answer
 from webdepot.services.harvest import profiles
 

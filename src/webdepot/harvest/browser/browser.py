@@ -1,9 +1,8 @@
-"""A browser for a harvest: started before its first page, so many tabs at once, and a new one whenever the
-old is not to be trusted.
+"""The browser of a harvest: started before its first page, and replaced when it is no longer reliable.
 
-A browser is replaced after some hundred pages (they grow), when a call was not answered in time, and when it
-died. Pages that were open in one that died are opened once more in the next; then they are given up, as a
-page whose tab crashes is at once.
+A browser is replaced after some hundred pages (its memory grows), when a call was not answered in time, and
+when it died. Pages that were open in a browser that died are opened once more in the next one; a page whose
+tab crashes is not opened again.
 """
 
 import asyncio
@@ -18,21 +17,21 @@ from typing import Any
 from webdepot.errors import ConfigError
 from webdepot.harvest.browser import launch
 from webdepot.harvest.browser import tab as browser_tab
-from webdepot.harvest.browser.context import EVERY_REQUEST, Room
-from webdepot.harvest.browser.devtools import CALL_S, BrowserGone, CallFailed, CallTimedOut, Wire
-from webdepot.harvest.browser.tab import Answer, Sight, View
+from webdepot.harvest.browser.context import EVERY_REQUEST, TabContext
+from webdepot.harvest.browser.devtools import CALL_S, BrowserGone, CallFailed, CallTimedOut, DevTools
+from webdepot.harvest.browser.tab import AnswerRequest, PageOptions, PageSnapshot
 
 MOST_PAGES = 200
 START_S = 30.0
 _log = logging.getLogger(__name__)
 
 
-class _Life:
-    """One browser from its start to its end."""
+class _Instance:
+    """One browser process, from its start to its end."""
 
-    def __init__(self, process: launch.Process, wire: Wire) -> None:
+    def __init__(self, process: launch.BrowserProcess, devtools: DevTools) -> None:
         self.process = process
-        self.wire = wire
+        self.devtools = devtools
         self.pages = 0
         self.tabs = 0
         self.is_over = False
@@ -41,29 +40,28 @@ class _Life:
         """Window that a page opened -> the tab of that page."""
         self._windows: dict[str, list[str]] = {}
         """Tab -> addresses of windows that its page opened."""
-        self.rooms: list[Room] = []
+        self.idle: list[TabContext] = []
         self.work: set[asyncio.Task[Any]] = set()
 
     async def end(self) -> None:
         self.is_over = True
-        self.wire.close()
+        self.devtools.close()
         for task in list(self.work):
             task.cancel()
         await asyncio.gather(*self.work, return_exceptions=True)
         await asyncio.get_running_loop().run_in_executor(None, self.process.end)
 
-    # --- what belongs to no tab of ours ---
+    # --- events that belong to none of our tabs ---
 
-    def hear(self, event: str, said: Mapping[str, Any]) -> None:
+    def hear(self, event: str, values: Mapping[str, Any]) -> None:
         match event:
             case "Fetch.requestPaused":
-                # Windows, shared workers and service workers: none of them is ours to serve.
-                self.begin(
-                    "Fetch.failRequest", {"requestId": said["requestId"], "errorReason": "BlockedByClient"}
-                )
-                self._note_window(said.get("frameId", ""), said["request"]["url"])
-            case "Target.targetCreated" if said["targetInfo"].get("openerId"):
-                self._openers[said["targetInfo"]["targetId"]] = said["targetInfo"]["openerId"]
+                # Requests of windows, shared workers and service workers are refused.
+                refused = {"requestId": values["requestId"], "errorReason": "BlockedByClient"}
+                self.begin("Fetch.failRequest", refused)
+                self._note_window(values.get("frameId", ""), values["request"]["url"])
+            case "Target.targetCreated" if values["targetInfo"].get("openerId"):
+                self._openers[values["targetInfo"]["targetId"]] = values["targetInfo"]["openerId"]
 
     def _note_window(self, window: str, url: str) -> None:
         if opener := self._openers.pop(window, ""):
@@ -71,7 +69,7 @@ class _Life:
             self.begin("Target.closeTarget", {"targetId": window})
 
     def windows_of(self, tab: str) -> list[str]:
-        """What the page in a tab wanted to open; asked once, at its end."""
+        """The addresses that the page in a tab tried to open; may be called once, at its end."""
         return self._windows.pop(tab, [])
 
     def begin(self, method: str, parameters: Mapping[str, Any]) -> None:
@@ -81,11 +79,11 @@ class _Life:
 
     async def _quietly(self, method: str, parameters: Mapping[str, Any]) -> None:
         with suppress(CallFailed, CallTimedOut, BrowserGone):
-            await self.wire.call(method, parameters)
+            await self.devtools.call(method, parameters)
 
 
 class Browser:
-    """Made and used inside one running event loop."""
+    """For one running event loop."""
 
     def __init__(
         self,
@@ -97,9 +95,7 @@ class Browser:
         most_pages: int = MOST_PAGES,
         call_s: float = CALL_S,
     ) -> None:
-        """`agent` is our name; pages see it behind the browser's own. A call that is not answered within
-        `call_s` ends the browser.
-        """
+        """`agent` is our name; pages see it after the browser's own. `call_s` is the time limit of a call."""
         self._call_s = call_s
         self._program = program
         self._sandbox = sandbox
@@ -107,100 +103,100 @@ class Browser:
         self._most_pages = most_pages
         self._tabs = asyncio.Semaphore(tabs)
         self._starting = asyncio.Lock()
-        self._life: _Life | None = None
-        self._lives: set[_Life] = set()
+        self._current: _Instance | None = None
+        self._instances: set[_Instance] = set()
         self.starts = 0
 
     async def begin(self) -> None:
-        """Start the first one. ConfigError when it cannot be started at all: better now than at every page."""
+        """Start the first browser. ConfigError if it cannot be started: better now than at every page."""
         try:
-            await self._living()
+            await self._running()
         except (BrowserGone, OSError) as error:
             raise ConfigError(
-                f"{self._program} does not start, and pages are to be opened in it. Its sandbox needs user namespaces, which some "
-                "containers forbid: where the machine itself is a sandbox, allow it without, [harvest] browser_sandbox = false. "
-                f"To see another reason: {self._program} --headless --dump-dom about:blank"
+                f"{self._program} does not start, but this harvest opens pages in it. Its sandbox needs user "
+                "namespaces, which some containers forbid. If the machine itself is a sandbox, "
+                "turn Chromium's off: [harvest] browser_sandbox = false. "
+                f"To see other reasons, run: {self._program} --headless --dump-dom about:blank"
             ) from error
 
-    async def look(self, view: View, answer: Answer) -> Sight:
-        """What is seen of a page. Never raises for what browsers do; a sight may have a failure."""
+    async def open_page(self, options: PageOptions, answer: AnswerRequest) -> PageSnapshot:
+        """Open a page and return its content. Does not raise for browser faults: they are in the snapshot."""
         async with self._tabs:
             for _ in range(2):
                 try:
-                    return await self._look(view, answer)
+                    return await self._open_page(options, answer)
                 except BrowserGone:
                     continue
                 except OSError as error:
-                    return Sight(failure=f"the browser did not start: {error.strerror}")
-            return Sight(failure="the browser died twice")
+                    return PageSnapshot(failure=f"the browser did not start: {error.strerror}")
+            return PageSnapshot(failure="the browser died twice")
 
-    async def _look(self, view: View, answer: Answer) -> Sight:
-        life = await self._living()
-        life.pages += 1
-        life.tabs += 1
+    async def _open_page(self, options: PageOptions, answer: AnswerRequest) -> PageSnapshot:
+        instance = await self._running()
+        instance.pages += 1
+        instance.tabs += 1
         try:
-            sight = await browser_tab.look(
-                life.wire,
-                replace(view, agent=life.agent, call_s=self._call_s),
+            snapshot = await browser_tab.open_page(
+                instance.devtools,
+                replace(options, agent=instance.agent, call_s=self._call_s),
                 answer,
-                life.rooms,
-                life.windows_of,
+                instance.idle,
+                instance.windows_of,
             )
-            if sight.must_restart:
-                # A tab that hangs may keep a core busy; other tabs are opened again.
-                _log.warning("browser restarted url=%s reason=%s", view.url, sight.failure)
-                await self._end(life)
-            return sight
+            if snapshot.must_restart:
+                # A tab that hangs may keep a core busy; the pages of other tabs are opened again.
+                _log.warning("browser restarted url=%s reason=%s", options.url, snapshot.failure)
+                await self._end(instance)
+            return snapshot
         finally:
-            life.tabs -= 1
-            if life.wire.is_gone or life.pages >= self._most_pages:
-                self._retire(life)
-            if life.is_over and not life.tabs:
-                await self._end(life)
+            instance.tabs -= 1
+            if instance.devtools.is_gone or instance.pages >= self._most_pages:
+                self._retire(instance)
+            if instance.is_over and not instance.tabs:
+                await self._end(instance)
 
-    async def _living(self) -> _Life:
+    async def _running(self) -> _Instance:
         async with self._starting:
-            if self._life is None or self._life.is_over or self._life.wire.is_gone:
-                self._life = await self._start()
-            return self._life
+            if self._current is None or self._current.is_over or self._current.devtools.is_gone:
+                self._current = await self._start()
+            return self._current
 
-    async def _start(self) -> _Life:
+    async def _start(self) -> _Instance:
         loop = asyncio.get_running_loop()
         process = await loop.run_in_executor(None, lambda: launch.start(self._program, sandbox=self._sandbox))
-        life = _Life(process, await Wire.open(process.commands, process.answers))
-        self._lives.add(life)
+        instance = _Instance(process, await DevTools.open(process.commands, process.answers))
+        self._instances.add(instance)
         self.starts += 1
         try:
-            told = await life.wire.call("Browser.getVersion", time_s=START_S)
-            life.agent = (
-                f"{told['userAgent'].replace('HeadlessChrome', 'Chrome')} {_product(self._agent)}".strip()
-            )
-            life.wire.listen("", life.hear)
-            await life.wire.call("Fetch.enable", EVERY_REQUEST)
-            await life.wire.call("Target.setDiscoverTargets", {"discover": True})
+            version = await instance.devtools.call("Browser.getVersion", time_s=START_S)
+            name = version["userAgent"].replace("HeadlessChrome", "Chrome")
+            instance.agent = f"{name} {_product(self._agent)}".strip()
+            instance.devtools.listen("", instance.hear)
+            await instance.devtools.call("Fetch.enable", EVERY_REQUEST)
+            await instance.devtools.call("Target.setDiscoverTargets", {"discover": True})
         except (CallTimedOut, CallFailed, BrowserGone) as error:
-            await self._end(life)
+            await self._end(instance)
             raise BrowserGone(f"the browser did not start: {error}") from error
         except BaseException:
-            await self._end(life)
+            await self._end(instance)
             raise
-        return life
+        return instance
 
-    def _retire(self, life: _Life) -> None:
-        """Nothing new is opened in it; it ends with its last tab."""
-        life.is_over = True
-        if self._life is life:
-            self._life = None
+    def _retire(self, instance: _Instance) -> None:
+        """Open nothing more in it; it ends with its last tab."""
+        instance.is_over = True
+        if self._current is instance:
+            self._current = None
 
-    async def _end(self, life: _Life) -> None:
-        if life in self._lives:
-            self._lives.discard(life)
-            await asyncio.shield(life.end())
+    async def _end(self, instance: _Instance) -> None:
+        if instance in self._instances:
+            self._instances.discard(instance)
+            await asyncio.shield(instance.end())
 
     async def close(self) -> None:
-        """End every browser that is left."""
-        for life in list(self._lives):
-            await self._end(life)
+        """End all browsers."""
+        for instance in list(self._instances):
+            await self._end(instance)
 
 
 def _product(agent: str) -> str:

@@ -1,9 +1,9 @@
-"""The wire to a browser: Chrome DevTools Protocol over two pipes.
+"""The connection to a browser: Chrome DevTools Protocol over two pipes.
 https://chromedevtools.github.io/devtools-protocol/
 
-A message is JSON and ends with a zero byte. Ours have a number, and the answer has the same; what has no
-number is an event. Messages about a tab carry its session. Nothing here waits for ever: every call has a time
-limit, and the end of the pipe ends all calls.
+A message is JSON and ends with a zero byte. A call has a number, and its result has the same; a message
+without a number is an event. Messages about a tab contain its session. Nothing waits forever: every call has
+a time limit, and the end of a pipe ends all calls.
 """
 
 import asyncio
@@ -14,27 +14,27 @@ from contextlib import suppress
 from typing import Any
 
 MOST_BYTES = 96 << 20
-"""A longer message is no message: the browser is given up."""
+"""A longer message is an error: the connection is closed."""
 CALL_S = 15.0
 
 Listener = Callable[[str, Mapping[str, Any]], None]
-"""Name of the event and what it says."""
+"""Called with the name of the event and its parameters."""
 
 
 class BrowserGone(Exception):
-    """The browser ended, or its wire cannot be trusted any more."""
+    """The browser ended, or the connection to it is unusable."""
 
 
 class CallFailed(Exception):
-    """The browser says no to one call."""
+    """The browser returned an error for one call."""
 
 
 class CallTimedOut(Exception):
-    """No answer to one call in time."""
+    """The browser did not answer one call in time."""
 
 
-class Wire:
-    """One browser. Made by `open`, inside one running event loop."""
+class DevTools:
+    """The connection to one browser. Created by `open`, for one running event loop."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -47,18 +47,19 @@ class Wire:
         self.is_gone = False
 
     @classmethod
-    async def open(cls, commands: int, answers: int) -> "Wire":
-        """Take both ends; they are closed with the wire."""
-        wire, loop = cls(), asyncio.get_running_loop()
-        wire._reader, _ = await loop.connect_read_pipe(lambda: _Reading(wire), os.fdopen(answers, "rb", 0))
-        wire._writer, _ = await loop.connect_write_pipe(lambda: _Writing(wire), os.fdopen(commands, "wb", 0))
-        return wire
+    async def open(cls, commands: int, answers: int) -> "DevTools":
+        """Take both ends of the pipes; `close` closes them."""
+        devtools, loop = cls(), asyncio.get_running_loop()
+        results, calls = os.fdopen(answers, "rb", 0), os.fdopen(commands, "wb", 0)
+        devtools._reader, _ = await loop.connect_read_pipe(lambda: _Reading(devtools), results)
+        devtools._writer, _ = await loop.connect_write_pipe(lambda: _Writing(devtools), calls)
+        return devtools
 
     _reader: asyncio.BaseTransport
     _writer: asyncio.WriteTransport
 
     def listen(self, session: str, listener: Listener) -> None:
-        """Events of a session go there; of the browser itself with an empty one."""
+        """Send the events of a session to a listener; an empty session is the browser itself."""
         self._listeners[session] = listener
 
     def forget(self, session: str) -> None:
@@ -72,13 +73,11 @@ class Wire:
         session: str = "",
         time_s: float = CALL_S,
     ) -> Any:
-        """What the browser answers. CallFailed, CallTimedOut or BrowserGone."""
+        """The result of a call. Raises CallFailed, CallTimedOut or BrowserGone."""
         return await self.send(method, json.dumps(parameters or {}).encode(), session=session, time_s=time_s)
 
     async def send(self, method: str, parameters: bytes, *, session: str = "", time_s: float = CALL_S) -> Any:
-        """The same with parameters that are JSON already: a body of some megabytes is not quoted letter by
-        letter.
-        """
+        """As `call`, with parameters that are already JSON: a body of some megabytes needs no escaping."""
         if self.is_gone:
             raise BrowserGone("the browser has ended")
         future = asyncio.get_running_loop().create_future()
@@ -97,14 +96,14 @@ class Wire:
         return answer.get("result", {})
 
     def post(self, method: str, parameters: bytes, *, session: str = "") -> int:
-        """Say it and wait for nothing; its number."""
+        """Send a call without waiting for its result; return its number."""
         self._number += 1
         if not self.is_gone:
-            about = f',"sessionId":"{session}"' if session else ""
+            session_part = f',"sessionId":"{session}"' if session else ""
             self._writer.write(
                 b"".join(
                     (
-                        f'{{"id":{self._number},"method":"{method}"{about},"params":'.encode(),
+                        f'{{"id":{self._number},"method":"{method}"{session_part},"params":'.encode(),
                         parameters,
                         b"}\0",
                     )
@@ -113,7 +112,7 @@ class Wire:
         return self._number
 
     def close(self) -> None:
-        """End it: whoever waits for an answer gets BrowserGone."""
+        """Close the connection: pending calls raise BrowserGone."""
         if self.is_gone:
             return
         self.is_gone = True
@@ -125,7 +124,7 @@ class Wire:
             if not future.done():
                 future.set_exception(BrowserGone("the browser has ended"))
 
-    # --- what comes in ---
+    # --- incoming messages ---
 
     def feed(self, data: bytes) -> None:
         *whole, rest = data.split(b"\0")
@@ -140,39 +139,39 @@ class Wire:
 
     def _take(self, message: bytes) -> None:
         try:
-            said = json.loads(message)
+            values = json.loads(message)
         except ValueError:
             return
-        if "id" in said:
-            future = self._calls.get(said["id"])
+        if "id" in values:
+            future = self._calls.get(values["id"])
             if future is not None and not future.done():
-                future.set_result(said)
+                future.set_result(values)
             return
-        listener = self._listeners.get(said.get("sessionId", ""))
+        listener = self._listeners.get(values.get("sessionId", ""))
         if listener is not None:
-            listener(said["method"], said.get("params", {}))
+            listener(values["method"], values.get("params", {}))
 
 
 class _Reading(asyncio.Protocol):
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, devtools: DevTools) -> None:
+        self._devtools = devtools
 
     def data_received(self, data: bytes) -> None:
-        self._wire.feed(data)
+        self._devtools.feed(data)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._wire.close()
+        self._devtools.close()
 
 
 class _Writing(asyncio.BaseProtocol):
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, devtools: DevTools) -> None:
+        self._devtools = devtools
 
     def pause_writing(self) -> None:
-        self._wire._may_write.clear()
+        self._devtools._may_write.clear()
 
     def resume_writing(self) -> None:
-        self._wire._may_write.set()
+        self._devtools._may_write.set()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._wire.close()
+        self._devtools.close()

@@ -1,8 +1,7 @@
-"""Does a page, as the server sends it, say anything? Where scripts make the page, a reader of its HTML sees
-next to nothing.
+"""Whether a page has content before scripts run.
 
-It is taken as empty when it has scripts, and either so few letters to read that no page could do with them,
-or few letters together with a mark of the frameworks that fill a page in the browser.
+It is treated as empty if it has scripts, and either almost no text, or little text together with a mark of a
+framework that fills the page in the browser.
 """
 
 import re
@@ -17,21 +16,22 @@ _TAG = re.compile(r"<[^>]*>")
 _ENTITY = re.compile(r"&[#\w]{1,10};")
 _SCRIPT = re.compile(r"<script\b", re.IGNORECASE)
 _MARKS = re.compile(
-    r"""id=["']?(root|app|__next|__nuxt|___gatsby|svelte|ember-app)["'\s>]|<app-root|ng-app|ng-version|data-reactroot|data-v-app"""
+    r"""id=["']?(root|app|__next|__nuxt|___gatsby|svelte|ember-app)["'\s>]"""
+    r"""|<app-root|ng-app|ng-version|data-reactroot|data-v-app"""
     r"""|(enable|need|activate|requires?|zet|schakel|aktivieren|benötigt)[^<]{0,40}javascript""",
     re.IGNORECASE,
 )
 
 
 def is_empty(html: str) -> bool:
-    """Whether scripts must fill the page before anybody could read it."""
+    """Whether scripts must fill the page before it can be read."""
     if not _SCRIPT.search(html):
         return False
-    letters = letters_of(html)
+    letters = count_letters(html)
     return letters < FEW_LETTERS or (letters < SOME_LETTERS and _MARKS.search(html) is not None)
 
 
-def letters_of(html: str) -> int:
-    """Letters and digits that a reader without scripts sees."""
+def count_letters(html: str) -> int:
+    """The number of letters and digits that a reader without scripts sees."""
     shown = _ENTITY.sub(" ", _TAG.sub(" ", _HIDDEN.sub(" ", _HEAD.sub(" ", html, count=1))))
     return sum(map(str.isalnum, shown))

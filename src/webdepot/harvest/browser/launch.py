@@ -1,14 +1,14 @@
-"""Starting a Chromium that has no way to the network: which program, with which options, in which folder.
+"""Start a Chromium without access to the network: which program, with which options, in which folder.
 
-Whatever a page asks for comes to us over the DevTools protocol (`devtools`) and is answered by us. The
-browser itself
-    - is outside the network (`minder`), where the system lets a process leave it;
-    - finds no host (`--host-resolver-rules`), and would go through a proxy that nobody listens at, for
-      loopback, too;
-    - speaks no QUIC, and WebRTC only through that proxy, which it cannot;
-    - calls home for nothing: no updates, no lists, no reports.
-Its sandbox is on. It cannot work for root: that must be allowed by name (`harvest.browser_sandbox`), since
-pages are strangers.
+Every request of a page comes to us over the DevTools protocol (`devtools`), and we answer it. The browser
+itself
+    - is outside the network (`minder`), if the system lets a process leave it;
+    - resolves no host (`--host-resolver-rules`), and uses a proxy address at which nothing listens, also for
+      loopback;
+    - uses no QUIC, and WebRTC only through that proxy, which cannot work;
+    - makes no requests of its own: no updates, no lists, no reports.
+Its sandbox is on. The sandbox does not work for root; running without it must be allowed explicitly
+(`harvest.browser_sandbox`), because pages are not trusted.
 """
 
 import os
@@ -24,10 +24,13 @@ from webdepot.errors import ConfigError
 from webdepot.harvest.browser import minder as browser_minder
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-"""Programs looked for, in this order."""
+"""Programs to look for, in this order."""
 WIDTH, HEIGHT = 1280, 900
-"""Of the window, in pixels."""
-HOW_TO_GET_ONE = "Install one (Debian: apt install chromium), or name it in webdepot.toml: [harvest] browser = /path/to/chromium"
+"""Size of the window, in pixels."""
+HOW_TO_INSTALL = (
+    "Install one (Debian: apt install chromium), "
+    "or name it in webdepot.toml: [harvest] browser = /path/to/chromium"
+)
 _OPTIONS = (
     "--headless",
     "--remote-debugging-pipe",
@@ -35,7 +38,7 @@ _OPTIONS = (
     "--proxy-server=127.0.0.1:9",
     "--proxy-bypass-list=<-loopback>",
     "--disable-quic",
-    "--disable-popup-blocking",  # what a page wants to open is noted
+    "--disable-popup-blocking",  # windows that a page opens are noted
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--no-first-run",
@@ -56,11 +59,13 @@ _OPTIONS = (
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",
     "--disable-background-timer-throttling",
-    # One process for a page with its frames: one row of questions, and half the memory. Pages share nothing:
-    # each has a context of its own.
+    # One process for a page with its frames: one stream of requests, and half the memory. Pages share
+    # nothing, because each has its own context.
     "--disable-site-isolation-trials",
-    "--disable-features=IsolateOrigins,site-per-process,Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,InterestFeedContentSuggestions,"
-    "CertificateTransparencyComponentUpdater,AutofillServerCommunication,HttpsUpgrades,LocalNetworkAccessChecks,Prerender2,SpareRendererForSitePerProcess",
+    "--disable-features=IsolateOrigins,site-per-process,Translate,OptimizationHints,MediaRouter,"
+    "DialMediaRouteProvider,InterestFeedContentSuggestions,CertificateTransparencyComponentUpdater,"
+    "AutofillServerCommunication,HttpsUpgrades,LocalNetworkAccessChecks,Prerender2,"
+    "SpareRendererForSitePerProcess",
     "--metrics-recording-only",
     "--mute-audio",
     "--autoplay-policy=no-user-gesture-required",
@@ -73,8 +78,8 @@ _OPTIONS = (
 
 
 @dataclass(slots=True, kw_only=True)
-class Process:
-    """A browser that was started: its two ends of the protocol, and the lead by which its minder holds it."""
+class BrowserProcess:
+    """A started browser: our ends of the protocol, and the pipe whose closing makes the minder end it."""
 
     minder: "subprocess.Popen[bytes]"
     commands: int
@@ -83,44 +88,42 @@ class Process:
     folder: Path
 
     def end(self) -> None:
-        """Let go of the lead and wait until nothing of it is left. The ends of the protocol are closed by
-        whoever has taken them.
-        """
+        """End the browser and wait until its processes are gone. Does not close our ends of the protocol."""
         with suppress(OSError):
             os.close(self.life)
         try:
             self.minder.wait(timeout=10)
-        except subprocess.TimeoutExpired:  # its own death takes the browser with it
+        except subprocess.TimeoutExpired:  # the browser dies with it
             self.minder.kill()
             self.minder.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def find_program(stated: str) -> Path | None:
-    """The browser: the one that was named, else the first one that is installed."""
+    """The browser that was named, or the first one that is installed; None if there is none."""
     for name in (stated,) if stated else NAMES:
-        found = shutil.which(name)
-        if found:
-            return Path(found)
+        if path := shutil.which(name):
+            return Path(path)
     return None
 
 
 def get_program(stated: str, *, sandbox: bool) -> Path:
-    """The same; ConfigError says what to install, or what root has to allow."""
+    """As `find_program`; ConfigError says what to install, or what root must allow."""
     program = find_program(stated)
     if program is None:
-        wanted = f"There is no browser {stated}" if stated else "There is no Chromium on this machine"
-        raise ConfigError(f"{wanted}, and this harvest opens pages in one. {HOW_TO_GET_ONE}")
+        missing = f"There is no browser {stated}" if stated else "There is no Chromium on this machine"
+        raise ConfigError(f"{missing}, but this harvest opens pages in a browser. {HOW_TO_INSTALL}")
     if sandbox and os.geteuid() == 0:
         raise ConfigError(
-            "Chromium's sandbox, which keeps foreign pages away from this machine, does not work for root. Run Webdepot as another user, "
-            "or allow it without, where the machine itself is a sandbox: [harvest] browser_sandbox = false"
+            "Chromium's sandbox, which protects this machine from foreign pages, does not work for root. "
+            "Run Webdepot as another user. If the machine itself is a sandbox, turn Chromium's off: "
+            "[harvest] browser_sandbox = false"
         )
     return program
 
 
-def start(program: Path, *, sandbox: bool) -> Process:
-    """Start it. OSError when even that fails; everything else shows on the wire."""
+def start(program: Path, *, sandbox: bool) -> BrowserProcess:
+    """Start the browser. OSError if its process cannot be started; other failures show in the protocol."""
     folder = Path(tempfile.mkdtemp(prefix="webdepot-browser-"))
     their_commands, commands = os.pipe()
     answers, their_answers = os.pipe()
@@ -152,7 +155,7 @@ def start(program: Path, *, sandbox: bool) -> Process:
             pass_fds=numbers,
             env={name: value for name, value in os.environ.items() if not name.lower().endswith("proxy")}
             | home,
-            start_new_session=True,  # Ctrl-C is the harvest's to hear, which ends the browser in its own time
+            start_new_session=True,  # Ctrl-C goes to the harvest only, which then ends the browser
         )
     except OSError:
         for number in (commands, answers, life):
@@ -162,4 +165,4 @@ def start(program: Path, *, sandbox: bool) -> Process:
     finally:
         for number in numbers:
             os.close(number)
-    return Process(minder=minder, commands=commands, answers=answers, life=life, folder=folder)
+    return BrowserProcess(minder=minder, commands=commands, answers=answers, life=life, folder=folder)

@@ -1,14 +1,14 @@
-"""A small process that holds a browser on its lead: `python -I -S browser_minder.py FOLDER COMMANDS ANSWERS
-LIFE PROGRAM OPTION...`
+"""A small process that ends a browser together with its harvest:
+`python -I -S minder.py FOLDER COMMANDS ANSWERS LIFE PROGRAM OPTION...`
 
-1. It takes itself, and so the browser, out of the network where the system lets it: a namespace with no
-   interface that is up.
-2. It starts the program with the two ends of the protocol as its files 3 and 4.
-3. It waits until the program ends, or until nobody holds the other end of LIFE any more: whoever started it
-   is dead, however it died.
-4. It ends the program and everything that program has started, and removes FOLDER.
+1. It removes itself, and so the browser, from the network if the system allows it: a namespace without an
+   active interface.
+2. It starts the program with the two pipes of the protocol as its file descriptors 3 and 4.
+3. It waits until the program ends, or until the other end of the pipe LIFE is closed: then the process that
+   started it is dead.
+4. It kills the program and all its descendants, and removes FOLDER.
 
-It runs by itself, without our packages: it is loaded for each start of a browser.
+It is run as a script, without our packages, because it is loaded for each start of a browser.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ _NEW_NET, _NEW_USER = 0x40000000, 0x10000000
 _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
 _COMMANDS, _ANSWERS = 3, 4
 _HIGH = 100
-"""File numbers from here on are in nobody's way."""
+"""File descriptors from here on are free."""
 
 
 def main(arguments: list[str]) -> None:
@@ -35,19 +35,19 @@ def main(arguments: list[str]) -> None:
     _leave_network(library)
     child = os.fork()
     if not child:
-        _become(library, commands, answers, command)
+        _exec(library, commands, answers, command)
     os.close(commands)
     os.close(answers)
     watched = os.pidfd_open(child)
     select.select([watched, life], [], [])
     with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
-    _bury_all()
+    _kill_descendants()
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _leave_network(library: ctypes.CDLL) -> None:
-    """Best effort: where the system forbids it, the browser's own options must do."""
+    """Leave the network if possible; if the system forbids it, only the browser's options protect."""
     user, group = os.getuid(), os.getgid()
     if user == 0:
         library.unshare(_NEW_NET)
@@ -58,11 +58,11 @@ def _leave_network(library: ctypes.CDLL) -> None:
             Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
 
 
-def _become(library: ctypes.CDLL, commands: int, answers: int, command: list[str]) -> None:
-    """In the child: the program, in a process group of its own, dying with its minder."""
+def _exec(library: ctypes.CDLL, commands: int, answers: int, command: list[str]) -> None:
+    """In the child: run the program in its own process group; it dies with its minder."""
     os.setsid()
     library.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    # Through high numbers first: the ones given may be 3 and 4 the other way round.
+    # Through high numbers first: the given ones may be 3 and 4 in the wrong order.
     os.dup2(commands, _HIGH)
     os.dup2(answers, _HIGH + 1)
     os.dup2(_HIGH, _COMMANDS)
@@ -74,8 +74,8 @@ def _become(library: ctypes.CDLL, commands: int, answers: int, command: list[str
         os._exit(127)
 
 
-def _bury_all() -> None:
-    """End what the program left behind: orphans come to us."""
+def _kill_descendants() -> None:
+    """Kill what the program left behind: orphans become our children."""
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     while True:
         with suppress(OSError):

@@ -27,19 +27,20 @@ from weakref import WeakValueDictionary
 from webdepot.container.http import HttpHead, content_decoded, parse_head, transfer_decoded
 from webdepot.harvest.browser import empty_pages
 from webdepot.harvest.browser.browser import Browser
-from webdepot.harvest.browser.tab import Asked, Reply, Sight, View
+from webdepot.harvest.browser.tab import PageOptions, PageSnapshot, TabReply, TabRequest
 from webdepot.harvest.crawl_state import CrawlState
 from webdepot.harvest.fetch.encoding import decode
-from webdepot.harvest.fetch.mode import Fetching, Pictures
+from webdepot.harvest.fetch.mode import Fetching, Screenshots
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.kept import Arrived, Attached, is_temporary, mime_of
 from webdepot.harvest.links import extract
 from webdepot.harvest.links.extract import Extracted
+from webdepot.harvest.links.reference import HOP_RANK
 from webdepot.harvest.politeness import pauses
+from webdepot.harvest.politeness.robots import RobotsPolicy
 from webdepot.harvest.prerequisites import Prerequisites
 from webdepot.harvest.report.log import of_refusal
-from webdepot.harvest.report.result import RobotsPolicy
-from webdepot.harvest.scope import scope
+from webdepot.harvest.scope.hop_path import embed_depth, is_seed_path
 from webdepot.model import Candidate, Failure, Hop, Verdict, Visit
 from webdepot.url import Url, find_canonical, host_of
 
@@ -81,13 +82,13 @@ elsewhere.
 @dataclass(slots=True)
 class _OpenPage:
     visit: Visit
-    reply: Reply
+    reply: TabReply
     paths: dict[str, Candidate]
     """URL -> how it was reached, for redirects from there."""
     asked: dict[Url, None] = field(default_factory=dict)
     """What it asked for, within its limits."""
     data: int = 0
-    fetching: "set[asyncio.Task[Reply | None]]" = field(default_factory=set)
+    fetching: "set[asyncio.Task[TabReply | None]]" = field(default_factory=set)
     error: Exception | None = None
 
     def may_ask(self, url: Url, kind: str) -> bool:
@@ -132,7 +133,7 @@ class PageOpener:
         self._state = state
         self._prerequisites = prerequisites
         self._browser = browser
-        self._held: OrderedDict[Url, Reply] = OrderedDict()
+        self._held: OrderedDict[Url, TabReply] = OrderedDict()
         self._held_bytes = 0
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """By URL, and by origin whose robots.txt is fetched: nothing is fetched twice at once."""
@@ -155,7 +156,7 @@ class PageOpener:
         state, candidate = self._state, visit.candidate
         page = _OpenPage(visit=visit, reply=_reply(visit, head, body), paths={candidate.url: candidate})
         try:
-            sight = await self._browser.look(
+            sight = await self._browser.open_page(
                 self._view(candidate), lambda request: self._answer(page, request)
             )
             await page.end(PATIENCE_S)
@@ -187,26 +188,26 @@ class PageOpener:
             and 200 <= visit.status < 300
             and mime in _HTML
             and visit.body_bytes <= LARGEST_BODY_BYTES
-            and not scope.embed_depth(visit.candidate.path)
+            and not embed_depth(visit.candidate.path)
             and bool(self._state.judge.of_answer(visit.candidate, mime))
         )
 
-    def _view(self, candidate: Candidate) -> View:
+    def _view(self, candidate: Candidate) -> PageOptions:
         settings = self._state.settings
         pictures = settings.screenshots
-        return View(
+        return PageOptions(
             url=candidate.url,
             referrer=candidate.via or "",
             page_time_s=settings.page_time_s,
             longest_s=max(settings.page_time_s * 10, 60.0),
             behaviours=settings.behaviours,
-            picture=pictures is Pictures.PAGES
-            or (pictures is Pictures.SEEDS and scope.is_seed_way(candidate.path)),
+            picture=pictures is Screenshots.PAGES
+            or (pictures is Screenshots.SEEDS and is_seed_path(candidate.path)),
         )
 
     # --- one request of a tab ---
 
-    async def _answer(self, page: _OpenPage, request: Asked) -> Reply | None:
+    async def _answer(self, page: _OpenPage, request: TabRequest) -> TabReply | None:
         url = find_canonical(request.url)
         if url is None or url.partition(":")[0] not in ("http", "https"):
             return None
@@ -237,7 +238,7 @@ class PageOpener:
             return None
         return replace(reply, body=b"") if reply is not None and request.method == "HEAD" else reply
 
-    async def _fetch_once(self, candidate: Candidate, request: Asked) -> Reply | None:
+    async def _fetch_once(self, candidate: Candidate, request: TabRequest) -> TabReply | None:
         """The reply held in memory, or a new one; two tabs never fetch the same URL at once."""
         async with self._lock(candidate.url):
             reply = self._held.get(candidate.url)
@@ -254,7 +255,7 @@ class PageOpener:
         page.paths[url] = candidate
         return candidate
 
-    async def _fetch(self, candidate: Candidate, request: Asked) -> Reply | None:
+    async def _fetch(self, candidate: Candidate, request: TabRequest) -> TabReply | None:
         """Judge, wait for the turn, fetch, keep. None for everything that is left to the crawl."""
         state, settings = self._state, self._state.settings
         if settings.look_up is not None:
@@ -284,7 +285,7 @@ class PageOpener:
             self._in_flight -= 1
         return await self._receive(visit, verdict)
 
-    async def _receive(self, visit: Visit, verdict: Verdict) -> Reply | None:
+    async def _receive(self, visit: Visit, verdict: Verdict) -> TabReply | None:
         """Add an answer to those that wait to be settled; the reply for the tab."""
         state, candidate = self._state, visit.candidate
         try:
@@ -343,7 +344,7 @@ class PageOpener:
             lock = self._locks[name] = asyncio.Lock()
         return lock
 
-    def _hold(self, url: Url, reply: Reply | None) -> None:
+    def _hold(self, url: Url, reply: TabReply | None) -> None:
         if reply is None or len(reply.body) > LARGEST_HELD_BYTES or url in self._held:
             return
         self._held[url] = reply
@@ -358,7 +359,7 @@ class PageOpener:
         candidate = Candidate(url=url, via=source.url, path=source.path + Hop.EMBED)
         self._log_refusal(candidate, reason)
 
-    def _log_sockets(self, candidate: Candidate, sight: Sight) -> None:
+    def _log_sockets(self, candidate: Candidate, sight: PageSnapshot) -> None:
         for raw in sight.sockets:
             url = find_canonical(raw.replace("ws", "http", 1) if raw.startswith("ws") else raw)
             if url is not None:
@@ -375,7 +376,7 @@ class PageOpener:
 
     # --- links of an open page ---
 
-    def _shown_links(self, page: _OpenPage, sight: Sight) -> list[Extracted]:
+    def _shown_links(self, page: _OpenPage, sight: PageSnapshot) -> list[Extracted]:
         """The links of every frame as shown, and what the page asked for or wanted to go to."""
         limits, url = self._state.settings.links, page.visit.candidate.url
         frames = [
@@ -408,7 +409,7 @@ def _merge(static: Extracted, shown: list[Extracted]) -> Extracted:
     nofollow, plain = set(static.nofollow), {url for url, _ in static.links} - static.nofollow
     for extracted in (static, *shown):
         for url, hop in extracted.links:
-            if extract.RANK[hop] < extract.RANK[hops.setdefault(url, hop)]:
+            if HOP_RANK[hop] < HOP_RANK[hops.setdefault(url, hop)]:
                 hops[url] = hop
         nofollow |= extracted.nofollow
         plain |= {url for url, _ in extracted.links} - extracted.nofollow
@@ -418,7 +419,7 @@ def _merge(static: Extracted, shown: list[Extracted]) -> Extracted:
     )
 
 
-def _attachments(url: Url, sight: Sight) -> tuple[Attached, ...]:
+def _attachments(url: Url, sight: PageSnapshot) -> tuple[Attached, ...]:
     """Screenshot and text of a page, named as browsertrix names them."""
     attachments = []
     if sight.picture:
@@ -445,12 +446,12 @@ def _content(visit: Visit, head: HttpHead) -> bytes | None:
     return None
 
 
-def _reply(visit: Visit, head: HttpHead, body: bytes) -> Reply:
+def _reply(visit: Visit, head: HttpHead, body: bytes) -> TabReply:
     headers = [(name, value) for name, value in head.headers if name.lower() not in _TRANSFER_HEADERS]
-    return Reply(status=visit.status, headers=headers, body=body)
+    return TabReply(status=visit.status, headers=headers, body=body)
 
 
-def _preflight_reply(headers: Mapping[str, str]) -> Reply:
+def _preflight_reply(headers: Mapping[str, str]) -> TabReply:
     """The answer to a browser's question whether it may ask at all (CORS,
     https://fetch.spec.whatwg.org/#cors-preflight-fetch). Servers are not bothered with it: their answer to
     the request itself decides.
@@ -461,7 +462,7 @@ def _preflight_reply(headers: Mapping[str, str]) -> Reply:
         ("Access-Control-Allow-Headers", headers.get("access-control-request-headers", "")),
         ("Access-Control-Allow-Credentials", "true"),
     )
-    return Reply(status=204, headers=names, body=b"")
+    return TabReply(status=204, headers=names, body=b"")
 
 
 def _forwarded_headers(headers: Mapping[str, str]) -> list[tuple[str, str]]:

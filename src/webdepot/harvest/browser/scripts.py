@@ -1,25 +1,27 @@
-"""What is run in a page: to make it ask for more, and to read what it has become.
+"""Scripts that are run in a page: to make it load more, and to read its content.
 
-All of it runs in a world of its own (`Page.createIsolatedWorld`): it sees the page's nodes, but not what the
-page has made of `fetch`, `Element.prototype` or `window.scrollBy`. Each is short and answers at once; waiting
-is done on our side of the wire.
+They run in an isolated world (`Page.createIsolatedWorld`): they see the page's nodes, but not the page's
+changes to `fetch`, `Element.prototype` or `window.scrollBy`. Each returns at once; waiting is done on our
+side.
 """
 
 MOST_HTML_LETTERS = 16 << 20
 MOST_TEXT_LETTERS = 1 << 20
 
 WAKE_LAZY = """(() => {
-  for (const part of document.querySelectorAll('img[loading=lazy], iframe[loading=lazy]')) part.loading = 'eager';
+  const lazy = document.querySelectorAll('img[loading=lazy], iframe[loading=lazy]');
+  for (const part of lazy) part.loading = 'eager';
 })()"""
 
 SCROLL = """(() => {
   const root = document.scrollingElement || document.documentElement;
   const before = root.scrollTop;
   window.scrollTo(0, before + Math.max(200, innerHeight * 0.9));
-  if (root.scrollTop === before) { window.dispatchEvent(new Event('scroll')); document.dispatchEvent(new Event('scroll')); }
+  if (root.scrollTop === before)
+    for (const target of [window, document]) target.dispatchEvent(new Event('scroll'));
   return root.scrollTop > before;
 })()"""
-"""Whether there was something left to scroll. A page that fits its window hears of it all the same."""
+"""Whether the page could scroll further. A page that fits its window gets the event as well."""
 
 TO_TOP = "window.scrollTo(0, 0)"
 
@@ -46,7 +48,9 @@ COLLECT = """(() => {
   const shown = document.documentElement ? document.documentElement.outerHTML : '';
   return [document.URL, shown.slice(0, most) + roots.join('\\n').slice(0, most)];
 })()""".replace("LETTERS", str(MOST_HTML_LETTERS))
-"""Address and HTML of a frame as it is now, with what stands in open shadow roots."""
+"""Address and current HTML of a frame, with the content of open shadow roots."""
 
 TEXT = f"((document.body && document.body.innerText) || '').slice(0, {MOST_TEXT_LETTERS})"
-CLICK = "function() { if (this.click) this.click(); else this.dispatchEvent(new MouseEvent('click', {bubbles: true})); }"
+CLICK = """function() {
+  if (this.click) this.click(); else this.dispatchEvent(new MouseEvent('click', {bubbles: true}));
+}"""

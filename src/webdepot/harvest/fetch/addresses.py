@@ -1,14 +1,14 @@
-"""Names to addresses, and whether we may ask there.
+"""From host names to addresses, and whether we may connect to them.
 
-A page can link to `http://127.0.0.1/admin` or to a name whose answer changes between two look-ups (DNS
-rebinding). So we look names up ourselves, throw out what is not public, and give the HTTP client the
-addresses that passed: it never asks DNS itself.
+A page can link to `http://127.0.0.1/admin`, or to a name whose address changes between two lookups (DNS
+rebinding). So we look names up ourselves, remove addresses that are not public, and give the HTTP client the
+rest: it never asks DNS itself.
 
 Order of steps, for each request:
-1. A host in `connect_to` goes where the operator said, whatever that is.
-2. An address literal is itself; a name is looked up, answers are kept for `keep_s`.
-3. Addresses that are private, loopback, link-local, multicast or reserved (RFC 6890) are taken out, unless
-   they are allowed.
+1. A host in `connect_to` goes to the place that the operator set, whatever that is.
+2. An address literal is used as it is; a name is looked up, and its addresses are kept for `keep_s`.
+3. Private, loopback, link-local, multicast and reserved addresses (RFC 6890) are removed, unless they are
+   allowed.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from webdepot.errors import ConfigError
 from webdepot.model import Failure
 
 LookUp = Callable[[str], Awaitable[Sequence[str]]]
-"""The addresses of a name, as text; raises `socket.gaierror` when there are none."""
+"""The addresses of a name, as text; raises `socket.gaierror` if there are none."""
 
 _GONE = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 _MOST_KEPT = 10_000
@@ -32,9 +32,7 @@ _MOST_KEPT = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Where a host is asked: addresses that passed, or one place the operator named, or why it cannot be
-    asked.
-    """
+    """Where to connect for a host: allowed addresses, or a place set by the operator, or why not at all."""
 
     addresses: tuple[str, ...] = ()
     connect_to: str = ""
@@ -44,18 +42,18 @@ class Route:
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is on the open internet, also looking at IPv4 addresses wrapped in IPv6 ones."""
+    """Whether an address is public; looks also at IPv4 addresses embedded in IPv6 ones."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    inner = _wrapped(parsed) if isinstance(parsed, IPv6Address) else None
+    inner = _embedded_ipv4(parsed) if isinstance(parsed, IPv6Address) else None
     if inner is not None:
         return is_public(str(inner))
     return parsed.is_global and not parsed.is_multicast and not parsed.is_reserved
 
 
-def _wrapped(address: IPv6Address) -> IPv4Address | None:
+def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
     """The IPv4 address in ::ffff:a.b.c.d, 2002::/16 (6to4), Teredo and 64:ff9b::/96 (NAT64)."""
     if address.ipv4_mapped:
         return address.ipv4_mapped
@@ -69,18 +67,19 @@ def _wrapped(address: IPv6Address) -> IPv4Address | None:
 
 
 def parse_connect_to(mapping: Mapping[str, str]) -> dict[str, str]:
-    """Check the operator's table: host or host:port -> address:port; ConfigError says which line is wrong."""
+    """Check the operator's table: host or host:port -> address:port; ConfigError names the wrong line."""
     for host, place in mapping.items():
         address, colon, port = place.rpartition(":")
         if not host or not colon or not address or not port.isdigit() or not 0 < int(port) < 65536:
             raise ConfigError(
-                f'harvest.connect_to: {host!r} = {place!r} is wrong. Write it like "www.example.org" = "127.0.0.1:8001".'
+                f"harvest.connect_to: {host!r} = {place!r} is wrong. "
+                'Write it like "www.example.org" = "127.0.0.1:8001".'
             )
     return {host.lower(): place for host, place in mapping.items()}
 
 
 class Router:
-    """Finds the route of a host. Keeps answers of the look-up for a while; one event loop."""
+    """Finds the route of a host and keeps the results of lookups for `keep_s`. For one event loop."""
 
     def __init__(
         self,
@@ -92,11 +91,11 @@ class Router:
         keep_s: float = 300.0,
         on_found: Callable[[str, Sequence[str]], None] = lambda host, addresses: None,
     ) -> None:
-        """`on_found` hears of every look-up that brought addresses, for the record."""
+        """`on_found` is called for every lookup with addresses, for the record."""
         self._on_found = on_found
         self._allow_private = allow_private
         self._connect_to = parse_connect_to(connect_to or {})
-        self._threads = ThreadPoolExecutor(8, thread_name_prefix="look-up")
+        self._threads = ThreadPoolExecutor(8, thread_name_prefix="lookup")
         self._look_up = look_up or self._look_up_in_thread
         self._timeout_s = timeout_s
         self._keep_s = keep_s
@@ -106,9 +105,7 @@ class Router:
         return self._allow_private or is_public(address)
 
     def find_known(self, host: str, port: int) -> Route | None:
-        """The route if it needs no look-up. `host` is as in a canonical address: lower case, IPv6 in
-        brackets.
-        """
+        """The route if it needs no lookup. `host` is as in a canonical URL: lower case, IPv6 in brackets."""
         if self._connect_to and (
             place := self._connect_to.get(f"{host}:{port}") or self._connect_to.get(host)
         ):
@@ -126,7 +123,7 @@ class Router:
         return None
 
     async def find(self, host: str, port: int) -> Route:
-        """The route, looking the name up if need be. Never raises: a failure is a route that says so."""
+        """The route, with a lookup if needed. Never raises: after a failure the route contains it."""
         known = self.find_known(host, port)
         if known is not None:
             return known
@@ -134,11 +131,11 @@ class Router:
             addresses = tuple(await asyncio.wait_for(self._look_up(host), self._timeout_s))
         except TimeoutError:
             return Route(
-                failure=Failure.DNS, detail=f"the look-up of {host} took longer than {self._timeout_s:g} s"
+                failure=Failure.DNS, detail=f"the lookup of {host} took longer than {self._timeout_s:g} s"
             )
         except (OSError, UnicodeError) as error:
             gone = isinstance(error, UnicodeError) or error.errno in _GONE
-            detail = f"there is no host {host}" if gone else f"the look-up of {host} failed: {error}"
+            detail = f"there is no host {host}" if gone else f"the lookup of {host} failed: {error}"
             return Route(failure=Failure.DNS, detail=detail, permanent=gone)
         self._on_found(host, addresses)
         return self._keep(host, time.monotonic() + self._keep_s, addresses)
@@ -147,7 +144,7 @@ class Router:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _keep(self, host: str, until_s: float, addresses: tuple[str, ...]) -> Route:
-        """Its route, checked once: it is asked for several times with each request."""
+        """Store the route of a host, checked once: each request needs it several times."""
         if len(self._kept) >= _MOST_KEPT:
             self._kept.clear()
         route = self._checked(host, addresses)
@@ -158,12 +155,12 @@ class Router:
         allowed = tuple(address for address in addresses if self.allows(address))
         if allowed:
             return Route(addresses=allowed)
-        detail = f"{host} is at {', '.join(addresses) or 'no address'}, which is not on the open internet"
+        detail = f"{host} has no public address: {', '.join(addresses) or 'none at all'}"
         return Route(failure=Failure.PRIVATE_ADDRESS, detail=detail, permanent=True)
 
     async def _look_up_in_thread(self, host: str) -> Sequence[str]:
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(
+        entries = await loop.run_in_executor(
             self._threads, lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         )
-        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        return list(dict.fromkeys(str(entry[4][0]) for entry in entries))

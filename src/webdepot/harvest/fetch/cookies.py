@@ -1,10 +1,9 @@
-"""Cookies of a harvest: what servers set and what is sent back. RFC 6265,
-https://www.rfc-editor.org/rfc/rfc6265
+"""Cookies of a harvest: set by servers and sent back. RFC 6265, https://www.rfc-editor.org/rfc/rfc6265
 
-A cookie goes back to the host that set it, or with Domain to the hosts below that domain, never to a public
-suffix; only below its path; `Secure` ones only over https. Those of a log-in are secret: they are sent, but
-not shown in what is kept of the request. Bounded: a site that sets cookies without end pushes out its own
-oldest ones.
+A cookie is sent back to the host that set it, or with Domain to the hosts below that domain, never to a
+public suffix; only below its path; `Secure` ones only over https. The cookies of a login are secret: they are
+sent, but removed from the stored request. The number is bounded: a site that sets ever more cookies replaces
+its own oldest ones.
 """
 
 from dataclasses import dataclass, replace
@@ -32,7 +31,7 @@ class Cookie:
 
 
 def parse(line: str, url: str, now: datetime, *, secret: bool = False) -> Cookie | None:
-    """What a Set-Cookie line of an answer means (5.2, 5.3); None when it is to be ignored."""
+    """The cookie of a Set-Cookie line (5.2, 5.3); None if it must be ignored."""
     if len(line) > LONGEST_LETTERS:
         return None
     pair, *rest = line.split(";")
@@ -40,20 +39,22 @@ def parse(line: str, url: str, now: datetime, *, secret: bool = False) -> Cookie
     name, value = (name.strip(), value.strip()) if equals else ("", pair.strip())
     if not name or not _is_plain(name) or not _is_plain(value):
         return None
-    given = {key.strip().lower(): said.strip() for key, _, said in (part.partition("=") for part in rest)}
+    attributes = {
+        name.strip().lower(): value.strip() for name, _, value in (part.partition("=") for part in rest)
+    }
     host = _name(url)
-    domain = given.get("domain", "").lstrip(".").lower()
+    domain = attributes.get("domain", "").lstrip(".").lower()
     if domain and domain != host and (not host.endswith(f".{domain}") or not _may_share(domain, host)):
         return None
-    path = given.get("path", "")
+    path = attributes.get("path", "")
     return Cookie(
         name=name,
         value=value,
         domain=domain or host,
         host_only=not domain,
         path=path if path.startswith("/") else _folder(url),
-        secure="secure" in given,
-        ends_at=_end(given, now),
+        secure="secure" in attributes,
+        ends_at=_end(attributes, now),
         secret=secret,
     )
 
@@ -63,7 +64,7 @@ class CookieJar:
         self._by_domain: dict[str, dict[tuple[str, str, str], Cookie]] = {}
 
     def take(self, lines: list[str], url: str, now: datetime, *, secret: bool = False) -> None:
-        """The Set-Cookie lines of an answer."""
+        """Store the Set-Cookie lines of a response."""
         for line in lines:
             cookie = parse(line, url, now, secret=secret)
             if cookie is None:
@@ -74,27 +75,27 @@ class CookieJar:
             if cookie.ends_at is None or cookie.ends_at > now:
                 kept[key] = (
                     cookie if earlier is None or not earlier.secret else replace(cookie, secret=True)
-                )  # a renewed log-in
+                )  # a renewed login
             while len(kept) > MOST_OF_DOMAIN:
                 kept.pop(next(iter(kept)))
         while len(self._by_domain) > MOST_DOMAINS:
             self._by_domain.pop(next(iter(self._by_domain)))
 
     def header(self, url: str, now: datetime) -> tuple[str, str]:
-        """The value of the Cookie header, as it is sent and as it may be shown; empty when there is none."""
+        """The value of the Cookie header, as sent and as it may be shown; empty if there is none."""
         kept = self._by_domain.get(domain_of(url)) if self._by_domain else None
         if not kept:
             return "", ""
-        fitting = sorted(
-            (cookie for cookie in kept.values() if _fits(cookie, url, now)),
+        matching = sorted(
+            (cookie for cookie in kept.values() if _matches(cookie, url, now)),
             key=lambda cookie: -len(cookie.path),
         )
-        sent = "; ".join(f"{cookie.name}={cookie.value}" for cookie in fitting)
-        shown = "; ".join(f"{cookie.name}={HIDDEN if cookie.secret else cookie.value}" for cookie in fitting)
+        sent = "; ".join(f"{cookie.name}={cookie.value}" for cookie in matching)
+        shown = "; ".join(f"{cookie.name}={HIDDEN if cookie.secret else cookie.value}" for cookie in matching)
         return sent, shown
 
 
-def _fits(cookie: Cookie, url: str, now: datetime) -> bool:
+def _matches(cookie: Cookie, url: str, now: datetime) -> bool:
     host, path = _name(url), "/" + url.partition("://")[2].partition("/")[2].partition("?")[0]
     return (
         (host == cookie.domain or (not cookie.host_only and host.endswith(f".{cookie.domain}")))
@@ -108,21 +109,17 @@ def _fits(cookie: Cookie, url: str, now: datetime) -> bool:
 
 
 def _may_share(domain: str, host: str) -> bool:
-    """Not above what its owner has registered: a public suffix is shared by strangers."""
+    """Whether a host may set cookies for a domain: not for a public suffix, which strangers share."""
     registered = domain_of(f"http://{host}/")
     return domain == registered or domain.endswith(f".{registered}")
 
 
 def _name(url: str) -> str:
-    """The host without its port: cookies do not know ports (8.5)."""
+    """The host without its port: cookies are shared between ports (8.5)."""
     host = host_of(url)
-    return (
-        host
-        if host.endswith("]")
-        else host.partition(":")[0]
-        if not host.startswith("[")
-        else host.rpartition(":")[0]
-    )
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]
 
 
 def _folder(url: str) -> str:
@@ -130,13 +127,13 @@ def _folder(url: str) -> str:
     return path[: path.rfind("/")] or "/"
 
 
-def _end(given: dict[str, str], now: datetime) -> datetime | None:
-    """Max-Age goes before Expires."""
-    age = given.get("max-age", "")
+def _end(attributes: dict[str, str], now: datetime) -> datetime | None:
+    """When the cookie expires: Max-Age has precedence over Expires."""
+    age = attributes.get("max-age", "")
     if age.lstrip("-").isdigit():
         return now + timedelta(seconds=min(int(age[:12]), 400 * 86400)) if int(age[:12]) > 0 else now
     try:
-        return from_http(given["expires"].replace("-", " ")) if "expires" in given else None
+        return from_http(attributes["expires"].replace("-", " ")) if "expires" in attributes else None
     except ValueError:
         return None
 

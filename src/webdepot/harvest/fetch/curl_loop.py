@@ -1,26 +1,22 @@
 """libcurl's multi-socket interface on an asyncio event loop.
 
-libcurl says which sockets it wants to hear of and when it wants to be woken; the event loop tells it. Nothing
-blocks, there are no threads, and the cost of a transfer does not grow with the number of transfers.
+libcurl names the sockets to watch and the time of its next call; the event loop calls it. Nothing blocks,
+there are no threads, and the cost of a transfer does not grow with the number of transfers.
 https://curl.se/libcurl/c/libcurl-multi.html
 
-The sockets stand in an epoll of their own, and the event loop watches that alone: a socket comes and goes
-with every request, and the event loop takes ten times as long to note it; and all that is ready is dealt with
-in one go. A socket that libcurl takes back stays in the epoll, where it says nothing until its connection is
-used again or ends.
+The sockets are in a separate epoll, and the event loop watches only that: a socket comes and goes with every
+request, and registering it with the event loop takes ten times as long; and all ready sockets are handled in
+one go. A socket that libcurl takes back stays in the epoll, where it is silent until its connection is used
+again or ends.
 """
 
 import asyncio
 import math
 import select
 import time
-from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any, TypeVar
 
 import pycurl
-
-Result = TypeVar("Result")
 
 _IN = select.EPOLLIN | select.EPOLLPRI | select.EPOLLERR | select.EPOLLHUP
 _OUT = select.EPOLLOUT | select.EPOLLERR | select.EPOLLHUP
@@ -33,16 +29,6 @@ _EVENTS = {
 _MOST_AT_ONCE = 64
 
 
-def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """As `asyncio.run`, on uvloop where it is installed: a third more requests a second."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(main)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
-
-
 class CurlLoop:
     """Runs transfers. One event loop, one thread."""
 
@@ -51,26 +37,25 @@ class CurlLoop:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
-        # Idle connections kept for the next request. Too few, and every request of a wide crawl opens a new
+        # Idle connections kept for the next request. With too few, every request of a wide crawl opens a new
         # one.
         self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = self._due_s = math.inf
-        """When the event loop wakes us for libcurl, and when libcurl wants it."""
+        """When the event loop will call us for libcurl, and when libcurl wants to be called."""
         self._is_soon = False
         self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
         self._watched: set[int] = set()
-        """Sockets that libcurl wants to hear of."""
+        """Sockets that libcurl wants watched."""
         self._known: set[int] = set()
-        """Those and others that may stand in the epoll: mostly of connections that are kept for the next
-        request.
-        """
+        """Those and others that may be in the epoll, mostly of connections kept for the next request."""
         self._poll = select.epoll()
         self._loop.add_reader(self._poll.fileno(), self._on_ready)
 
     def begin(self, curl: pycurl.Curl) -> "asyncio.Future[tuple[int, str]]":
-        """Run a transfer to its end; libcurl's error number (0 for none) and message. Whoever does not wait
-        for that must `give_up`.
+        """Start a transfer. Its future gets libcurl's error number (0 for none) and message.
+
+        A caller that does not await the future must call `give_up`.
         """
         done: asyncio.Future[tuple[int, str]] = self._loop.create_future()
         self._multi.add_handle(curl)
@@ -78,7 +63,7 @@ class CurlLoop:
         return done
 
     def give_up(self, curl: pycurl.Curl) -> None:
-        """End a transfer that may still be running."""
+        """Stop a transfer that may still be running."""
         if self._running.pop(curl, None) is not None:
             self._multi.remove_handle(curl)
 
@@ -106,30 +91,27 @@ class CurlLoop:
             else:
                 self._known.add(handle)
                 self._poll.register(handle, _EVENTS[what])
-        except (
-            FileNotFoundError
-        ):  # closed, so that the epoll has forgotten it, and opened again under the same number
+        except FileNotFoundError:  # closed, so the epoll dropped it, and opened again under the same number
             self._poll.register(handle, _EVENTS[what])
         except FileExistsError:
             self._poll.modify(handle, _EVENTS[what])
 
     def _on_ready(self) -> None:
-        act, watched = self._multi.socket_action, self._watched
         for handle, events in self._poll.poll(0, _MOST_AT_ONCE):
-            if handle in watched:
-                act(
-                    handle,
-                    (pycurl.CSELECT_IN if events & _IN else 0) | (pycurl.CSELECT_OUT if events & _OUT else 0),
-                )
-            else:  # the other side has closed a connection that rested
+            if handle in self._watched:
+                ready = pycurl.CSELECT_IN if events & _IN else 0
+                ready |= pycurl.CSELECT_OUT if events & _OUT else 0
+                self._multi.socket_action(handle, ready)
+            else:  # the server has closed an idle connection
                 self._known.discard(handle)
                 with suppress(OSError):
                     self._poll.unregister(handle)
         self._settle_done()
 
     def _set_timer(self, timeout_ms: int) -> None:
-        """libcurl names another moment several times in each transfer, and mostly one far ahead: the event
-        loop hears only of one that comes before the one it has. Being woken too early does no harm.
+        """Called by libcurl several times in each transfer, mostly with a time far ahead.
+
+        The event loop's timer is changed only for an earlier time; calling libcurl too early does no harm.
         """
         if timeout_ms == 0:  # as after each new transfer
             if not self._is_soon:

@@ -1,9 +1,8 @@
-"""Bytes of a page to text: byte-order mark, then the header's charset, then the page's own, then UTF-8, else
-windows-1252.
+"""The text of a page: by byte-order mark, charset of the header, charset of the page, UTF-8, or windows-1252.
 
 The order and the meaning of labels follow the WHATWG (https://encoding.spec.whatwg.org,
-https://html.spec.whatwg.org, 13.2.3.2): a page that says ISO-8859-1 means windows-1252, and so browsers have
-shown it. `decode` never fails.
+https://html.spec.whatwg.org, 13.2.3.2): browsers read a page labelled ISO-8859-1 as windows-1252. `decode`
+never fails.
 """
 
 import codecs
@@ -17,7 +16,7 @@ _DECLARED = re.compile(
     re.IGNORECASE,
 )
 _PRESCAN_BYTES = 4096
-_MEANT = {
+_BROWSER_ENCODINGS = {
     "iso8859-1": "cp1252",
     "ascii": "cp1252",
     "iso8859-9": "cp1254",
@@ -27,7 +26,7 @@ _MEANT = {
     "gbk": "gb18030",
     "shift_jis": "cp932",
     "euc_kr": "cp949",
-    # A page whose declaration could be read as bytes of one letter each is not in UTF-16.
+    # A page whose declaration can be read as ASCII is not in UTF-16.
     "utf-16": "utf-8",
     "utf-16-le": "utf-8",
     "utf-16-be": "utf-8",
@@ -35,7 +34,7 @@ _MEANT = {
 
 
 def decode(data: bytes, content_type: str) -> tuple[str, str]:
-    """The text and the name of the encoding it was in."""
+    """The text and the name of its encoding."""
     for mark, name in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(name, "replace"), name
@@ -45,15 +44,15 @@ def decode(data: bytes, content_type: str) -> tuple[str, str]:
     try:
         return data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError as error:
-        # A limit may have cut the last letter in two.
+        # A limit may have cut the last character.
         if error.reason == "unexpected end of data":
             return data.decode("utf-8", "replace"), "utf-8"
         return data.decode("cp1252", "replace"), "cp1252"
 
 
 def _declared(data: bytes, content_type: str) -> str:
-    found = _HEADER.search(content_type)
-    if found and (name := _python_name(found[1])):
+    header = _HEADER.search(content_type)
+    if header and (name := _python_name(header[1])):
         return name
     own = _DECLARED.search(data, 0, _PRESCAN_BYTES)
     return _python_name((own[1] or own[2]).decode("ascii")) if own else ""
@@ -61,12 +60,12 @@ def _declared(data: bytes, content_type: str) -> str:
 
 @lru_cache(maxsize=256)
 def _python_name(label: str) -> str:
-    """Python's name of what a label means to browsers; empty for one that nobody knows."""
+    """Python's name of the encoding that browsers use for a label; empty for an unknown label."""
     try:
         info = codecs.lookup(label.strip().lower().removeprefix("x-"))
     except (LookupError, ValueError):
         return ""
-    # Python also has codecs that are no character sets (rot13, base64, punycode).
+    # Python also has codecs that are not character sets (rot13, base64, punycode).
     if not info._is_text_encoding or info.name in (
         "rot13",
         "punycode",
@@ -77,4 +76,4 @@ def _python_name(label: str) -> str:
         "utf-7",
     ):
         return ""
-    return _MEANT.get(info.name, info.name)
+    return _BROWSER_ENCODINGS.get(info.name, info.name)

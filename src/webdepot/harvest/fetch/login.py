@@ -1,18 +1,18 @@
-"""Logging in where the owner gave us an account: HTTP authentication, or a form. Secrets stay in one file
-that only we can read.
+"""Login at sites that gave us an account, by HTTP authentication or a form. Secrets are in one file that only
+we can read.
 
     HOME/logins.toml (mode 600)
 
-    ["www.example.org"]                                  # HTTP authentication, Basic or Digest, as the server asks
+    ["www.example.org"]                                  # HTTP authentication, Basic or Digest
     user = "archive"
     password = "…"
 
-    ["members.example.org"]                              # a form: the page it stands on, and what to fill in
+    ["members.example.org"]                              # a form: its page, and the values to fill in
     form = "https://members.example.org/login"
     fields = { name = "archive", pass = "…" }
 
-A form is fetched and sent once before the first request to its host; the cookies that come of it are sent
-from then on. Neither the form's answer nor passwords nor those cookies are kept in containers or logs.
+A form is fetched and sent once before the first request to its host; its cookies are sent from then on.
+Neither the response to the form nor passwords nor these cookies are stored in containers or logs.
 """
 
 import stat
@@ -30,7 +30,7 @@ from webdepot.url import find_canonical
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """How to log in at one host; `repr` never shows a secret."""
+    """How to log in to one host; `repr` never shows a secret."""
 
     user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
@@ -39,40 +39,42 @@ class Login:
 
 
 def read(path: Path) -> dict[str, Login]:
-    """The log-ins of a file by host name; none when it does not exist. ConfigError when it is wrong, or
-    others can read it.
+    """The logins of a file by host name; none if it does not exist.
+
+    ConfigError if it is wrong, or if others can read it.
     """
     if not path.exists():
         return {}
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ConfigError(f"{path} holds passwords and can be read by others. Run: chmod 600 {path}")
+        raise ConfigError(f"{path} contains passwords and can be read by others. Run: chmod 600 {path}")
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
-    return {host.lower(): _login(path, host, given) for host, given in tree.items()}
+    return {host.lower(): _login(path, host, table) for host, table in tree.items()}
 
 
-def _login(path: Path, host: str, given: Any) -> Login:
+def _login(path: Path, host: str, table: Any) -> Login:
     known = {"user", "password", "form", "fields"}
-    if not isinstance(given, dict) or not set(given) <= known:
-        raise ConfigError(f'{path}: ["{host}"] may have {", ".join(sorted(known))} and nothing else.')
-    fields = given.get("fields", {})
-    texts = [given.get(name, "") for name in ("user", "password", "form")]
+    if not isinstance(table, dict) or not set(table) <= known:
+        raise ConfigError(f'{path}: ["{host}"] may only have {", ".join(sorted(known))}.')
+    fields = table.get("fields", {})
+    texts = [table.get(name, "") for name in ("user", "password", "form")]
     if (
         not all(isinstance(text, str) for text in texts)
         or not isinstance(fields, dict)
         or not all(isinstance(v, str) for v in fields.values())
     ):
-        raise ConfigError(f'{path}: ["{host}"] must have texts only.')
-    if bool(given.get("form")) == bool(given.get("user")) or bool(given.get("form")) != bool(fields):
+        raise ConfigError(f'{path}: ["{host}"] must contain only texts.')
+    if bool(table.get("form")) == bool(table.get("user")) or bool(table.get("form")) != bool(fields):
         raise ConfigError(f'{path}: ["{host}"] needs either user and password, or form and fields.')
     return Login(user=texts[0], password=texts[1], form=texts[2], fields=dict(fields))
 
 
-def filled(page: str, url: str, fields: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Where to send the form of a page and what, with what it holds already (tokens); the page itself when it
-    has no such form.
+def fill_form(page: str, url: str, fields: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The address to send a form to, and its fields with the hidden ones (tokens).
+
+    The address is that of the page if it has no form with these fields.
     """
     document = turbohtml.parse(page, positions=False)
     for form in document.select("form"):

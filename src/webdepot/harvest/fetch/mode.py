@@ -1,4 +1,4 @@
-"""How pages are fetched: the words of profiles, configuration and command line."""
+"""How pages are fetched: the values in profiles, configuration and command line."""
 
 from enum import StrEnum
 
@@ -6,13 +6,13 @@ from enum import StrEnum
 class Fetching(StrEnum):
     PLAIN = "plain"
     BROWSER = "browser"
-    """Every page is opened in a browser, too."""
+    """Every page is also opened in a browser."""
     WHEN_EMPTY = "when-empty"
-    """Those pages are that say nothing before scripts have run."""
+    """Only pages without content before scripts run are opened in a browser."""
 
 
-class Pictures(StrEnum):
-    """Of which pages opened in the browser a screenshot is kept."""
+class Screenshots(StrEnum):
+    """Which pages opened in the browser get a screenshot."""
 
     NONE = "none"
     SEEDS = "seeds"
@@ -20,4 +20,4 @@ class Pictures(StrEnum):
 
 
 BEHAVIOURS = ("scroll", "play", "click")
-"""What can be done in a page that is open."""
+"""What can be done in an open page."""

@@ -1,16 +1,16 @@
 """Links in style sheets: url(…), @import, image-set(…). CSS Syntax 3, https://www.w3.org/TR/css-syntax-3/
 
-A tokenizer in one regular expression rather than a parser: style sheets of the wild are broken in ways that
-only matter for layout. Comments are passed over, escapes are undone, `@namespace` addresses are names, not
-links.
+One regular expression as a tokenizer, not a parser: real style sheets are broken in ways that only matter for
+layout. Comments are skipped, escapes are decoded, `@namespace` addresses are names, not links.
 """
 
 import re
 from collections.abc import Iterator
 
+from webdepot.harvest.links.reference import Reference
 from webdepot.model import Hop
 
-# Each alternative can match in one way only, so the time is linear in the length.
+# Each alternative can match in only one way, so the time is linear in the length.
 _STRING = r'"((?:[^"\\\n]|\\.|\\\n)*)"|\'((?:[^\'\\\n]|\\.|\\\n)*)\''
 _TOKEN = re.compile(
     rf"""/\*.*?(?:\*/|\Z)
@@ -26,31 +26,31 @@ _URL = re.compile(r"""\burl\(\s*["']?([^"')\s]+)""", re.IGNORECASE)
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))", re.DOTALL)
 
 
-def references(text: str) -> Iterator[tuple[str, Hop]]:
+def references(text: str) -> Iterator[Reference]:
     """Addresses as written, in order; all of them are parts of the page."""
-    for found in _TOKEN.finditer(text):
-        imported = found[1] or found[2]
-        address = found[3] or found[4] or found[5]
+    for token in _TOKEN.finditer(text):
+        imported = token[1] or token[2]
+        address = token[3] or token[4] or token[5]
         if imported or address:
-            yield _unescaped(imported or address), Hop.EMBED
-        elif found[6]:
-            yield from _of_image_set(found[6])
+            yield _unescape(imported or address), Hop.EMBED
+        elif token[6]:
+            yield from _of_image_set(token[6])
 
 
-def _of_image_set(inside: str) -> Iterator[tuple[str, Hop]]:
+def _of_image_set(inside: str) -> Iterator[Reference]:
     for address in _URL.findall(inside):
-        yield _unescaped(address), Hop.EMBED
+        yield _unescape(address), Hop.EMBED
     for function, double, single in _QUOTED.findall(inside):
         if not function:  # type("image/avif") and url("…") are not plain strings
-            yield _unescaped(double or single), Hop.EMBED
+            yield _unescape(double or single), Hop.EMBED
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return _ESCAPE.sub(_letter, text) if "\\" in text else text
 
 
-def _letter(found: re.Match[str]) -> str:
-    if found[1]:
-        number = int(found[1], 16)
+def _letter(escape: re.Match[str]) -> str:
+    if escape[1]:
+        number = int(escape[1], 16)
         return chr(number) if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000 else "\ufffd"
-    return found[2] or ""
+    return escape[2] or ""

@@ -1,8 +1,8 @@
 """Links in data: JSON, playlists, plain text, PDF, and guesses from scripts.
 
-A guess (`Hop.SPECULATIVE`) is a string that looks like an address: absolute, or beginning with a slash or
-naming a file with a known extension. Guessing from whole scripts does harm on sites that answer everything
-with 200, so callers decide about it.
+A guess (`Hop.SPECULATIVE`) is a string that looks like an address: absolute, or starting with a slash, or
+naming a file with a known extension. Guessing from whole scripts does harm on sites that answer 200 to
+everything, so the caller decides about it.
 """
 
 import json
@@ -12,25 +12,23 @@ import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from webdepot.harvest.links.names import names
+from webdepot.harvest.links.reference import Reference
 from webdepot.model import Hop
-
-Reference = tuple[str, Hop]
 
 MOST_DEPTH = 100
 MOST_PDF_PAGES = 5_000
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_PART_KEYS = _words(
-    "contenturl embedurl icon icons image images logo photo poster screenshot screenshots src thumbnail thumbnailurl"
+_PART_KEYS = names(
+    "contenturl embedurl icon icons image images logo photo poster screenshot screenshots src thumbnail "
+    "thumbnailurl"
 )
-_LINK_KEYS = _words("href link permalink scope start_url startpage url @id sameas item mainentityofpage")
+_LINK_KEYS = names("href link permalink scope start_url startpage url @id sameas item mainentityofpage")
 _FILE = re.compile(
-    r"(?i)\.(?:avif|bmp|css|csv|docx?|eot|epub|gif|html?|ico|jpe?g|jpg|js|json|m3u8|m4a|m4v|mjs|mov|mp3|mp4|mpd|odp|ods|odt|oga|ogg|ogv|opus|otf|"
-    r"pdf|php|png|pptx?|rss|svg|swf|tiff?|ttf|txt|vtt|wasm|wav|webm|webmanifest|webp|woff2?|xhtml|xlsx?|xml|zip)(?:[?#].*)?\Z"
+    r"(?i)\.(?:avif|bmp|css|csv|docx?|eot|epub|gif|html?|ico|jpe?g|jpg|js|json|m3u8|m4a|m4v|mjs|mov|mp3|mp4|"
+    r"mpd|odp|ods|odt|oga|ogg|ogv|opus|otf|pdf|php|png|pptx?|rss|svg|swf|tiff?|ttf|txt|vtt|wasm|wav|webm|"
+    r"webmanifest|webp|woff2?|xhtml|xlsx?|xml|zip)(?:[?#].*)?\Z"
 )
 _QUOTED = re.compile(r"""(["'`])((?:[^"'`\\\s<>{}]|\\/){3,2000})\1""")
 _ABSOLUTE = re.compile(r"(?i)(?:https?:)?//[^\s/$.?#\"'<>]+\.?[^\s\"'<>]*\Z")
@@ -39,9 +37,7 @@ _URI_ATTRIBUTE = re.compile(r'URI="([^"]+)"')
 
 
 def of_json(text: str, *, guess: bool = True) -> Iterator[Reference]:
-    """Strings of a JSON document: those under keys that name an address, and, with `guess`, those that look
-    like one.
-    """
+    """Strings of a JSON document under keys for addresses; with `guess`, also strings that look like one."""
     yield from _of_value(json.loads(text), "", 0, guess=guess)
 
 
@@ -50,10 +46,10 @@ def _of_value(value: Any, key: str, depth: int, *, guess: bool) -> Iterator[Refe
         return
     if isinstance(value, dict):
         for name, inner in value.items():
-            # "image": {"url": …} is about the image.
-            meant = key if key in _PART_KEYS and name.lower() in ("url", "@id") else name.lower()
-            if meant not in ("@context", "@type"):
-                yield from _of_value(inner, meant, depth + 1, guess=guess)
+            # In "image": {"url": …} the address is that of the image.
+            inner_key = key if key in _PART_KEYS and name.lower() in ("url", "@id") else name.lower()
+            if inner_key not in ("@context", "@type"):
+                yield from _of_value(inner, inner_key, depth + 1, guess=guess)
     elif isinstance(value, list):
         for inner in value:
             yield from _of_value(inner, key, depth + 1, guess=guess)
@@ -71,7 +67,7 @@ def _of_string(value: str, key: str, *, guess: bool) -> Iterator[Reference]:
 
 
 def looks_like_address(value: str) -> bool:
-    """Absolute, rooted, or a file by its name; no blanks."""
+    """Whether it is absolute, starts at the root, or names a file; no spaces."""
     if not could_be_address(value):
         return False
     if _ABSOLUTE.match(value):
@@ -90,7 +86,7 @@ def could_be_address(value: str) -> bool:
 
 
 def guesses(script: str) -> Iterator[Reference]:
-    """Quoted strings of a script that look like an address: absolute ones, and files of known kinds."""
+    """Quoted strings of a script that look like an address: absolute ones, and files of known types."""
     for _, quoted in _QUOTED.findall(script):
         address = quoted.replace("\\/", "/")
         is_file = (
@@ -101,7 +97,7 @@ def guesses(script: str) -> Iterator[Reference]:
 
 
 def of_playlist(text: str) -> Iterator[Reference]:
-    """M3U and HLS (RFC 8216): each line that is no tag is an address, tags may carry one."""
+    """M3U and HLS (RFC 8216): each line that is not a tag is an address; tags may contain one."""
     for line in text.splitlines():
         stripped = line.strip()
         if stripped.startswith("#"):
@@ -111,7 +107,7 @@ def of_playlist(text: str) -> Iterator[Reference]:
 
 
 def of_text(text: str) -> Iterator[Reference]:
-    """Plain text: a list of addresses is a sitemap (sitemaps.org), robots.txt names some, in prose they are
+    """Plain text: a list of addresses is a sitemap (sitemaps.org), robots.txt names sitemaps, others:
     guesses.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -126,9 +122,7 @@ def of_text(text: str) -> Iterator[Reference]:
 
 
 def of_pdf(stream: BinaryIO, *, limit_time_s: float = math.inf) -> Iterator[Reference]:
-    """Link annotations of a PDF (ISO 32000-1, 12.6.4.7). Raises what pikepdf raises for a file it cannot
-    read.
-    """
+    """Link annotations of a PDF (ISO 32000-1, 12.6.4.7). Raises pikepdf's errors for an unreadable file."""
     import pikepdf  # only for harvests with a PDF
 
     until_s = time.thread_time() + limit_time_s

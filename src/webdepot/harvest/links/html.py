@@ -1,40 +1,33 @@
-"""Links in HTML pages. HTML Living Standard, https://html.spec.whatwg.org/#attributes-3, and what pages
-really use.
+"""Links in HTML pages, by the HTML Living Standard (https://html.spec.whatwg.org/#attributes-3) and common
+use.
 
-turbohtml parses as browsers do, in time linear in the page, and lists the links of the standard's own
-attributes, srcset and refresh included. What it leaves to us is found with one selector: styles
-(`links_css`), lazy-loading attributes, Open Graph, JSON-LD, parameters of objects and applets, handlers.
-`references` gives addresses as written, each with its hop, the page's base, and what page and links say about
-being followed (`nofollow`); whether that is obeyed is not decided here.
+turbohtml parses as browsers do, in time linear in the page, and lists the links in the attributes of the
+standard, including srcset and refresh. We look for the rest with selectors: styles (`css`), lazy-loading
+attributes, Open Graph, JSON-LD, parameters of objects and applets, event handlers. `references` gives
+addresses as written, each with its hop, the page's base, and the nofollow directives of the page and its
+links; whether these are obeyed is decided elsewhere.
 
-Forms are not followed: to send one is to act, not to read.
+Forms are not followed: sending one is an action, not reading.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from operator import attrgetter
 
 import turbohtml
 
-from webdepot.harvest.links import css
-from webdepot.harvest.links import data as links_data
+from webdepot.harvest.links import css, data
+from webdepot.harvest.links.names import names
+from webdepot.harvest.links.reference import Reference
 from webdepot.harvest.politeness import robots
 from webdepot.model import Hop
 
-Reference = tuple[str, Hop]
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_PART_RELS = _words(
-    "apple-touch-icon apple-touch-icon-precomposed apple-touch-startup-image fluid-icon icon image_src import manifest "
-    "mask-icon modulepreload preload prefetch prerender stylesheet subresource"
+_PART_RELS = names(
+    "apple-touch-icon apple-touch-icon-precomposed apple-touch-startup-image fluid-icon icon image_src "
+    "import manifest mask-icon modulepreload preload prefetch prerender stylesheet subresource"
 )
-_NO_RELS = _words("dns-prefetch edituri pingback preconnect profile webmention wlwmanifest")
+_NO_RELS = names("dns-prefetch edituri pingback preconnect profile webmention wlwmanifest")
 _CITING = frozenset({"blockquote", "q", "ins", "del"})
 _HOPS: dict[tuple[str, str | None], Hop] = {
     **dict.fromkeys(
@@ -55,12 +48,13 @@ _IGNORED = {
     ("base", "href"),
 }
 
-_LAZY = _words(
-    "data-src data-original data-lazy data-lazy-src data-lazyload data-hi-res-src data-image data-img data-img-src data-img-url "
-    "data-bg data-bg-src data-background data-background-image data-background-src data-poster data-thumb data-thumb-src "
-    "data-full data-full-url data-large data-large_image data-orig-file data-large-file data-medium-file data-retina data-2x "
-    "data-echo data-flickity-lazyload data-interchange-src data-zoom-image data-video data-video-src data-mp4 data-webm "
-    "data-audio-src data-pagespeed-lazy-src data-cfsrc lowsrc dynsrc"
+_LAZY = names(
+    "data-src data-original data-lazy data-lazy-src data-lazyload data-hi-res-src data-image data-img "
+    "data-img-src data-img-url data-bg data-bg-src data-background data-background-image data-background-src "
+    "data-poster data-thumb data-thumb-src data-full data-full-url data-large data-large_image "
+    "data-orig-file data-large-file data-medium-file data-retina data-2x data-echo data-flickity-lazyload "
+    "data-interchange-src data-zoom-image data-video data-video-src data-mp4 data-webm data-audio-src "
+    "data-pagespeed-lazy-src data-cfsrc lowsrc dynsrc"
 )
 _LAZY_SETS = ["data-srcset", "data-lazy-srcset", "data-original-set", "data-bgset"]
 _LAZY_LINKS = ["data-href", "data-link", "data-url", "data-permalink"]
@@ -74,49 +68,47 @@ _OF_ELEMENTS = {
     "srcdoc": "iframe[srcdoc]",
     "value": "param[value]",
 }
-"""Attributes that are watched in one element only."""
+"""Attributes that count only in one element."""
 _MORE = ("base[href]", "script", "object", "applet", "style", "a[href^='javascript:' i]")
-"""Asked for one after the other, a twentieth of the time that one selector for all of them takes: the parser
-knows its elements by name.
+"""Selected one after the other: one selector for all of them takes twenty times as long, because the parser
+has an index of elements by name.
 """
 _META_PARTS = re.compile(
-    r"(?i)(?:og|twitter):(?:image|video|audio|player)(?::(?:url|secure_url|src|stream))?\Z|msapplication-(?:tileimage|config|square\w*logo|wide\w*logo)\Z"
+    r"(?i)(?:og|twitter):(?:image|video|audio|player)(?::(?:url|secure_url|src|stream))?\Z"
+    r"|msapplication-(?:tileimage|config|square\w*logo|wide\w*logo)\Z"
     r"|(?:thumbnail|thumbnailurl|image|contenturl|embedurl)\Z"
 )
 _META_LINKS = re.compile(r"(?i)og:url\Z|(?:al:web:url|twitter:url)\Z|url\Z")
-_PLAYER_PARAMETERS = _words("data filename flashvars-src movie src url")
+_PLAYER_PARAMETERS = names("data filename flashvars-src movie src url")
 _CONDITION = re.compile(r"<!--\[if[^\]>]{0,200}\]>", re.IGNORECASE)
 _CONDITION_END = "<![endif]-->"
 _REFRESH = re.compile(
     r"[\s\d.]*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|([^\"'\s].*))", re.IGNORECASE | re.DOTALL
 )
 _SRCSET = re.compile(r"\s*,*\s*(\S*[^\s,])(?:\s+[^,(]*(?:\([^)]*\)[^,(]*)*)?")
-_ATTRIBUTES = attrgetter("attrs")
 MOST_NESTED = 3
 
 
 @dataclass(slots=True, kw_only=True)
-class Page:
-    """What an HTML page leads to, as written."""
+class PageLinks:
+    """The references of an HTML page, as written."""
 
     base: str = ""
     found: list[Reference] = field(default_factory=list)
     nofollow: list[Reference] = field(default_factory=list)
-    """Links that ask not to be followed (`rel=nofollow`)."""
+    """Links with `rel=nofollow`."""
     directives: frozenset[str] = frozenset()
-    """Words of meta robots for everybody or for us."""
+    """Directives of meta robots for everybody or for us."""
     unread: set[str] = field(default_factory=set)
-    """Why parts of it could not be read, by the names of errors: data in a script that is no JSON."""
+    """Names of the errors why parts could not be read, for example a script with invalid JSON."""
 
 
-def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = "") -> Page:
-    """All references of a page. `guess` also reads strings out of scripts; `agent` is our name in meta
-    elements.
-    """
+def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = "") -> PageLinks:
+    """All references of a page. `guess` also reads strings in scripts; `agent` is our name in meta robots."""
     document = turbohtml.parse(text, positions=False)
-    # Asking for fifty attributes that no element has would cost more than parsing did.
-    attributes: set[str] = set().union(*map(_ATTRIBUTES, document.iter_elements()))
-    page = Page()
+    # Selecting by fifty attributes that no element has would take longer than parsing.
+    attributes: set[str] = set().union(*(element.attrs for element in document.iter_elements()))
+    page = PageLinks()
     links = document.links()
     hops = [
         _HOPS.get((element.tag, attribute)) or _hop(element, element.tag, attribute)
@@ -143,7 +135,7 @@ def references(text: str, *, guess: bool = False, nested: int = 0, agent: str = 
             else:
                 try:
                     found.extend(_more(element, guess=guess, nested=nested))
-                except (ValueError, RecursionError) as error:  # the rest of the page is read all the same
+                except (ValueError, RecursionError) as error:  # the rest of the page is still read
                     page.unread.add(type(error).__name__)
                 if element.tag == "meta" and (element.attr("name") or "").lower() in (
                     "robots",
@@ -166,15 +158,13 @@ def _selectors(attributes: frozenset[str]) -> tuple[str, ...]:
 
 
 def refresh_target(content: str) -> str:
-    """The address in `5; url=/next.html`, of a header or a meta element (HTML, 4.2.5.3); empty where there is
-    none.
-    """
-    found = _REFRESH.match(content[:4096])
-    return (found[1] or found[2] or found[3] or "").strip() if found else ""
+    """The address in `5; url=/next.html`, of a header or a meta element (HTML, 4.2.5.3); empty if none."""
+    match = _REFRESH.match(content[:4096])
+    return (match[1] or match[2] or match[3] or "").strip() if match else ""
 
 
 def _conditional_parts(text: str) -> Iterator[str]:
-    """What Internet Explorer saw: `<!--[if IE]>…<![endif]-->`."""
+    """The HTML in conditional comments for Internet Explorer: `<!--[if IE]>…<![endif]-->`."""
     at = 0
     while begin := _CONDITION.search(text, at):
         end = text.find(_CONDITION_END, begin.end())
@@ -185,11 +175,9 @@ def _conditional_parts(text: str) -> Iterator[str]:
 
 
 def _hop(element: turbohtml.Element, tag: str, attribute: str | None) -> Hop | None:
-    """How a link of the standard's attributes leads on, where tag and attribute alone do not say; None when
-    it is not followed.
-    """
+    """The hop of a link whose tag and attribute are not in `_HOPS`; None if it is not followed."""
     if attribute == "style" or tag == "style":
-        return None  # `links_css` undoes escapes, and knows more than url()
+        return None  # `css` also handles escapes and more than url()
     if tag == "link" and attribute == "href":
         return _rel_hop(
             (element.attr("rel") or "").lower().split(), has_item=element.attr("itemprop") is not None
@@ -197,7 +185,7 @@ def _hop(element: turbohtml.Element, tag: str, attribute: str | None) -> Hop | N
     if (tag, attribute) in _IGNORED:
         return None
     if tag == "meta":
-        return None  # `_of_meta` knows more ways to write a refresh
+        return None  # `_of_meta` knows more spellings of a refresh
     if attribute == "cite" and tag in _CITING:
         return Hop.LINK
     if attribute in ("profile", "usemap", "codebase", "classid", "archive", "code", "data") and tag in (
@@ -208,7 +196,7 @@ def _hop(element: turbohtml.Element, tag: str, attribute: str | None) -> Hop | N
     ):
         return None if attribute != "data" else Hop.EMBED
     if tag == "a":
-        return Hop.LINK  # also xlink:href in drawings
+        return Hop.LINK  # also xlink:href in SVG
     return Hop.EMBED
 
 
@@ -222,12 +210,12 @@ def _rel_hop(rels: list[str], *, has_item: bool = False) -> Hop | None:
 
 
 def rel_hop(rel: str) -> Hop | None:
-    """The same for the Link header (RFC 8288)."""
+    """The hop of a `rel` in a Link header (RFC 8288); None if it is not followed."""
     return _rel_hop(rel.lower().split())
 
 
 def _more(element: turbohtml.Element, *, guess: bool, nested: int) -> Iterator[Reference]:
-    """What the standard does not call a link."""
+    """References of an element that are not links in the standard."""
     tag = element.tag
     if tag == "meta":
         yield from _of_meta(element)
@@ -253,9 +241,8 @@ def _more(element: turbohtml.Element, *, guess: bool, nested: int) -> Iterator[R
 
 def _of_attributes(element: turbohtml.Element) -> Iterator[Reference]:
     """Lazy-loading attributes and handlers."""
-    get = element.attr
     for name in element.attrs:
-        value = get(name)
+        value = element.attr(name)
         if not value:
             continue
         if name in _LAZY:
@@ -263,16 +250,16 @@ def _of_attributes(element: turbohtml.Element) -> Iterator[Reference]:
         elif name in _LAZY_SETS:
             yield from ((url, Hop.EMBED) for url in srcset(value))
         elif name in _LAZY_LINKS:
-            if links_data.looks_like_address(value):
+            if data.looks_like_address(value):
                 yield value, Hop.LINK
         elif name in _HANDLERS or (name == "href" and value[:11].lower() == "javascript:"):
-            yield from links_data.guesses(value)
+            yield from data.guesses(value)
 
 
 def _lazy_addresses(value: str) -> list[str]:
     if "url(" in value:
         return [url for url, _ in css.references(value)]
-    return [value.strip()] if links_data.could_be_address(value) else []
+    return [value.strip()] if data.could_be_address(value) else []
 
 
 def _of_meta(element: turbohtml.Element) -> Iterator[Reference]:
@@ -281,7 +268,7 @@ def _of_meta(element: turbohtml.Element) -> Iterator[Reference]:
         return
     name = element.attr("property") or element.attr("name") or element.attr("itemprop") or ""
     content = (element.attr("content") or "").strip()
-    if not content or not links_data.could_be_address(content):
+    if not content or not data.could_be_address(content):
         return
     if _META_PARTS.match(name):
         yield content, Hop.EMBED
@@ -292,27 +279,25 @@ def _of_meta(element: turbohtml.Element) -> Iterator[Reference]:
 def _of_script(element: turbohtml.Element, *, guess: bool) -> Iterator[Reference]:
     kind = (element.attr("type") or "").lower()
     if "json" in kind or kind in ("importmap", "speculationrules"):
-        yield from links_data.of_json(element.text, guess="ld+json" not in kind)
+        yield from data.of_json(element.text, guess="ld+json" not in kind)
     elif guess and (not kind or "javascript" in kind or kind == "module"):
-        yield from links_data.guesses(element.text)
+        yield from data.guesses(element.text)
 
 
 def _of_object(element: turbohtml.Element) -> Iterator[Reference]:
-    """Old plug-ins: code and archives are relative to the codebase, where there is one."""
+    """Old plug-ins: code and archives are relative to the codebase, if there is one."""
     folder = element.attr("codebase") or ""
     prefix = folder if not folder or folder.endswith("/") else f"{folder}/"
     code = element.attr("code") or ""
-    names = [code if "." in code else f"{code}.class"] if code else []
-    names += (element.attr("archive") or "").replace(",", " ").split()
-    data = element.attr("data")
-    if prefix and data:
-        names.append(data)
-    for name in names:
+    files = [code if "." in code else f"{code}.class"] if code else []
+    files += (element.attr("archive") or "").replace(",", " ").split()
+    content = element.attr("data")
+    if prefix and content:
+        files.append(content)
+    for name in files:
         yield (name if ":" in name else prefix + name), Hop.EMBED
 
 
 def srcset(value: str) -> list[str]:
-    """The addresses of a srcset (HTML, 4.8.4.2.2): divided by commas, each with a width or density behind a
-    blank.
-    """
-    return [found[1] for found in _SRCSET.finditer(value) if found[1]]
+    """The addresses of a srcset (HTML, 4.8.4.2.2): `small.png 100w, large.png 2x`."""
+    return [match[1] for match in _SRCSET.finditer(value) if match[1]]

@@ -1,8 +1,8 @@
-"""Links in XML: sitemaps, RSS, Atom, SVG, DASH manifests, and whatever else carries `href`.
+"""Links in XML: sitemaps, RSS, Atom, SVG, DASH manifests, and anything else with `href`.
 
 Sitemaps 0.9 (https://www.sitemaps.org/protocol.html), RSS 2.0, Atom (RFC 4287), XLink, MPEG-DASH. Read as a
-stream with libxml2 in its forgiving mode: no entities are expanded, nothing is fetched, elements are let go
-as soon as they have ended.
+stream with libxml2 in its recovery mode: no entities are expanded, nothing is fetched, elements are released
+as soon as they end.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,14 +11,11 @@ from io import BytesIO
 from lxml import etree
 
 from webdepot.harvest.links import css
+from webdepot.harvest.links.names import names
+from webdepot.harvest.links.reference import Reference
 from webdepot.model import Hop
 
-Reference = tuple[str, Hop]
 OfHtml = Callable[[str], list[Reference]]
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 _TEXT_LINKS = {
@@ -31,9 +28,9 @@ _TEXT_LINKS = {
 }
 _TEXT_PARTS = frozenset({"icon", "logo", "url", "baseurl"})
 _HTML_TEXT = frozenset({"description", "encoded", "content", "summary"})
-_PART_TAGS = _words(
-    "audio content enclosure feimage font-face-uri image img initialization media object player representationindex script "
-    "segmenturl source stylesheet thumbnail track use video"
+_PART_TAGS = names(
+    "audio content enclosure feimage font-face-uri image img initialization media object player "
+    "representationindex script segmenturl source stylesheet thumbnail track use video"
 )
 _ADDRESS_ATTRIBUTES = frozenset(
     {"href", "src", "url", "sourceurl", "media", "initialization", "data", "poster"}
@@ -42,7 +39,7 @@ _EMBED_RELS = frozenset({"enclosure", "stylesheet", "icon"})
 
 
 def references(data: bytes, *, of_html: OfHtml) -> Iterator[Reference]:
-    """Addresses as written. `of_html` reads the escaped HTML that feeds carry in their descriptions."""
+    """Addresses as written. `of_html` reads the escaped HTML in the descriptions of feeds."""
     events = ("end", "pi")
     parsing = etree.iterparse(
         BytesIO(data),
@@ -61,7 +58,7 @@ def references(data: bytes, *, of_html: OfHtml) -> Iterator[Reference]:
             yield from _of_element(element, of_html)
             element.clear(keep_tail=True)
             parent = element.getparent()
-            # Sitemaps have 50,000 brothers; cleared ones still cost memory until they are taken out.
+            # Sitemaps have 50,000 siblings; cleared elements still take memory until they are removed.
             if parent is not None and len(parent) > 1:
                 del parent[0]
 
@@ -71,12 +68,8 @@ def _of_element(element: etree._Element, of_html: OfHtml) -> Iterator[Reference]
     tag = tag.lower()
     text = (element.text or "").strip()
     if text and tag in _TEXT_LINKS and not _is_plain_guid(element, tag):
-        yield (
-            text,
-            Hop.EMBED
-            if tag == "loc" and ("image" in namespace or "video" in namespace)
-            else _TEXT_LINKS[tag],
-        )
+        is_media = tag == "loc" and ("image" in namespace or "video" in namespace)
+        yield text, Hop.EMBED if is_media else _TEXT_LINKS[tag]
     elif (text and tag in _TEXT_PARTS and " " not in text) or (
         text and tag in ("content_loc", "thumbnail_loc", "player_loc")
     ):

@@ -1,17 +1,17 @@
-"""robots.txt: may we ask for this? RFC 9309, https://www.rfc-editor.org/rfc/rfc9309
+"""robots.txt: whether an address may be fetched. RFC 9309, https://www.rfc-editor.org/rfc/rfc9309
 
 Protego reads the rules; the rest of the standard is here. Order of steps:
 
-1. `of_answer` turns a final answer into `Robots`: 2xx is read (500 KiB of it, a byte-order mark is no
-   letter); 4xx means there are no rules; 5xx, 429 and no answer at all mean that nothing may be fetched;
-   redirects beyond the fifth mean no rules.
-2. `Robots.decide` gives a verdict for one address, and names the line.
-3. `judge` says what the policy of the harvest makes of it: obey, obey but for parts of pages, or ignore,
-   which the log then shows.
+1. `of_answer` turns the final response into `RobotsRules`: 2xx is parsed (500 KiB of it, without a byte-order
+   mark); 4xx means there are no rules; 5xx, 429 and no response at all mean that nothing may be fetched; more
+   than five redirects mean no rules.
+2. `RobotsRules.decide` gives a verdict for one address, and names the line.
+3. `judge` applies the policy of the harvest: obey, obey except for parts of pages, or ignore, which the log
+   then shows.
 
-What pages say themselves (meta robots, X-Robots-Tag) is read by `page_directives` and `tag_directives`.
+Directives of single pages (meta robots, X-Robots-Tag) are read by `page_directives` and `tag_directives`.
 
-The text is kept as it came, so a stored `Robots` is read again by the rules of whatever version reads it.
+The text is stored unchanged, so that a later version of this module can interpret it again.
 """
 
 import json
@@ -35,65 +35,60 @@ _COMPATIBLE = re.compile(r"compatible;\s*([A-Za-z_-]+)")
 _TOKEN = re.compile(r"[A-Za-z_-]+")
 _LINE = re.compile(r"\s*(user-agent|allow|disallow)\s*:\s*([^#\r\n]*)", re.IGNORECASE)
 
-
-# Protego also reads misspellings (`dissallow`) and lines without a colon.
-_FORBIDDING = re.compile(r"\s*di[a-z]*[\s:]+([^#\r\n]*)", re.IGNORECASE)
-_NOT_PLAIN = re.compile(r"[*$%]|[^!-~]")
 _ALLOWED = Verdict(answer=Answer.ACCEPT, rule="robots", reason="allowed by robots.txt")
 
 
-class Policy(StrEnum):
+class RobotsPolicy(StrEnum):
     OBEY = "obey"
     OBEY_BUT_EMBEDS = "obey-but-embeds"
-    """Parts of pages are fetched even where robots.txt forbids it: without its styles a page cannot be shown
+    """Parts of pages are fetched even if robots.txt forbids it: without its styles a page cannot be replayed
     as it was.
     """
     IGNORE = "ignore"
 
 
-class Basis(StrEnum):
-    """What a decision about a whole host rests on."""
+class RobotsBasis(StrEnum):
+    """The basis of a decision about a whole host."""
 
     RULES = "rules"
     NO_RULES = "no rules"
     UNREACHABLE = "unreachable"
 
 
-_RULES = Basis.RULES
-
-
 def product_token(user_agent: str) -> str:
-    """The name by which robots.txt calls us: `Webdepot` of `Webdepot/1.0 (+https://…)`."""
-    found = _COMPATIBLE.search(user_agent)
-    if found:
-        return found[1]
+    """Our name in robots.txt: `Webdepot` for `Webdepot/1.0 (+https://…)`."""
+    compatible = _COMPATIBLE.search(user_agent)
+    if compatible:
+        return compatible[1]
     token = _TOKEN.match(user_agent)
     return token[0] if token else "webdepot"
 
 
-def of_answer(*, status: int, body: bytes, at: datetime, agent: str) -> "Robots":
-    """What the final answer to a request for robots.txt means."""
+def of_answer(*, status: int, body: bytes, at: datetime, agent: str) -> "RobotsRules":
+    """The rules that follow from the final response to a request for robots.txt."""
     if 200 <= status < 300:
-        return Robots(
-            basis=Basis.RULES,
+        return RobotsRules(
+            basis=RobotsBasis.RULES,
             detail="",
             text=body[:LONGEST_BYTES].decode("utf-8-sig", "replace"),
             at=at,
             agent=agent,
         )
     if 300 <= status < 500 and status != 429:
-        return Robots(
-            basis=Basis.NO_RULES, detail=f"robots.txt answers {status}", text="", at=at, agent=agent
+        return RobotsRules(
+            basis=RobotsBasis.NO_RULES, detail=f"robots.txt answers {status}", text="", at=at, agent=agent
         )
-    return Robots(basis=Basis.UNREACHABLE, detail=f"robots.txt answers {status}", text="", at=at, agent=agent)
+    return RobotsRules(
+        basis=RobotsBasis.UNREACHABLE, detail=f"robots.txt answers {status}", text="", at=at, agent=agent
+    )
 
 
 def of_failure(
     failure: Failure, detail: str, *, at: datetime, agent: str, permanent: bool = False
-) -> "Robots":
-    """No answer at all: as with 5xx nothing may be fetched, but the host is to blame, not its rules."""
-    return Robots(
-        basis=Basis.UNREACHABLE,
+) -> "RobotsRules":
+    """The rules if there was no response: nothing may be fetched, as with 5xx, but the failure is kept."""
+    return RobotsRules(
+        basis=RobotsBasis.UNREACHABLE,
         detail=f"robots.txt could not be fetched: {detail}",
         text="",
         at=at,
@@ -103,51 +98,50 @@ def of_failure(
     )
 
 
-def judge(known: "Robots", url: str, policy: Policy, *, is_part: bool) -> Verdict:
-    """What a policy makes of a host's rules. Where they are not obeyed, the verdict names the line that was
-    passed over.
-    """
+def judge(known: "RobotsRules", url: str, policy: RobotsPolicy, *, is_part: bool) -> Verdict:
+    """The verdict of a policy about an address. If rules are not obeyed, it names the ignored line."""
     verdict = known.decide(url)
-    if verdict or policy is Policy.OBEY:
+    if verdict or policy is RobotsPolicy.OBEY:
         return verdict
-    if policy is Policy.IGNORE:
+    if policy is RobotsPolicy.IGNORE:
         return Verdict(answer=Answer.ACCEPT, rule="robots ignored", reason=verdict.reason)
-    if is_part and known.basis is Basis.RULES:
+    if is_part and known.basis is RobotsBasis.RULES:
         return Verdict(answer=Answer.ACCEPT, rule="robots but embeds", reason=verdict.reason)
     return verdict
 
 
 def page_directives(content: str) -> frozenset[str]:
-    """The words of a meta robots element, `none` written out."""
-    words = frozenset(word.strip().lower() for word in content[:1000].split(","))
-    return words | {"noindex", "nofollow"} if "none" in words else words
+    """The directives of a meta robots element, with `none` written out."""
+    directives = frozenset(word.strip().lower() for word in content[:1000].split(","))
+    return directives | {"noindex", "nofollow"} if "none" in directives else directives
 
 
 def tag_directives(values: Iterable[str], agent: str) -> frozenset[str]:
-    """The words of all X-Robots-Tag headers that are for everybody or for us: `otherbot: noindex, webdepot:
+    """The directives for all crawlers or for us in X-Robots-Tag headers: `otherbot: noindex, webdepot:
     nofollow`.
     """
-    found: set[str] = set()
+    directives: set[str] = set()
     for value in values:
         name = "*"
         for part in value[:1000].split(","):
             before, colon, after = part.partition(":")
-            # `unavailable_after: 25 Jun 2030` and the like are words with a value, not names.
+            # `unavailable_after: 25 Jun 2030` and the like are directives with a value, not names of
+            # crawlers.
             if colon and before.strip().lower() not in _WITH_VALUE:
                 name, part = before.strip().lower(), after
             if name in ("*", agent.lower()):
-                found |= page_directives(part)
-    return frozenset(found)
+                directives |= page_directives(part)
+    return frozenset(directives)
 
 
 _WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 
 
-def from_json(data: bytes) -> "Robots":
-    """Read what `Robots.to_json` wrote."""
+def from_json(data: bytes) -> "RobotsRules":
+    """Read what `RobotsRules.to_json` wrote."""
     values = json.loads(data)
-    return Robots(
-        basis=Basis(values["basis"]),
+    return RobotsRules(
+        basis=RobotsBasis(values["basis"]),
         detail=values["detail"],
         text=values["text"],
         at=datetime.fromisoformat(values["at"]),
@@ -155,46 +149,31 @@ def from_json(data: bytes) -> "Robots":
     )
 
 
-@dataclass(frozen=True, kw_only=True)  # no slots: it keeps what it has parsed
-class Robots:
+@dataclass(frozen=True, kw_only=True)  # no slots, because of cached_property
+class RobotsRules:
     """The rules of one host, for one agent."""
 
-    basis: Basis
+    basis: RobotsBasis
     detail: str
     text: str = field(repr=False)
     at: datetime
     agent: str
     failure: Failure | None = None
-    """Why there was no answer, where there was none."""
+    """Why there was no response; None if there was one."""
     permanent: bool = False
-    """There never will be one: no such host."""
+    """The host does not exist."""
 
     def decide(self, url: str) -> Verdict:
-        if self.basis is not _RULES:
-            answer = Answer.ACCEPT if self.basis is Basis.NO_RULES else Answer.REJECT
+        if self.basis is not RobotsBasis.RULES:
+            answer = Answer.ACCEPT if self.basis is RobotsBasis.NO_RULES else Answer.REJECT
             return Verdict(answer=answer, rule="robots", reason=self.detail)
-        if self._is_nowhere_near(url) or self._rules.can_fetch(url, self.agent):
+        if self._rules.can_fetch(url, self.agent):
             return _ALLOWED
         line = self._line_for(url)
         return Verdict(
             answer=Answer.REJECT,
             rule="robots",
             reason=f"robots.txt: {line}" if line else "disallowed by robots.txt",
-        )
-
-    def _is_nowhere_near(self, url: str) -> bool:
-        """Whether no Disallow line of any group can speak of an address: Protego takes 60 µs to say so, and
-        it is so for most pages.
-        """
-        start = url.find("/", url.find("//") + 2)
-        return start > 0 and "%" not in url and not url.startswith(self._disallowed_starts, start)
-
-    @cached_property
-    def _disallowed_starts(self) -> tuple[str, ...]:
-        """What the path of a disallowed address begins with, as far as it is plain text."""
-        values = [found[1].strip() for found in map(_FORBIDDING.match, self.text.splitlines()) if found]
-        return tuple(
-            {_NOT_PLAIN.split(value, maxsplit=1)[0] if value[0] == "/" else "" for value in values if value}
         )
 
     @cached_property
@@ -210,8 +189,8 @@ class Robots:
         return list(self._rules.sitemaps) if self.text else []
 
     def shuts_out(self, origin: str) -> bool:
-        """Whether nothing at all may be fetched, for everybody or for us: no page, and no exception is made."""
-        if self.basis is not Basis.RULES or any(kind == "allow" for kind, _ in self.lines):
+        """Whether robots.txt forbids everything, for us or for all crawlers, without an Allow line."""
+        if self.basis is not RobotsBasis.RULES or any(kind == "allow" for kind, _ in self.lines):
             return False
         return not self._rules.can_fetch(f"{origin}/", self.agent) and not self._rules.can_fetch(
             f"{origin}/any/page?at=all", self.agent
@@ -235,16 +214,14 @@ class Robots:
 
     @cached_property
     def lines(self) -> list[tuple[str, str]]:
-        """Allow and Disallow lines of our group, or, without one, of the group for everybody."""
+        """Allow and Disallow lines of our group, or, without one, of the group for all crawlers."""
         named: list[tuple[str, str]] = []
         general: list[tuple[str, str]] = []
         agents: list[str] = []
         in_rules = False
         is_named = False
         for kind, value in (
-            (found[1].lower(), found[2].strip())
-            for found in map(_LINE.match, self.text.splitlines())
-            if found
+            (line[1].lower(), line[2].strip()) for line in map(_LINE.match, self.text.splitlines()) if line
         ):
             if kind == "user-agent":
                 agents = [value.lower()] if in_rules else [*agents, value.lower()]

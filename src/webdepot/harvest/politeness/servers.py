@@ -1,18 +1,19 @@
-"""Who asks which server, over all harvests and processes of one machine, so that together they are as polite
+"""Turns at servers, shared by all harvests and processes of one machine, so that together they are as polite
 as one.
 
-    HARVESTS/servers    64 bytes: boot this file belongs to; then for each of 65,536 slots 8 bytes: when it may be asked again
+    HARVESTS/servers    64 bytes: id of the boot this file belongs to; then for each of 65,536 slots 8 bytes:
+                        the time from which its server may be asked again
 
-A server has the slot of its name's hash; two servers in one slot wait for each other, nothing worse. Order of
-steps:
+A server has the slot of its name's hash; two servers in one slot only wait for each other. Order of steps:
 
-1. `begin` takes the lock on the slot's bytes (an open file description lock: a process that dies lets go of
-   it) and looks at the time. Somebody else's turn, or a pause: it says when to come again.
-2. `end` writes when the server may be asked again, and lets go. Where there is no pause, the lock is kept for
-   a few turns more, no longer than anybody who waits for it waits anyway: it is asked for again at once.
-   `let_go` ends what was kept so.
+1. `begin` takes the lock on the bytes of the slot (an open file description lock: the system releases it when
+   the process dies) and reads the time. If another process has the lock, or the pause is not over, it returns
+   when to try again.
+2. `end` writes when the server may be asked again, and releases the lock. Without a pause, the lock is kept
+   for a few more turns, at most as long as other processes wait between two tries anyway, because it is
+   usually needed again at once. `let_go` releases the locks kept in this way.
 
-Times are `time.monotonic()`, which all processes share from boot to boot and no clock jump touches.
+Times are `time.monotonic()`, which is the same in all processes until the next boot and has no jumps.
 """
 
 import fcntl
@@ -20,90 +21,89 @@ import mmap
 import os
 import struct
 import time
-from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 
+from webdepot import durable
+
 SLOTS = 1 << 16
 BUSY_S = 0.05
-"""How soon to come again while another process asks that server."""
+"""How soon to try again while another process uses that server."""
 _HEAD_BYTES = 64
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _TIME = struct.Struct("<d")
+_SIZE_BYTES = _HEAD_BYTES + SLOTS * _TIME.size
 _FLOCK = struct.Struct("hhqqi4x")
 """struct flock of 64-bit Linux: type, whence, start, length, process (0 for this kind of lock)."""
 
 
 class SharedServers:
-    """One for each running crawl. Not for threads."""
+    """One for each running crawl. Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        fcntl.flock(self._handle, fcntl.LOCK_EX)
-        try:
+        with durable.locked(path):
+            self._handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             boot = _boot_id()
             if os.pread(self._handle, _HEAD_BYTES, 0) != boot:
                 os.ftruncate(self._handle, 0)
                 os.pwrite(self._handle, boot, 0)
-            os.ftruncate(self._handle, _HEAD_BYTES + SLOTS * _TIME.size)
-            self._times = mmap.mmap(self._handle, _HEAD_BYTES + SLOTS * _TIME.size)
-        finally:
-            fcntl.flock(self._handle, fcntl.LOCK_UN)
-        self._held: set[int] = set()
-        self._kept: dict[int, float] = {}
-        """Locks of slots that nobody asks at the moment, and since when we have them."""
+            os.ftruncate(self._handle, _SIZE_BYTES)
+            self._times = mmap.mmap(self._handle, _SIZE_BYTES)
+        self._in_use: set[int] = set()
+        self._locked_s: dict[int, float] = {}
+        """Slots whose lock we have -> since when; some of them are not in use at the moment."""
 
     def begin(self, server: str) -> float:
-        """0 when it is our turn, until `end`; otherwise when to come again."""
-        at, now_s = _place(server), time.monotonic()
-        if at in self._held or (at not in self._kept and not self._lock(at, fcntl.F_WRLCK)):
+        """0 if the server may be asked now, until `end`; otherwise the time to try again."""
+        slot, now_s = _slot(server), time.monotonic()
+        if slot in self._in_use or (slot not in self._locked_s and not self._lock(slot, fcntl.F_WRLCK)):
             return now_s + BUSY_S
-        free_at_s: float = _TIME.unpack_from(self._times, at)[0]
+        free_at_s: float = _TIME.unpack_from(self._times, slot)[0]
         if free_at_s > now_s:
-            self._unlock(at)
+            self._unlock(slot)
             return free_at_s
-        self._kept.setdefault(at, now_s)
-        self._held.add(at)
+        self._locked_s.setdefault(slot, now_s)
+        self._in_use.add(slot)
         return 0.0
 
     def end(self, server: str, free_at_s: float) -> None:
-        at, now_s = _place(server), time.monotonic()
-        if free_at_s > now_s:  # what is over is as good as what stands there
-            _TIME.pack_into(self._times, at, free_at_s)
-        self._held.discard(at)
-        if free_at_s > now_s or now_s - self._kept.get(at, 0.0) > BUSY_S:
-            self._unlock(at)
+        slot, now_s = _slot(server), time.monotonic()
+        if free_at_s > now_s:  # a time in the past has the same effect as the one stored
+            _TIME.pack_into(self._times, slot, free_at_s)
+        self._in_use.discard(slot)
+        if free_at_s > now_s or now_s - self._locked_s.get(slot, 0.0) > BUSY_S:
+            self._unlock(slot)
 
     def let_go(self) -> None:
-        """Of servers that are not asked at the moment."""
-        for at in [at for at in self._kept if at not in self._held]:
-            self._unlock(at)
+        """Release the servers that are not in use at the moment."""
+        for slot in [slot for slot in self._locked_s if slot not in self._in_use]:
+            self._unlock(slot)
 
     def hold(self, server: str, until_s: float) -> None:
-        """Leave it alone at least until then."""
-        at = _place(server)
-        _TIME.pack_into(self._times, at, max(until_s, _TIME.unpack_from(self._times, at)[0]))
+        """Leave a server alone at least until then."""
+        slot = _slot(server)
+        _TIME.pack_into(self._times, slot, max(until_s, _TIME.unpack_from(self._times, slot)[0]))
 
     def close(self) -> None:
         self._times.close()
         os.close(self._handle)
 
-    def _unlock(self, at: int) -> None:
-        self._kept.pop(at, None)
-        self._lock(at, fcntl.F_UNLCK)
+    def _unlock(self, slot: int) -> None:
+        self._locked_s.pop(slot, None)
+        self._lock(slot, fcntl.F_UNLCK)
 
-    def _lock(self, at: int, kind: int) -> bool:
-        wanted = _FLOCK.pack(kind, os.SEEK_SET, at, _TIME.size, 0)
+    def _lock(self, slot: int, kind: int) -> bool:
+        request = _FLOCK.pack(kind, os.SEEK_SET, slot, _TIME.size, 0)
         try:
-            fcntl.fcntl(self._handle, fcntl.F_OFD_SETLK, wanted)
+            fcntl.fcntl(self._handle, fcntl.F_OFD_SETLK, request)
         except BlockingIOError:
             return False
         return True
 
 
-@lru_cache(maxsize=10_000)
-def _place(server: str) -> int:
+def _slot(server: str) -> int:
+    """The position of the server's slot in the file."""
     number = int.from_bytes(blake2b(server.encode(), digest_size=4).digest(), "big") % SLOTS
     return _HEAD_BYTES + number * _TIME.size
 

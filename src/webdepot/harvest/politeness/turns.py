@@ -1,10 +1,10 @@
-"""Asking servers in turn: one request at a time for each server address, and the pause after it.
+"""One request at a time for each server address, and the pause after it.
 
-The frontier hands out one candidate of a host at a time; here many hosts that live at one address share one
-turn. A host whose server is busy is given a place in the row (`wait_until_s`), so that it goes back to the
-frontier instead of holding a worker. What the frontier does not hand out (robots.txt, and robots.txt that
-redirects to another host) waits for its turn in `ask`. With `SharedServers` other processes and harvests of
-this machine stand in the same row.
+The frontier gives out one candidate of a host at a time; here all hosts at one address share one turn. A host
+whose server is busy gets a place in the queue (`wait_until_s`) and goes back to the frontier, so that it does
+not occupy a worker. Requests that do not come from the frontier (robots.txt, also of another host after a
+redirect) wait for their turn in `ask`. With `SharedServers`, other processes and harvests of this machine
+share the turns.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from webdepot.model import Candidate, Visit
 from webdepot.ports import Fetcher
 
 MOST_SERVERS = 10_000
-"""Servers remembered; beyond that, those are let go that nobody waits for."""
+"""Servers remembered; beyond that, those that are free are forgotten."""
 _SHORTEST_PLACE_S = 0.005
 _SHORTEST_REST_S = 1e-6
 
@@ -30,30 +30,28 @@ class _Server:
         self.lock = asyncio.Lock()
         self.free_at_s = 0.0
         self.reserved_s = 0.0
-        """Up to then places in the row have been given away."""
+        """Until then all places in the queue are taken."""
 
 
-class Turns:
-    """One event loop. Times are `time.monotonic()`: the event loop's own clock may lag behind by a whole turn
-    of the loop.
-    """
+class ServerTurns:
+    """For one event loop. Times are `time.monotonic()`: the loop's own clock may be late by one iteration."""
 
     def __init__(
         self, fetcher: Fetcher, manners: Manners, *, shared: SharedServers | None = None, bytes_per_s: int = 0
     ) -> None:
         self._fetcher = fetcher
         self.manners = manners
-        """Of hosts that have none of their own; may be changed at any time."""
+        """For hosts without settings of their own; may be changed at any time."""
         self.bytes_per_s = bytes_per_s
-        """Bandwidth of all requests together; 0 is no cap."""
+        """Bandwidth of all requests together; 0 means no limit."""
         self._shared = shared
         self._servers: dict[str, _Server] = {}
         self._names: dict[str, str] = {}
-        """Origin -> server; asked again with each request, since names move."""
-        self._line_free_at_s = 0.0
+        """Origin -> server; looked up again for each request, because addresses change."""
+        self._bandwidth_free_at_s = 0.0
 
     async def wait_until_s(self, origin: str) -> float | None:
-        """When a host should come again because its server is busy or resting; None when it can be asked now."""
+        """When a host whose server is busy or paused should come again; None if it can be asked now."""
         name = self._fetcher.known_server(origin)
         if name:
             self._names[origin] = name
@@ -75,9 +73,9 @@ class Turns:
         manners: Manners | None = None,
         headers: Sequence[tuple[str, str]] = (),
     ) -> Visit:
-        """Fetch when the server is free; afterwards `free_at_s` says when it will be again."""
+        """Fetch when the server is free; afterwards `free_at_s` gives the end of its pause."""
         origin = origin_of(candidate.url)
-        # Whoever asks has mostly just been at `wait_until_s`.
+        # Usually `wait_until_s` has just looked it up.
         name = self._names.get(origin) or await self._find(origin)
         server = self._get(name)
         await server.lock.acquire()
@@ -97,7 +95,7 @@ class Turns:
         return visit
 
     def let_go(self) -> None:
-        """So that other harvests have their turn at servers that this one does not ask at the moment."""
+        """Give other harvests their turn at servers that this one does not use at the moment."""
         if self._shared is not None:
             self._shared.let_go()
 
@@ -106,7 +104,7 @@ class Turns:
         return server.free_at_s if server is not None else 0.0
 
     def hold(self, origin: str, until_s: float) -> float:
-        """Leave a server alone at least until then; when it is free."""
+        """Leave a server alone at least until then; return when it is free."""
         name = self._names.get(origin, origin)
         server = self._get(name)
         server.free_at_s = max(until_s, server.free_at_s)
@@ -115,20 +113,20 @@ class Turns:
         return server.free_at_s
 
     def _rest_s(self, name: str, server: _Server) -> float:
-        """How long to wait because this crawl or another one, or the line, has something against it; 0 when
-        the turn is ours.
-        """
-        rest_s = max(server.free_at_s, self._line_free_at_s) - time.monotonic()
+        """How long to wait for the pause, the bandwidth limit or another crawl; 0 if the turn is ours."""
+        rest_s = max(server.free_at_s, self._bandwidth_free_at_s) - time.monotonic()
         if rest_s > 0:
             return rest_s
         come_again_s = self._shared.begin(name) if self._shared is not None else 0.0
-        # That moment may have passed by now; the turn is ours all the same only when `begin` says so.
+        # That time may be over by now, but the turn is ours only if `begin` returns 0.
         return max(come_again_s - time.monotonic(), _SHORTEST_REST_S) if come_again_s else 0.0
 
     def _count(self, visit: Visit) -> None:
         if self.bytes_per_s:
             took_s = (len(visit.head) + visit.body_bytes) / self.bytes_per_s
-            self._line_free_at_s = max(self._line_free_at_s, time.monotonic() - visit.duration_s) + took_s
+            self._bandwidth_free_at_s = (
+                max(self._bandwidth_free_at_s, time.monotonic() - visit.duration_s) + took_s
+            )
 
     async def _find(self, origin: str) -> str:
         name = self._fetcher.known_server(origin) or await self._fetcher.find_server(origin) or origin
@@ -138,11 +136,11 @@ class Turns:
     def _get(self, name: str) -> _Server:
         server = self._servers.get(name)
         if server is None:
-            self._let_go()
+            self._forget_free()
             server = self._servers[name] = _Server()
         return server
 
-    def _let_go(self) -> None:
+    def _forget_free(self) -> None:
         if len(self._servers) < MOST_SERVERS:
             return
         now_s = time.monotonic()

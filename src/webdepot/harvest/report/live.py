@@ -1,23 +1,22 @@
-"""The numbers of a running harvest, for everybody who may read its folder: a command, the portal, another
-process.
+"""The numbers of a running harvest, for every process that may read its folder: a command, the portal.
 
-    harvests/ID/live.json    one JSON object, put in its place whole about once a second; not made durable: it is about now
+    harvests/ID/live.json    one JSON object, replaced as a whole about once a second; not made durable
 
-The crawl tells its progress to a `Publisher`; `read` gives the last it wrote. A file left by a crash is as
-old as it says.
+The crawl gives its progress to a `Publisher`; `read` returns the last numbers written. After a crash the file
+stays, with the time of its last write.
 """
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from webdepot.harvest.host_book import most_of
-from webdepot.harvest.report.estimate import Basis, Estimate, Sampler
-from webdepot.harvest.report.result import CrawlProgress
+from webdepot.harvest.report.estimate import Estimate, EstimateBasis, Sampler
+from webdepot.harvest.report.result import CrawlNumbers, CrawlProgress
 from webdepot.times import from_iso, to_iso
 
 FILE_NAME = "live.json"
@@ -35,29 +34,15 @@ class HostNumbers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Live:
+class LiveNumbers(CrawlNumbers):
     at: datetime
-    fetched: int
-    waiting: int
-    in_flight: int
-    size_bytes: int
-    rate: float
-    """Documents a second over the last few seconds."""
-    errors: int
-    robots_refused: int
-    host: str
-    """The host of the newest answer."""
-    elapsed_s: float
-    paused: bool
     estimate: Estimate
-    refusals: Mapping[str, int] = field(default_factory=dict)
-    """Distinct addresses by the rule that rejected them."""
     hosts: tuple[HostNumbers, ...] = ()
-    """Those of which most came."""
+    """The hosts with the most documents."""
 
 
 class Publisher:
-    """Writes `live.json` as progress comes, not more often than once a second."""
+    """Writes `live.json` when progress comes, at most once in `every_s`."""
 
     def __init__(self, folder: Path, clock: Callable[[], datetime], *, every_s: float = EVERY_S) -> None:
         self._path = folder / FILE_NAME
@@ -76,40 +61,18 @@ class Publisher:
             self.write(progress)
 
     def close(self) -> None:
-        """The last numbers, whenever they came."""
+        """Write the last numbers, even if the interval is not over."""
         if self._last is not None:
             self.write(self._last)
 
     def write(self, progress: CrawlProgress) -> None:
-        """Now, whatever the time. A full disk is no reason to stop a harvest here: its checkpoint will say
-        so.
-        """
-        hosts = [(host, progress.hosts[host]) for host in most_of(progress.hosts)]
-        live = Live(
+        """Write now. A full disk does not stop the harvest here: its next checkpoint will report that."""
+        numbers: dict[str, Any] = {item.name: getattr(progress, item.name) for item in fields(CrawlNumbers)}
+        live = LiveNumbers(
+            **numbers | {"refusals": dict(progress.refusals)},  # `asdict` cannot copy a Counter
             at=self._clock(),
-            fetched=progress.fetched,
-            waiting=progress.waiting,
-            in_flight=progress.in_flight,
-            size_bytes=progress.size_bytes,
-            rate=progress.rate,
-            errors=progress.errors,
-            robots_refused=progress.robots_refused,
-            host=progress.host,
-            elapsed_s=progress.elapsed_s,
-            paused=progress.paused,
             estimate=self._sampler.estimate(progress.done, progress.waiting + progress.in_flight),
-            refusals=dict(progress.refusals),
-            hosts=tuple(
-                HostNumbers(
-                    host=host,
-                    fetched=made.fetched,
-                    size_bytes=made.bytes,
-                    errors=made.errors,
-                    refused=made.refused,
-                    waiting=progress.waiting_at.get(host, 0),
-                )
-                for host, made in hosts
-            ),
+            hosts=tuple(_host_numbers(host, progress) for host in most_of(progress.hosts)),
         )
         new = self._path.with_suffix(".new")
         try:
@@ -121,12 +84,24 @@ class Publisher:
             new.unlink(missing_ok=True)
 
 
-def read(folder: Path) -> Live | None:
-    """The last numbers; None where there are none, or none that can be read."""
+def _host_numbers(host: str, progress: CrawlProgress) -> HostNumbers:
+    counts = progress.hosts[host]
+    return HostNumbers(
+        host=host,
+        fetched=counts.fetched,
+        size_bytes=counts.bytes,
+        errors=counts.errors,
+        refused=counts.refused,
+        waiting=progress.waiting_at.get(host, 0),
+    )
+
+
+def read(folder: Path) -> LiveNumbers | None:
+    """The last numbers; None if there are none, or the file cannot be read."""
     try:
         values: dict[str, Any] = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
-        estimate = Estimate(**values["estimate"] | {"basis": Basis(values["estimate"]["basis"])})
+        estimate = Estimate(**values["estimate"] | {"basis": EstimateBasis(values["estimate"]["basis"])})
         hosts = tuple(HostNumbers(**host) for host in values["hosts"])
-        return Live(**values | {"at": from_iso(values["at"]), "estimate": estimate, "hosts": hosts})
+        return LiveNumbers(**values | {"at": from_iso(values["at"]), "estimate": estimate, "hosts": hosts})
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -1,11 +1,13 @@
-"""Reports of a harvest, counted from crawl.jsonl: hosts, types, status codes, seeds, rejected by rule, traps.
+"""Reports of a harvest, counted from crawl.jsonl: hosts, types, status codes, seeds, rejections, traps.
 
-The counts are kept in a small database beside the log, together with how far the log was read, so a report of
-a running harvest reads only what is new, and memory does not grow with the log. A log that was cut back to a
-checkpoint after a crash no longer ends where it was left off: then everything is counted again.
+The counts are kept in a small database beside the log, with the position up to which the log was read. So a
+report of a running harvest reads only new lines, and memory does not grow with the log. If the log was cut
+back to a checkpoint after a crash, the digest before that position no longer matches, and everything is
+counted again.
 
-    progress   bytes read, digest of the last bytes before that
-    counts     kind, name, documents, bytes, errors, refused, duplicates, example     one row per host, type, status or rule
+    progress   bytes read, digest of the last bytes before that position
+    counts     kind, name, documents, bytes, errors, refused, duplicates, example, reason
+               one row for each host, type, status or rule
 """
 
 import json
@@ -36,27 +38,28 @@ TRAP_RULES = frozenset(
     }
     | {"path_depth", "query_length", "address_length", "query_arguments"}
 )
-"""Rules that reject what would never end."""
+"""Rules that reject crawler traps."""
 _TAIL_BYTES = 4096
 _FLUSH_KEYS = 20_000
-_BATCH_LINES = 200_000
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS progress (bytes INTEGER NOT NULL, tail TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS counts (
-  kind TEXT NOT NULL, name TEXT NOT NULL, documents INTEGER NOT NULL, bytes INTEGER NOT NULL, errors INTEGER NOT NULL,
-  refused INTEGER NOT NULL, duplicates INTEGER NOT NULL, example TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (kind, name)
+  kind TEXT NOT NULL, name TEXT NOT NULL, documents INTEGER NOT NULL, bytes INTEGER NOT NULL,
+  errors INTEGER NOT NULL, refused INTEGER NOT NULL, duplicates INTEGER NOT NULL, example TEXT NOT NULL,
+  reason TEXT NOT NULL, PRIMARY KEY (kind, name)
 ) WITHOUT ROWID;
 """
 _ADD = """
 INSERT INTO counts VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET
-  documents = documents + excluded.documents, bytes = bytes + excluded.bytes, errors = errors + excluded.errors,
-  refused = refused + excluded.refused, duplicates = duplicates + excluded.duplicates,
+  documents = documents + excluded.documents, bytes = bytes + excluded.bytes,
+  errors = errors + excluded.errors, refused = refused + excluded.refused,
+  duplicates = duplicates + excluded.duplicates,
   example = CASE WHEN excluded.kind = 'seeds' OR example = '' THEN excluded.example ELSE example END,
   reason = CASE WHEN excluded.kind = 'seeds' OR reason = '' THEN excluded.reason ELSE reason END
 """
 
 
-class Kind(StrEnum):
+class ReportKind(StrEnum):
     HOSTS = "hosts"
     MIME = "mime"
     STATUS = "status"
@@ -65,15 +68,15 @@ class Kind(StrEnum):
     TRAPS = "traps"
 
 
-COLUMNS: Mapping[Kind, tuple[str, ...]] = {
-    Kind.HOSTS: ("name", "documents", "bytes", "errors", "refused", "duplicates"),
-    Kind.MIME: ("name", "documents", "bytes", "duplicates"),
-    Kind.STATUS: ("name", "documents", "bytes", "example", "reason"),
-    Kind.SEEDS: ("name", "status", "documents", "reason"),
-    Kind.REJECTED: ("name", "refused", "example", "reason"),
-    Kind.TRAPS: ("name", "host", "refused", "example", "reason"),
+COLUMNS: Mapping[ReportKind, tuple[str, ...]] = {
+    ReportKind.HOSTS: ("name", "documents", "bytes", "errors", "refused", "duplicates"),
+    ReportKind.MIME: ("name", "documents", "bytes", "duplicates"),
+    ReportKind.STATUS: ("name", "documents", "bytes", "example", "reason"),
+    ReportKind.SEEDS: ("name", "status", "documents", "reason"),
+    ReportKind.REJECTED: ("name", "refused", "example", "reason"),
+    ReportKind.TRAPS: ("name", "host", "refused", "example", "reason"),
 }
-"""What each report shows, in this order."""
+"""The columns of each report, in order."""
 
 
 @dataclass(slots=True)
@@ -88,20 +91,18 @@ class _Count:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    kind: Kind
+class HarvestReport:
+    kind: ReportKind
     columns: tuple[str, ...]
     rows: list[dict[str, Any]] = field(default_factory=list)
     total: int = 0
-    """Rows there are; more than `rows` where a limit cut them."""
+    """Number of rows without the limit."""
     read_bytes: int = 0
-    """So much of the log is counted."""
+    """How much of the log is counted."""
 
 
 def refresh(log: Path, database: Path) -> None:
-    """Count what the log has more than last time. Two at once do no harm: the second waits, then has nothing
-    to do.
-    """
+    """Count the new lines of the log. A second call at the same time waits."""
     with closing(_connect(database)) as connection, connection:
         connection.execute("BEGIN IMMEDIATE")
         if not log.exists():
@@ -116,8 +117,8 @@ def refresh(log: Path, database: Path) -> None:
             connection.execute("INSERT INTO progress VALUES (?, ?)", (read_bytes, _tail(stream, read_bytes)))
 
 
-def count(stream: BinaryIO, database: Path) -> None:
-    """Count a whole log that will not change any more, from wherever it is kept."""
+def count_all(stream: BinaryIO, database: Path) -> None:
+    """Count a whole log that no longer changes, from any stream."""
     with closing(_connect(database)) as connection, connection:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("DELETE FROM counts")
@@ -125,21 +126,21 @@ def count(stream: BinaryIO, database: Path) -> None:
         connection.execute("INSERT INTO progress VALUES (?, '')", (_read(stream, 0, connection),))
 
 
-def read(database: Path, kind: Kind, *, limit: int = 0, offset: int = 0) -> Report:
-    """One report, the largest first; `limit` 0 means all rows."""
+def read(database: Path, kind: ReportKind, *, limit: int = 0, offset: int = 0) -> HarvestReport:
+    """One report, largest counts first; `limit` 0 means all rows."""
     with closing(_connect(database)) as connection:
         total = connection.execute("SELECT count(*) FROM counts WHERE kind = ?", (kind.value,)).fetchone()[0]
         read_bytes = (connection.execute("SELECT bytes FROM progress").fetchone() or (0,))[0]
-        found = connection.execute(
-            "SELECT name, documents, bytes, errors, refused, duplicates, example, reason FROM counts WHERE kind = ?"
-            " ORDER BY documents + refused DESC, name LIMIT ? OFFSET ?",
+        selected = connection.execute(
+            "SELECT name, documents, bytes, errors, refused, duplicates, example, reason FROM counts"
+            " WHERE kind = ? ORDER BY documents + refused DESC, name LIMIT ? OFFSET ?",
             (kind.value, limit or -1, offset),
         )
-        rows = [_row(kind, *values) for values in found]
-    return Report(kind=kind, columns=COLUMNS[kind], rows=rows, total=total, read_bytes=read_bytes)
+        rows = [_row(kind, *values) for values in selected]
+    return HarvestReport(kind=kind, columns=COLUMNS[kind], rows=rows, total=total, read_bytes=read_bytes)
 
 
-def _row(kind: Kind, name: str, *values: Any) -> dict[str, Any]:
+def _row(kind: ReportKind, name: str, *values: Any) -> dict[str, Any]:
     row = dict(
         zip(
             ("documents", "bytes", "errors", "refused", "duplicates", "example", "reason"),
@@ -147,10 +148,10 @@ def _row(kind: Kind, name: str, *values: Any) -> dict[str, Any]:
             strict=True,
         )
     )
-    if kind is Kind.TRAPS:
+    if kind is ReportKind.TRAPS:
         rule, _, host = name.partition("\t")
         return {"name": rule, "host": host, **{column: row[column] for column in COLUMNS[kind][2:]}}
-    if kind is Kind.SEEDS:
+    if kind is ReportKind.SEEDS:
         return {
             "name": name,
             "status": int(row["example"] or 0),
@@ -168,27 +169,23 @@ def _connect(database: Path) -> sqlite3.Connection:
 
 
 def _tail(stream: BinaryIO, at: int) -> str:
-    """What tells whether the log is still the one that was read."""
+    """A digest of the bytes before a position, to see whether the log is still the one that was read."""
+    if not at:
+        return ""
     start = max(at - _TAIL_BYTES, 0)
     stream.seek(start)
     data = stream.read(at - start)
-    return (
-        blake2b(data, digest_size=16).hexdigest()
-        if at and len(data) == at - start
-        else ""
-        if not at
-        else "cut"
-    )
+    return blake2b(data, digest_size=16).hexdigest() if len(data) == at - start else "cut"
 
 
 def _read(stream: BinaryIO, at: int, connection: sqlite3.Connection) -> int:
-    """Count whole lines from there; where they end."""
+    """Count complete lines from a position; return the position after them."""
     if at or stream.seekable():
         stream.seek(at)
     counts: dict[tuple[str, str], _Count] = {}
     for line in stream:
         if not line.endswith(b"\n"):
-            break  # half a line: it is being written
+            break  # an incomplete line: it is being written
         at += len(line)
         try:
             _note(json.loads(line), counts)
@@ -206,29 +203,26 @@ def _flush(counts: dict[tuple[str, str], _Count], connection: sqlite3.Connection
 
 
 def _values(items: Iterable[tuple[tuple[str, str], _Count]]) -> Iterator[tuple[object, ...]]:
-    for (kind, name), made in items:
+    for (kind, name), count in items:
         yield (
             kind,
             name,
-            made.documents,
-            made.bytes,
-            made.errors,
-            made.refused,
-            made.duplicates,
-            made.example,
-            made.reason,
+            count.documents,
+            count.bytes,
+            count.errors,
+            count.refused,
+            count.duplicates,
+            count.example,
+            count.reason,
         )
 
 
 def _of(counts: dict[tuple[str, str], _Count], kind: str, name: str) -> _Count:
-    found = counts.get((kind, name))
-    if found is None:
-        found = counts[kind, name] = _Count()
-    return found
+    return counts.setdefault((kind, name), _Count())
 
 
 def _note(line: Mapping[str, Any], counts: dict[tuple[str, str], _Count]) -> None:
-    """One line of the log goes into every report it belongs to."""
+    """Count one line of the log in every report it belongs to."""
     status, url, size = int(line["status"]), str(line["url"]), int(line["size"])
     is_answer, is_duplicate = status > 0, "warcRevisit:digest" in line["note"]
     is_refused = status in _REFUSED
@@ -238,13 +232,13 @@ def _note(line: Mapping[str, Any], counts: dict[tuple[str, str], _Count]) -> Non
     by_status.bytes += size
     by_status.example = by_status.example or url
     if status <= 0:
-        by_status.reason = by_status.reason or _STATUS_WORDS.get(status, "")
+        by_status.reason = by_status.reason or _STATUS_NAMES.get(status, "")
     if is_answer:
         mime = _of(counts, "mime", str(line["mime"]))
-        for made in (host, mime):
-            made.documents += 1
-            made.bytes += size
-            made.duplicates += is_duplicate
+        for count in (host, mime):
+            count.documents += 1
+            count.bytes += size
+            count.duplicates += is_duplicate
     host.errors += (status >= 400) or (status <= 0 and not is_refused)
     host.refused += is_refused
     if is_refused:
@@ -258,10 +252,10 @@ def _note(line: Mapping[str, Any], counts: dict[tuple[str, str], _Count]) -> Non
 
 def _note_refusal(line: Mapping[str, Any], url: str, counts: dict[tuple[str, str], _Count]) -> None:
     rule = str(line["rule"] or "?")
-    made = [_of(counts, "rejected", rule)]
+    refusals = [_of(counts, "rejected", rule)]
     if rule in TRAP_RULES:
-        made.append(_of(counts, "traps", f"{rule}\t{host_of(url)}"))
-    for refusal in made:
+        refusals.append(_of(counts, "traps", f"{rule}\t{host_of(url)}"))
+    for refusal in refusals:
         refusal.refused += 1
         refusal.example = refusal.example or url
         refusal.reason = refusal.reason or str(line["reason"])
@@ -270,4 +264,4 @@ def _note_refusal(line: Mapping[str, Any], url: str, counts: dict[tuple[str, str
 _REFUSED = frozenset(
     {Failure.SCOPE.status, Failure.ROBOTS.status, Failure.LIMIT.status, Failure.PRIVATE_ADDRESS.status}
 )
-_STATUS_WORDS = {failure.status: failure.value for failure in Failure}
+_STATUS_NAMES = {failure.status: failure.value for failure in Failure}

@@ -1,34 +1,34 @@
-"""What a crawl is given and what it says: settings, progress, and how it ended, in words a person can use."""
+"""Input and output of a crawl: its settings, its progress, and how it ended, in sentences for people."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from webdepot.harvest.fetch.mode import Fetching, Pictures
+from webdepot.harvest.fetch.mode import Fetching, Screenshots
 from webdepot.harvest.host_book import HostCounts
-from webdepot.harvest.links.extract import LinkLimits
-from webdepot.harvest.politeness import robots
+from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
+from webdepot.harvest.politeness.robots import RobotsPolicy
+from webdepot.harvest.scope.conditions import ScopeFacts
 from webdepot.harvest.scope.host_rules import HostRules
-from webdepot.harvest.scope.rules import Facts, RuleSpec
-from webdepot.harvest.scope.scope import Kind, ScopeLimits
+from webdepot.harvest.scope.limits import ScopeLimits
+from webdepot.harvest.scope.membership import ScopeKind
+from webdepot.harvest.scope.rules import RuleSpec
 from webdepot.model import Failure
 from webdepot.reasons import Reason, said, together
 from webdepot.url import Url
 
-RobotsPolicy = robots.Policy
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:
-    """What differs for one host from the settings of its harvest. None and 0 mean: as the harvest."""
+    """Settings of one host that differ from those of its harvest. None and 0 mean: as the harvest."""
 
     manners: Manners | None = None
     robots: RobotsPolicy | None = None
     limit_pages: int = 0
     limit_bytes: int = 0
     bytes_per_s: int = 0
-    """Bandwidth of an answer of this host."""
+    """Bandwidth for a response of this host."""
     fetch: Fetching | None = None
 
 
@@ -41,34 +41,32 @@ def as_harvest(host: str) -> HostSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrawlSettings:
-    """Everything a crawl decides by. A limit of 0 is none."""
+    """All settings of a crawl. A limit of 0 means no limit."""
 
     seeds: tuple[Url, ...]
     user_agent: str
-    scope: Kind = Kind.HOST
+    scope: ScopeKind = ScopeKind.HOST
     rejects: tuple[str, ...] = ()
-    """Regular expressions; an address in which one is found is not fetched."""
+    """Regular expressions; a matching address is not fetched."""
     scope_limits: ScopeLimits = field(default_factory=ScopeLimits)
     rules: tuple[RuleSpec, ...] = ()
-    """Decide rules of the profile, in their order."""
-    facts: Facts = field(default_factory=Facts)
-    """What the service knows for them."""
+    """Rules of the profile, in their order."""
+    facts: ScopeFacts = field(default_factory=ScopeFacts)
+    """Facts of the service for the rules."""
     look_up: Callable[[Collection[str]], Awaitable[None]] | None = None
-    """Learns about host names before links to them are judged; set when a rule needs it (`ip_range`,
-    `organisation`).
-    """
+    """Looks up hosts before links to them are judged; set if a rule needs it (`ip_range`, `organisation`)."""
     host_rules: HostRules | None = None
-    """Rules of the service that decide whole hosts, such as by their owner."""
+    """Rules of the service about whole hosts, for example by their owner."""
     nofollow: str = "all"
-    """Which words against following are obeyed: all, page, none."""
+    """Which nofollow directives are obeyed: all, page, none."""
     find_sitemaps: bool = False
-    """Ask a host whose robots.txt names no sitemap for /sitemap.xml."""
+    """Fetch /sitemap.xml of hosts whose robots.txt names no sitemap."""
     log_outside: bool = False
-    """Log links that lead outside, too, each once; otherwise they are only counted."""
+    """Also log links that lead outside, each once; otherwise they are only counted."""
     robots: RobotsPolicy = RobotsPolicy.OBEY
     manners: Manners = field(default_factory=Manners)
     least_free_bytes: int = 0
-    """The crawl stops when its disk has less room than that."""
+    """The crawl stops when its disk has less free space than this."""
     bytes_per_s: int = 0
     """Bandwidth of all requests together."""
     workers: int = 16
@@ -78,41 +76,50 @@ class CrawlSettings:
     checkpoint_s: float = 1.0
     links: LinkLimits = field(default_factory=LinkLimits)
     fetch: Fetching = Fetching.PLAIN
-    screenshots: Pictures = Pictures.SEEDS
+    screenshots: Screenshots = Screenshots.SEEDS
     behaviours: frozenset[str] = frozenset({"scroll", "play"})
-    """What is done in a page that is opened, of `BEHAVIOURS`."""
+    """Which of `BEHAVIOURS` are run in a page that is opened in the browser."""
     page_time_s: float = 60.0
-    """Of its own time a page has so much in the browser."""
+    """Time limit of a page in the browser, without the time that we take to answer its requests."""
     progress_s: float = 0.25
     of_host: Callable[[str], HostSettings] = as_harvest
-    """What differs for a host name; asked for every candidate, so it should remember its answers."""
+    """The settings of a host; called for every candidate, so it should remember its results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrawlProgress:
+class CrawlNumbers:
+    """The numbers that a crawl reports and `live.json` stores.
+
+    A base class, so that both stay flat: the fields are the keys of `live.json` and are read by templates.
+    """
+
     fetched: int
-    """Answers kept, without robots.txt."""
+    """Responses kept, without robots.txt."""
     waiting: int
     in_flight: int
     size_bytes: int
     rate: float
-    """Pages a second over the last few seconds."""
+    """Documents a second over the last few seconds."""
     errors: int
     robots_refused: int
     host: str
-    """The host of the newest answer."""
+    """The host of the latest response."""
     elapsed_s: float
-    seen: int = 0
-    """Distinct addresses ever queued."""
-    done: int = 0
-    """Of those, the ones whose life is over."""
     paused: bool = False
     refusals: Mapping[str, int] = field(default_factory=dict)
     """Distinct addresses by the rule that rejected them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlProgress(CrawlNumbers):
+    seen: int = 0
+    """Distinct addresses ever queued."""
+    done: int = 0
+    """Of those, the ones that are finished, fetched or not."""
     hosts: Mapping[str, HostCounts] = field(default_factory=dict)
-    """Hosts of which something came lately."""
+    """Hosts with recent responses."""
     waiting_at: Mapping[str, int] = field(default_factory=dict)
-    """What waits at those of which most came."""
+    """Queue length of the hosts with the most documents."""
 
 
 class End(StrEnum):
@@ -126,7 +133,7 @@ class End(StrEnum):
 
 
 class Trouble(StrEnum):
-    """Why a crawl brought nothing that could be shown."""
+    """Why a crawl harvested nothing that can be replayed."""
 
     NO_SUCH_HOST = "no such host"
     UNREACHABLE = "unreachable"
@@ -142,16 +149,16 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedOutcome:
-    """What became of one seed."""
+    """The result for one seed."""
 
     seed: Url
     status: int = 0
-    """Of the last answer on its way of redirects; 0 while there is none."""
+    """Of the last response in its chain of redirects; 0 while there is none."""
     size_bytes: int = 0
     failure: Failure | None = None
     detail: str = ""
     moved_to: str = ""
-    """Where it redirects to, when that is outside the scope."""
+    """Where it redirects to, if that is outside the scope."""
 
     @property
     def trouble(self) -> Trouble | None:
@@ -166,17 +173,17 @@ class SeedOutcome:
         return Trouble.EMPTY if 200 <= self.status < 300 and not self.size_bytes else None
 
     def __str__(self) -> str:
-        return str(self.told).removesuffix(".")
+        return str(self.reason).removesuffix(".")
 
     @property
-    def told(self) -> Reason:
-        """As a sentence."""
+    def reason(self) -> Reason:
+        """The result as a sentence."""
         match self.trouble:
             case None if not self.status:
                 return said("seed_waits", "{seed} has not been fetched yet.", seed=self.seed)
             case Trouble.MOVED_AWAY:
-                words = "{seed} redirects to {place}, which is outside the scope."
-                return said("seed_moved", words, seed=self.seed, place=self.moved_to)
+                text = "{seed} redirects to {place}, which is outside the scope."
+                return said("seed_moved", text, seed=self.seed, place=self.moved_to)
             case Trouble.ONLY_REDIRECTS:
                 return said(
                     "seed_redirects", "{seed} redirects without ever reaching a page.", seed=self.seed
@@ -207,33 +214,33 @@ class SeedOutcome:
 class CrawlResult:
     end: End
     reason: str
-    """Why it ended, in words."""
+    """Why it ended, as a sentence."""
     counts: Mapping[str, int]
     """fetched, bytes, errors, robots_refused, duplicates, outside, rejected, waiting, seen."""
     seeds: tuple[SeedOutcome, ...]
     shut_out: tuple[str, ...]
-    """Hosts whose robots.txt shuts everybody out."""
+    """Hosts whose robots.txt excludes all crawlers."""
     trouble: Trouble | None
-    """Set when nothing was harvested that could be shown."""
+    """Set if nothing was harvested that can be replayed."""
     elapsed_s: float
     good_pages: int = 0
-    """Pages with 2xx and a body."""
+    """Pages with status 2xx and a body."""
 
     @property
     def waiting(self) -> int:
         return self.counts["waiting"]
 
     def explain(self) -> str:
-        """One or a few sentences: what happened and what to do."""
+        """What happened and what to do, in one or a few sentences."""
         if self.trouble is None:
             return self.reason
-        words = _ADVICE[self.trouble]
-        advice = [said(f"advice_{self.trouble.name.lower()}", words)] if words else []
-        return together([*(outcome.told for outcome in self.seeds), *advice])
+        text = _ADVICE[self.trouble]
+        advice = [said(f"advice_{self.trouble.name.lower()}", text)] if text else []
+        return together([*(outcome.reason for outcome in self.seeds), *advice])
 
 
 def trouble_of(seeds: Sequence[SeedOutcome], *, good_pages: int) -> Trouble | None:
-    """The one trouble of all seeds, when no page came; an empty page alone does not count as one."""
+    """The common trouble of all seeds if no good page was harvested; None if there was one, or no trouble."""
     if good_pages:
         return None
     troubles = {outcome.trouble for outcome in seeds} - {None}
@@ -243,7 +250,7 @@ def trouble_of(seeds: Sequence[SeedOutcome], *, good_pages: int) -> Trouble | No
 
 
 def reason_of(end: End, settings: CrawlSettings, *, waiting: int, shut_out: Sequence[str]) -> str:
-    """How it ended and what is left, in words."""
+    """How it ended and what is left in the queue, as sentences."""
     hosts = ", ".join(shut_out[:5])
     closed = said("shut_out", "robots.txt of {hosts} excludes all crawlers.", hosts=hosts) if shut_out else ""
     if end is End.FINISHED:
@@ -272,8 +279,8 @@ def _ending(end: End, settings: CrawlSettings) -> Reason:
         case End.STOPPED:
             return said("stopped", "Stopped by request.")
         case End.NO_ROOM:
-            words = "Less than {bytes} bytes are free on the disk. Free some space, then resume the harvest."
-            return said("no_room", words, bytes=settings.least_free_bytes)
+            text = "Less than {bytes} bytes are free on the disk. Free some space, then resume the harvest."
+            return said("no_room", text, bytes=settings.least_free_bytes)
         case End.ABORTED:
             return said("given_up", "Given up by request.")
         case End.LIMIT_PAGES:
@@ -288,7 +295,7 @@ def _ending(end: End, settings: CrawlSettings) -> Reason:
 
 
 def limit_reached(end: End) -> Reason:
-    """Of a harvest that several processes share."""
+    """The reason why a harvest in several processes ended."""
     return said(f"shared_{end.name.lower()}", f"The {_LIMITED[end]} limit of the harvest was reached.")
 
 
@@ -308,11 +315,14 @@ _TROUBLES = {
 }
 
 _ADVICE = {
-    Trouble.NO_SUCH_HOST: "Check the spelling of the host name, and that this computer can resolve host names.",
+    Trouble.NO_SUCH_HOST: "Check the spelling of the host name, "
+    "and that this computer can resolve host names.",
     Trouble.UNREACHABLE: "Try again later, or check the address and the network connection of this computer.",
     Trouble.PRIVATE_ADDRESS: "Private addresses are fetched only with --allow-private.",
-    Trouble.TLS: 'Its certificate is not valid for this computer. Try http, ask the owner, or set tls = "accept" under [harvest].',
-    Trouble.ROBOTS: "The robots.txt of the site forbids it. To harvest it anyway, use --robots ignore; this is recorded.",
+    Trouble.TLS: "Its certificate is not valid for this computer. Try http, ask the owner, "
+    'or set tls = "accept" under [harvest].',
+    Trouble.ROBOTS: "The robots.txt of the site forbids it. To harvest it anyway, use --robots ignore; "
+    "this is recorded.",
     Trouble.MOVED_AWAY: "Archive the new address instead, or widen the scope.",
     Trouble.ONLY_REDIRECTS: "Open it in a browser to see where it leads, and archive that address.",
     Trouble.ERROR_ANSWERS: "Check the address in a browser.",

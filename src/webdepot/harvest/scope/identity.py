@@ -1,9 +1,8 @@
-"""What makes two addresses one for a harvest: the exact address, but for session ids and arguments that make
-no other page.
+"""When two addresses count as one in a harvest: if they are equal without session ids and ignored arguments.
 
-The address that was found first goes over the wire untouched; only the question "was it seen?" is put to the
-shorter form. Session ids of well-known kinds are always left out; `identity_without` leaves out the arguments
-that an operator names as well.
+The address that was found first is requested unchanged; only the check "already seen?" uses the shorter form.
+Session ids of well-known kinds are always left out; `identity_without` also leaves out the arguments that an
+operator names.
 """
 
 import re
@@ -19,13 +18,11 @@ _SESSION = re.compile(
 
 
 def identity(url: str) -> str:
-    """What makes two addresses one: the exact address, but for session ids of well-known kinds.
+    """The address without session ids of well-known kinds.
 
-    Not the SURT key: it would take `/news` and `/news/`, or a host with and without `www.`, for one and so
-    never follow the redirect between them.
+    This is not the SURT key: that makes `/news` equal to `/news/`, and a host with `www.` equal to one
+    without, so the redirect between them would never be followed.
     """
-    if "?" not in url and ";" not in url and "&" not in url:  # as most are; the rest is looked at closely
-        return url
     lowered = url.lower()
     if "sid=" not in lowered and "sessionid" not in lowered and "cfid=" not in lowered:
         return url
@@ -33,17 +30,17 @@ def identity(url: str) -> str:
 
 
 def identity_without(parameters: Sequence[str]) -> Callable[[str], str]:
-    """`identity` that also leaves out query arguments of these names; `utm_*` stands for all that begin so."""
+    """`identity` that also leaves out query arguments with these names; `utm_*` matches all that start so."""
     if not parameters:
         return identity
-    unwanted = re.compile("|".join(translate(parameter) for parameter in parameters), re.IGNORECASE)
+    ignored = re.compile("|".join(translate(parameter) for parameter in parameters), re.IGNORECASE)
 
     def without(url: str) -> str:
         shorter = identity(url)
         before, mark, query = shorter.partition("?")
         if not mark:
             return shorter
-        kept = [argument for argument in query.split("&") if not unwanted.match(argument.partition("=")[0])]
+        kept = [argument for argument in query.split("&") if not ignored.match(argument.partition("=")[0])]
         return f"{before}?{'&'.join(kept)}" if kept else before
 
     return without

@@ -21,7 +21,7 @@ from webdepot.archive import Archive
 from webdepot.container.http import HttpHead
 from webdepot.container.reader import read_record
 from webdepot.errors import WebdepotError
-from webdepot.harvest.links import extract
+from webdepot.harvest.links import bodies, extract
 from webdepot.model import Capture, Hop, Location, RecordKind
 from webdepot.ports import TextQuery
 from webdepot.url import Url, find_canonical
@@ -124,6 +124,6 @@ class Parts:
                 head, headers=tuple(header for header in head.headers if header[0].lower() not in _CODINGS)
             )
             body = BytesIO(record.content(_LARGEST_READ_BYTES).read(_LARGEST_READ_BYTES))
-            page = extract.extract(Url(capture.url), plain, body, extract.LinkLimits(links=4 * MOST_PARTS))
+            page = extract.extract(Url(capture.url), plain, body, bodies.LinkLimits(links=4 * MOST_PARTS))
             return tuple(url for url, hop in page.links if hop is Hop.EMBED)
         return ()

@@ -17,9 +17,9 @@ from webdepot.errors import Conflict, InputError, NotFound
 from webdepot.harvest import control
 from webdepot.harvest.control import Order, OrderSummary, OrderVerb
 from webdepot.harvest.report import live, log, reports
-from webdepot.harvest.report.live import Live
-from webdepot.harvest.report.log import JSON_NAME, Recent
-from webdepot.harvest.report.reports import Kind, Report
+from webdepot.harvest.report.live import LiveNumbers
+from webdepot.harvest.report.log import JSON_NAME, RecentLine
+from webdepot.harvest.report.reports import HarvestReport, ReportKind
 from webdepot.model import Harvest, HarvestKind, HarvestState
 from webdepot.provenance import append, difference
 from webdepot.services.harvest import harvests, parts
@@ -39,7 +39,7 @@ class WatchedHarvest:
     harvest: Harvest
     is_running: bool
     """A living process works on it."""
-    live: Live | None
+    live: LiveNumbers | None
     """Its last numbers; None before it began, and after it was deposited."""
     standing: OrderSummary
     """The orders in force."""
@@ -69,7 +69,7 @@ def watch(archive: Archive, harvest_id: str) -> WatchedHarvest:
     )
 
 
-def recent(archive: Archive, harvest: Harvest, limit: int = 15) -> Sequence[Recent]:
+def recent(archive: Archive, harvest: Harvest, limit: int = 15) -> Sequence[RecentLine]:
     """The newest log lines of a running harvest, from all its processes."""
     folder = harvests.folder_of(archive, harvest)
     lines = [line for part in (folder, *parts.existing(folder)) for line in log.recent(part, limit)]
@@ -165,7 +165,9 @@ def remove(
     return _give_urls(archive, harvest_id, OrderVerb.REMOVE, tuple(patterns), by=by, reason=reason)
 
 
-def report(archive: Archive, harvest_id: str, kind: Kind, *, limit: int = 0, offset: int = 0) -> Report:
+def report(
+    archive: Archive, harvest_id: str, kind: ReportKind, *, limit: int = 0, offset: int = 0
+) -> HarvestReport:
     """A report about a running harvest or one in the depot. NotFound for an import, which has no log."""
     harvest = harvests.get(archive, harvest_id)
     folder = harvests.folder_of(archive, harvest)
@@ -175,7 +177,7 @@ def report(archive: Archive, harvest_id: str, kind: Kind, *, limit: int = 0, off
     else:
         counts = _counts_of_package(archive, harvest)
     page = reports.read(counts, kind, limit=limit, offset=offset)
-    return _with_outside(archive, harvest, page) if kind is Kind.REJECTED and not offset else page
+    return _with_outside(archive, harvest, page) if kind is ReportKind.REJECTED and not offset else page
 
 
 def _counts_of_package(archive: Archive, harvest: Harvest) -> Path:
@@ -193,12 +195,12 @@ def _counts_of_package(archive: Archive, harvest: Harvest) -> Path:
         tempfile.TemporaryDirectory(dir=path.parent) as folder,
         closing(package.open_file(archive.store, facts, f"log/{JSON_NAME}")) as lines,
     ):
-        reports.count(lines, Path(folder) / "new.db")
+        reports.count_all(lines, Path(folder) / "new.db")
         (Path(folder) / "new.db").replace(path)
     return path
 
 
-def _with_outside(archive: Archive, harvest: Harvest, page: Report) -> Report:
+def _with_outside(archive: Archive, harvest: Harvest, page: HarvestReport) -> HarvestReport:
     """The report with the number of links outside the scope, which are counted but not logged."""
     numbers = live.read(harvests.folder_of(archive, harvest))
     outside = numbers.refusals.get("outside", 0) if numbers is not None else harvest.counts.get("outside", 0)

@@ -23,7 +23,8 @@ from webdepot.harvest.control import Orders
 from webdepot.harvest.crawl_state import CrawlParts
 from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.cookies import CookieJar
-from webdepot.harvest.fetch.http import CurlFetcher, FetchLimits
+from webdepot.harvest.fetch.curl_transfer import FetchLimits
+from webdepot.harvest.fetch.http import CurlFetcher
 from webdepot.harvest.frontier import LmdbFrontier
 from webdepot.harvest.peers import Peers
 from webdepot.harvest.politeness.servers import SharedServers

@@ -21,17 +21,18 @@ from webdepot.errors import InputError
 from webdepot.harvest.browser import launch
 from webdepot.harvest.fetch import login
 from webdepot.harvest.fetch.addresses import LookUp, Router
-from webdepot.harvest.fetch.http import HostAccess
-from webdepot.harvest.fetch.mode import Fetching, Pictures
-from webdepot.harvest.links.extract import LinkLimits
+from webdepot.harvest.fetch.curl_transfer import HostAccess
+from webdepot.harvest.fetch.mode import Fetching, Screenshots
+from webdepot.harvest.links.bodies import LinkLimits
 from webdepot.harvest.politeness.pauses import Manners
-from webdepot.harvest.politeness.robots import Policy, product_token
+from webdepot.harvest.politeness.robots import RobotsPolicy, product_token
 from webdepot.harvest.profile import KEYS, HarvestProfile
 from webdepot.harvest.report.result import CrawlSettings, HostSettings
 from webdepot.harvest.scope import rules
+from webdepot.harvest.scope.conditions import ScopeFacts
 from webdepot.harvest.scope.host_rules import HostRules
-from webdepot.harvest.scope.rules import Facts
-from webdepot.harvest.scope.scope import Kind, ScopeLimits
+from webdepot.harvest.scope.limits import ScopeLimits
+from webdepot.harvest.scope.membership import ScopeKind
 from webdepot.settings import Config
 from webdepot.times import from_timestamp
 from webdepot.url import Url, key
@@ -70,7 +71,7 @@ class HarvestOptions:
     nofollow: str = "all"
     guess: bool = False
     fetch: str = Fetching.PLAIN.value
-    screenshots: str = Pictures.SEEDS.value
+    screenshots: str = Screenshots.SEEDS.value
     behaviours: tuple[str, ...] = ("scroll", "play")
     page_time_s: float = 60.0
     reject: tuple[str, ...] = ()
@@ -208,7 +209,7 @@ def settings_of(
     )
     needs_look_up = router is not None and any(spec.condition in _NEED_LOOK_UP for spec in specs)
     manners = _manners(archive.config, options.delay_s)
-    facts = Facts(
+    facts = ScopeFacts(
         addresses_of=_addresses_of(router) if router is not None else lambda host: (),
         harvested_at=lambda url: _harvested_at(archive, url),
         organisation_of=_reason_of(organisation.rules),
@@ -217,7 +218,7 @@ def settings_of(
     return CrawlSettings(
         seeds=tuple(dict.fromkeys((*seeds, *organisation.seeds))),
         user_agent=agent,
-        scope=Kind(options.scope),
+        scope=ScopeKind(options.scope),
         rejects=options.reject,
         scope_limits=ScopeLimits(
             **{name: value for name, value in options.limits.items() if name in _LIMITS}
@@ -226,9 +227,9 @@ def settings_of(
         facts=facts,
         look_up=_look_up(router) if router is not None and needs_look_up else None,
         host_rules=organisation.rules,
-        nofollow=options.nofollow if options.robots != Policy.IGNORE else "none",
+        nofollow=options.nofollow if options.robots != RobotsPolicy.IGNORE else "none",
         find_sitemaps=config.sitemaps,
-        robots=Policy(options.robots),
+        robots=RobotsPolicy(options.robots),
         manners=manners,
         bytes_per_s=config.bytes_per_s,
         least_free_bytes=config.least_free_bytes,
@@ -240,7 +241,7 @@ def settings_of(
         links=LinkLimits(guess=options.guess, agent=product_token(agent)),
         of_host=_of_host(archive.config, options),
         fetch=Fetching(options.fetch),
-        screenshots=Pictures(options.screenshots),
+        screenshots=Screenshots(options.screenshots),
         behaviours=frozenset(options.behaviours),
         page_time_s=options.page_time_s,
     )
@@ -284,7 +285,7 @@ def _of_host(config: Config, options: HarvestOptions) -> Callable[[str], HostSet
         values = settings_of_host(host, options.hosts)
         return HostSettings(
             manners=_manners(config, values["delay_s"]) if "delay_s" in values else None,
-            robots=Policy(values["robots"]) if "robots" in values else None,
+            robots=RobotsPolicy(values["robots"]) if "robots" in values else None,
             limit_pages=values.get("limit_pages", options.limit_host_pages),
             limit_bytes=values.get("limit_bytes", options.limit_host_bytes),
             bytes_per_s=values.get("bytes_per_s", config.harvest.host_bytes_per_s),

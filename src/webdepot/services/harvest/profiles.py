@@ -17,7 +17,7 @@ from webdepot.harvest.fetch.addresses import Router
 from webdepot.harvest.fetch.mode import Fetching
 from webdepot.harvest.judge import CrawlJudge
 from webdepot.harvest.profile import HarvestProfile
-from webdepot.harvest.scope.scope import Step
+from webdepot.harvest.scope.scope import ScopeStep
 from webdepot.model import Candidate, Hop, Target, Verdict
 from webdepot.provenance import append, difference
 from webdepot.selection import targets
@@ -36,7 +36,7 @@ class Explanation:
 
     url: Url
     verdict: Verdict
-    steps: Sequence[Step]
+    steps: Sequence[ScopeStep]
     """Every rule, in order, with its answer."""
     seeds: Sequence[Url]
     basis: str
@@ -180,7 +180,7 @@ def _rules_of(archive: Archive, target: str, profile: str) -> tuple[HarvestOptio
 
 async def _judge(
     archive: Archive, candidate: Candidate, seeds: tuple[Url, ...], options: HarvestOptions
-) -> tuple[Verdict, Sequence[Step]]:
+) -> tuple[Verdict, Sequence[ScopeStep]]:
     config = archive.config.harvest
     router = Router(allow_private=True, connect_to=config.connect_to, timeout_s=config.connect_timeout_s)
     try:

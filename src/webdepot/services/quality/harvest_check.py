@@ -267,12 +267,12 @@ def _log(archive: Archive, harvest: Harvest, files: ExitStack) -> Path | None:
 def _extract(url: str, head: HttpHead, body: bytes) -> Iterator[tuple[str, str]]:
     """The links of a page of an import, whose containers do not have them; `body` is decoded."""
     # Imported here because only imports need it, and its HTML parser (turbohtml) is slow to load.
-    from webdepot.harvest.links import extract
+    from webdepot.harvest.links import bodies, extract
 
     plain = tuple(
         each for each in head.headers if each[0].lower() not in ("content-encoding", "transfer-encoding")
     )
-    page = extract.extract(Url(url), replace(head, headers=plain), BytesIO(body), extract.LinkLimits())
+    page = extract.extract(Url(url), replace(head, headers=plain), BytesIO(body), bodies.LinkLimits())
     return ((link, hop.value) for link, hop in page.links)
 
 

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 
 from webdepot.errors import InputError
 from webdepot.harvest.control import OrderVerb
-from webdepot.harvest.report.reports import Kind
+from webdepot.harvest.report.reports import ReportKind
 from webdepot.harvest.runs import HarvestFilter
 from webdepot.model import HarvestKind, HarvestState
 from webdepot.services.harvest import control, harvests
@@ -150,9 +150,9 @@ def report(request: Request) -> Response:
     """A report as page, CSV or JSON by its ending."""
     archive, harvest = site_of(request).archive, request.path_params["harvest"]
     name, _, form = request.path_params["kind"].partition(".")
-    if name not in set(Kind) or form not in ("", "csv", "json"):
-        raise InputError(f"There is no report {name!r}. There are: {', '.join(Kind)}.")
-    kind = Kind(name)
+    if name not in set(ReportKind) or form not in ("", "csv", "json"):
+        raise InputError(f"There is no report {name!r}. There are: {', '.join(ReportKind)}.")
+    kind = ReportKind(name)
     if not form:
         page = max(
             int(text) if (text := request.query_params.get("page", "1")).isdigit() and len(text) < 9 else 1, 1
@@ -164,7 +164,7 @@ def report(request: Request) -> Response:
             "harvest_report.html",
             watched=watched,
             report=made,
-            kinds=list(Kind),
+            kinds=list(ReportKind),
             page=page,
             pages=-(-made.total // ROWS),
         )
@@ -183,7 +183,7 @@ def _values(request: Request) -> dict[str, Any]:
     return {
         "watched": watched,
         "recent": recent,
-        "kinds": list(Kind) if has_log else [],
+        "kinds": list(ReportKind) if has_log else [],
         "may_steer": may_steer and has_log,
         "numbers": _NUMBERS,
     }

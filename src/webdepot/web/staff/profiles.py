@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from webdepot.errors import ConfigError, InputError, NotFound, WebdepotError
 from webdepot.harvest.fetch.mode import Fetching
 from webdepot.harvest.profile import HOST_KEYS, KEYS
-from webdepot.harvest.scope.rules import CONDITIONS
+from webdepot.harvest.scope.conditions import CONDITIONS
 from webdepot.services.harvest import profiles
 from webdepot.web.sign_in import read_form
 from webdepot.web.site import CURATORS, person_of, render, site_of

@@ -1,8 +1,7 @@
-"""Where the crawl asks about robots.txt: fetched once for each host, with its redirects, and kept with the
-frontier.
+"""The robots.txt of each host of a crawl: fetched once, with its redirects, and stored with the frontier.
 
-What is known stands in memory for the hosts asked lately, and among the frontier's facts for all, so that a
-resumed harvest does not ask again within a day. A host that did not answer is asked again by the next run.
+Recently used rules are in memory; all are stored in the frontier, so that a resumed harvest does not fetch
+them again within a day. A host that did not answer is asked again in the next run.
 """
 
 from collections.abc import Sequence
@@ -11,8 +10,8 @@ from dataclasses import dataclass
 from webdepot.container.http import content_decoded, parse_head, transfer_decoded
 from webdepot.harvest.frontier import origin_of
 from webdepot.harvest.politeness import robots
-from webdepot.harvest.politeness.robots import Basis, Robots
-from webdepot.harvest.politeness.turns import Turns
+from webdepot.harvest.politeness.robots import RobotsBasis, RobotsRules
+from webdepot.harvest.politeness.turns import ServerTurns
 from webdepot.model import Candidate, Hop, Visit
 from webdepot.ports import Frontier
 from webdepot.times import Clock
@@ -23,24 +22,24 @@ MOST_IN_MEMORY = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsAnswer:
-    """What came of asking: each answer on the way, and what the last one means."""
+    """The result of fetching robots.txt: each response on the way, and what the last one means."""
 
     visits: Sequence[Visit]
-    """In order; closed by whoever asked."""
-    meaning: Robots | None
-    """Set when a redirect led to the robots.txt of a host that is known already."""
+    """In order; the caller closes them."""
+    meaning: RobotsRules | None
+    """Set if a redirect led to the robots.txt of a host that is already known."""
 
 
-class RobotsDesk:
-    def __init__(self, turns: Turns, frontier: Frontier, clock: Clock, agent: str) -> None:
+class RobotsCache:
+    def __init__(self, turns: ServerTurns, frontier: Frontier, clock: Clock, agent: str) -> None:
         self._turns = turns
         self._frontier = frontier
         self._clock = clock
         self._agent = agent
-        self._known: dict[str, Robots] = {}
+        self._known: dict[str, RobotsRules] = {}
 
-    def find(self, origin: str) -> Robots | None:
-        """What is known of a host, unless it is too old to go by."""
+    def find(self, origin: str) -> RobotsRules | None:
+        """The rules of a host; None if they are unknown or too old."""
         known = self._known.get(origin)
         if known is None:
             stored = self._frontier.recall(f"robots:{origin}")
@@ -49,10 +48,6 @@ class RobotsDesk:
             known = robots.from_json(stored)
             self._put_in_memory(origin, known)
         return known if known.is_fresh(self._clock()) else None
-
-    def crawl_delay_s(self, origin: str) -> float | None:
-        known = self._known.get(origin)
-        return known.crawl_delay_s if known is not None else None
 
     async def ask(self, candidate: Candidate) -> RobotsAnswer:
         """Fetch the robots.txt of a candidate's host, following redirects."""
@@ -77,21 +72,20 @@ class RobotsDesk:
                 return RobotsAnswer(visits=visits, meaning=known)
             url, path, via = target, path + Hop.REDIRECT, url
 
-    def settle(self, origin: str, answer: RobotsAnswer) -> Robots:
-        """Remember what an answer means for its host, and for the host whose robots.txt it came from in the
-        end.
-        """
+    def settle(self, origin: str, answer: RobotsAnswer) -> RobotsRules:
+        """Store what a response means for its host, and for the host that finally served it."""
         last = answer.visits[-1]
         meaning = answer.meaning or self._read(last)
-        # http://a.example/robots.txt mostly redirects to https://a.example/robots.txt: one answer for both.
+        # http://a.example/robots.txt usually redirects to https://a.example/robots.txt: one response for
+        # both.
         owners = {origin, origin_of(last.candidate.url) if _is_robots(last.candidate.url) else origin}
         for owner in owners:
             self._put_in_memory(owner, meaning)
-            if meaning.basis is not Basis.UNREACHABLE:
+            if meaning.basis is not RobotsBasis.UNREACHABLE:
                 self._frontier.remember(f"robots:{owner}", meaning.to_json())
         return meaning
 
-    def _read(self, visit: Visit) -> Robots:
+    def _read(self, visit: Visit) -> RobotsRules:
         if visit.failure is not None:
             return robots.of_failure(
                 visit.failure,
@@ -107,10 +101,10 @@ class RobotsDesk:
         ).read()
         return robots.of_answer(status=visit.status, body=body, at=self._clock(), agent=self._agent)
 
-    def _put_in_memory(self, origin: str, known: Robots) -> None:
+    def _put_in_memory(self, origin: str, known: RobotsRules) -> None:
         if len(self._known) >= MOST_IN_MEMORY:
             self._known = {
-                owner: kept for owner, kept in self._known.items() if kept.basis is Basis.UNREACHABLE
+                owner: kept for owner, kept in self._known.items() if kept.basis is RobotsBasis.UNREACHABLE
             }
         self._known[origin] = known
 

@@ -1,0 +1,141 @@
+"""Scope rules against crawler traps, and the operator's own regular expressions."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from webdepot.errors import InputError
+from webdepot.harvest.scope.hop_path import count_links, count_redirects
+from webdepot.harvest.scope.verdicts import PASS, Rule, reject
+from webdepot.model import Candidate, Hop, Verdict
+
+_DATE = re.compile(
+    r"(?i)[/=_-](\d{4})[/_-](?:0?[1-9]|1[0-2])(?=[/_&?-]|\Z)"  # /2031/07/ and =2031-07-01
+    r"|[?&](?:\w*year|jahr|jaar|y)=(\d{4})(?=&|\Z)"
+    r"|[?&](?:\w*date|datum|month|monat|maand|day|tag|dag|from|start|begin)=(\d{4})-?(?:0[1-9]|1[0-2])"
+)
+_FIRST_YEAR = 1000
+"""Historians link to 1648; only a calendar that runs backwards links to the year 200."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopeLimits:
+    hops_outside: int = 0
+    embed_hops: int = 3
+    """Enough for an embedded page with an embedded page with a picture."""
+    hops: int = 100
+    """Links from the seed; parts, redirects and guesses do not count."""
+    guess_hops: int = 1
+    """An address guessed from a script may be fetched; an address guessed from that one may not."""
+    redirects: int = 10
+    """More redirects in a row are treated as a loop."""
+    path_segments: int = 20
+    repeats: int = 3
+    """A path segment that occurs more often is treated as a trap."""
+    url_letters: int = 2083
+    query_letters: int = 1024
+    calendar_years: int = 5
+    """Dates further ahead than this are treated as an endless calendar; 0 turns the rule off."""
+
+
+def too_many_hops(most: int) -> Rule:
+    def rule(candidate: Candidate) -> Verdict:
+        hops = count_links(candidate.path)
+        return reject("hops", f"{hops} hops from the seed") if hops > most else PASS
+
+    return rule
+
+
+def too_many_guesses(most: int) -> Rule:
+    """Reject what is guessed from a guess: it is mostly nonsense."""
+
+    def rule(candidate: Candidate) -> Verdict:
+        guesses = candidate.path.count(Hop.SPECULATIVE)
+        return reject("guesses", f"{guesses} guesses led to it") if guesses > most else PASS
+
+    return rule
+
+
+def too_many_redirects(most: int) -> Rule:
+    def rule(candidate: Candidate) -> Verdict:
+        redirects = count_redirects(candidate.path)
+        return reject("redirects", f"{redirects} redirects in a row") if redirects > most else PASS
+
+    return rule
+
+
+def too_deep(most: int) -> Rule:
+    def rule(candidate: Candidate) -> Verdict:
+        depth = path_of(candidate.url).count("/")
+        return reject("path depth", f"{depth} path segments") if depth > most else PASS
+
+    return rule
+
+
+def repeating(most: int) -> Rule:
+    """Reject `/a/b/a/b/a/b/a/b`, the result of wrong relative links."""
+
+    def rule(candidate: Candidate) -> Verdict:
+        path = path_of(candidate.url)
+        if path.count("/") <= most:
+            return PASS
+        segments = Counter(filter(None, path.split("/")))
+        segment, times = max(segments.items(), key=lambda item: item[1], default=("", 0))
+        if times <= most:
+            return PASS
+        return reject("repeating", f"the segment {segment!r} occurs {times} times")
+
+    return rule
+
+
+def too_long(most_letters: int, most_in_query: int) -> Rule:
+    def rule(candidate: Candidate) -> Verdict:
+        if len(candidate.url) > most_letters:
+            return reject("length", f"{len(candidate.url)} characters")
+        query = candidate.url.partition("?")[2]
+        if len(query) > most_in_query:
+            return reject("query length", f"{len(query)} characters after the question mark")
+        return PASS
+
+    return rule
+
+
+def endless_dates(year: int, years_ahead: int) -> Rule:
+    """Reject dates far ahead. Calendars always link to the next month: `/2031/07/`, `year=2044&month=1`."""
+    latest = year + years_ahead
+
+    def rule(candidate: Candidate) -> Verdict:
+        match = _DATE.search(candidate.url)
+        if match is None:
+            return PASS
+        dated = int(match[1] or match[2] or match[3])
+        if latest < dated <= 9999 or dated < _FIRST_YEAR:
+            return reject("calendar", f"it is about the year {dated}: probably an endless calendar")
+        return PASS
+
+    return rule
+
+
+def reject_pattern(pattern: str) -> Rule:
+    """Reject addresses that match; InputError if it is not a regular expression."""
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise InputError(f"{pattern!r} is not a regular expression: {error}.") from error
+
+    def rule(candidate: Candidate) -> Verdict:
+        return reject("reject", f"it matches {pattern}") if compiled.search(candidate.url) else PASS
+
+    return rule
+
+
+def only_web_addresses(candidate: Candidate) -> Verdict:
+    if candidate.url.startswith(("http://", "https://")):
+        return PASS
+    return reject("scheme", "only http and https are fetched")
+
+
+def path_of(url: str) -> str:
+    """The path without the query."""
+    rest = url.partition("://")[2].partition("?")[0]
+    return rest[rest.find("/") :] if "/" in rest else "/"
